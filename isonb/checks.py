@@ -1,0 +1,193 @@
+"""The border of the library: what may come in, and the one kind of error for what may not.
+
+Every public function is wrapped by :func:`border` and passes its tensors through :func:`cloud`, :func:`nonnegative` or
+:func:`mask_of` before any arithmetic. Past that line the code assumes finite floats of the right shape.
+
+Shape and dtype are checked always. Values (NaN, Inf, zero variance, rows left under a mask) are checked always on the
+CPU. On an accelerator reading a value stalls the queue, so there they are checked only inside
+``with isonb.checks.strict():``; outside it, each docstring states the limit that a degenerate cloud gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+from collections.abc import Callable, Iterator
+from typing import NoReturn, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "DegenerateError",
+    "DependencyError",
+    "DtypeError",
+    "InputError",
+    "ShapeError",
+    "border",
+    "check_values",
+    "cloud",
+    "mask_of",
+    "nonnegative",
+    "strict",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_strict: contextvars.ContextVar[bool] = contextvars.ContextVar("isonb_strict", default=False)
+
+
+class InputError(ValueError):
+    """Input outside a function's domain. The message gives the invariant, the value received and the fix."""
+
+    named = False  # set by border once the function's name stands in front
+
+
+class ShapeError(InputError):
+    """Wrong rank, too few points or dimensions, a mask or partner of another shape, k larger than the cloud allows."""
+
+
+class DtypeError(InputError, TypeError):
+    """Not a tensor, or a tensor of a dtype the function can't compute in."""
+
+
+class DegenerateError(InputError):
+    """The right shape, but a value for which the quantity isn't defined: NaN, Inf, zero variance, all points equal."""
+
+
+class DependencyError(ImportError):
+    """An optional library is needed and not installed. The message names the extra that brings it."""
+
+
+@contextlib.contextmanager
+def strict(on: bool = True) -> Iterator[None]:
+    """Check values on accelerators too (each check waits for the device). On the CPU they are always checked.
+
+    >>> with strict():
+    ...     _ = check_values(torch.ones(1))
+    """
+    token = _strict.set(on)
+    try:
+        yield
+    finally:
+        _strict.reset(token)
+
+
+def check_values(x: Tensor) -> bool:
+    """Whether the values of ``x`` may be looked at: always on the CPU, elsewhere inside :func:`strict`."""
+    return x.device.type == "cpu" or _strict.get()
+
+
+def fail(kind: type[InputError], invariant: str, got: object, fix: str) -> NoReturn:
+    """Raise ``kind`` with the three things a caller needs: what must hold, what came, what to do."""
+    raise kind(f"{invariant}; got {got}. {fix}")
+
+
+def border(function: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a public function: autocast off inside (float32 maths), its name put in front of every input error."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with contextlib.ExitStack() as stack:
+                for kind in {a.device.type for a in args if isinstance(a, Tensor)}:
+                    if torch.is_autocast_enabled(kind):
+                        stack.enter_context(torch.autocast(kind, enabled=False))
+                return function(*args, **kwargs)
+        except InputError as error:
+            if getattr(error, "named", False):
+                raise
+            renamed = type(error)(f"{function.__name__}: {error}")
+            renamed.named = True
+            raise renamed from None
+
+    return wrapped
+
+
+def _as_float(x: Tensor, name: str) -> Tensor:
+    if not isinstance(x, Tensor):
+        fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, f"Convert it: torch.as_tensor({name}).")
+    if not x.is_floating_point():
+        fail(DtypeError, f"{name} must be a floating-point tensor", x.dtype, f"Call {name}.float() or {name}.double().")
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None:
+    """``mask`` as a bool tensor of shape ``x.shape[:-1]``; True marks a real row.
+
+    Raises :class:`ShapeError` for another shape and :class:`DtypeError` unless it is bool or integer 0/1.
+    """
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor) or mask.is_floating_point() or mask.is_complex():
+        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        fail(DtypeError, "mask must be a bool (or 0/1 integer) tensor", got, "Pass mask.bool(); True marks a real row.")
+    if mask.shape != x.shape[:-1]:
+        fail(
+            ShapeError,
+            f"mask must have one entry a row of {name}, shape {tuple(x.shape[:-1])}",
+            tuple(mask.shape),
+            "Give mask the shape of the points without their last axis.",
+        )
+    return mask.bool().to(x.device)
+
+
+def cloud(
+    x: Tensor,
+    mask: Tensor | None = None,
+    *,
+    name: str = "x",
+    points: int = 2,
+    dims: int = 1,
+    single: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Points ``(..., n, d)`` ready for arithmetic: float32/float64, finite, rows off the mask set to zero.
+
+    ``points`` and ``dims`` are the fewest allowed, counted under the mask; ``single`` refuses batch axes.
+    float16 and bfloat16 are raised to float32.
+
+    >>> cloud(torch.ones(1, 3))
+    Traceback (most recent call last):
+    ...
+    isonb.checks.ShapeError: x must hold at least 2 points; got 1 (shape (1, 3)). Pass (..., n, d) with n >= 2.
+    """
+    x = _as_float(x, name)
+    shape = tuple(x.shape)
+    if x.ndim < 2 or (single and x.ndim != 2):
+        wanted = "(n, d)" if single else "(..., n, d)"
+        fix = "Add the missing axis with unsqueeze." if x.ndim < 2 else "Loop over the batch axes."
+        fail(ShapeError, f"{name} must have shape {wanted}", f"shape {shape}", fix)
+    n, d = shape[-2:]
+    if n < points:
+        fix = f"Pass (..., n, d) with n >= {points}."
+        fail(ShapeError, f"{name} must hold at least {points} points", f"{n} (shape {shape})", fix)
+    if d < dims:
+        fix = f"Pass (..., n, d) with d >= {dims}; is the matrix transposed?"
+        fail(ShapeError, f"{name} must have at least {dims} dimensions", f"{d} (shape {shape})", fix)
+    mask = mask_of(x, mask, name=name)
+    if mask is not None:
+        x = torch.where(mask.unsqueeze(-1), x, x.new_zeros(()))
+    if x.numel() and check_values(x):
+        finite = torch.isfinite(x)
+        if not bool(finite.all()):
+            row = (~finite).nonzero()[0].tolist()
+            fix = "Drop or mask the bad rows (torch.isfinite finds them)."
+            fail(DegenerateError, f"{name} must be finite", f"{x[tuple(row)].item()} at index {tuple(row)}", fix)
+        if mask is not None and int((few := mask.sum(-1)).min()) < points:
+            fix = "Drop the clouds with too few real rows."
+            fail(ShapeError, f"the mask must leave at least {points} points a cloud", int(few.min()), fix)
+    return x, mask
+
+
+def nonnegative(x: Tensor, *, name: str) -> Tensor:
+    """Numbers on the last axis (bars, singular values): floating, at least one, finite and >= 0."""
+    x = _as_float(x, name)
+    if x.ndim < 1 or x.shape[-1] < 1:
+        fix = "Pass the numbers along the last axis."
+        fail(ShapeError, f"{name} must hold at least one number on its last axis", f"shape {tuple(x.shape)}", fix)
+    if check_values(x) and not bool(((x >= 0) & torch.isfinite(x)).all()):
+        bad = x[~((x >= 0) & torch.isfinite(x))][0].item()
+        fail(DegenerateError, f"{name} must be finite and >= 0", bad, "Drop infinite bars; pass lengths.")
+    return x
