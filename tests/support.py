@@ -1,0 +1,177 @@
+"""The checks that every measure, loss and transform has to pass, written once.
+
+Each ``check_*`` takes the function under test as a callable of one cloud (and ``mask=`` where the check needs it), so a
+keyword is bound with ``functools.partial`` or a lambda. Outputs may be a tensor or a tuple of tensors.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from isonb.checks import InputError
+
+Function = Callable[..., Any]
+
+
+def gpu(test: Function) -> Function:
+    """Mark a test that needs a CUDA device; it is skipped where there is none."""
+    return pytest.mark.gpu(pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")(test))
+
+
+def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Standard normal numbers, the same on every machine."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+def uneven(*shape: int, seed: int = 0, mean: float = 0.5) -> Tensor:
+    """A float64 cloud (..., n, d) with a decaying spectrum, turned off the axes and moved off the origin."""
+    d = shape[-1]
+    rotation = torch.linalg.qr(normal(d, d, seed=seed + 1))[0]
+    return normal(*shape, seed=seed) * 0.8 ** torch.arange(d) @ rotation + mean
+
+
+def some_mask(*shape: int, keep: int = 4, seed: int = 0) -> Tensor:
+    """A bool mask (..., n) in no particular order with at least ``keep`` real rows a cloud and at least one padded."""
+    noise = torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
+    rank = noise.argsort(-1).argsort(-1)
+    mask = (noise > 0.5) | (rank < keep)
+    return mask & (rank != shape[-1] - 1)
+
+
+def tensors(out: Any) -> tuple[Tensor, ...]:
+    """The tensors of a result, in order."""
+    if isinstance(out, Tensor):
+        return (out,)
+    return tuple(part for item in out for part in tensors(item))
+
+
+def assert_same(got: Any, want: Any, *, rtol: float = 1e-9, atol: float = 1e-12, dtype: bool = True) -> None:
+    """Two results equal to tolerance, tensor by tensor. NaN never passes."""
+    got, want = tensors(got), tensors(want)
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(a, b, rtol=rtol, atol=atol, check_dtype=dtype)
+
+
+def leaf(x: Tensor) -> Tensor:
+    """A fresh copy that asks for its gradient."""
+    return x.detach().clone().requires_grad_()
+
+
+def gradient(function: Function, x: Tensor) -> Tensor:
+    """The gradient of a fixed linear functional of every floating output of ``function`` at ``x``."""
+    x = leaf(x)
+    parts = [out for out in tensors(function(x)) if out.is_floating_point()]
+    weights = [torch.linspace(1, 2, out.numel(), dtype=out.dtype, device=out.device).view_as(out) for out in parts]
+    total = torch.stack([(out * w).sum() for out, w in zip(parts, weights, strict=True)]).sum()
+    return torch.autograd.grad(total, x)[0]
+
+
+def check_gradient(function: Function, *inputs: Tensor, twice: bool = False, **tolerances: float) -> None:
+    """The derivative equals central differences in float64; ``twice`` also checks the second derivative."""
+    inputs = tuple(leaf(x.double()) for x in inputs)
+    assert torch.autograd.gradcheck(function, inputs, **tolerances)
+    if twice:
+        assert torch.autograd.gradgradcheck(function, inputs, **tolerances)
+
+
+def check_finite_gradient(function: Function, x: Tensor) -> None:
+    """Value and gradient are finite: for duplicates, zero rows, rank one and other clouds where roots are steep."""
+    assert all(bool(torch.isfinite(out).all()) for out in tensors(function(x)))
+    assert bool(torch.isfinite(gradient(function, x)).all())
+
+
+def check_batch_equals_loop(function: Function, x: Tensor, mask: Tensor | None = None, **tolerances: float) -> None:
+    """A batch (b, n, d), and the same under two batch axes, gives what each of its clouds gives alone."""
+    assert x.ndim == 3
+    if mask is None:
+        alone = [tensors(function(cloud)) for cloud in x]
+        batch, nested = function(x), function(x.unsqueeze(1))
+    else:
+        alone = [tensors(function(cloud, mask=keep)) for cloud, keep in zip(x, mask, strict=True)]
+        batch, nested = function(x, mask=mask), function(x.unsqueeze(1), mask=mask.unsqueeze(1))
+    stacked = tuple(torch.stack(parts) for parts in zip(*alone, strict=True))
+    assert_same(batch, stacked, **tolerances)
+    assert_same(nested, tuple(part.unsqueeze(1) for part in stacked), **tolerances)
+
+
+def check_mask_equals_drop(
+    function: Function, x: Tensor, mask: Tensor, *, rows: bool = False, slope: bool = True, **tolerances: float
+) -> None:
+    """Masked rows change nothing, whatever they hold: value and gradient equal those of the cloud without them.
+
+    x (n, d), mask (n,). ``rows`` compares outputs that have one row a point; ``slope=False`` for no gradient.
+    """
+    assert not bool(mask.all())
+    want = function(x[mask])
+    for filler in (0.0, 1e3, float("nan")):
+        padded = torch.where(mask.unsqueeze(-1), x, x.new_full((), filler))
+        got = function(padded, mask=mask)
+        got = tuple(out[mask] for out in tensors(got)) if rows else got
+        assert_same(got, want, **tolerances)
+        if slope:
+            full = gradient(lambda z: tuple(o[mask] if rows else o for o in tensors(function(z, mask=mask))), padded)
+            assert_same(full[mask], gradient(function, x[mask]), **tolerances)
+            assert bool((full[~mask] == 0).all())
+
+
+def moved(x: Tensor, change: str) -> Tensor:
+    """The cloud after a named change that some measure must not notice."""
+    if change == "permutation":
+        return x[..., torch.randperm(x.shape[-2], generator=torch.Generator().manual_seed(7)).to(x.device), :]
+    if change == "rotation":
+        return x @ torch.linalg.qr(normal(x.shape[-1], x.shape[-1], seed=8))[0].to(x)
+    if change == "translation":
+        return x + 3.0 * normal(x.shape[-1], seed=9).to(x)
+    if change == "scale":
+        return x * 2.75
+    if change == "row lengths":
+        return x * (0.5 + torch.rand(x.shape[-2], 1, generator=torch.Generator().manual_seed(10)).to(x))
+    if change == "reflection":
+        return -x
+    raise KeyError(change)
+
+
+def check_invariant(function: Function, x: Tensor, changes: Iterable[str], **tolerances: float) -> None:
+    """The value stays under each named change of the cloud (see :func:`moved`)."""
+    want = function(x)
+    for change in changes:
+        assert_same(function(moved(x, change)), want, **{"rtol": 1e-8, "atol": 1e-10, **tolerances})
+
+
+def check_dtypes(function: Function, x: Tensor, *, rtol: float = 1e-3, atol: float = 1e-5) -> None:
+    """float32 agrees with float64 to ``rtol``; half precision is raised to float32 first, exactly; autocast is off."""
+    x32 = x.float()
+    assert_same(function(x32), function(x32.double()), rtol=rtol, atol=atol, dtype=False)
+    for half in (torch.bfloat16, torch.float16):
+        assert_same(function(x.to(half)), function(x.to(half).float()), rtol=0, atol=0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = function(x32)
+    assert_same(inside, function(x32), rtol=1e-5, atol=1e-6)
+    floats = [out.dtype for out in tensors(inside) if out.is_floating_point()]
+    assert all(dtype == torch.float32 for dtype in floats)
+
+
+def check_rejects(function: Function, kind: type[InputError], match: str, *args: Any, **kwargs: Any) -> None:
+    """The call raises ``kind`` with ``match`` in a message that starts with the function's name."""
+    with pytest.raises(kind, match=match) as caught:
+        function(*args, **kwargs)
+    name = getattr(function, "__name__", None)
+    assert name is None or str(caught.value).startswith(f"{name}: ")
+
+
+def check_cuda(function: Function, x: Tensor, *, rtol: float = 1e-9, atol: float = 1e-11) -> None:
+    """Value and gradient on CUDA equal those on the CPU in float64, and no step waits for the device."""
+    want, slope = function(x), gradient(function, x)
+    on_device = x.cuda()
+    function(on_device)  # compile and load outside the guarded call
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        got = function(on_device)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert_same(tuple(out.cpu() for out in tensors(got)), want, rtol=rtol, atol=atol)
+    assert_same(gradient(function, on_device).cpu(), slope, rtol=rtol, atol=atol)
