@@ -1,0 +1,4 @@
+"""The laboratory: everything that touches models, texts, training and clusters.
+
+The maths of :mod:`isonb` never imports this package. Submodules bring their heavy libraries when a function is called.
+"""
