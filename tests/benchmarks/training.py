@@ -1,0 +1,171 @@
+"""What a training step pays: the losses and layers against the published forms, and their share of a step."""
+
+from __future__ import annotations
+
+import math
+
+import gudhi
+import torch
+from torch import Tensor
+from torch_topological.nn import VietorisRipsComplex
+from transformers import BertConfig, BertModel
+
+import isonb
+from tests.benchmarks.harness import Row, best_times, compare, relative_error
+from tests.benchmarks.measures import gaussian
+
+
+def entropy(bars: Tensor) -> Tensor:
+    """Shannon entropy of normalised bar lengths."""
+    shares = bars / bars.sum()
+    return -(shares * shares.log()).sum()
+
+
+def published_selection(bars: Tensor) -> Tensor:
+    """The feature selection of Atienza et al. as published, one bar at a time, pass after pass: the kept bars."""
+    ordered = bars.sort(descending=True).values
+    longest, shortest, middle = ordered[0], ordered[-1], ordered[1:-1]
+    alpha = float(shortest / longest)
+    while True:
+        working = torch.cat([middle, shortest[None], longest[None]])
+        n = len(working)
+        bound = math.ceil(n * alpha * (alpha - 1 - math.log(alpha)) / (1 - alpha) ** 2)
+        before, stop = working.sum(), max(1, n - 3)
+        for i in range(1, n - 2):
+            tail = working[i:]
+            total = tail.sum() + i * tail.sum() / entropy(tail).exp()
+            if before / total < 1:
+                stop = i
+                break
+            before = total
+        middle = middle[:stop]
+        if bound >= stop:
+            return torch.cat([longest[None], middle])
+
+
+def gudhi_lengths(x: Tensor) -> Tensor:
+    """H0 bar lengths by gudhi's generators, recomputed from the points so that gradients flow."""
+    tree = gudhi.RipsComplex(points=x.detach().numpy()).create_simplex_tree(max_dimension=1)
+    tree.compute_persistence()
+    generators = torch.from_numpy(tree.flag_persistence_generators()[0].copy()).long()
+    return (x[generators[:, 1]] - x[generators[:, 2]]).norm(dim=-1)
+
+
+def topological_lengths(x: Tensor) -> Tensor:
+    """H0 bar lengths by torch_topological."""
+    return VietorisRipsComplex(dim=0)(x)[0].diagram[:, 1]
+
+
+def entropy_loss() -> list[Row]:
+    """Persistent entropy of 64 [CLS]-sized vectors, forward and backward."""
+    x = gaussian(64, 768).requires_grad_()
+
+    def gradient(value: Tensor) -> Tensor:
+        return torch.autograd.grad(value, x)[0]
+
+    def ours(select: bool) -> Tensor:
+        return gradient(isonb.PersistentEntropyLoss(select=select)(x))
+
+    def theirs(lengths, select: bool) -> Tensor:
+        bars = lengths(x)
+        return gradient(-entropy(published_selection(bars) if select else bars))
+
+    rows = []
+    for select, goals in ((True, (15.0, 15.0)), (False, (None, 1.0))):
+        what = f"entropy loss forward+backward, {'selected' if select else 'all'} bars"
+        peers = [
+            (
+                name,
+                (lambda lengths=lengths, select=select: theirs(lengths, select)),
+                relative_error(ours(select), theirs(lengths, select)),
+                goal,
+            )
+            for (name, lengths), goal in zip(
+                (("gudhi + recursion", gudhi_lengths), ("torch_topological", topological_lengths)), goals, strict=True
+            )
+        ]
+        rows += compare(what, "64 x 768", lambda select=select: ours(select), peers, allowed=1e-3)
+    return rows
+
+
+def soft_decay_by_svd(x: Tensor, alpha: float) -> Tensor:
+    """SoftDecay through torch's SVD and its gradient."""
+    u, s, vt = torch.linalg.svd(x, full_matrices=False)
+    f = -torch.log(1 - alpha * (s + alpha) + 1e-7) / alpha
+    scaled = f * s[..., :1] / f.amax(-1, keepdim=True)
+    return (u * scaled.unsqueeze(-2)) @ vt
+
+
+def soft_decay() -> list[Row]:
+    """SoftDecay of a batch of token matrices, forward and backward."""
+    rows = []
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    for shape, goal in (((32, 64, 768), 2.0), ((8, 128, 768), 3.0)):
+        x = gaussian(*shape).to(device).requires_grad_()
+        weight = gaussian(*shape, seed=1).to(device)
+
+        def ours(x: Tensor = x, weight: Tensor = weight) -> Tensor:
+            return torch.autograd.grad((isonb.soft_decay(x, -0.2) * weight).sum(), x)[0]
+
+        def theirs(x: Tensor = x, weight: Tensor = weight) -> Tensor:
+            return torch.autograd.grad((soft_decay_by_svd(x, -0.2) * weight).sum(), x)[0]
+
+        exact = x.detach().double().requires_grad_()
+        reference = torch.autograd.grad((soft_decay_by_svd(exact, -0.2) * weight.double()).sum(), exact)[0]
+        size = " x ".join(map(str, shape))
+        peer = ("torch SVD", theirs, relative_error(ours(), reference), 10.0 if device == "cuda" else goal)
+        rows += compare("SoftDecay forward+backward", size, ours, [peer], allowed=1e-3, rounds=4)
+    return rows
+
+
+def step_overhead() -> list[Row]:
+    """The share of each regulariser in one training step of a 4-layer encoder (batch 32, 64 tokens, width 256)."""
+    torch.manual_seed(0)
+    layers, width = 4, 256
+    config = BertConfig(hidden_size=width, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=1024)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = BertModel(config, add_pooling_layer=False).to(device).train()
+    head = torch.nn.Linear(width, 2, device=device)
+    optimiser = torch.optim.AdamW([*model.parameters(), *head.parameters()], lr=1e-5)
+    ids = torch.randint(1000, 20_000, (32, 64), generator=torch.Generator().manual_seed(1)).to(device)
+    labels = (torch.arange(32) % 2).to(device)
+    mask = torch.ones_like(ids)
+    shrinkage = torch.cov(gaussian(4000, width).T).to(device)
+    entropy_loss, istar = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0)
+    decay, isobn = isonb.SoftDecay().to(device), isonb.IsoBN(width).to(device)
+
+    def step(penalty, transform) -> None:
+        optimiser.zero_grad(set_to_none=True)
+        out = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        last = transform(out.last_hidden_state)
+        loss = torch.nn.functional.cross_entropy(head(last[:, 0]), labels)
+        (loss + penalty(out.hidden_states)).backward()
+        optimiser.step()
+
+    def nothing(_: object) -> float:
+        return 0.0
+
+    def same(tokens: Tensor) -> Tensor:
+        return tokens
+
+    def every_token(states) -> Tensor:
+        return torch.cat([state.flatten(0, 1) for state in states[1:]])
+
+    cases = {
+        "persistent entropy, [CLS] by label": (lambda states: entropy_loss(states[-1][:, 0], labels), same),
+        "I-STAR, every token, 4 layers": (lambda states: istar(every_token(states), shrinkage), same),
+        "CosReg, last layer": (lambda states: isonb.CosRegLoss()(states[-1].flatten(0, 1)), same),
+        "IsoBN on [CLS]": (nothing, lambda tokens: isobn(tokens[:, 0]).unsqueeze(1)),
+        "SoftDecay, last layer": (nothing, lambda tokens: decay(tokens, mask)),
+    }
+    plain, *others = best_times(
+        lambda: step(nothing, same), *(lambda case=case: step(*case) for case in cases.values()), rounds=5
+    )
+    allowed = 1.05 if device.type == "cuda" else 1.10
+    return [
+        Row(f"training step with {name}", "32 x 64 tokens", "plain step", s * 1e3, plain * 1e3, allowed, 0.0, 0.0, True)
+        for name, s in zip(cases, others, strict=True)
+    ]
+
+
+SUITES = {"entropy_loss": entropy_loss, "soft_decay": soft_decay, "step_overhead": step_overhead}

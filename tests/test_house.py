@@ -1,0 +1,75 @@
+"""The rules of the house that code can check: what imports what, and what `import isonb` may need."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isonb
+
+ROOT = Path(isonb.__file__).parent
+MATHS = sorted(ROOT.glob("*.py"))
+MAY_IMPORT = {"maths": set(), "integrations": {"maths"}, "lab": {"maths"}, "pages": {"maths"}}
+
+
+def wing(module: str) -> str:
+    """The part of the house a module name belongs to."""
+    head = module.removeprefix("isonb").lstrip(".").split(".")[0]
+    return head if head in ("pages", "lab", "integrations") else "maths"
+
+
+def imported(path: Path, top_level: bool = False) -> set[str]:
+    """Modules a file imports, anywhere or only when it is itself imported."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = set()
+    for node in tree.body if top_level else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_arrows_point_down(path):
+    own = wing("isonb." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
+    if path.name == "cli.py":
+        return  # the command line is where pages and lab meet
+    others = {wing(name) for name in imported(path) if name.startswith("isonb")} - {own}
+    assert others <= MAY_IMPORT[own], f"{path.name} ({own}) imports from {sorted(others)}"
+
+
+@pytest.mark.parametrize("path", MATHS, ids=lambda path: path.name)
+def test_maths_needs_torch_alone(path):
+    roots = {name.split(".")[0] for name in imported(path, top_level=True)}
+    foreign = roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
+    if path.name == "metrics.py":
+        foreign -= {"torchmetrics"}  # isonb.metrics is imported by name, never by isonb
+    assert not foreign
+
+
+def test_import_with_nothing_but_torch_installed():
+    script = """
+import sys
+class Block:
+    allowed = set(sys.stdlib_module_names) | {"isonb", "torch", "torchgen", "functorch", "typing_extensions", "sympy",
+                                              "mpmath", "numpy", "filelock", "fsspec", "jinja2", "networkx"}
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] not in self.allowed and not name.startswith("_"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Block())
+import torch, isonb
+print(float(isonb.isoscore(torch.eye(4))), len(isonb.__all__))
+"""
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert float(out[0]) == pytest.approx(2 / 3)
+    assert int(out[1]) > 40
+
+
+def test_everything_public_is_there_and_documented():
+    assert isonb.__all__ == sorted(isonb.__all__)
+    for name in isonb.__all__:
+        thing = getattr(isonb, name)
+        assert (thing.__doc__ or "").strip(), f"{name} has no docstring"
