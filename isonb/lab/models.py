@@ -79,7 +79,7 @@ def load(name: str | Path, *, revision: str | None = None, device: str | torch.d
     if str(name) in EMBEDDED:
         folder, digest = embedded_folder(EMBEDDED[str(name)])
         return _from_pretrained(folder, str(name), digest, device)
-    if Path(name).expanduser().is_dir():
+    if str(name) and Path(name).expanduser().is_dir():
         folder = Path(name).expanduser().resolve()
         return _from_pretrained(folder, str(name), weights_digest(folder), device)
     if isinstance(name, Path) or not HUB_ID.fullmatch(name):
