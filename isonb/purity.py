@@ -1,0 +1,148 @@
+r"""The number behind IsoScore: how concentrated a covariance is, with its gradient at the price of one more product.
+
+The purity of a covariance is :math:`q = \lVert S\rVert_F^2 / (\operatorname{tr} S)^2`, the sum of squared eigenvalue
+shares: 1 when one direction holds all variance, 1/d when d directions share it evenly. Its inverse is the participation
+ratio. It needs no eigenvalue, only sums over the entries of S or of the Gram matrix, whichever is smaller.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from isonb.checks import DegenerateError, check_values, fail
+from isonb.clouds import row_count
+
+__all__ = ["center_exactly", "length_kurtosis", "purity", "purity_of"]
+
+
+def center_exactly(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """A checked cloud minus its mean, and its number of rows. Equal rows give zero to the last bit.
+
+    Subtracting a row of the cloud before the mean keeps the shape of a cloud far from the origin, and keeps the
+    rounding of the mean from turning no variance into a little noise.
+    """
+    n = row_count(x, mask)
+    if mask is None:
+        moved = x - x[..., :1, :]
+        return moved - moved.mean(-2, keepdim=True), n
+    rows = mask.unsqueeze(-1)
+    first = mask.int().argmax(-1)[..., None, None].expand(*x.shape[:-2], 1, x.shape[-1])
+    moved = torch.where(rows, x - x.gather(-2, first), 0.0)
+    mean = moved.sum(-2, keepdim=True) / n.clamp_min(1)[..., None, None]
+    return torch.where(rows, moved - mean, 0.0), n
+
+
+def _square(matrix: Tensor) -> Tensor:
+    return (matrix * matrix).sum((-2, -1))
+
+
+def _trace(matrix: Tensor) -> Tensor:
+    return matrix.diagonal(dim1=-2, dim2=-1).sum(-1)
+
+
+def _usable(trace: Tensor) -> Tensor:
+    """Where a trace can be divided by: not zero, negative, below the smallest normal number, infinite or NaN."""
+    return (trace > torch.finfo(trace.dtype).tiny) & (trace < torch.inf)
+
+
+class _Parts(NamedTuple):
+    """What value and gradient share. The mixed covariance over its trace is P = scale * y^T y + weight * base."""
+
+    y: Tensor  # centred rows (..., n, d)
+    small: Tensor  # P (..., d, d), or where rows are few the Gram matrix scale * y y^T (..., n, n)
+    product: Tensor | None  # weight * y base, beside a Gram matrix
+    scale: Tensor
+    purity: Tensor
+    trace: Tensor
+
+
+def _parts(x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, gram: bool) -> _Parts:
+    y, n = center_exactly(x, mask)
+    small, product = y @ y.mT if gram else y.mT @ y, None
+    share = (1 - zeta) / (n - 1).clamp_min(1)
+    trace = share * _trace(small) + (0.0 if base is None else zeta * _trace(base))
+    usable = _usable(trace)
+    inverse = usable / torch.where(usable, trace, 1.0)
+    scale, weight = share * inverse, zeta * inverse[..., None, None]
+    small = small * scale[..., None, None]
+    rest: Tensor | float = 0.0
+    if base is not None and gram:
+        product = (y @ base) * weight
+        rest = 2 * scale * (product * y).sum((-2, -1)) + _square(base * weight)
+    elif base is not None:
+        small = torch.addcmul(small, base, weight)
+    return _Parts(y, small, product, scale, torch.where(usable, rest + _square(small), 1.0), trace)
+
+
+def _slope(parts: _Parts, gram: bool) -> Tensor:
+    """dq/dx = 4 scale (y P - q y). Its columns sum to zero, so the centring needs no step of its own."""
+    y, small, product, scale, q, _ = parts
+    turned = small @ y if gram else y @ small
+    turned = turned if product is None else turned + product
+    return (4 * scale)[..., None, None] * (turned - q[..., None, None] * y)
+
+
+class _Purity(torch.autograd.Function):
+    """The purity and the trace of (1 - zeta) S(x) + zeta base; the gradient of the first with respect to x."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, gram: bool
+    ) -> tuple[Tensor, Tensor]:
+        parts = _parts(x, mask, zeta, base, gram)
+        ctx.save_for_backward(x, mask, base, *parts)
+        ctx.options = zeta, gram
+        ctx.mark_non_differentiable(parts.trace)
+        return parts.purity, parts.trace
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        x, mask, base, *saved = ctx.saved_tensors
+        zeta, gram = ctx.options
+        # a second derivative asks for the graph: compute the parts again, this time recorded
+        parts = _parts(x, mask, zeta, base, gram) if torch.is_grad_enabled() else _Parts(*saved)
+        return grad[..., None, None] * _slope(parts, gram), None, None, None, None
+
+
+def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tensor | None = None) -> Tensor:
+    """The purity (...) of (1 - zeta) * covariance of x + zeta * base; x a checked cloud, base constant (..., d, d).
+
+    Where that matrix has no trace: :class:`DegenerateError` if values may be looked at, else 1 with zero gradient.
+    """
+    n, d = x.shape[-2:]
+    gram = n <= d if base is None else 2 * n <= d  # the fewer multiplications, forward and backward together
+    q: Tensor
+    q, trace = _Purity.apply(x, mask, zeta, base, gram)  # type: ignore[no-untyped-call]
+    if check_values(x):
+        _refuse_flat(trace, q, "the points must not all be equal")
+    return q
+
+
+def purity_of(matrix: Tensor) -> Tensor:
+    """The purity (...) of a covariance matrix (..., d, d); 1 where its trace is not positive."""
+    trace = _trace(matrix)
+    usable = _usable(trace)
+    q = _square(matrix / torch.where(usable, trace, 1.0)[..., None, None])
+    if check_values(matrix):
+        _refuse_flat(trace, q, "the covariance must not be zero")
+    return torch.where(usable, q, 1.0)
+
+
+def _refuse_flat(trace: Tensor, q: Tensor, invariant: str) -> None:
+    good = _usable(trace) & torch.isfinite(q)
+    if not bool(good.all()):
+        got = f"trace of covariance {trace[~good][0].item():.3g}"
+        fail(DegenerateError, f"{invariant}, and their scale must fit {q.dtype}", got, "Drop such clouds, or rescale.")
+
+
+def length_kurtosis(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The ratio n sum r^2 / (sum r)^2 of squared distances r to the mean, 1 when all are equal; x a checked cloud."""
+    y, n = center_exactly(x, mask)
+    r = (y * y).sum(-1)
+    mean = r.sum(-1) / n.clamp_min(1)
+    usable = _usable(mean)
+    r = r / torch.where(usable, mean, 1.0).unsqueeze(-1)
+    return torch.where(usable, (r * r).sum(-1) / n.clamp_min(1), 1.0)
