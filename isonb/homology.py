@@ -1,0 +1,159 @@
+"""Vietoris-Rips barcodes that a gradient passes through.
+
+H0 is a minimum spanning tree and needs no persistence library. H1 and H2 take the pairing (which edge opens a bar,
+which closes it) from giotto-ph or gudhi and recompute the lengths from the live points. A filtration value is a
+distance, not half of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
+
+from isonb.checks import DependencyError, InputError, border, cloud, fail
+from isonb.distances import edge_lengths, localized, precise, squared_distances
+from isonb.trees import spanning_tree
+
+__all__ = ["h0_barcode", "rips_barcode"]
+
+
+@overload
+def h0_barcode(x: Tensor, *, return_edges: Literal[False] = False, mask: Tensor | None = None) -> Tensor: ...
+@overload
+def h0_barcode(x: Tensor, *, return_edges: Literal[True], mask: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+@border
+def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    r"""Lengths of the H0 bars: the edges of a Euclidean minimum spanning tree, longest first.
+
+    All n points are born at 0; each of the n - 1 finite deaths :math:`\|x_a - x_b\|` merges two components along the
+    edge (a, b). The one infinite bar is left out. Bars of duplicates are 0 and stay in the list.
+
+    Shapes: ``x`` (..., n, d), n >= 2, ``mask`` (..., n) optional; returns (..., n-1), in the unit of ``x``, and with
+    ``return_edges`` the int64 edges (..., n-1, 2), aligned with the bars. Under a mask only the first
+    ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1.
+
+    The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
+    Distances are compared by differences in small clouds and up to 8 dimensions, else by matrix product, in float64 on
+    accelerators and where a float32 product can't resolve the shortest bar. Memory O(n^2) a cloud.
+
+    Raises :class:`~isonb.checks.InputError` for non-finite values, wrong rank or fewer than two points.
+
+    Source: Shrink-the-longest (arXiv 2501.05502); Moor et al. 2020, Topological Autoencoders, for the gradient.
+
+    >>> h0_barcode(torch.tensor([[0.0], [1.0], [4.0]]), return_edges=True)
+    (tensor([3., 1.]), tensor([[1, 2],
+            [0, 1]]))
+    """
+    x, mask = cloud(x, mask)
+    bars, edges = _h0(x, mask)
+    return (bars, edges) if return_edges else bars
+
+
+def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Bars and edges of a checked cloud, longest first, those that touch a masked row last."""
+    edges = spanning_tree(x, mask).sort(-1).values
+    lengths = edge_lengths(x, edges)
+    if mask is not None:
+        real = mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
+        lengths = torch.where(real, lengths, 0.0)
+        edges = torch.where(real.unsqueeze(-1), edges, -1)
+    rank = lengths.detach() if mask is None else torch.where(real, lengths.detach(), -1.0)
+    order = rank.argsort(dim=-1, descending=True, stable=True)
+    return lengths.gather(-1, order), edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
+
+
+@border
+def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
+    r"""Vietoris-Rips barcode of one cloud: ``(birth, death)`` for each dimension 0..``max_dim``, most persistent first.
+
+    H0 is :func:`h0_barcode` with births 0. In H1 a bar is born at the length of the edge that closes a loop and dies at
+    the length of the longest edge of the triangle that fills it; H2 likewise. Both are recomputed as
+    :math:`\|x_a - x_b\|` from the live points, so the gradient is that of two edge lengths; the pairing is a constant.
+
+    Shapes: ``x`` (n, d), n >= 2, one cloud; ``max_dim`` 0, 1 or 2. Each tensor is (bars,), in the unit of ``x``.
+    No bar is infinite: H0 drops its one, and the whole filtration leaves none above. Zero-length H0 bars stay (there
+    are n - 1); above H0 a bar not longer than the rounding of its death is dropped.
+
+    The pairing depends only on the order of the edges, so the back end is given their ranks in float64: its own
+    float32 arithmetic merges no two values and splits no tie. giotto-ph is used where installed, else gudhi; above H0
+    the work is done on the CPU.
+
+    Raises :class:`~isonb.checks.InputError` for a bad cloud or another ``max_dim``, and
+    :class:`~isonb.checks.DependencyError` when ``max_dim > 0`` and neither library is installed.
+
+    Source: Shrink-the-longest (arXiv 2501.05502); Bauer 2021, Ripser.
+
+    >>> _, (birth, death) = rips_barcode(torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]]))
+    >>> birth.tolist(), death.tolist()
+    ([4.0], [5.0])
+    """
+    x, _ = cloud(x, single=True)
+    if isinstance(max_dim, bool) or max_dim not in (0, 1, 2):
+        fail(InputError, "max_dim must be 0, 1 or 2", repr(max_dim), "Higher dimensions are out of reach of a cloud.")
+    deaths, _ = _h0(x, None)
+    barcode = [(torch.zeros_like(deaths), deaths)]
+    if max_dim > 0:
+        barcode += [_bars(x, pairs) for pairs in _pairing(_edge_ranks(x), max_dim)]
+    return barcode
+
+
+def _bars(x: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """Births and deaths (m,) of generators (m, 4), each a birth edge and a death edge."""
+    pairs = pairs.to(x.device)
+    birth, death = edge_lengths(x, pairs[:, :2]), edge_lengths(x, pairs[:, 2:])
+    length = (death - birth).detach()
+    kept = length > 4 * torch.finfo(x.dtype).eps * death.detach()
+    order = length.argsort(dim=-1, descending=True, stable=True)
+    order = order[kept[order]]
+    return birth[order], death[order]
+
+
+@torch.no_grad()
+def _edge_ranks(x: Tensor) -> Tensor:
+    """The filtration as a CPU matrix (n, n) of dense ranks from 1, equal distances alike, 0 on the diagonal."""
+    n = x.shape[0]
+    weights = squared_distances(precise(localized(x))).cpu()
+    above = torch.ones(n, n, dtype=torch.bool).triu(1)
+    ranks = torch.zeros(n, n)
+    ranks[above] = torch.unique(weights[above], return_inverse=True)[1].float() + 1
+    return ranks + ranks.T
+
+
+def _pairing(ranks: Tensor, max_dim: int) -> list[Tensor]:
+    """Finite generators (m, 4) of H1..H``max_dim`` from whichever library is there."""
+    for backend in (_giotto, _gudhi):
+        try:
+            found = backend()(ranks, max_dim)
+        except ImportError:
+            continue
+        empty = torch.empty(0, 4, dtype=torch.long)
+        found = [torch.as_tensor(pairs, dtype=torch.long).reshape(-1, 4) for pairs in found]
+        return (found + [empty] * max_dim)[:max_dim]
+    raise DependencyError("rips_barcode needs giotto-ph or gudhi above H0: pip install isonb[topology]")
+
+
+def _giotto() -> Callable[[Tensor, int], list[Any]]:
+    from gph import ripser_parallel
+
+    def run(ranks: Tensor, max_dim: int) -> list[Any]:
+        threads = torch.get_num_threads()
+        out = ripser_parallel(
+            ranks.numpy(), maxdim=max_dim, metric="precomputed", return_generators=True, n_threads=threads
+        )
+        return list(out["gens"][1])  # gens: H0, finite above, infinite H0, infinite above
+
+    return run
+
+
+def _gudhi() -> Callable[[Tensor, int], list[Any]]:
+    import gudhi
+
+    def run(ranks: Tensor, max_dim: int) -> list[Any]:
+        tree = gudhi.RipsComplex(distance_matrix=ranks.numpy()).create_simplex_tree(max_dimension=max_dim + 1)
+        tree.compute_persistence()
+        return list(tree.flag_persistence_generators()[1])
+
+    return run

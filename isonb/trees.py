@@ -1,0 +1,134 @@
+"""Minimum spanning trees of batches of clouds: Prim on the CPU, Boruvka on accelerators. No gradient passes here.
+
+Both take all pairwise weights, O(n^2) memory a cloud. Prim makes n short steps, each one pass over a row; on a device
+where a step costs a kernel launch, Boruvka's ceil(log2 n) passes over the whole matrix are the better trade.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from isonb.distances import by_differences, edge_lengths, localized, precise, squared_distances
+
+__all__ = ["spanning_tree"]
+
+FINE = 2.0**-10  # shortest squared bar over squared radius below which a float32 product is repeated in float64
+
+
+@torch.no_grad()
+def spanning_tree(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Edges (..., n-1, 2) of a Euclidean minimum spanning tree of a checked cloud (..., n, d).
+
+    Rows off the mask hang on by edges of their own, so the edges between real rows are the tree of the real cloud.
+    """
+    points = localized(x, mask).reshape(-1, *x.shape[-2:])
+    real = None if mask is None else mask.reshape(-1, mask.shape[-1])
+    if x.device.type == "cpu":
+        edges = _prim(_weights(points, real), _first(points, real))
+        if points.dtype == torch.float32 and not by_differences(points):
+            edges = _refined(points, real, edges)
+    else:
+        edges = _boruvka(_weights(precise(points), real))
+    return edges.view(*x.shape[:-2], *edges.shape[-2:])
+
+
+def _weights(points: Tensor, real: Tensor | None) -> Tensor:
+    """Squared distances; a pair with a masked row weighs more than any other, but less than infinity."""
+    weights = squared_distances(points)
+    if real is not None:
+        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), torch.finfo(weights.dtype).max)
+    return weights
+
+
+def _first(points: Tensor, real: Tensor | None) -> Tensor:
+    if real is None:
+        return torch.zeros(points.shape[0], dtype=torch.long, device=points.device)
+    return real.to(torch.uint8).argmax(-1)
+
+
+def _refined(points: Tensor, real: Tensor | None, edges: Tensor) -> Tensor:
+    """The trees with a bar too short for float32 (duplicates, tight clusters) once more, in float64."""
+    bars = edge_lengths(points, edges).square()
+    if real is not None:
+        bars.masked_fill_(~real.gather(1, edges.flatten(1)).view(edges.shape).all(-1), math.inf)
+    coarse = bars.amin(-1) < FINE * points.square().sum(-1).amax(-1)
+    if bool(coarse.any()):
+        again = None if real is None else real[coarse]
+        points = precise(points[coarse])
+        edges[coarse] = _prim(_weights(points, again), _first(points, again))
+    return edges
+
+
+def _prim(weights: Tensor, first: Tensor) -> Tensor:
+    """Prim's algorithm on a batch (b, n, n), which it overwrites, from node ``first`` (b,) -> edges (b, n-1, 2).
+
+    The loop only finds the order in which nodes join. The diagonal is NaN: once a node has joined, its own row makes
+    its key NaN and keeps it so, which is what bars it from joining again.
+    """
+    b, n, _ = weights.shape
+    weights.diagonal(dim1=1, dim2=2).fill_(math.nan)
+    table, start = weights.view(b * n, n), torch.arange(b, device=weights.device) * n
+    key, free, node = weights.new_full((b, n), math.inf), weights.new_empty(b, n), first
+    order = [node]
+    for _ in range(n - 1):
+        torch.minimum(key, table.index_select(0, start + node), out=key)
+        torch.nan_to_num(key, nan=math.inf, posinf=math.inf, out=free)
+        node = free.argmin(1)
+        order.append(node)
+    return _parents(weights, torch.stack(order, 1))
+
+
+def _parents(weights: Tensor, order: Tensor) -> Tensor:
+    """Each node after the first, joined to the nearest of those before it in ``order`` (b, n)."""
+    place = order.argsort(1)
+    weights.masked_fill_(place.unsqueeze(1) >= place.unsqueeze(2), math.inf)
+    parent = weights.argmin(2)
+    child = order[:, 1:]
+    return torch.stack((parent.gather(1, child), child), -1)
+
+
+def _boruvka(weights: Tensor) -> Tensor:
+    """Boruvka's algorithm on a batch (b, n, n) -> edges (b, n-1, 2), without a look at the data from the host.
+
+    Each round every part takes the cheapest edge that leaves it. Ties go to the lower edge number, so all parts agree
+    on one order and the picks close no circle, except that two parts may pick the same edge. A part that hooks onto
+    another is gone for good, so its representative's slot holds its edge; the last part has none.
+    """
+    b, n, _ = weights.shape
+    weights = torch.minimum(weights, weights.mT)
+    node = torch.arange(n, device=weights.device)
+    part, edges = node.expand(b, n), node.new_zeros(b, n, 2)
+    rounds = (n - 1).bit_length()
+    for _ in range(rounds):
+        weights.masked_fill_(part.unsqueeze(1) == part.unsqueeze(2), math.inf)
+        pick = _cheapest_exits(weights, part)
+        alive = pick < n * n
+        ends = torch.where(alive, pick, 0)
+        ends = torch.stack((ends // n, ends % n), -1)
+        sides = part.gather(1, ends.flatten(1)).view(b, n, 2)
+        onto = torch.where(sides[..., 0] == node, sides[..., 1], sides[..., 0])
+        onto = torch.where(alive, onto, node)
+        stays = ~alive | ((onto.gather(1, onto) == node) & (node < onto))
+        edges = torch.where(stays.unsqueeze(-1), edges, ends)
+        root = torch.where(stays, node, onto)
+        for _ in range(rounds):
+            root = root.gather(1, root)
+        part = root.gather(1, part)
+    slot = node[:-1].expand(b, n - 1)
+    slot = slot + (slot >= part[:, :1])
+    return edges.gather(1, slot.unsqueeze(-1).expand(b, n - 1, 2))
+
+
+def _cheapest_exits(weights: Tensor, part: Tensor) -> Tensor:
+    """For each part, at its representative, the number ``low * n + high`` of its cheapest edge; n * n for none."""
+    b, n, _ = weights.shape
+    node = torch.arange(n, device=weights.device)
+    weight, mate = weights.min(-1)  # the first of equals, which is the lowest edge number
+    number = torch.minimum(node, mate) * n + torch.maximum(node, mate)
+    best = weight.new_full((b, n), math.inf).scatter_reduce(1, part, weight, "amin")
+    wanted = (weight == best.gather(1, part)) & (weight < math.inf)
+    number = torch.where(wanted, number, n * n)
+    return number.new_full((b, n), n * n).scatter_reduce(1, part, number, "amin")
