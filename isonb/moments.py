@@ -18,8 +18,8 @@ class Moments:
     r"""Streaming mean and covariance (Chan, Golub and LeVeque 1983), stable far from the origin, mergeable.
 
     Each piece is centred on its own mean; pieces are joined by
-    :math:`M = M_a + M_b + \frac{n_a n_b}{n_a + n_b}\,\delta\delta^T`, M the scatter and :math:`\delta` the difference of
-    the means. One product a batch: the last term rides along as one more row. The state is float64 (float32 on MPS)
+    :math:`M = M_a + M_b + \frac{n_a n_b}{n_a + n_b}\,\delta\delta^T`, with M the scatter, :math:`\delta` the difference
+    of the means. One product a batch: the last term rides along as one more row. The state is float64 (float32 on MPS)
     and lives where the first points were. Not differentiable: points are detached.
 
     ``dims`` fixes the dimension before any points come, so that an empty shard can be merged and reduced.
