@@ -33,7 +33,8 @@ __all__ = [
 
 def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     x, mask = cloud(x, mask, points=2 if center else 1)
-    return torch.linalg.svdvals(center_exactly(x, mask)[0] if center else x)
+    s: Tensor = torch.linalg.svdvals(center_exactly(x, mask)[0] if center else x)
+    return s
 
 
 def _shares(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
@@ -50,7 +51,7 @@ def _shares(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
 
 
 def _leading(shares: Tensor, k: int) -> Tensor:
-    if not 1 <= k <= shares.shape[-1]:
+    if not isinstance(k, int) or not 1 <= k <= shares.shape[-1]:
         fix = "A cloud has min(n, d) singular values."
         fail(ShapeError, f"k must be between 1 and {shares.shape[-1]}", k, fix)
     return shares[..., :k]
