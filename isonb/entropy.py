@@ -12,7 +12,7 @@ from isonb.checks import DegenerateError, border, check_values, fail, mask_of, n
 
 __all__ = ["persistent_entropy", "prominent_bars"]
 
-TABLE = 2**22  # entries of the pass table held at a time
+TABLE = {"cpu": 2**16}  # entries of the pass table held at a time, by device: on the CPU what its cache holds
 
 
 def _lengths(bars: Tensor, mask: Tensor | None) -> Tensor:
@@ -125,22 +125,21 @@ def _stops(others: Tensor, alpha: Tensor) -> Tensor:
     sums = torch.cat((zero, others.cumsum(-1)), -1)
     logs = torch.cat((zero, torch.xlogy(others, others).cumsum(-1)), -1)
     rest, rest_log = alpha.unsqueeze(-1) + 1, torch.xlogy(alpha, alpha).unsqueeze(-1)
-    step = max(1, TABLE // max(1, others.numel()))
-    lengths = torch.arange(m + 1, device=others.device)
-    parts = [_first_rise(sums, logs, rest, rest_log, lengths[i : i + step]) for i in range(0, m + 1, step)]
-    return torch.cat(parts, -1)
+    step = max(1, TABLE.get(others.device.type, 2**24) // max(1, others.numel()))
+    ranges = ((low, min(low + step, m + 1)) for low in range(0, m + 1, step))
+    return torch.cat([_first_rise(sums + rest, logs + rest_log, sums, logs, low, high) for low, high in ranges], -1)
 
 
-def _first_rise(sums: Tensor, logs: Tensor, rest: Tensor, rest_log: Tensor, lengths: Tensor) -> Tensor:
-    """The first i < length with S_{i-1} < S_i, else length - 1, for each of the prefix ``lengths`` (..., len(lengths)).
+def _first_rise(whole: Tensor, whole_log: Tensor, sums: Tensor, logs: Tensor, low: int, high: int) -> Tensor:
+    """The first i < length with S_{i-1} < S_i, else length - 1, for each prefix length from ``low`` below ``high``.
 
     The tail after i bars has sum P and sum of l ln l equal E, so P / e^H(R) = e^(E / P).
     """
-    i = torch.arange(sums.shape[-1], device=sums.device)
-    tail = ((sums + rest).index_select(-1, lengths).unsqueeze(-1) - sums.unsqueeze(-2)).clamp_min(1.0)
-    tail_log = (logs + rest_log).index_select(-1, lengths).unsqueeze(-1) - logs.unsqueeze(-2)
+    length = torch.arange(low, high, device=sums.device)
+    i = torch.arange(max(2, high), device=sums.device)[: sums.shape[-1]]
+    tail = (whole[..., low:high, None] - sums[..., None, : len(i)]).clamp_min(1.0)
+    tail_log = whole_log[..., low:high, None] - logs[..., None, : len(i)]
     total = tail + i * torch.exp(tail_log / tail)
-    last = (lengths - 1).clamp_min(0)
-    rises = (total[..., :-1] < total[..., 1:]) & (i[1:] < lengths.unsqueeze(-1))
+    rises = (total[..., :-1] < total[..., 1:]) & (i[1:] < length.unsqueeze(-1))
     found, first = rises.max(-1)
-    return torch.where(found, first + 1, last)
+    return torch.where(found, first + 1, (length - 1).clamp_min(0))
