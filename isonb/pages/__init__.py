@@ -1,0 +1,41 @@
+"""Results into pages: charts, tables, numbers and controls for the chapters, and the engine that runs and builds them.
+
+A chapter begins with ``from isonb import pages`` and ``pages.setup()``. The engine: ``python -m isonb.pages --help``.
+"""
+
+from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
+from isonb.pages.errors import (
+    BuildError,
+    ChapterError,
+    DescriptionError,
+    LintError,
+    PageError,
+    PairingError,
+    ParameterError,
+)
+from isonb.pages.values import Table, glue, table
+from isonb.pages.widgets import live
+
+__all__ = [
+    "CLOUD",
+    "DASHES",
+    "GREY",
+    "OKABE_ITO",
+    "BuildError",
+    "ChapterError",
+    "DescriptionError",
+    "LintError",
+    "PageError",
+    "PairingError",
+    "ParameterError",
+    "Table",
+    "dash",
+    "glue",
+    "live",
+    "option_menu",
+    "points",
+    "setup",
+    "show",
+    "slider",
+    "table",
+]

@@ -1,0 +1,99 @@
+"""From an executed notebook to what a page shows: outputs on the clean notebook, the same bytes for the same run."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from isonb.pages.errors import ChapterError
+
+__all__ = ["code_cells", "graft", "harvest", "scrubber", "with_overrides"]
+
+WIDGET = "application/vnd.jupyter.widget"
+INJECTED = "injected-parameters"
+KERNEL_FILE = re.compile(r"/\S*/ipykernel_\d+/\d+\.py")
+
+
+def code_cells(notebook: Any) -> list[Any]:
+    """The chapter's own code cells: without the cell that papermill injects."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    return [cell for cell in cells if INJECTED not in cell.metadata.get("tags", [])]
+
+
+def scrubber(root: Path) -> Any:
+    """A function that removes this machine's folders from any text inside outputs, so that no page names them."""
+    folders = [(str(root), "."), (sys.prefix, "python"), (tempfile.gettempdir(), "tmp"), (str(Path.home()), "~")]
+    pairs = [(folder, short) for folder, short in folders if len(folder) > 1]
+
+    def scrub(value: Any) -> Any:
+        if isinstance(value, str):
+            value = KERNEL_FILE.sub("cell", value)
+            for folder, short in pairs:
+                value = re.sub(rf"{re.escape(folder)}(?=[/\s'\":,)]|$)", short, value)
+            return value
+        if isinstance(value, dict):
+            return {key: scrub(item) for key, item in value.items()}
+        return [scrub(item) for item in value] if isinstance(value, list) else value
+
+    return scrub
+
+
+def harvest(executed: Any, root: Path) -> tuple[list[list[Any]], str]:
+    """The outputs of each code cell, made deterministic, and what went to stderr (kept out of the pages).
+
+    Chunks of one stream are joined (their borders depend on timing); widget views and transient fields are dropped.
+    """
+    scrub = scrubber(root)
+    errors: list[str] = []
+    outputs = []
+    for cell in code_cells(executed):
+        kept: list[Any] = []
+        for output in cell.outputs:
+            output = _plain(output)
+            if output.get("name") == "stderr":
+                errors.append(output["text"])
+            elif output["output_type"] == "stream" and kept and kept[-1].get("name") == output["name"]:
+                kept[-1]["text"] += output["text"]
+            elif not any(mime.startswith(WIDGET) for mime in output.get("data", {})):
+                kept.append(output)
+        outputs.append(scrub(kept))
+    return outputs, scrub("".join(errors))
+
+
+def _plain(output: Any) -> dict[str, Any]:
+    fields = {key: output[key] for key in ("output_type", "name", "data", "ename", "evalue") if key in output}
+    if "text" in output:
+        fields["text"] = "".join(output["text"])
+    if "traceback" in output:
+        fields["traceback"] = list(output["traceback"])
+    if output["output_type"] in ("display_data", "execute_result"):
+        fields["metadata"] = dict(output.get("metadata", {}))
+    return fields
+
+
+def graft(clean: Any, outputs: Sequence[Sequence[Any]]) -> None:
+    """Put the outputs onto the code cells of ``clean``, counted 1, 2, 3 as if it had just run."""
+    import nbformat
+
+    cells = code_cells(clean)
+    if len(cells) != len(outputs):
+        raise ChapterError(f"outputs of {len(outputs)} cells don't fit a notebook of {len(cells)}; run it again.")
+    for count, (cell, made) in enumerate(zip(cells, outputs, strict=True), start=1):
+        cell.execution_count = count
+        cell.outputs = [nbformat.from_dict(dict(output)) for output in made]
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = count
+
+
+def with_overrides(clean: Any, text: str) -> None:
+    """Say below the parameters cell which values replaced its defaults."""
+    import nbformat
+
+    for cell in code_cells(clean):
+        if text and "parameters" in cell.metadata.get("tags", []):
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]

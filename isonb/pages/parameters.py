@@ -1,0 +1,150 @@
+"""The parameters of a chapter: a small grammar for one cell, and the check of values before a kernel starts.
+
+A line reads ``name: type = literal  # help; range LO..HI`` or ``... # help; one of A|B|C``; the part after the
+semicolon may be left out. Types are int, float, str and bool. papermill itself takes any name and any type.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from isonb.pages.errors import ParameterError
+
+__all__ = ["Parameter", "parse_parameters", "validate_parameters"]
+
+Value = int | float | str | bool
+TYPES: dict[str, type[Value]] = {"int": int, "float": float, "str": str, "bool": bool}
+LINE = re.compile(r"(?P<name>[A-Za-z_]\w*): (?P<kind>\w+) = (?P<literal>.+?)  # (?P<comment>.+)")
+RULE = re.compile(r"(?:range (?P<low>\S+?)\.\.(?P<high>\S+)|one of (?P<options>.+))")
+GRAMMAR = "name: int|float|str|bool = literal  # help[; range LO..HI | ; one of A|B|C]"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of the parameters cell: a typed default, what it means, and which values it takes."""
+
+    name: str
+    kind: str
+    default: Value
+    help: str
+    low: float | None = None
+    high: float | None = None
+    options: tuple[Value, ...] = ()
+
+    @property
+    def rule(self) -> str:
+        """The values it takes, in words.
+
+        >>> Parameter("n", "int", 5, "points", low=2, high=9).rule
+        'int, 2..9'
+        """
+        if self.options:
+            return f"{self.kind}, one of {'|'.join(map(str, self.options))}"
+        return self.kind if self.low is None else f"{self.kind}, {self.low:g}..{self.high:g}"
+
+    def check(self, value: object) -> Value:
+        """``value`` in the parameter's type, or :class:`ParameterError`. An int is fine where a float is asked for.
+
+        >>> Parameter("n", "int", 5, "points", low=2, high=9).check(12)
+        Traceback (most recent call last):
+        ...
+        isonb.pages.errors.ParameterError: parameter n must be int, 2..9; got 12. It means: points.
+        """
+        wanted = TYPES[self.kind]
+        if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+        if fits and self.options:
+            fits = value in self.options
+        elif fits and self.low is not None and self.high is not None:
+            fits = isinstance(value, int | float) and self.low <= value <= self.high
+        if not fits or not isinstance(value, int | float | str):
+            raise ParameterError(f"parameter {self.name} must be {self.rule}; got {value!r}. It means: {self.help}.")
+        return value
+
+    def read(self, text: str) -> Value:
+        """A value given as text (a command line) in the parameter's type, checked.
+
+        >>> Parameter("rate", "float", 0.5, "learning rate").read("1e-3")
+        0.001
+        """
+        value: object = text
+        if self.kind != "str":
+            try:
+                value = ast.literal_eval({"true": "True", "false": "False"}.get(text.strip().lower(), text.strip()))
+            except (ValueError, SyntaxError):
+                value = text
+        return self.check(value)
+
+
+def _literal(text: str, line: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise ParameterError(f"a parameter's default must be a literal; got {text!r} in {line!r}.") from None
+
+
+def _limits(rule: str, kind: str, line: str) -> dict[str, object]:
+    found = RULE.fullmatch(rule)
+    if not found:
+        raise ParameterError(f"after ';' stands 'range LO..HI' or 'one of A|B|C'; got {rule!r} in {line!r}.")
+    if found["options"] is not None:
+        texts = [option.strip() for option in found["options"].split("|")]
+        return {"options": tuple(texts if kind == "str" else (_literal(text, line) for text in texts))}
+    low, high = _literal(found["low"], line), _literal(found["high"], line)
+    numbers = isinstance(low, int | float) and isinstance(high, int | float) and kind in ("int", "float")
+    if not numbers or not low <= high:  # type: ignore[operator]
+        raise ParameterError(f"a range needs an int or float parameter and LO <= HI; got {rule!r} in {line!r}.")
+    return {"low": low, "high": high}
+
+
+def _parse_line(line: str) -> Parameter:
+    found = LINE.fullmatch(line)
+    if not found or found["kind"] not in TYPES:
+        raise ParameterError(f"a parameter line must read '{GRAMMAR}'; got {line!r}.")
+    text, separator, rule = found["comment"].rpartition("; ")
+    if not separator or not rule.startswith(("range ", "one of ")):
+        text, rule = found["comment"], ""
+    limits = _limits(rule, found["kind"], line) if rule else {}
+    default = _literal(found["literal"], line)
+    parameter = Parameter(found["name"], found["kind"], default, text.strip(), **limits)  # type: ignore[arg-type]
+    return Parameter(**{**vars(parameter), "default": parameter.check(default)})
+
+
+def parse_parameters(source: str) -> tuple[Parameter, ...]:
+    """The parameters of a cell. Blank lines and whole-line comments are skipped; all else must fit the grammar.
+
+    >>> parse_parameters("n: int = 300  # points in the cloud; range 10..5000")[0].rule
+    'int, 10..5000'
+    """
+    lines = [line.rstrip() for line in source.splitlines()]
+    parameters = tuple(_parse_line(line) for line in lines if line and not line.startswith("#"))
+    names = [parameter.name for parameter in parameters]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"each parameter stands once; {name} stands {names.count(name)} times.")
+    return parameters
+
+
+def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, object]) -> dict[str, Value]:
+    """The given values, checked and in their type; text is read as a command line gives it.
+
+    >>> n = parse_parameters("n: int = 300  # points; range 10..5000")
+    >>> validate_parameters(n, {"n": "20"})
+    {'n': 20}
+    >>> validate_parameters(n, {"m": 1})
+    Traceback (most recent call last):
+    ...
+    isonb.pages.errors.ParameterError: no parameter is called m. This chapter has: n (int, 10..5000).
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    checked: dict[str, Value] = {}
+    for name, value in given.items():
+        if name not in known:
+            valid = ", ".join(f"{p.name} ({p.rule})" for p in parameters) or "none"
+            raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.")
+        checked[name] = known[name].read(value) if isinstance(value, str) else known[name].check(value)
+    return checked

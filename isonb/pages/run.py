@@ -1,0 +1,228 @@
+"""Run chapters: papermill on a temporary copy, one process each, side by side; finished work is never lost.
+
+The outputs of a chapter live in ``_build/executed/KEY.ipynb``. The key covers all that they depend on, so a second
+build runs nothing, an edit of prose runs nothing, and an edit of the module runs what it must.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from isonb.pages.chapters import Book, Chapter
+from isonb.pages.errors import ChapterError
+from isonb.pages.outputs import code_cells, graft, harvest
+from isonb.pages.parameters import Value
+from isonb.pages.record import run_record
+
+__all__ = ["Job", "execute", "write_atomically"]
+
+ENVIRONMENT = {
+    "ISONB_BOOK": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TQDM_DISABLE": "1",  # a progress bar would leave a widget or stderr in the page
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "JUPYTER_PREFER_ENV_PATH": "1",  # this environment's kernel, not one installed for the user
+    "PYTHONHASHSEED": "0",
+}
+SHOWN_LINES = 12
+
+
+@dataclass
+class Job:
+    """One chapter to run with one set of parameters, and how it went."""
+
+    book: Book
+    chapter: Chapter
+    parameters: dict[str, Value] = field(default_factory=dict)
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """What its outputs depend on."""
+        return self.chapter.key(self.parameters, self.book.environment)
+
+    @property
+    def cached(self) -> Path:
+        """The executed notebook, when there is one."""
+        return self.book.build / "executed" / f"{self.key}.ipynb"
+
+    @property
+    def partial(self) -> Path:
+        """Where papermill writes while it runs; it stays there after a failure."""
+        return self.book.build / "running" / f"{self.chapter.slug}-{self.key}.ipynb"
+
+
+def write_atomically(path: Path, text: str) -> bool:
+    """Write a file whole or not at all, and not when it is the same already. Returns whether it was written."""
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+    return True
+
+
+def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = False, progress: bool = True) -> None:
+    """Run the jobs that have no executed notebook yet; raises :class:`ChapterError` when any failed, after all ended.
+
+    Every finished job is saved when it ends: Ctrl-C, or the failure of another, loses none.
+    """
+    todo = [job for job in jobs if force or not job.cached.is_file()]
+    if not todo:
+        return
+    waiting = list(todo)
+    workers = max(1, min(workers or os.cpu_count() or 1, len(waiting)))
+    with _bar(todo, progress) as bar, _killing([]) as running:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                running.append(_Process(waiting.pop(0)))
+            time.sleep(0.2)
+            for process in [p for p in running if p.child.poll() is not None]:
+                running.remove(process)
+                process.finish()
+            bar.set_postfix_str(", ".join(p.job.chapter.slug for p in running), refresh=False)
+            bar.update(_done_cells(todo, running) - bar.n)
+    failed = [job for job in jobs if job.error]
+    if failed:
+        raise ChapterError("\n\n".join(job.error for job in failed))
+
+
+class _Process:
+    """papermill at work on one job, in its own process group so that Ctrl-C ends it the same way everywhere."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.start = job, time.monotonic()
+        job.partial.parent.mkdir(parents=True, exist_ok=True)
+        source = job.partial.with_suffix(".source.ipynb")
+        nbformat.write(job.chapter.cells, source)
+        command = [sys.executable, "-m", "papermill", str(source), str(job.partial), "--kernel", "python3"]
+        command += ["--cwd", str(job.chapter.source.parent), "--no-progress-bar", "--log-level", "ERROR"]
+        command += ["--parameters_yaml", json.dumps(job.parameters)] if job.parameters else []
+        self.log = job.partial.with_suffix(".log")
+        with self.log.open("w", encoding="utf-8") as log:
+            self.child = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT}, start_new_session=True
+            )
+
+    def finish(self) -> None:
+        """Save the outputs, or say what failed and where the partial notebook is."""
+        job = self.job
+        job.seconds = time.monotonic() - self.start
+        try:
+            executed = nbformat.read(job.partial, as_version=4)
+        except (OSError, ValueError):
+            log = self.log.read_text(encoding="utf-8").strip().splitlines()
+            job.error = f"{job.chapter.name} didn't start:\n" + "\n".join(log[-SHOWN_LINES:])
+            return
+        if self.child.returncode != 0:
+            job.error = _failure(job, executed)
+            return
+        clean = job.chapter.fresh()
+        outputs, stderr = harvest(executed, job.book.root)
+        graft(clean, outputs)
+        clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key)
+        write_atomically(job.cached, nbformat.writes(clean) + "\n")
+        _clear(job, stderr)
+
+
+def _clear(job: Job, stderr: str) -> None:
+    """Remove the temporary files of a finished job; keep what it said on stderr, if anything."""
+    for path in (job.partial, job.partial.with_suffix(".source.ipynb"), job.partial.with_suffix(".log")):
+        path.unlink(missing_ok=True)
+    said = job.book.build / "executed" / f"{job.chapter.slug}.stderr.txt"
+    said.unlink(missing_ok=True)
+    if stderr.strip():
+        said.write_text(stderr, encoding="utf-8")
+
+
+def _failure(job: Job, executed: Any) -> str:
+    """The cell that failed, its error, and where to look."""
+    for number, cell in enumerate(code_cells(executed), start=1):
+        for output in cell.outputs:
+            if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", []):
+                code = cell.source.strip().splitlines()
+                shown = "\n".join(f"    {line}" for line in code[:SHOWN_LINES]) + (
+                    "\n    ..." * (len(code) > SHOWN_LINES)
+                )
+                return (
+                    f"{job.chapter.name}: code cell {number} failed with {output.ename}: {output.evalue}\n{shown}\n"
+                    f"  The notebook up to there: {job.partial}"
+                )
+    log = job.partial.with_suffix(".log").read_text(encoding="utf-8").strip().splitlines()
+    return f"{job.chapter.name} failed outside its cells: {log[-1] if log else 'no message'}\n  Notebook: {job.partial}"
+
+
+@contextlib.contextmanager
+def _killing(running: list[_Process]) -> Iterator[list[_Process]]:
+    """End what still runs when this block is left early: first politely (papermill stops its kernel), then for good."""
+    try:
+        yield running
+    finally:
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.child.pid, signal.SIGINT)
+        for process in running:
+            try:
+                process.child.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.child.pid, signal.SIGKILL)
+                process.child.wait()
+
+
+@contextlib.contextmanager
+def _bar(jobs: Sequence[Job], progress: bool) -> Iterator[Any]:
+    from tqdm import tqdm
+
+    total = sum(len(job.chapter.code) for job in jobs)
+    name = f"{len(jobs)} chapter{'s' * (len(jobs) != 1)}"
+    pace = 0.5 if sys.stderr.isatty() else 20.0  # a log file needs a line now and then, not an animation
+    with tqdm(total=total, desc=f"Running {name}", unit="cell", disable=not progress, mininterval=pace) as bar:
+        yield bar
+
+
+def _done_cells(jobs: Sequence[Job], running: Sequence[_Process]) -> int:
+    at_work = {id(process.job) for process in running}
+    ended = sum(len(job.chapter.code) for job in jobs if job.seconds and id(job) not in at_work)
+    return ended + sum(_progress(process.job.partial) for process in running)
+
+
+def _progress(partial: Path) -> int:
+    """How many code cells of a notebook that is being written have run (0 while it can't be read)."""
+    try:
+        cells = json.loads(partial.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
+        return 0
+    code = (cell["metadata"] for cell in cells if cell["cell_type"] == "code")
+    return sum(metadata.get("papermill", {}).get("status") == "completed" for metadata in code)
+
+
+def clean_build(book: Book) -> None:
+    """Remove everything built and every generated notebook."""
+    shutil.rmtree(book.build, ignore_errors=True)
+    for chapter in book.chapters:
+        chapter.notebook.unlink(missing_ok=True)
+
+
+def parameter_text(parameters: Mapping[str, Value], chapter: Chapter) -> str:
+    """The line under the parameters cell of a run with other values than the defaults."""
+    defaults = {parameter.name: parameter.default for parameter in chapter.parameters}
+    changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in parameters.items()]
+    return f"This page was run with {', '.join(changed)}.\n" if changed else ""

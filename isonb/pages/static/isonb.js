@@ -1,0 +1,79 @@
+// Draws every chart of a page from the specification beside it, offline, and again when the colour theme changes.
+(() => {
+  "use strict";
+  const bundle = new URL("../vega/vega.js", document.currentScript.src).href;
+  const drawn = new Map(); // host element -> result of vegaEmbed
+
+  const dark = () => document.documentElement.dataset.theme === "dark";
+
+  function colours() {
+    const text = dark() ? "#ced6dd" : "#222832";
+    const line = dark() ? "#8b949e" : "#767676";
+    const axis = { labelColor: text, titleColor: text, domainColor: line, tickColor: line, gridColor: line };
+    return {
+      axis, text: { color: text }, rule: { color: line },
+      title: { color: text, subtitleColor: text },
+      legend: { labelColor: text, titleColor: text },
+      header: { labelColor: text, titleColor: text },
+    };
+  }
+
+  function controls(result) { // the values of sliders and menus, so that a redraw keeps them
+    const bound = result ? (result.vgSpec.signals || []).filter((signal) => signal.bind) : [];
+    return bound.map((signal) => [signal.name, result.view.signal(signal.name)]);
+  }
+
+  function specification(host) { // on a dark page the palette's blue and the dark end of a ramp would drown
+    const text = host.querySelector("script").textContent;
+    if (!dark()) return JSON.parse(text);
+    const spec = JSON.parse(text.replaceAll("#0072B2", "#3d9be0"));
+    for (const name of ["ordinal", "ramp"]) {
+      const range = spec.config?.range?.[name];
+      if (range?.scheme) range.extent = [0.22, 1];
+    }
+    return spec;
+  }
+
+  async function draw(host) {
+    const spec = specification(host);
+    const kept = controls(drawn.get(host));
+    drawn.get(host)?.finalize();
+    const result = await window.vegaEmbed(host.querySelector(".isonb-vega-view"), spec, {
+      mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, config: colours(),
+      tooltip: { theme: dark() ? "dark" : "light", disableDefaultStyle: true },
+    });
+    kept.forEach(([name, value]) => result.view.signal(name, value));
+    if (kept.length) await result.view.runAsync();
+    drawn.set(host, result);
+    host.dataset.drawn = dark() ? "dark" : "light";
+  }
+
+  async function drawAll(hosts) {
+    for (const host of hosts) {
+      try {
+        await draw(host);
+      } catch (error) {
+        host.querySelector(".isonb-vega-view").textContent = `This chart could not be drawn: ${error.message}`;
+        console.error(error);
+      }
+    }
+    document.documentElement.dataset.charts = dark() ? "dark" : "light";
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const hosts = document.querySelectorAll(".isonb-vega");
+    if (!hosts.length) return;
+    const script = document.createElement("script");
+    script.src = bundle;
+    script.onload = () => {
+      let queue = drawAll(hosts);
+      let last = dark();
+      new MutationObserver(() => {
+        if (dark() === last) return;
+        last = dark();
+        queue = queue.then(() => drawAll(hosts));
+      }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+    };
+    document.head.append(script);
+  });
+})();

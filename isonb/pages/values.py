@@ -1,0 +1,131 @@
+"""Numbers into prose (``glue``) and beside charts (``table``): computed, formatted, never typed by hand."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+
+from isonb.pages.errors import PageError
+
+__all__ = ["Table", "glue", "table"]
+
+GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
+
+
+def glue(name: str, value: object, fmt: str | None = None) -> None:
+    """Keep ``value``, formatted by ``fmt`` as in ``format(value, fmt)``, for the text: ``{glue}`name```.
+
+    >>> glue("share", 0.5)  # outside a notebook there is no page, and nothing to show
+    """
+    text = _format(value, fmt)
+    if not name.strip():
+        raise PageError("glue needs a name; got a blank one.")
+    if not InteractiveShell.initialized():
+        return
+    scrap = {"scrapbook": {"name": name, "mime_prefix": GLUE_PREFIX}}
+    display({GLUE_PREFIX + "text/plain": text}, raw=True, metadata=scrap)  # type: ignore[no-untyped-call]
+
+
+def _format(value: object, fmt: str | None) -> str:
+    """A number as text; tensors and arrays of one element count as numbers, a missing value is a dash."""
+    if not isinstance(value, str | int | float) and callable(item := getattr(value, "item", None)):
+        value = item()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if fmt is None and isinstance(value, float):
+        fmt = ".4g"
+    try:
+        return format(value, fmt or "")
+    except (TypeError, ValueError) as error:
+        raise PageError(f"format {fmt!r} doesn't fit {value!r}: {error}.") from None
+
+
+class Table:
+    """What :func:`table` returns: rows with a caption, header cells with a scope, numbers to the right."""
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], caption: str):
+        """Cells are text already; ``numeric`` tells which columns hold numbers."""
+        self.columns, self.rows, self.numeric, self.caption = columns, rows, numeric, caption
+
+    def _repr_html_(self) -> str:
+        align = [' class="num"' if number else "" for number in self.numeric]
+        head = "".join(f'<th scope="col"{a}>{html.escape(c)}</th>' for c, a in zip(self.columns, align, strict=True))
+        body = "\n".join("<tr>" + "".join(self._cells(row, align)) + "</tr>" for row in self.rows)
+        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        label = html.escape(self.caption or "Table", quote=True)
+        return (
+            f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"><table>{caption}'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        )
+
+    @staticmethod
+    def _cells(row: Sequence[str], align: Sequence[str]) -> list[str]:
+        first = f'<th scope="row"{align[0]}>{html.escape(row[0])}</th>'
+        return [first, *(f"<td{a}>{html.escape(cell)}</td>" for cell, a in zip(row[1:], align[1:], strict=True))]
+
+    def __repr__(self) -> str:
+        """The table as aligned text, for a terminal."""
+        grid = [list(self.columns), *map(list, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+        pad = zip(widths, self.numeric, strict=True)
+        cells = [[(f"{{:>{w}}}" if n else f"{{:<{w}}}") for w, n in pad]] * len(grid)
+        return "\n".join(
+            "  ".join(f.format(c) for f, c in zip(fs, r, strict=True)) for fs, r in zip(cells, grid, strict=True)
+        )
+
+
+def table(data: Any, *, fmt: str | Mapping[str, str] | None = None, caption: str = "", index: bool = False) -> Table:
+    """An accessible table of a DataFrame, of rows (mappings) or of columns (a mapping of sequences).
+
+    ``fmt`` is one format for every number or one a column; a missing value prints as a dash. The first column heads
+    its row. In a notebook the table is displayed at once (as a last line it isn't shown twice).
+
+    >>> print(table([{"cloud": "sphere", "score": 0.97123}, {"cloud": "cone", "score": None}], fmt=".2f"))
+    cloud   score
+    sphere   0.97
+    cone        –
+    """
+    columns = _columns(data, index)
+    if not columns or not next(iter(columns.values())):
+        raise PageError("a table needs at least one row and one column; got an empty one.")
+    if len({len(cells) for cells in columns.values()}) != 1:
+        raise PageError(f"columns must be of one length; got { {k: len(v) for k, v in columns.items()} }.")
+    unknown = set(fmt) - set(columns) if isinstance(fmt, Mapping) else set()
+    if unknown:
+        raise PageError(f"fmt names columns that aren't there: {sorted(unknown)}. There are: {list(columns)}.")
+    numeric = [all(_is_number(cell) for cell in cells) for cells in columns.values()]
+    text = [
+        [_format(cell, _format_of(fmt, name) if number else None) for cell in cells]
+        for (name, cells), number in zip(columns.items(), numeric, strict=True)
+    ]
+    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption)
+    if InteractiveShell.initialized():
+        display(made)  # type: ignore[no-untyped-call]
+        made._ipython_display_ = lambda: None  # type: ignore[attr-defined]
+    return made
+
+
+def _format_of(fmt: str | Mapping[str, str] | None, column: str) -> str | None:
+    return fmt.get(column) if isinstance(fmt, Mapping) else fmt
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) or hasattr(cell, "item")
+
+
+def _columns(data: Any, index: bool) -> dict[str, list[object]]:
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        data = data.reset_index() if index else data
+        return {str(name): list(data[name]) for name in data.columns}
+    if isinstance(data, Mapping):
+        return {str(name): list(cells) for name, cells in data.items()}
+    rows = list(data)
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise PageError("rows must be mappings of column to value; got another type. Or pass a DataFrame.")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {str(name): [row.get(name) for row in rows] for name in names}

@@ -1,0 +1,85 @@
+"""A browser that can only read files: opens built pages and notes every complaint."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, Playwright, Route
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+SETTLED = """() => !document.querySelector('.isonb-vega') || document.documentElement.dataset.charts"""
+
+
+@dataclass
+class Visit:
+    """An open page and what it did that it shouldn't: requests off the disk, failures, errors in the console."""
+
+    page: Page
+    outside: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def chromium() -> str | None:
+    """The browser of the system, if there is one."""
+    return next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
+
+
+@contextmanager
+def launch(playwright: Playwright) -> Iterator[Browser]:
+    """A headless browser."""
+    browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+def pages_of(html: Path) -> list[Path]:
+    """Every page of a built book (the redirect at the top and Sphinx's own index pages left out)."""
+    own = {"genindex.html", "search.html", "index.html", "prf-prf.html"}
+    return sorted(path for path in html.rglob("*.html") if path.name not in own and "_static" not in path.parts)
+
+
+def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:
+    """Open a page from the disk, everything but files blocked, and wait until its charts and formulas are drawn."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    visit = Visit(page)
+
+    def guard(route: Route) -> None:
+        if route.request.url.startswith(("file:", "data:", "blob:")):
+            route.continue_()
+        else:
+            visit.outside.append(route.request.url)
+            route.abort()
+
+    page.route("**/*", guard)
+    page.on("requestfailed", lambda request: visit.failed.append(f"{request.url}: {request.failure}"))
+    page.on("pageerror", lambda error: visit.errors.append(str(error)))
+    page.on("console", lambda message: visit.errors.append(message.text) if message.type == "error" else None)
+    page.goto(path.resolve().as_uri())
+    settle(page)
+    return visit
+
+
+def settle(page: Page) -> None:
+    """Wait for the charts and the formulas."""
+    page.wait_for_load_state("load")
+    page.wait_for_function(SETTLED, timeout=60_000)
+    page.evaluate("() => window.MathJax && MathJax.startup ? MathJax.startup.promise : null")
+
+
+def use_theme(page: Page, theme: str) -> None:
+    """Switch to the light or dark theme as the button does, and wait for the charts to follow."""
+    page.evaluate(
+        "t => { document.documentElement.dataset.mode = t; document.documentElement.dataset.theme = t }", theme
+    )
+    drawn = "t => !document.querySelector('.isonb-vega') || document.documentElement.dataset.charts === t"
+    page.wait_for_function(drawn, arg=theme, timeout=60_000)
+    page.wait_for_timeout(300)
