@@ -45,7 +45,7 @@ def persistent_entropy(bars: Tensor, mask: Tensor | None = None) -> Tensor:
     if check_values(bars) and not bool((longest > 0).all()):
         fix = "All points are equal, or the mask leaves no bar."
         fail(DegenerateError, "a barcode must hold at least one positive bar", "only zero bars", fix)
-    shares = bars / torch.where(longest > 0, longest, 1.0)
+    shares = torch.where(bars > 0, bars, 0.0) / torch.where(longest > 0, longest, 1.0)  # no gradient into a zero bar
     total = shares.sum(-1, keepdim=True)
     shares = shares / torch.where(longest > 0, total, 1.0)
     present = shares > 0
@@ -65,8 +65,8 @@ def prominent_bars(bars: Tensor, keep_breaking: bool = True, mask: Tensor | None
     :math:`\lceil n \alpha (\alpha - 1 - \ln\alpha) / (1 - \alpha)^2 \rceil < i`, the next pass takes only
     :math:`(a_1, \dots, a_i, r, T)`; else T and :math:`a_1, \dots, a_i` are the features.
 
-    ``keep_breaking=False`` leaves out :math:`a_i`, the bar that stopped the pass: k separate clusters then give k - 1
-    features, but a single bar can remain, whose entropy is 0. The official code keeps it (default).
+    ``keep_breaking=False`` leaves out :math:`a_i`, the bar that stopped the pass: two separate clusters then give one
+    feature, their one long bar, but the entropy of a single bar is 0 with no gradient. The official code keeps it.
     Fewer than four positive bars, or all equal to rounding: every positive bar is a feature. Not differentiable.
 
     Shapes: ``bars`` (..., m) in any order, ``mask`` (..., m) optional; returns bool (..., m), False for zero and masked
@@ -79,7 +79,7 @@ def prominent_bars(bars: Tensor, keep_breaking: bool = True, mask: Tensor | None
     [False, True, False, False, True, False]
     """
     bars = _lengths(bars, mask)
-    slack = 1 - 4 * torch.finfo(bars.dtype).eps
+    slack = 1 - 16 * torch.finfo(bars.dtype).eps
     bars = bars if bars.device.type == "mps" else bars.double()
     ordered, order = bars.sort(dim=-1, descending=True, stable=True)
     count = (ordered > 0).sum(-1)
@@ -114,8 +114,7 @@ def _long_share(alpha: Tensor) -> Tensor:
     gap = 1 - alpha
     series = 0.5 + gap * (1 / 3 + gap * (1 / 4 + gap * (1 / 5 + gap / 6)))
     near = gap < 1e-3
-    safe = torch.where(near, 0.5, gap)
-    return alpha * torch.where(near, series, -(safe + torch.log1p(-safe)) / safe.square())
+    return alpha * torch.where(near, series, -(gap + alpha.log()) / torch.where(near, 1.0, gap).square())
 
 
 def _stops(others: Tensor, alpha: Tensor) -> Tensor:
