@@ -1,0 +1,258 @@
+"""The losses of the four papers and of their baselines, ready to be added to a task loss.
+
+Each returns what is *added*; its weight and sign are its own. All act on the points of the whole batch: of every
+process, when torch.distributed is initialised (``group=None`` keeps to this one; see :mod:`isonb.distributed` for what
+that means for gradients). Under autocast they compute in float32. Too few points for a loss to mean anything give 0
+with a graph, so the last small batch of an epoch passes. No class here holds mathematics: see :mod:`isonb.penalties`
+and :mod:`isonb.entropy_penalty`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from isonb.distributed import Group, all_sum, process_group
+from isonb.entropy_penalty import entropy_penalty
+from isonb.penalties import as_single, balanced_sum, cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
+from isonb.shrinkage import ShrinkageCovariance, points_from_hidden_states
+
+__all__ = [
+    "CosRegLoss",
+    "GaoCosineLoss",
+    "IStarLoss",
+    "IsoScoreLoss",
+    "JointLoss",
+    "PersistentEntropyLoss",
+    "ShrinkageCovariance",
+    "SpectrumControlLoss",
+    "points_from_hidden_states",
+]
+
+
+class PersistentEntropyLoss(nn.Module):
+    """``-weight`` times the persistent entropy of each label's points: :func:`isonb.entropy_penalty.entropy_penalty`.
+
+    Shrink-the-longest (arXiv 2501.05502): points are the last layer's [CLS] vectors of the effective batch (64 there),
+    labels the gold labels, weight 1, summed over labels.
+
+    >>> loss = PersistentEntropyLoss(select=False)
+    >>> points = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0]], requires_grad=True)
+    >>> round(loss(points).item(), 4)  # four equal bars: minus ln 4
+    -1.3863
+    >>> loss(points[:3]).item()  # fewer than five points: nothing to add
+    0.0
+    """
+
+    def __init__(
+        self,
+        select: bool = True,
+        in_cluster: float = 0.0,
+        *,
+        in_cluster_sign: int = 1,
+        keep_breaking: bool = True,
+        normalize: bool = False,
+        reduction: str = "sum",
+        min_points: int = 5,
+        max_dim: int = 0,
+        weight: float = 1.0,
+        group: Group = "world",
+    ) -> None:
+        super().__init__()
+        self.select, self.keep_breaking, self.normalize = select, keep_breaking, normalize
+        self.in_cluster, self.in_cluster_sign = in_cluster, in_cluster_sign
+        self.reduction, self.min_points, self.max_dim = reduction, min_points, max_dim
+        self.weight, self.group = weight, group
+
+    def forward(self, points: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Points (n, d), integer labels (n,) or None for one group; returns a scalar."""
+        return self.weight * entropy_penalty(
+            points,
+            labels,
+            select=self.select,
+            keep_breaking=self.keep_breaking,
+            in_cluster=self.in_cluster,
+            in_cluster_sign=self.in_cluster_sign,
+            normalize=self.normalize,
+            reduction=self.reduction,
+            min_points=self.min_points,
+            max_dim=self.max_dim,
+            group=self.group,
+        )
+
+
+class IStarLoss(nn.Module):
+    """``weight * (1 - IsoScore*)``: :func:`isonb.penalties.istar_penalty`.
+
+    I-STAR (Rudman and Eickhoff, ICLR 2024): points are the tokens of layers 1..L
+    (:func:`points_from_hidden_states`), ``shrinkage_cov`` comes from a :class:`ShrinkageCovariance` at each epoch's
+    start. A negative weight lowers isotropy, a positive one raises it.
+
+    >>> points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
+    >>> round(IStarLoss(weight=-1.0, zeta=0.3)(points, torch.eye(2)).item(), 6)
+    -0.371056
+    """
+
+    def __init__(
+        self, weight: float = 1.0, zeta: float | str = 0.2, *, unbiased: bool = False, group: Group = "world"
+    ) -> None:
+        super().__init__()
+        self.weight, self.zeta, self.unbiased, self.group = weight, zeta, unbiased, group
+
+    def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), shrinkage_cov (d, d) or None for the scaled identity, mask (n,); returns a scalar."""
+        return self.weight * istar_penalty(
+            points, shrinkage_cov, zeta=self.zeta, unbiased=self.unbiased, mask=mask, group=self.group
+        )
+
+
+class IsoScoreLoss(nn.Module):
+    """``-weight * ln IsoScore``: :func:`isonb.penalties.isoscore_penalty` (IsoLayer, Attieh et al., ICDAR 2023).
+
+    >>> round(IsoScoreLoss()(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).item(), 6)
+    0.753772
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 1.0,
+        unbiased: bool = False,
+        floor: float | None = None,
+        group: Group = "world",
+    ) -> None:
+        super().__init__()
+        self.weight, self.unbiased, self.floor, self.group = weight, unbiased, floor, group
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        return self.weight * isoscore_penalty(
+            points, unbiased=self.unbiased, floor=self.floor, mask=mask, group=self.group
+        )
+
+
+class CosRegLoss(nn.Module):
+    """``weight`` times the mean cosine in its 1/M^2 form: :func:`isonb.penalties.cosreg_penalty`.
+
+    I-STAR's baseline CosReg: points are the tokens of the last layer, weight 1.
+
+    >>> round(CosRegLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
+    0.31427
+    """
+
+    def __init__(self, weight: float = 1.0, *, group: Group = "world") -> None:
+        super().__init__()
+        self.weight, self.group = weight, group
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        return self.weight * cosreg_penalty(points, mask=mask, group=self.group)
+
+
+class GaoCosineLoss(CosRegLoss):
+    """CosReg on the rows of a word-embedding matrix, as proposed for language models (Gao et al. 2019).
+
+    Every process holds the same matrix, so nothing is reduced over processes.
+
+    >>> embedding = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    >>> round(GaoCosineLoss()(embedding).item(), 6)
+    0.31427
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        super().__init__(weight, group=None)
+
+    def forward(self, points: Tensor | nn.Embedding | nn.Linear, mask: Tensor | None = None) -> Tensor:
+        """The embedding matrix (M, d), or the module whose weight it is; returns a scalar."""
+        return super().forward(points.weight if isinstance(points, nn.Module) else points, mask)
+
+
+class SpectrumControlLoss(nn.Module):
+    """``weight`` times the distance of the spectrum to a prior curve: :func:`isonb.penalties.spectrum_penalty`.
+
+    Spectrum control (Wang et al. 2020) in the form SoftDecay's code adapts to token matrices: the ``top`` 5 singular
+    values against exp(-k^2), weight 1e-4, here squared.
+
+    >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
+    >>> loss = SpectrumControlLoss(weight=1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
+    >>> round(loss(s).item(), 5)
+    2.77531
+    """
+
+    def __init__(
+        self,
+        weight: float = 1e-4,
+        *,
+        prior: str = "exponential",
+        c1: float = 1.0,
+        c2: float = 1.0,
+        power: float = 2.0,
+        top: int | None = 5,
+        group: Group = "world",
+    ) -> None:
+        super().__init__()
+        self.weight, self.prior, self.c1, self.c2 = weight, prior, c1, c2
+        self.power, self.top, self.group = power, top, group
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), or (..., n, d) matrix by matrix, mask (..., n); returns a scalar."""
+        return self.weight * spectrum_penalty(
+            points,
+            prior=self.prior,
+            c1=self.c1,
+            c2=self.c2,
+            power=self.power,
+            top=self.top,
+            mask=mask,
+            group=self.group,
+        )
+
+
+class JointLoss(nn.Module):
+    r"""Task loss and isotropy loss, balanced by running means (IsoLayer, Attieh et al., ICDAR 2023).
+
+    Returns :func:`isonb.penalties.balanced_sum` of the two with the means before this step; then, in training,
+    :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
+    initial means: they are the losses of the first batch. Means and step are buffers.
+
+    Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
+    weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
+    module are.
+
+    >>> joint, scalar = JointLoss(s=0.15), torch.tensor
+    >>> [round(joint(scalar(a), scalar(b)).item(), 6) for a, b in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0))]
+    [2.5, 2.09375, 1.689862]
+    """
+
+    mean1: Tensor
+    mean2: Tensor
+    step: Tensor
+
+    def __init__(self, s: float = 0.15, *, group: Group = "world") -> None:
+        super().__init__()
+        self.s, self.group = s, group
+        self.register_buffer("mean1", torch.zeros(()))
+        self.register_buffer("mean2", torch.zeros(()))
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+    def forward(self, l1: Tensor, l2: Tensor, count: int | Tensor | None = None) -> Tensor:
+        """Task loss, isotropy loss, examples behind the task loss; returns a scalar."""
+        l1, l2 = self._everywhere(as_single(l1), as_single(l2), count)
+        step = self.step.to(l1.device)
+        first = step == 0
+        mean1 = torch.where(first, l1.detach(), self.mean1.to(l1))
+        mean2 = torch.where(first, l2.detach(), self.mean2.to(l2))
+        total = balanced_sum(l1, l2, mean1, mean2)
+        if self.training:
+            share = self.s / (1 + step)
+            self.mean1.copy_(torch.lerp(mean1.detach(), l1.detach(), share.to(mean1)))
+            self.mean2.copy_(torch.lerp(mean2.detach(), l2.detach(), share.to(mean2)))
+            self.step += 1
+        return total
+
+    def _everywhere(self, l1: Tensor, l2: Tensor, count: int | Tensor | None) -> tuple[Tensor, Tensor]:
+        if process_group(self.group) is None:
+            return l1, l2
+        weight = torch.as_tensor(1 if count is None else count, dtype=l1.dtype, device=l1.device)
+        sums = all_sum(torch.stack([l1 * weight, weight, l2.to(l1), torch.ones_like(weight)]), self.group)
+        return sums[0] / sums[1], sums[2] / sums[3]
