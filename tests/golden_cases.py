@@ -28,6 +28,15 @@ def load(case: str) -> dict[str, Tensor]:
     return {n: torch.tensor(a, dtype=torch.float64 if a.dtype.kind == "f" else None) for n, a in arrays.items()}
 
 
+def points(case: str) -> Tensor:
+    """One cloud (n, d) a case: its points, or the real tokens of all its sentences (of the last layer), row-major."""
+    inputs = load(case)
+    if "points" in inputs:
+        return inputs["points"]
+    tokens = inputs["tokens"] if "tokens" in inputs else inputs["hidden_states"][-1]
+    return tokens[inputs["attention_mask"].bool()]
+
+
 def shrinkage(case: str) -> Tensor:
     """The saved shrinkage matrix of a case, diag(c0_diag) + c0_factor^T c0_factor."""
     inputs = load(case)
