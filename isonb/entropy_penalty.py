@@ -65,7 +65,8 @@ def _term(bars: Tensor, select: bool, keep_breaking: bool, in_cluster: float, no
     kept = prominent_bars(bars.detach(), keep_breaking) if select else real
     entropy = persistent_entropy(torch.where(empty, 1.0, bars), mask=kept | empty)
     if normalize:
-        entropy = entropy / torch.where(kept.sum(-1) > 1, kept.sum(-1), 3).log()
+        count = kept.sum(-1).to(bars.dtype)
+        entropy = entropy / torch.where(count > 1, count, 3.0).log()
     entropy = torch.where(empty.squeeze(-1), 0.0, entropy)
     if in_cluster == 0:
         return entropy
