@@ -1,0 +1,98 @@
+"""Isotropy of embedding spaces: every measure, loss, layer and transform of four papers, on tensors, with torch alone.
+
+Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows. Bad
+input
+raises one of the errors of :mod:`isonb.checks`. ``isonb.metrics`` (torchmetrics classes), ``isonb.integrations``,
+``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they need.
+"""
+
+from isonb import checks
+from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, ShapeError, strict
+from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
+from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
+from isonb.entropy import persistent_entropy, prominent_bars
+from isonb.homology import h0_barcode, rips_barcode
+from isonb.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.losses import (
+    CosRegLoss,
+    GaoCosineLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    JointLoss,
+    PersistentEntropyLoss,
+    ShrinkageCovariance,
+    SpectrumControlLoss,
+    points_from_hidden_states,
+)
+from isonb.moments import Moments
+from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
+from isonb.partition import partition_score
+from isonb.softdecay import negative_count, soft_decay
+from isonb.spectrum import (
+    anisotropy,
+    explained_variance,
+    singular_values,
+    spectral_cdf,
+    spectral_median,
+    spectral_skewness,
+    varex_score,
+)
+from isonb.uniformity import rbf_uniformity
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CosRegLoss",
+    "DegenerateError",
+    "DependencyError",
+    "DtypeError",
+    "GaoCosineLoss",
+    "IStarLoss",
+    "InputError",
+    "IsoScoreLoss",
+    "JointLoss",
+    "Moments",
+    "PersistentEntropyLoss",
+    "ShapeError",
+    "ShrinkageCovariance",
+    "SpectrumControlLoss",
+    "anisotropy",
+    "centered",
+    "checks",
+    "cls_pool",
+    "cls_uniformity",
+    "cosine_contributions",
+    "cosine_penalty",
+    "explained_variance",
+    "h0_barcode",
+    "id_score",
+    "isoscore",
+    "isoscore_from_cov",
+    "isoscore_star",
+    "knn",
+    "label_groups",
+    "layer_average",
+    "lsds",
+    "mean_cosine",
+    "mean_pool",
+    "mle_dimension",
+    "negative_count",
+    "participation_ratio",
+    "partition_score",
+    "persistent_entropy",
+    "points_from_hidden_states",
+    "prominent_bars",
+    "rbf_uniformity",
+    "rips_barcode",
+    "shrinkage_intensity",
+    "singular_values",
+    "soft_decay",
+    "spectral_cdf",
+    "spectral_median",
+    "spectral_skewness",
+    "strict",
+    "token_cloud",
+    "token_uniformity",
+    "two_nn",
+    "varex_score",
+]
