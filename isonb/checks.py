@@ -164,7 +164,7 @@ def cloud(
         fix = f"Pass (..., n, d) with n >= {points}."
         fail(ShapeError, f"{name} must hold at least {points} points", f"{n} (shape {shape})", fix)
     if d < dims:
-        fix = f"Pass (..., n, d) with d >= {dims}; is the matrix transposed?"
+        fix = f"Pass (..., n, d) with d >= {dims}, points as rows."
         fail(ShapeError, f"{name} must have at least {dims} dimensions", f"{d} (shape {shape})", fix)
     mask = mask_of(x, mask, name=name)
     if mask is not None:
