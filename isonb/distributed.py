@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from isonb.checks import InputError, fail
 from isonb.clouds import center_rows, row_count
 
-__all__ = ["Group", "UnionMoments", "all_rows", "all_sum", "process_group", "union_moments"]
+__all__ = ["Group", "UnionMoments", "all_rows", "all_sum", "process_group", "union_moments", "union_rows"]
 
 Group: TypeAlias = "str | dist.ProcessGroup | None"  # the only string is "world"
 
@@ -93,6 +93,23 @@ def all_sum(x: Tensor, group: Group = "world") -> Tensor:
     return out
 
 
+def union_rows(x: Tensor, group: Group = "world") -> tuple[Tensor, slice]:
+    """The rows of every process in rank order, and where this process's own stand among them.
+
+    >>> union_rows(torch.tensor([[1.0], [2.0]]))[1]
+    slice(0, 2, None)
+    """
+    found = process_group(group)
+    if found is None:
+        return x, slice(0, x.shape[0])
+    size = torch.tensor([x.shape[0]], device=x.device)
+    gathered = [torch.empty_like(size) for _ in range(dist.get_world_size(found))]
+    dist.all_gather(gathered, size, group=found)
+    sizes = [int(s) for s in gathered]
+    start = sum(sizes[: dist.get_rank(found)])
+    return _AllRows.apply(x, sizes, found), slice(start, start + x.shape[0])  # type: ignore[no-untyped-call]
+
+
 def all_rows(x: Tensor, group: Group = "world") -> Tensor:
     """The rows of every process in rank order, (n_r, ...) -> (sum of n_r, ...); gradients as in the module's docstring.
 
@@ -101,14 +118,7 @@ def all_rows(x: Tensor, group: Group = "world") -> Tensor:
     >>> all_rows(torch.tensor([[1.0], [2.0]])).tolist()
     [[1.0], [2.0]]
     """
-    found = process_group(group)
-    if found is None:
-        return x
-    size = torch.tensor([x.shape[0]], device=x.device)
-    sizes = [torch.empty_like(size) for _ in range(dist.get_world_size(found))]
-    dist.all_gather(sizes, size, group=found)
-    out: Tensor = _AllRows.apply(x, [int(s) for s in sizes], found)  # type: ignore[no-untyped-call]
-    return out
+    return union_rows(x, group)[0]
 
 
 class UnionMoments(NamedTuple):

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from isonb.checks import ShapeError, border, cloud, fail
 from isonb.distributed import Group, all_sum, process_group
 from isonb.moments import Moments
+from isonb.persist import not_fitted
 
 __all__ = ["ShrinkageCovariance", "points_from_hidden_states", "quiet"]
 
@@ -130,7 +131,7 @@ class ShrinkageCovariance:
     def cov(self) -> Tensor:
         """The covariance (d, d) of the last :meth:`refresh`."""
         if self._cov is None:
-            fail(ShapeError, "the shrinkage covariance must be measured first", "none yet", "Call refresh.")
+            not_fitted("ShrinkageCovariance", "Call refresh with a model and batches first.")
         return self._cov
 
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:

@@ -9,6 +9,7 @@ from torch import nn
 
 from isonb.checks import InputError
 from isonb.distributed import all_rows, all_sum, process_group, union_moments
+from isonb.layers import IsoBN, SoftDecay
 from isonb.losses import (
     CosRegLoss,
     IsoScoreLoss,
@@ -97,6 +98,20 @@ def shrinkage_of(x, **kwargs):
     return measure.refresh(encoder(), list(x.unsqueeze(1).split(5)))
 
 
+def layers_on(x):
+    """What the layers that look at a batch make of it, and SoftDecay's gradients averaged over the processes."""
+    batch_norm, decay, model = IsoBN(7, group="world").double(), SoftDecay(group="world").double(), encoder()
+    for _ in range(2):
+        normed = batch_norm(x)
+    decayed = decay(model(x))
+    decayed.pow(3).sum().backward()
+    grads = [model.weight.grad, decay.raw.grad]
+    if dist.is_initialized():
+        for grad in grads:
+            dist.all_reduce(grad)
+    return normed, decayed.detach(), *grads
+
+
 def collectives(rank):
     """What the building blocks give."""
     rows = leaf_of(rank)
@@ -128,6 +143,7 @@ def work(rank, folder):
     found["alone"] = IStarLoss(group=None)(data(shard_of(rank, SHARDS["unequal"]))[0])
     half = dist.new_group([0])
     found["subgroup"] = CosRegLoss(group=half)(data(shard_of(0, SHARDS["unequal"]))[0]) if rank == 0 else None
+    found["layers"] = layers_on(data(shard_of(rank, SHARDS["unequal"]))[0])
     torch.save(found, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 
@@ -180,6 +196,14 @@ def test_shrinkage_covariance_of_the_union(processes):
     points = encoder()(data()[0]).detach()
     for found in processes:
         assert_same(found["shrinkage"], points.T.cov(), rtol=1e-8)
+
+
+def test_layers_on_the_union(processes):
+    normed, decayed, *grads = layers_on(data()[0])
+    for rank, found in enumerate(processes):
+        own = shard_of(rank, SHARDS["unequal"])
+        # the loss here is a sum over rows, so gradients add over processes instead of being averaged
+        assert_same(found["layers"], (normed[own], decayed[own], *grads), rtol=1e-8, atol=1e-9)
 
 
 def test_group_none_and_subgroups_stay_local(processes):

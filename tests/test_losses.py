@@ -25,6 +25,7 @@ from isonb.losses import (
     points_from_hidden_states,
 )
 from isonb.penalties import attached_zero, orthogonality_penalty
+from isonb.persist import NotFittedError
 
 CASES = cases("losses")
 P4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)
@@ -374,7 +375,7 @@ def test_shrinkage_covariance_leaves_no_trace():
     assert cov is measure.cov
     full = ShrinkageCovariance().refresh(model, loader)
     assert not torch.allclose(cov, full)
-    with pytest.raises(ShapeError, match="must be measured first"):
+    with pytest.raises(NotFittedError, match="must be fitted before it is used"):
         ShrinkageCovariance().cov  # noqa: B018
 
 
