@@ -18,9 +18,9 @@ class Moments:
     r"""Streaming mean and covariance (Chan, Golub and LeVeque 1983), stable far from the origin, mergeable.
 
     Each piece is centred on its own mean; pieces are joined by
-    :math:`M = M_a + M_b + \frac{n_a n_b}{n_a + n_b}\,\delta\delta^T`, with M the scatter, :math:`\delta` the difference
-    of the means. One product a batch: the last term rides along as one more row. The state is float64 (float32 on MPS)
-    and lives where the first points were. Not differentiable: points are detached.
+    :math:`M = M_a + M_b + \frac{n_a n_b}{n_a + n_b}\,\delta\delta^T`, with M the scatter and :math:`\delta` the
+    difference of the means. A batch costs one product, in the dtype of its points. The state is float64 (float32 on
+    MPS) and lives where the first points were. Not differentiable: points are detached.
 
     ``dims`` fixes the dimension before any points come, so that an empty shard can be merged and reduced.
 
@@ -68,31 +68,35 @@ class Moments:
         return self
 
     def _add(self, x: Tensor, mask: Tensor | None) -> None:
-        first = x[0] if mask is None else x[mask.int().argmax()]  # keeps the offset out of the sums
-        count = self._count.new_tensor(x.shape[0]) if mask is None else mask.sum().to(self._count)
-        block = x.new_empty(x.shape[0] + 1, x.shape[1])
-        y = torch.sub(x, first, out=block[:-1])
+        index = None if mask is None else mask.int().argmax().view(1)
+        first = x[0] if index is None else x.index_select(0, index).squeeze(0)  # keeps the offset out of the sums
+        count = self._count.new_full((), x.shape[0]) if mask is None else mask.sum().to(self._count)
+        y = x - first
         if mask is not None:
             y.mul_(mask.unsqueeze(-1))
         shift = y.sum(0) / count.clamp_min(1).to(x)
         y.sub_(shift)
         if mask is not None:
             y.mul_(mask.unsqueeze(-1))
-        delta = first.to(self._mean) + shift - self._mean
+        self._add_product(y)
+        self._join(count, first.to(self._mean) + shift)
+
+    def _join(self, count: Tensor, mean: Tensor) -> None:
+        """Account for points whose scatter about their own mean is in already."""
+        delta = mean - self._mean
         part = count / (self._count + count).clamp_min(1)
-        block[-1] = delta * (self._count * part).sqrt()  # Chan's term as one more row
+        self._scatter.addr_(delta, delta * (self._count * part))
         self._mean = self._mean + delta * part
         self._count = self._count + count
-        self._add_product(block)
 
-    def _add_product(self, block: Tensor) -> None:
-        if block.dtype == self._scatter.dtype:
-            self._scatter.addmm_(block.mT, block)
+    def _add_product(self, y: Tensor) -> None:
+        if y.dtype == self._scatter.dtype:
+            self._scatter.addmm_(y.mT, y)
             return
         if self._pending is None:
-            self._pending = torch.zeros_like(self._scatter, dtype=block.dtype)
-        self._pending.addmm_(block.mT, block)
-        self._held += block.shape[0]
+            self._pending = torch.zeros_like(self._scatter, dtype=y.dtype)
+        self._pending.addmm_(y.mT, y)
+        self._held += y.shape[0]
         if self._held >= _CHUNK:
             self._settle()
 
@@ -115,12 +119,8 @@ class Moments:
             fix = "Merge statistics of the same kind of vector."
             fail(ShapeError, f"both must have {self._dims} dimensions", other._dims, fix)
         count, mean, scatter = (part.to(self._mean) for part in other.state_tensors())
-        self._settle()
-        part = count / (self._count + count).clamp_min(1)
-        delta = mean - self._mean
-        self._scatter.add_(scatter).addr_(delta, delta * (self._count * part))
-        self._mean = self._mean + delta * part
-        self._count = self._count + count
+        self._scatter.add_(scatter)
+        self._join(count, mean)
         return self
 
     @property

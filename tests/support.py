@@ -4,8 +4,11 @@ Each ``check_*`` takes the function under test as a callable of one cloud (and `
 keyword is bound with ``functools.partial`` or a lambda. Outputs may be a tensor or a tuple of tensors.
 """
 
-from collections.abc import Callable, Iterable
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -161,6 +164,29 @@ def check_rejects(function: Function, kind: type[InputError], match: str, *args:
         function(*args, **kwargs)
     name = getattr(function, "__name__", None)
     assert name is None or str(caught.value).startswith(f"{name}: ")
+
+
+def as_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switch value checks off in every loaded module, to see the documented limits without the device."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("isonb.") and hasattr(module, "check_values"):
+            monkeypatch.setattr(module, "check_values", lambda x: False)
+
+
+@contextlib.contextmanager
+def no_values() -> Iterator[None]:
+    """Let functions run on the meta device, which knows no autocast: there any step that reads a value fails."""
+    with mock.patch("torch.is_autocast_enabled", return_value=False):
+        yield
+
+
+def check_asynchronous(function: Function, x: Tensor, *, mask: Tensor | None = None) -> None:
+    """No step reads a value back: the function runs, and keeps its shapes, on a device that has no values at all."""
+    masks = ({}, {}) if mask is None else ({"mask": mask}, {"mask": mask.to("meta")})
+    want = function(x, **masks[0])
+    with no_values():
+        got = function(x.to("meta"), **masks[1])
+    assert [out.shape for out in tensors(got)] == [out.shape for out in tensors(want)]
 
 
 def check_cuda(function: Function, x: Tensor, *, rtol: float = 1e-9, atol: float = 1e-11) -> None:
