@@ -64,11 +64,14 @@ def _write(chapter: Chapter, notebook: Any, force: bool) -> bool:
 def pair(chapter: Chapter, *, force: bool = False) -> bool:
     """Write the notebook of a chapter from its source; an unchanged cell keeps its outputs. True if it was written."""
     notebook = chapter.fresh()
-    old = nbformat.read(chapter.notebook, as_version=4).cells if chapter.notebook.is_file() else []
-    made = {cell.source: cell for cell in old if cell.cell_type == "code"}
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and cell.source in made:
+    if chapter.notebook.is_file():
+        old = nbformat.read(chapter.notebook, as_version=4)
+        made = {cell.source: cell for cell in code_cells(old)}
+        kept = [cell for cell in code_cells(notebook) if cell.source in made]
+        for cell in kept:
             cell.outputs, cell.execution_count = made[cell.source].outputs, made[cell.source].execution_count
+        if len(kept) == len(chapter.code) and "isonb_run" in old.metadata:
+            notebook.metadata["isonb_run"] = old.metadata["isonb_run"]
     return _write(chapter, notebook, force)
 
 

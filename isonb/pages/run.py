@@ -181,7 +181,7 @@ def _killing(running: list[_Process]) -> Iterator[list[_Process]]:
                 os.killpg(process.child.pid, signal.SIGINT)
         for process in running:
             try:
-                process.child.wait(timeout=5)
+                process.child.wait(timeout=3)
             except subprocess.TimeoutExpired:
                 os.killpg(process.child.pid, signal.SIGKILL)
                 process.child.wait()

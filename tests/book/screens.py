@@ -1,6 +1,6 @@
 """Pictures of every built page, light and dark, wide and narrow, for people to look at.
 
-``python -m tests.book.screens`` writes them to ``_build/screens`` (``--html``: another build; names choose pages).
+``python tests/book/screens.py`` writes them to ``_build/screens`` (``--html``: another build; names choose pages).
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from browser import launch, open_page, pages_of, use_theme
 from playwright.sync_api import sync_playwright
-
-from tests.book.browser import launch, open_page, pages_of, use_theme
 
 WIDTHS = {"wide": 1280, "phone": 400}
 

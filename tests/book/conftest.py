@@ -1,0 +1,61 @@
+"""A small book in a temporary folder: the project's configuration, one chapter, three plain pages."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from isonb.pages import chapters
+from isonb.pages.chapters import Book
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SAMPLE = Path(__file__).parent / "sample"
+
+
+def make_book(root):
+    shutil.copytree(SAMPLE, root, dirs_exist_ok=True)
+    config = (REPOSITORY / "_config.yml").read_text(encoding="utf-8")
+    static = (REPOSITORY / "isonb" / "pages" / "static").as_posix()
+    (root / "_config.yml").write_text(config.replace("isonb/pages/static", static), encoding="utf-8")
+    for page in ("status.md", "bibliography.md"):
+        text = (REPOSITORY / "book" / "reference" / page).read_text(encoding="utf-8")
+        (root / "book" / page).write_text(text.replace("../../_build", "../_build"), encoding="utf-8")
+    return Book(root)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def frozen_package(tmp_path_factory):
+    """A stand-in for the package in the keys: the real one may be edited while the tests run."""
+    package = tmp_path_factory.mktemp("package")
+    (package / "maths.py").write_text("x = 1\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chapters, "PACKAGE", package)
+        yield
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A fresh copy of the sample book."""
+    return make_book(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The sample book, executed and built once; tests must not change it."""
+    from isonb.pages.__main__ import main
+
+    root = tmp_path_factory.mktemp("built")
+    make_book(root)
+    assert main(["--root", str(root), "build", "--quiet"]) == 0
+    return Book(root)
+
+
+def plain_chapter(book, name, *cells):
+    """Add a chapter that needs no library, so that it starts fast; returns the book read again."""
+    code = "\n\n".join(f"```{{code-cell}} ipython3\n{cell}\n```" for cell in cells)
+    header = "---\nkernelspec:\n  display_name: Python 3\n  language: python\n  name: python3\n---\n\n# A chapter\n\n"
+    parameters = "```{code-cell} ipython3\n:tags: [parameters]\n\nn: int = 3  # a number; range 1..9\n```\n\n"
+    (book.root / "book" / f"{name}.md").write_text(header + parameters + code + "\n", encoding="utf-8")
+    toc = book.root / "_toc.yml"
+    toc.write_text(toc.read_text(encoding="utf-8") + f"  - file: book/{name}.ipynb\n", encoding="utf-8")
+    return Book(book.root)

@@ -1,0 +1,204 @@
+"""The built book in a browser that can only read files: `make book` first, then `make browser`.
+
+ISONB_HTML names another folder of built pages.
+"""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+from browser import chromium, launch, open_page, pages_of, settle, use_theme
+from playwright.sync_api import sync_playwright
+
+HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
+BUILT = (HTML / "index.html").is_file()
+PAGES = pages_of(HTML) if BUILT else []
+CHARTS = [page for page in PAGES if 'class="isonb-vega"' in page.read_text(encoding="utf-8")]
+SLIDERS = [page for page in CHARTS if '"input":"range"' in page.read_text(encoding="utf-8")]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not BUILT, reason=f"no book in {HTML}: run `make book` first"),
+    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
+]
+
+# What MyST, Sphinx, Jinja or Python leave in the text when something wasn't rendered, and folders of a machine.
+RAW = re.compile(
+    r"`{3}|:::|\$\$|\{[a-z:]+\}`|\{\{|\{%|\]\(|<[A-Za-z]+[. ]?object|object at 0x|/tmp/|/home/|/root/|site-packages"
+    r"|Traceback \(most recent"
+)
+TEXT = """() => {
+  const article = document.querySelector('article').cloneNode(true);
+  article.querySelectorAll('script, pre, code, mjx-container, .isonb-vega').forEach((node) => node.remove());
+  return article.textContent;
+}"""
+CONTRAST = """() => {
+  const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+  const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
+  const light = (rgb) => rgb.map((c) => c / 255)
+    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (node) => {
+    const layers = [];
+    for (let n = node; n; n = n.parentElement) layers.push(parse(getComputedStyle(n).backgroundColor));
+    return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  };
+  const low = [];
+  const wanted = ':is(p, li, td, th, a, figcaption, h1, h2, h3, summary, label, span, text)';
+  for (const node of document.querySelectorAll('article ' + wanted)) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    const box = node.getBoundingClientRect();
+    if (!own || !box.width || !box.height || node.closest('mjx-container, .headerlink')) continue;
+    const style = getComputedStyle(node);
+    const ink = parse(node instanceof SVGElement ? style.fill : style.color);
+    let opacity = ink[3];
+    for (let n = node; n; n = n.parentElement) opacity *= Number(getComputedStyle(n).opacity);
+    const ground = behind(node);
+    const [a, b] = [light(over([...ink.slice(0, 3), opacity], ground)), light(ground)].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) low.push(`${ratio.toFixed(2)} <${node.tagName}> ${node.textContent.trim().slice(0, 40)}`);
+  }
+  return low;
+}"""
+
+MOVE = """slider => {
+  slider.value = slider.value === slider.max ? slider.min : slider.max;
+  slider.dispatchEvent(new Event('input'));
+  return slider.value;
+}"""
+UNFOLD = """() => {
+  document.querySelectorAll('details').forEach((node) => { node.open = true; });
+  document.querySelectorAll('.toggle-hidden').forEach((node) => node.classList.remove('toggle-hidden'));
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright, launch(playwright) as launched:
+        yield launched
+
+
+def name_of(page):
+    return page.relative_to(HTML).as_posix()
+
+
+def each(pages):
+    return pytest.mark.parametrize("path", pages, ids=name_of)
+
+
+@each(PAGES)
+def test_page_reads_offline(browser, path):
+    visit = open_page(browser, path)
+    try:
+        assert visit.outside == []
+        assert visit.failed == []
+        assert visit.errors == []
+        bare = visit.page.evaluate(
+            "() => [...document.querySelectorAll('article img:not([alt]), article img[alt=\"\"]')].map(i => i.src)"
+        )
+        assert bare == [], "images without a text alternative"
+        unset = "() => [...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).length"
+        assert visit.page.evaluate(unset) == 0, "formulas that were not typeset"
+        assert visit.page.locator("mjx-merror").count() == 0, "formulas with an error"
+        leftover = RAW.findall(visit.page.evaluate(TEXT))
+        assert leftover == [], "markup or machine paths left in the text"
+    finally:
+        visit.page.close()
+
+
+@each(PAGES)
+def test_page_has_no_widget_state_and_no_foreign_script(path):
+    text = path.read_text(encoding="utf-8")
+    assert "application/vnd.jupyter.widget" not in text
+    assert not re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"(?:https?:)?//[^\"]*\"", text)
+
+
+@each(PAGES)
+def test_links_inside_the_book_lead_somewhere(path):
+    text = path.read_text(encoding="utf-8")
+    for link in re.findall(r"<a[^>]+href=\"([^\"]+)\"", text):
+        parts = urlparse(link)
+        if parts.scheme or link.startswith(("#", "mailto:")) or not parts.path:
+            continue
+        target = (path.parent / unquote(parts.path)).resolve()
+        assert target.exists(), f"{link} leads nowhere"
+        if parts.fragment and target.suffix == ".html":
+            assert f'id="{unquote(parts.fragment)}"' in target.read_text(encoding="utf-8"), f"{link}: no such anchor"
+
+
+@each(CHARTS)
+def test_charts_are_drawn_and_described(browser, path):
+    visit = open_page(browser, path)
+    try:
+        charts = visit.page.locator(".isonb-vega")
+        for number in range(charts.count()):
+            chart = charts.nth(number)
+            marks = chart.locator("svg g[class*='mark-'][class*='role-mark'] > *").count()
+            marks += chart.locator("svg .role-scope, svg .mark-group.role-mark").count()
+            assert marks > 0, f"chart {number} drew nothing"
+            label = chart.locator("[role='graphics-document']").first.get_attribute("aria-label")
+            assert len(label or "") > 20, f"chart {number} has no text alternative"
+    finally:
+        visit.page.close()
+
+
+@each(SLIDERS)
+def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
+    visit = open_page(browser, path)
+    try:
+        sliders = visit.page.locator(".isonb-vega input[type='range']")
+        assert sliders.count() > 0
+        for number in range(sliders.count()):
+            slider = sliders.nth(number)
+            picture = slider.locator("xpath=ancestor::div[@class='isonb-vega']").locator("svg")
+            before = picture.evaluate("svg => svg.outerHTML")
+            value = slider.evaluate(MOVE)
+            visit.page.wait_for_timeout(400)
+            assert picture.evaluate("svg => svg.outerHTML") != before, f"slider {number} changes nothing"
+            if number == 0:
+                use_theme(visit.page, "dark")
+                assert sliders.nth(0).input_value() == value, "the redraw for dark mode forgot the slider"
+                use_theme(visit.page, "light")
+        assert visit.errors == []
+    finally:
+        visit.page.close()
+
+
+@each(PAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_can_be_read(browser, path, theme):
+    visit = open_page(browser, path)
+    try:
+        use_theme(visit.page, theme)
+        visit.page.evaluate(UNFOLD)
+        visit.page.wait_for_timeout(600)
+        assert visit.page.evaluate(CONTRAST) == [], "contrast below 4.5 to 1"
+    finally:
+        visit.page.close()
+
+
+@each(PAGES)
+def test_page_fits_a_phone(browser, path):
+    visit = open_page(browser, path, width=400)
+    try:
+        assert visit.page.evaluate("() => document.documentElement.scrollWidth") <= 401
+    finally:
+        visit.page.close()
+
+
+def test_index_leads_to_the_first_page(browser):
+    visit = open_page(browser, HTML / "index.html")
+    visit.page.wait_for_selector("article h1")
+    assert visit.outside == visit.failed == visit.errors == []
+    visit.page.close()
+
+
+def test_search_finds_a_page_offline(browser):
+    visit = open_page(browser, HTML / "search.html")
+    visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=circle+isotropic+isotropy")
+    settle(visit.page)
+    visit.page.wait_for_selector("#search-results li a, .search-summary", timeout=20_000)
+    assert visit.outside == visit.failed == visit.errors == []
+    visit.page.close()

@@ -1,0 +1,82 @@
+"""Each rule of the book, broken once in the sample chapter."""
+
+import pytest
+
+from isonb.pages import lint
+from isonb.pages.__main__ import main
+from isonb.pages.chapters import Book
+from isonb.pages.errors import LintError
+
+FIGURE = "---\nmystnb:\n  figure:\n    caption: Points on a circle, cut off by a slider.\n    name: fig-sample\n---\n"
+SHOW = 'pages.show(chart, description="Points on a circle in two kinds; the slider hides the later ones.")'
+BREAKS = {
+    "grammar": ("n: int = 40  # points; range 5..500", "n = 40", "a parameter line must read"),
+    "no parameters": (":tags: [parameters]\n\n", "", "exactly one cell must be tagged parameters"),
+    "smoke": ("n: 20", "n: 2", "must be int, 5..500; got 2"),
+    "smoke name": ("n: 20", "m: 20", "no parameter is called m"),
+    "title": ("# A sample chapter\n", "## A sample chapter\n", "begin with its one title"),
+    "heading": ("## Definition\n", "## Definitions\n", "headings are missing: ## Definition"),
+    "order": ("## Summary\n\nIt works.\n\n## References", "## References\n\nIt works.\n\n## Summary", "in this order"),
+    "box": ("**Time** a minute.", "", "it lacks Time"),
+    "caption": (FIGURE, "", "a picture needs 'mystnb"),
+    "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
+    "description": (SHOW, "pages.show(chart)", "pages.show needs description"),
+    "blank description": (SHOW, 'pages.show(chart, description=" ")', "pages.show needs description"),
+    "two pictures": (SHOW, f"{SHOW}\n{SHOW}", "one picture a cell"),
+    "alt text": ("Much.", "![](picture.png)", "an image needs a text alternative"),
+    "figure alt": ("Much.", "```{image} picture.png\n```", "needs ':alt:"),
+    "slider": ("pages.slider(", "alt.param(", "a slider that works without a kernel"),
+    "live": ("pages.live(draw, k=(1, n))", "draw(3)", "must exist for live sessions"),
+    "one exercise": ("```{exercise-start} Two\n:label: ex-two\n```\n", "", "at least two exercises"),
+    "no solution": ("```{solution-start} ex-two", "```{solution-start} ex-three", "exercise ex-two needs its solution"),
+    "open solution": ("ex-two\n:class: dropdown\n", "ex-two\n", "must be folded"),
+    "solution not run": ("```{code-cell} ipython3\n2 + 2\n```\n", "Four.\n", "must be executed"),
+    "spelling": ("isonb:\n  smoke:\n    n: 20\n", "isonb: {smoke: {n: 20}}\n", "lint --fix"),
+    "syntax": ("1 + 1", "1 +", "isn't Python"),
+}
+
+
+def test_the_sample_keeps_every_rule(book, capsys):
+    assert lint.problems(book.chapters[0]) == []
+    assert main(["--root", str(book.root), "lint"]) == 0
+    assert "1 chapters keep the rules." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rule", BREAKS)
+def test_a_broken_rule_is_named(book, rule):
+    old, new, message = BREAKS[rule]
+    source = book.root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8")
+    assert old in text
+    source.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(LintError) as caught:
+        lint.check(Book(book.root).chapters)
+    assert message in str(caught.value)
+    assert "book/sample" in str(caught.value)
+
+
+def test_a_function_may_show_without_a_caption(book):
+    """Only what a cell shows itself is a figure of the page; a live control draws elsewhere."""
+    source = book.root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8").replace('description="Some points."', "")
+    source.write_text(text, encoding="utf-8")
+    assert [p for p in lint.problems(Book(book.root).chapters[0]) if "caption" in p] == []
+    assert any("pages.show needs description" in p for p in lint.problems(Book(book.root).chapters[0]))
+
+
+def test_fix_spells_the_source_as_jupyter_would(book, capsys):
+    source = book.root / "book" / "sample.md"
+    good = source.read_text(encoding="utf-8")
+    source.write_text(good.replace("isonb:\n  smoke:\n    n: 20\n", "isonb: {smoke: {n: 20}}\n"), encoding="utf-8")
+    assert main(["--root", str(book.root), "lint"]) == 1
+    assert main(["--root", str(book.root), "lint", "--fix"]) == 0
+    assert "rewrote book/sample.md" in capsys.readouterr().out
+    assert source.read_text(encoding="utf-8") == good
+
+
+def test_a_pages_problem_stops_the_build_before_anything_runs(book, capsys):
+    source = book.root / "book" / "sample.md"
+    source.write_text(source.read_text(encoding="utf-8").replace("## Summary", "## Sum"), encoding="utf-8")
+    assert main(["--root", str(book.root), "build"]) == 1
+    assert "LintError" in capsys.readouterr().err
+    assert not book.build.exists()

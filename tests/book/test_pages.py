@@ -1,0 +1,165 @@
+"""From a source to a page: outputs, status page, strictness, pairing."""
+
+import hashlib
+import json
+import re
+
+import jupytext
+import nbformat
+import pytest
+
+from isonb.pages import build as building
+from isonb.pages.__main__ import main
+from isonb.pages.build import MATHJAX_SHA256, html, mathjax, vendor, write_pages
+from isonb.pages.chapters import Book
+from isonb.pages.errors import BuildError, PairingError
+from isonb.pages.outputs import harvest
+from isonb.pages.pair import canonical, pair
+from isonb.pages.run import Job
+
+
+@pytest.fixture
+def copy(built, tmp_path):
+    """A copy of the built book to change."""
+    import shutil
+
+    shutil.copytree(built.root, tmp_path / "copy")
+    return Book(tmp_path / "copy")
+
+
+def page(book, name):
+    return (book.build / "html" / "book" / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_page_shows_what_the_chapter_made(built):
+    text = page(built, "sample")
+    assert text.count('class="isonb-vega"') == 1, "the chart, and not the live control"
+    assert "Points on a circle, cut off by a slider." in text
+    assert re.search(r"the number <strong>\s*0\.33|the number[^.]*0\.33", re.sub(r"<[^>]+>", "", text))
+    assert '<th scope="col" class="num">score</th>' in text
+    assert "Sample" in text, "the citation"
+
+
+def test_page_has_no_widget_no_bar_and_no_folder_of_this_machine(built):
+    text = page(built, "sample") + (built.root / "book" / "sample.ipynb").read_text(encoding="utf-8")
+    assert "vnd.jupyter.widget" not in text
+    assert "0/3" not in text, "the progress bar"
+    assert str(built.root) not in text
+    assert "./book" in text, "what os.getcwd() printed, without the folder"
+
+
+def test_scripts_are_beside_the_pages(built):
+    folder = built.build / "html"
+    assert (folder / "index.html").is_file()
+    assert hashlib.sha256((folder / "mathjax" / "tex-svg.js").read_bytes()).hexdigest() == MATHJAX_SHA256
+    assert "window.vegaEmbed" in (folder / "vega" / "vega.js").read_text(encoding="utf-8")
+    assert "vega/vega.js" not in page(built, "intro"), "a page without charts doesn't load Vega"
+
+
+def test_status_page_lists_the_run(built):
+    text = re.sub(r"<[^>]+>", "", page(built, "status"))
+    key = Job(built, built.chapters[0]).key
+    assert "A sample chapter" in text
+    assert key in text
+    assert "n = 40" in text
+    assert re.search(r"torch\s+2\.", text)
+
+
+def test_other_parameters_are_said_on_the_page(copy):
+    chapter = copy.chapters[0]
+    job = Job(copy, chapter, chapter.validate({"n": 20}))
+    job.cached.write_bytes(Job(copy, chapter).cached.read_bytes())
+    write_pages(copy, [job])
+    text = chapter.notebook.read_text(encoding="utf-8")
+    assert "This page was run with n = 20 (default 40)." in text
+    assert "injected-parameters" not in text
+
+
+def test_warnings_fail_the_build_and_are_all_told(copy):
+    source = copy.root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8")
+    for old, new in [("{numref}`fig-sample`", "{numref}`fig-nowhere`"), ("sample-share`.", "sample-gone`.")]:
+        assert old in text
+        text = text.replace(old, new)
+    source.write_text(text, encoding="utf-8")
+    book = Book(copy.root)
+    write_pages(book, [Job(book, book.chapters[0])])
+    with pytest.raises(BuildError, match=r"(?s)fig-nowhere.*sample-gone|sample-gone.*fig-nowhere"):
+        html(book)
+
+
+def test_mathjax_is_the_file_we_know(monkeypatch):
+    assert hashlib.sha256(mathjax()).hexdigest() == MATHJAX_SHA256
+    monkeypatch.setattr(building, "MATHJAX_SHA256", "0" * 64)
+    with pytest.raises(BuildError, match="must have sha256"):
+        mathjax()
+    monkeypatch.setattr(building, "MATHJAX_PACKAGE", "no-such-package-here")
+    with pytest.raises(BuildError, match="pip install"):
+        mathjax()
+
+
+def test_vendor_writes_vega_once(book):
+    vendor(book)
+    script = book.build / "vendor" / "vega" / "vega.js"
+    before = script.stat().st_mtime_ns
+    vendor(book)
+    assert script.stat().st_mtime_ns == before
+
+
+def test_round_trip_keeps_source_and_header(book):
+    text = (book.root / "book" / "sample.md").read_text(encoding="utf-8")
+    assert canonical(text) == text
+    pair(book.chapters[0])
+    notebook = jupytext.read(book.chapters[0].notebook)
+    assert jupytext.writes(notebook, fmt="md:myst") == text, "what JupyterLab saves after opening the notebook"
+
+
+def test_pairing_keeps_outputs_and_loses_no_edit(copy):
+    chapter = copy.chapters[0]
+    before = chapter.notebook.read_bytes()
+    assert not pair(chapter)
+    assert chapter.notebook.read_bytes() == before, "outputs stay"
+    notebook = nbformat.read(chapter.notebook, as_version=4)
+    notebook.cells[-1].source += "\n\nAn edit."
+    nbformat.write(notebook, chapter.notebook)
+    with pytest.raises(PairingError, match=r"sample\.ipynb was edited"):
+        pair(chapter)
+    assert "An edit." in chapter.notebook.read_text(encoding="utf-8")
+    assert pair(chapter, force=True)
+    assert "An edit." not in chapter.notebook.read_text(encoding="utf-8")
+
+
+def test_an_edited_source_replaces_its_old_notebook(copy):
+    source = copy.root / "book" / "sample.md"
+    source.write_text(source.read_text(encoding="utf-8").replace("Much.", "A lot."), encoding="utf-8")
+    assert pair(Book(copy.root).chapters[0])
+
+
+def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
+    def executed(chunks):
+        streams = [nbformat.v4.new_output("stream", name="stdout", text=chunk) for chunk in chunks]
+        return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print()", outputs=streams)])
+
+    once, twice = harvest(executed(["ab\n"]), tmp_path), harvest(executed(["a", "b\n"]), tmp_path)
+    assert once == twice
+    (outputs,) = once[0]
+    assert json.dumps(outputs) == '[{"output_type": "stream", "name": "stdout", "text": "ab\\n"}]'
+
+
+def test_clean_removes_what_was_built(copy, capsys):
+    assert main(["--root", str(copy.root), "clean"]) == 0
+    assert not copy.build.exists()
+    assert not copy.chapters[0].notebook.exists()
+    assert copy.chapters[0].source.exists()
+
+
+def test_help_has_examples(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "python -m isonb.pages execute barcodes -p n_points 100" in capsys.readouterr().out
+
+
+def test_params_lists_the_grammar(book, capsys):
+    assert main(["--root", str(book.root), "params", "sample"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["n", "=", "40", "int,", "5..500", "points"]

@@ -1,0 +1,140 @@
+"""Charts: a description or an error, shown once, the theme in place, and a bundle that notebooks and pages can draw."""
+
+import json
+import subprocess
+
+import altair as alt
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from isonb import pages
+from isonb.pages import vega
+from isonb.pages.errors import DescriptionError, PageError
+
+
+@pytest.fixture(autouse=True)
+def shell():
+    """A shell to display in; the theme and renderer of this module end with it."""
+    before = alt.renderers.active, alt.theme.active
+    InteractiveShell.instance()
+    pages.setup()
+    yield
+    InteractiveShell.clear_instance()
+    alt.renderers.enable(before[0])
+    alt.theme.enable(before[1])
+
+
+def chart():
+    return alt.Chart(alt.Data(values=[{"x": 1, "y": 2}])).mark_point().encode(x="x:Q", y="y:Q")
+
+
+@pytest.mark.parametrize("text", ["", "   ", None, 3])
+def test_a_chart_without_a_description_is_refused(text):
+    with pytest.raises(DescriptionError, match="needs a description"):
+        pages.show(chart(), description=text)
+
+
+def test_only_charts_are_shown():
+    with pytest.raises(PageError, match="takes an Altair chart; got str"):
+        pages.show("chart", description="A word.")
+
+
+def test_show_displays_once_with_its_description(monkeypatch):
+    monkeypatch.setenv("ISONB_BOOK", "1")
+    with capture_output() as shown:
+        result = pages.show(chart(), description="One\n  point.")
+    (output,) = shown.outputs
+    assert output.data["text/plain"] == "One point."
+    assert output.data[vega.MIME]["description"] == "One point."
+    with capture_output() as again:
+        InteractiveShell.instance().display_formatter.format(result)  # what a cell does with its last line
+    assert again.outputs == []
+    assert result.to_dict()["description"] == "One point."
+
+
+def test_live_output_has_a_picture_and_the_book_has_none(monkeypatch):
+    spec = chart().properties(description="A point.").to_dict()
+    monkeypatch.delenv("ISONB_BOOK", raising=False)
+    assert set(vega.render(spec)) == {vega.MIME, "image/png", "text/plain"}
+    monkeypatch.setenv("ISONB_BOOK", "1")
+    assert set(vega.render(spec)) == {vega.MIME, "text/plain"}
+
+
+def test_page_html_cannot_be_broken_by_data():
+    spec = {"title": "</script><!--<b>", "description": 'a "quoted" <description>'}
+    html = vega.page_html(spec)
+    data = html.split('type="application/json">')[1].split("</script>")[0]
+    assert json.loads(data) == spec
+    assert html.count("<script") == html.count("</script>") == 1
+    assert "&lt;description&gt;" in html
+
+
+def test_the_plugin_leaves_other_outputs_alone():
+    class Data:
+        mime_type, content = "text/plain", "1"
+
+    assert vega.VegaMimeRenderer.handle_mime(None, Data, False) is None
+    Data.mime_type, Data.content = vega.MIME, {"description": "d"}
+    assert vega.VegaMimeRenderer.handle_mime(None, Data, True) is None
+    assert "isonb-vega" in vega.VegaMimeRenderer.handle_mime(None, Data, False)[0].astext()
+
+
+def test_the_entry_point_is_registered():
+    from importlib.metadata import entry_points
+
+    (plugin,) = [e for e in entry_points(group="myst_nb.mime_renderers") if e.name == "isonb_vega"]
+    assert plugin.load() is vega.VegaMimeRenderer
+
+
+def test_bundle_is_one_script_without_exports(tmp_path):
+    path = tmp_path / "vega.js"
+    vega.write_bundle(path)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("(() => {")
+    assert "window.vegaEmbed" in text
+    assert len(text) > 500_000
+
+
+def test_points_have_no_label_each():
+    assert pages.points(alt.Data(values=[]), size=9).to_dict()["mark"] == {**pages.CLOUD, "size": 9, "type": "point"}
+
+
+def test_palette_is_used_by_the_theme():
+    config = chart().to_dict()["config"]
+    assert config["range"]["category"][:3] == ["#0072B2", "#D55E00", "#009E73"]
+    assert config["range"]["ramp"]["scheme"] == "viridis"
+
+
+def test_slider_is_a_bound_parameter():
+    spec = chart().add_params(pages.slider("cut", 0, 1, step=0.1, label="cut-off")).to_dict()
+    (parameter,) = spec["params"]
+    bound = {"input": "range", "min": 0, "max": 1, "step": 0.1, "name": "cut-off "}
+    assert parameter == {"name": "cut", "value": 0, "bind": bound}
+
+
+@pytest.mark.parametrize("arguments", [(1, 1, 0.1), (0, 1, 0)])
+def test_impossible_sliders_are_refused(arguments):
+    start, stop, step = arguments
+    with pytest.raises(PageError, match="needs start < stop"):
+        pages.slider("cut", start, stop, step=step)
+
+
+def test_menu_needs_an_option():
+    assert chart().add_params(pages.option_menu("which", ["a", "b"])).to_dict()["params"][0]["value"] == "a"
+    with pytest.raises(PageError, match="at least one option"):
+        pages.option_menu("which", [])
+
+
+def test_dash_tells_lines_apart():
+    line = alt.Chart(alt.Data(values=[])).mark_line().encode(strokeDash=pages.dash("kind:N"))
+    assert line.to_dict()["encoding"]["strokeDash"]["scale"]["range"] == pages.DASHES
+
+
+def test_javascript_parses():
+    from isonb.pages.chapters import PACKAGE
+
+    node = __import__("shutil").which("node")
+    if node is None:
+        pytest.skip("node isn't installed; the browser test loads the script too")
+    subprocess.run([node, "--check", str(PACKAGE / "pages" / "static" / "isonb.js")], check=True)
