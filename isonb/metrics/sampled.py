@@ -1,0 +1,115 @@
+"""A metric for measures that need all points at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from isonb.checks import InputError, ShapeError, cloud, fail, strict
+from isonb.distributed import process_group as group_of
+from isonb.metrics.streaming import Base
+
+__all__ = ["Sampled"]
+
+
+class Sampled(Base):
+    """Any function of a cloud, on all points while they are at most ``capacity``, on a uniform sample of them after.
+
+    Each point gets a random key; the points with the ``capacity`` smallest keys are kept. That makes a sample without
+    replacement of everything seen, whatever the batches, and two samples merge into one of their union, so processes
+    and checkpoints join exactly too. :attr:`exact` tells which of the two it is. ``seed`` fixes the draw. Give
+    keywords of the function with functools.partial. Points are sent in two collectives of at most ``capacity`` rows.
+
+    >>> from isonb.cosine import mean_cosine
+    >>> metric = Sampled(mean_cosine, capacity=100)
+    >>> metric.update(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    >>> metric.update(torch.tensor([[1.0, 1.0]]))
+    >>> round(metric.compute().item(), 6), metric.exact
+    (0.471405, True)
+    """
+
+    rows: Tensor
+    keys: Tensor
+    seen: Tensor
+
+    def __init__(
+        self, function: Callable[[Tensor], Tensor], *, capacity: int = 4096, seed: int = 0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if capacity < 2:
+            fail(InputError, "capacity must be at least 2", capacity, "4096 points are 6 MB in 384 dimensions.")
+        self.function, self.capacity, self.seed = function, capacity, seed
+        self._draws = 0
+        self.add_state("rows", torch.zeros(0, 0, dtype=torch.float64), dist_reduce_fx=None)
+        self.add_state("keys", torch.zeros(0, dtype=torch.float64), dist_reduce_fx=None)
+        self.add_state("seen", torch.zeros((), dtype=torch.int64), dist_reduce_fx=None)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every point so far is kept (of this process, or inside a sync of all)."""
+        return int(self.seen) == len(self.rows)
+
+    def update(self, x: Tensor, mask: Tensor | None = None) -> None:
+        """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
+        with strict(), torch.no_grad():
+            x, mask = cloud(x, mask, points=0)
+            found = (x.reshape(-1, x.shape[-1]) if mask is None else x[mask]).detach().to(self.rows.device)
+            self._add(found, self._keys(len(found)), torch.tensor(len(found)))
+
+    def _keys(self, count: int) -> Tensor:
+        rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+        self._draws += 1
+        # the generator takes 32 bits of a seed; a hash of integers is the same in every run
+        generator = torch.Generator().manual_seed(hash((self.seed, self._draws, rank)) % 2**32)
+        return torch.rand(count, generator=generator, dtype=torch.float64)
+
+    def _add(self, rows: Tensor, keys: Tensor, seen: Tensor) -> None:
+        mine = self.rows if self.rows.shape[-1] else rows[:0]  # the first points give width and dtype
+        if rows.numel() and rows.shape[-1] != mine.shape[-1]:
+            fix = "Keep one metric for each kind of vector."
+            fail(ShapeError, f"points must have {mine.shape[-1]} dimensions as before", rows.shape[-1], fix)
+        if rows.numel():
+            self.rows = torch.cat([mine, rows.to(mine)])
+            self.keys = torch.cat([self.keys, keys.to(self.keys)])
+        self.seen = self.seen + seen.to(self.seen)
+        if len(self.rows) > self.capacity:
+            kept = self.keys.topk(self.capacity, largest=False).indices.sort().values
+            self.rows, self.keys = self.rows[kept], self.keys[kept]
+
+    def compute(self) -> Tensor:
+        """The function of the points kept, of all processes."""
+        if not len(self.rows):
+            fail(ShapeError, "Sampled.compute needs points", 0, "Call update with data first.")
+        with strict(), torch.no_grad():
+            return self.function(self.rows)
+
+    def _reduce_states(self, incoming_state: dict[str, Tensor]) -> None:
+        rows, keys, seen = self.rows, self.keys, self.seen
+        self.rows, self.keys, self.seen = (incoming_state[name] for name in ("rows", "keys", "seen"))
+        self._add(rows, keys, seen)
+
+    def _sync_dist(self, dist_sync_fn: Any = None, process_group: Any = None) -> None:
+        group = group_of(process_group or self.process_group or "world")
+        if group is None:
+            return
+        count, width = self.rows.shape
+        size = torch.tensor([count, width, int(self.seen)], device=self.keys.device)
+        sizes = [torch.empty_like(size) for _ in range(dist.get_world_size(group))]
+        dist.all_gather(sizes, size, group=group)
+        table = torch.stack(sizes).tolist()
+        widths = sorted({d for n, d, _ in table if n})
+        if len(widths) > 1:
+            fail(ShapeError, "all processes must have points of one dimension", widths, "Check the models.")
+        if not widths:
+            return
+        packed = self.keys.new_zeros(max(n for n, _, _ in table), widths[0] + 1)
+        packed[:count, :1], packed[:count, 1 : 1 + width] = self.keys.unsqueeze(-1), self.rows.to(packed)
+        parts = [torch.empty_like(packed) for _ in table]
+        dist.all_gather(parts, packed, group=group)
+        self.rows, self.keys, self.seen = self.rows[:0], self.keys[:0], torch.zeros_like(self.seen)
+        for part, (n, _, seen) in zip(parts, table, strict=True):
+            self._add(part[:n, 1:], part[:n, 0], torch.tensor(seen))

@@ -1,0 +1,145 @@
+"""What the streaming metrics share: states, merging, and one or two messages between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.checks import DependencyError, ShapeError, fail, strict
+from isonb.distributed import all_sum
+from isonb.length_moments import LengthMoments
+from isonb.moments import Moments
+from isonb.streams import Average, Skewness, UnitSums
+
+try:
+    from torchmetrics import Metric
+    from torchmetrics.utilities.distributed import gather_all_tensors
+except ImportError as missing:
+    raise DependencyError("isonb.metrics needs torchmetrics: pip install 'isonb[metrics]'.") from missing
+
+__all__ = ["Base", "Streaming"]
+
+WIDEST = 32_768  # dimensions that the first message between processes has room for, unless dims says more
+
+STATES: dict[type, tuple[str, ...]] = {
+    Average: ("count", "total"),
+    LengthMoments: ("count", "mean", "scatter", "cubes", "fourth"),
+    Moments: ("count", "mean", "scatter"),
+    Skewness: ("count", "mean", "second", "third"),
+    UnitSums: ("count", "rows", "total", "squares"),
+}
+SIZED = (LengthMoments, Moments, UnitSums)  # summaries of the dimension of the points
+
+
+class _Exchange:
+    """Sums over processes whose first message has one length for all, so that a process without data can take part."""
+
+    def __init__(self, dims: int, room: int, group: Any) -> None:
+        self.dims, self.room, self.group = dims, room, "world" if group is None else group
+        self.reply: Tensor | None = None
+        self.turn = 0
+
+    def open(self, x: Tensor) -> int:
+        """Send the first message and return the dimension of the points, 0 if no process has any."""
+        if x.numel() > self.room:
+            fail(ShapeError, f"points may have at most {WIDEST} dimensions", self.dims, "Give dims to the metric.")
+        head = x.new_tensor([self.dims, self.dims**2, self.dims > 0])
+        self.reply = all_sum(torch.cat([head, x, x.new_zeros(self.room - x.numel())]), self.group)
+        total, squares, holders = self.reply[:3].tolist()
+        if total**2 != squares * holders:
+            fail(ShapeError, "all processes must have points of one dimension", self.dims, "Check the models.")
+        return int(total / max(holders, 1))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.turn += 1
+        if self.turn > 1:
+            return all_sum(x, self.group)
+        if self.reply is None:
+            self.open(x)
+        assert self.reply is not None
+        return self.reply[3 : 3 + x.numel()]
+
+
+class Base(Metric):  # type: ignore[misc]
+    """The flags, and states that keep their dtype."""
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = None
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> Any:
+        """Follow a change of device, never one of dtype: a float64 state in half precision would be lost."""
+
+        def move(x: Tensor) -> Tensor:
+            device = fn(x.new_empty(0, dtype=torch.float32)).device
+            return x.to(device, torch.float32) if device.type == "mps" and x.is_floating_point() else x.to(device)
+
+        return super()._apply(move, exclude_state)
+
+
+class Streaming(Base):
+    """A metric whose states are the tensors of a summary that can be merged."""
+
+    least = 1  # points, or numbers, below which there is no value
+
+    def __init__(self, kind: Any, *, dims: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kind, self.dims = kind, dims
+        for name, part in zip(STATES[kind], self._none(dims or 0).state_tensors(), strict=True):
+            self.add_state(name, part, dist_reduce_fx=None)
+
+    def _none(self, dims: int) -> Any:
+        """The summary of no points."""
+        return self.kind(dims, device=self.device) if self.kind in SIZED else self.kind(device=self.device)
+
+    def _width(self, state: dict[str, Tensor]) -> int:
+        """Dimensions of the points, 0 if none came and none were announced; 1 where they don't matter."""
+        return state[STATES[self.kind][-1 if self.kind is UnitSums else 1]].shape[-1] if self.kind in SIZED else 1
+
+    def _summary(self, state: dict[str, Tensor]) -> Any:
+        return self.kind.from_state(*(state[name] for name in STATES[self.kind])) if self._width(state) else self.kind()
+
+    def _keep(self, summary: Any) -> None:
+        for name, part in zip(STATES[self.kind], summary.state_tensors(), strict=True):
+            setattr(self, name, part)
+
+    def update(self, x: Tensor, mask: Tensor | None = None) -> None:
+        """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
+        with strict():
+            self._keep(self._summary(self.metric_state).update(x, mask))
+
+    def compute(self) -> Tensor:
+        """The value over all points so far, of all processes."""
+        if (count := int(self.count)) < self.least:
+            what = f"{type(self).__name__}.compute needs at least {self.least} points"
+            fail(ShapeError, what, count, "Call update with data first.")
+        with strict(), torch.no_grad():
+            return self._value(self._summary(self.metric_state))
+
+    def _value(self, summary: Any) -> Tensor:
+        raise NotImplementedError
+
+    def _reduce_states(self, incoming_state: dict[str, Tensor]) -> None:
+        if not self._width(incoming_state):
+            return
+        merged = self._summary(incoming_state)
+        self._keep(merged.merge(self._summary(self.metric_state)) if self._width(self.metric_state) else merged)
+
+    def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
+        if dist_sync_fn is not gather_all_tensors:  # a gather of the caller's own
+            shards = [dist_sync_fn(part, group=process_group) for part in self.metric_state.values()]
+            self._keep(self._none(self.dims or 0))
+            for shard in zip(*shards, strict=True):
+                self._reduce_states(dict(zip(STATES[self.kind], shard, strict=True)))
+            return
+        group, dims = process_group or self.process_group, self._width(self.metric_state)
+        exchange = _Exchange(dims, 2 * ((self.dims or WIDEST) + 1), group)
+        if not dims:
+            dims = exchange.open(torch.zeros_like(self.count).expand(0))
+            if not dims:
+                return
+            self._keep(self._none(dims))
+        self._keep(self._summary(self.metric_state).reduced(exchange))
