@@ -71,4 +71,5 @@ def _block(x: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
     left_out = torch.ones(exponent.shape[-2:], dtype=torch.bool, device=x.device).tril()
     if usable is not None:
         left_out = left_out | ~(usable[..., start:stop, None] & usable[..., None, start:])
-    return exponent.masked_fill(left_out, -torch.inf).logsumexp(-1) - half[..., : stop - start]
+    nothing = torch.finfo(x.dtype).min / 4  # a weight of zero whose derivatives are zero too, unlike those of -inf
+    return exponent.masked_fill(left_out, nothing).logsumexp(-1) - half[..., : stop - start]
