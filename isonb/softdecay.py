@@ -83,7 +83,7 @@ def _wide_dtype(x: Tensor) -> torch.dtype:
     return x.dtype if x.device.type == "mps" else torch.float64
 
 
-def _left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """U, s (ascending) and 1/s of a wide matrix by the eigenvalues of its Gram; null directions get s = 1/s = 0.
 
     The Gram squares the condition number, so it is formed in float64 where the device has it. A direction is null
@@ -113,7 +113,7 @@ class _SoftDecay(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor, mode: str, looked_at: bool) -> Tensor:
-        basis, s, inverse = _left_factors(x)
+        basis, s, inverse = left_factors(x)
         alpha = alpha.to(s.dtype)
         if looked_at:
             _check_domain(s, inverse > 0, alpha, mode)
@@ -221,5 +221,5 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     1
     """
     x, _ = cloud(x, mask, points=1)
-    _, s, _ = _left_factors(x.mT if x.shape[-2] > x.shape[-1] else x)
+    _, s, _ = left_factors(x.mT if x.shape[-2] > x.shape[-1] else x)
     return ((s > 0) & (s < _alpha_for(x, alpha).abs().reshape(*s.shape[:-1], 1))).sum(-1)
