@@ -15,7 +15,12 @@ from isonb.clouds import row_count
 
 __all__ = ["by_differences", "edge_lengths", "localized", "precise", "rows", "squared_distances"]
 
-BLOCK = 256  # rows of the Gram matrix computed at a time when only its upper triangle is multiplied out
+BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
+
+
+def _largest(x: Tensor, dim: int | tuple[int, int]) -> Tensor:
+    """Largest absolute value along ``dim``, kept as an axis, without a copy of ``x``."""
+    return torch.maximum(x.amax(dim, keepdim=True), -x.amin(dim, keepdim=True))
 
 
 def power_of_two(size: Tensor) -> Tensor:
@@ -33,15 +38,15 @@ def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     x = x.detach()
     mean = (x.sum(-2) / row_count(x, mask).clamp_min(1).unsqueeze(-1)).unsqueeze(-2)
-    away = torch.linalg.vector_norm(x - mean, float("inf"), dim=-1)
+    moved = x - mean
+    away = _largest(moved, -1)
     if mask is not None:
-        away = away.masked_fill(~mask, float("inf"))
-    middle = away.argmin(-1)[..., None, None].expand(*x.shape[:-2], 1, x.shape[-1])
-    moved = x - x.gather(-2, middle)
+        away = away.masked_fill(~mask.unsqueeze(-1), math.inf)
+    middle = away.argmin(-2, keepdim=True).expand(*x.shape[:-2], 1, x.shape[-1])
+    torch.sub(x, x.gather(-2, middle), out=moved)
     if mask is not None:
-        moved = moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
-    low, high = moved.amin((-2, -1), keepdim=True), moved.amax((-2, -1), keepdim=True)
-    return moved.div_(power_of_two(torch.maximum(high, -low)))
+        moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
+    return moved.div_(power_of_two(_largest(moved, (-2, -1))))
 
 
 def precise(x: Tensor) -> Tensor:
@@ -64,22 +69,17 @@ def squared_distances(x: Tensor) -> Tensor:
     """
     if by_differences(x):
         return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
-    norms = x.square().sum(-1)
-    gram = _gram(x)
-    return torch.add(norms.unsqueeze(-2), gram, alpha=-2, out=gram).add_(norms.unsqueeze(-1))
-
-
-def _gram(x: Tensor) -> Tensor:
-    """``x x^T``; on the CPU a large one by its upper triangle, which saves a third of the time."""
     n, d = x.shape[-2:]
-    if x.device.type != "cpu" or n < 4 * BLOCK or d < BLOCK:
-        return x @ x.mT
-    gram = x.new_empty(*x.shape[:-1], n)
-    for i in range(0, n, BLOCK):
-        j = min(i + BLOCK, n)
-        gram[..., i:j, i:] = x[..., i:j, :] @ x[..., i:, :].mT
-        gram[..., j:, i:j] = gram[..., i:j, j:].mT
-    return gram
+    points = x.reshape(-1, n, d)
+    norms = points.square().sum(-1)
+    block = min(n, BLOCK) if x.device.type == "cpu" else n
+    out = points.new_empty(len(points), n, n)
+    for low in range(0, n, block):
+        high = min(low + block, n)
+        part = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
+        out[:, low:high, low:] = part.add_(norms[:, low:high, None])
+        out[:, high:, low:high] = part[:, :, high - low :].mT
+    return out.view(*x.shape[:-1], n)
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:
@@ -95,8 +95,7 @@ def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
 
     Each difference is brought to unit size before it is squared, so no length overflows or vanishes.
     """
-    gap = rows(x, edges[..., 0]) - rows(x, edges[..., 1])
-    scale = power_of_two(gap.detach().abs().amax(-1, keepdim=True))
-    square = (gap / scale).square().sum(-1)
-    zero = square == 0
-    return torch.where(zero, 0.0, torch.where(zero, 1.0, square).sqrt()) * scale.squeeze(-1)
+    gap = rows(x, edges[..., 0]).sub_(rows(x, edges[..., 1]))
+    scale = power_of_two(_largest(gap.detach(), -1))
+    length: Tensor = torch.linalg.vector_norm(gap.div_(scale), dim=-1) * scale.squeeze(-1)
+    return length

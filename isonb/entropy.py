@@ -124,7 +124,7 @@ def _stops(others: Tensor, alpha: Tensor) -> Tensor:
     sums = torch.cat((zero, others.cumsum(-1)), -1)
     logs = torch.cat((zero, torch.xlogy(others, others).cumsum(-1)), -1)
     rest, rest_log = alpha.unsqueeze(-1) + 1, torch.xlogy(alpha, alpha).unsqueeze(-1)
-    step = max(1, TABLE.get(others.device.type, 2**24) // max(1, others.numel()))
+    step = max(1, TABLE.get(others.device.type, 2**22) // max(1, others.numel()))
     ranges = ((low, min(low + step, m + 1)) for low in range(0, m + 1, step))
     return torch.cat([_first_rise(sums + rest, logs + rest_log, sums, logs, low, high) for low, high in ranges], -1)
 

@@ -54,7 +54,7 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
 
 def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Bars and edges of a checked cloud, longest first, those that touch a masked row last."""
-    edges = spanning_tree(x, mask).sort(-1).values
+    edges = torch.stack(spanning_tree(x, mask).aminmax(dim=-1), -1)
     lengths = edge_lengths(x, edges)
     if mask is not None:
         real = mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)

@@ -9,6 +9,7 @@ instead, since to look at a certificate would make the device wait.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +20,7 @@ from isonb.distances import edge_lengths, localized, precise, rows
 __all__ = ["check_k", "distances_to", "nearest"]
 
 SPARE = 8  # candidates beyond k
-ENTRIES = 2**21  # numbers held at a time when the caller sets no chunk
+ENTRIES = {"cpu": 2**21}  # numbers held at a time when the caller sets no chunk, by device
 ROUNDING = 16.0  # error of a squared distance by matrix product, in units of epsilon times the squared norms
 
 
@@ -36,10 +37,23 @@ def distances_to(x: Tensor, index: Tensor) -> Tensor:
     """Lengths (..., n, k) from each row to its neighbours; 0 from masked rows, inf to neighbours there are not."""
     own = torch.arange(x.shape[-2], device=x.device).unsqueeze(-1).expand(index.shape)
     edges = torch.stack((own, torch.where(index < 0, own, index)), -1)
-    step = max(1, ENTRIES * x.shape[-2] // max(1, index.shape[-1] * x.numel()))
+    step = max(1, _entries(x) * x.shape[-2] // max(1, index.shape[-1] * x.numel()))
     pieces = (edges[..., low : low + step, :, :] for low in range(0, x.shape[-2], step))
     away = torch.cat([edge_lengths(x, piece.flatten(-3, -2)).view(piece.shape[:-1]) for piece in pieces], -2)
     return torch.where((index < 0) & (index[..., :1] >= 0), torch.inf, away)
+
+
+def _entries(x: Tensor) -> int:
+    return ENTRIES.get(x.device.type, 2**27)
+
+
+class _Clouds(NamedTuple):
+    """A batch ready for the search: points (b, n, d), the copy that is multiplied, its squared norms, the real rows."""
+
+    points: Tensor
+    fine: Tensor
+    norms: Tensor
+    real: Tensor | None
 
 
 @torch.no_grad()
@@ -47,22 +61,24 @@ def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = N
     """Indices (..., n, k) of the nearest other rows of a checked cloud, nearest first, ties by index; -1 for none."""
     n, d = x.shape[-2:]
     points = localized(x, mask).reshape(-1, n, d)
-    points = points if x.device.type == "cpu" else precise(points)
-    real = None if mask is None else mask.reshape(-1, n)
+    fine = points if x.device.type == "cpu" else precise(points)
+    clouds = _Clouds(points, fine, fine.square().sum(-1), None if mask is None else mask.reshape(-1, n))
     wide = min(k + SPARE, n - 1)
-    step = chunk or max(1, ENTRIES // max(1, points.shape[0] * max(n, wide * d)))
-    found = [_rows(points, real, k, wide, low, min(low + step, n)) for low in range(0, n, step)]
-    index = torch.cat(found, 1)
-    if real is not None:
-        index = torch.where(real.unsqueeze(-1), index, -1)
+    step = chunk or max(1, _entries(x) // max(1, points.shape[0] * max(n, wide * d)))
+    index = torch.cat([_rows(clouds, k, wide, low, min(low + step, n)) for low in range(0, n, step)], 1)
+    if clouds.real is not None:
+        index = torch.where(clouds.real.unsqueeze(-1), index, -1)
     return index.view(*x.shape[:-1], k)
 
 
-def _rows(points: Tensor, real: Tensor | None, k: int, wide: int, low: int, high: int) -> Tensor:
-    """Neighbours of the rows from ``low`` below ``high`` of each cloud (b, n, d) -> (b, high - low, k)."""
-    norms = points.square().sum(-1)
-    rough = torch.baddbmm(norms.unsqueeze(1), points[:, low:high], points.mT, alpha=-2)
-    _exclude(rough, real, low)
+def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
+    """Neighbours of the rows from ``low`` below ``high`` of each cloud, (b, high - low, k)."""
+    points, fine, norms, real = clouds
+    rough = torch.baddbmm(norms.unsqueeze(1), fine[:, low:high], fine.mT, alpha=-2)
+    rough = rough.add_(norms[:, low:high].unsqueeze(2)).to(points.dtype)
+    rough.diagonal(low, -2, -1).fill_(math.inf)
+    if real is not None:
+        rough.masked_fill_(~real.unsqueeze(1), math.inf)
     bound, index = rough.topk(wide, -1, largest=False)
     index = index.sort(-1).values
     near = rows(points, index.flatten(1)).view(*index.shape, -1)
@@ -73,26 +89,19 @@ def _rows(points: Tensor, real: Tensor | None, k: int, wide: int, low: int, high
     index = torch.where(square.isinf(), -1, index.gather(-1, order))[..., :k]
     if points.device.type == "cpu" and wide < points.shape[1] - 1:
         scale = norms[:, low:high] + norms.amax(1, keepdim=True)
-        outside = bound.amax(-1) + norms[:, low:high] - ROUNDING * torch.finfo(points.dtype).eps * scale
-        _search_again(points, real, index, square[..., k - 1] >= outside, low)
+        outside = bound.amax(-1) - ROUNDING * torch.finfo(points.dtype).eps * scale
+        _search_again(clouds, index, square[..., k - 1] >= outside, low)
     return index
 
 
-def _exclude(weights: Tensor, real: Tensor | None, low: int) -> None:
-    """A row is no neighbour of itself, a masked row of none."""
-    weights.diagonal(low, -2, -1).fill_(math.inf)
-    if real is not None:
-        weights.masked_fill_(~real.unsqueeze(1), math.inf)
-
-
-def _search_again(points: Tensor, real: Tensor | None, index: Tensor, open_rows: Tensor, low: int) -> None:
+def _search_again(clouds: _Clouds, index: Tensor, open_rows: Tensor, low: int) -> None:
     """Overwrite ``index`` where the certificate fails: all differences, sorted, cloud by cloud."""
     k = index.shape[-1]
     for b in open_rows.any(1).nonzero().flatten().tolist():
-        row = open_rows[b].nonzero().flatten()
-        away = torch.cdist(points[b, row + low], points[b], compute_mode="donot_use_mm_for_euclid_dist")
+        row, points = open_rows[b].nonzero().flatten(), clouds.points[b]
+        away = torch.cdist(points[row + low], points, compute_mode="donot_use_mm_for_euclid_dist")
         away.scatter_(1, (row + low).unsqueeze(1), math.inf)
-        if real is not None:
-            away.masked_fill_(~real[b], math.inf)
+        if clouds.real is not None:
+            away.masked_fill_(~clouds.real[b], math.inf)
         away, order = away.sort(dim=-1, stable=True)
         index[b, row] = torch.where(away.isinf(), -1, order)[:, :k]

@@ -246,5 +246,5 @@ def _barycentric(x: Tensor, index: Tensor) -> Tensor:
     trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
     ridge = RIDGE * torch.where(trace > 0, trace, 1.0)
     gram = gram + ridge[..., None, None] * torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)
-    weights: Tensor = torch.linalg.solve(gram, torch.ones_like(gram[..., 0]))
+    weights: Tensor = torch.linalg.solve_ex(gram, torch.ones_like(gram[..., 0]))[0]  # positive definite by the ridge
     return weights / weights.sum(-1, keepdim=True)

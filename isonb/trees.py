@@ -11,11 +11,11 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.distances import by_differences, edge_lengths, localized, precise, squared_distances
+from isonb.distances import by_differences, localized, precise, squared_distances
 
 __all__ = ["spanning_tree"]
 
-FINE = 2.0**-10  # shortest squared bar over squared radius below which a float32 product is repeated in float64
+FINE = 2.0**-10  # a squared edge below this share of the squared radius sends a float32 product to float64
 
 
 @torch.no_grad()
@@ -27,17 +27,21 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> Tensor:
     points = localized(x, mask).reshape(-1, *x.shape[-2:])
     real = None if mask is None else mask.reshape(-1, mask.shape[-1])
     if x.device.type == "cpu":
-        edges = _prim(_weights(points, real), _first(points, real))
+        edges, weights = _prim(_weights(points, real), _first(points, real))
         if points.dtype == torch.float32 and not by_differences(points):
-            edges = _refined(points, real, edges)
+            edges = _refined(points, real, edges, weights)
     else:
-        edges = _boruvka(_weights(precise(points), real))
+        edges = _boruvka(_weights(points, real))
     return edges.view(*x.shape[:-2], *edges.shape[-2:])
 
 
 def _weights(points: Tensor, real: Tensor | None) -> Tensor:
-    """Squared distances; a pair with a masked row weighs more than any other, but less than infinity."""
-    weights = squared_distances(points)
+    """Squared distances; a pair with a masked row weighs more than any other, but less than infinity.
+
+    Off the CPU in float64, rounded once: to see where float32 doesn't do would make the device wait.
+    """
+    fine = points if points.device.type == "cpu" else precise(points)
+    weights = squared_distances(fine).to(points.dtype)
     if real is not None:
         weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), torch.finfo(weights.dtype).max)
     return weights
@@ -49,21 +53,21 @@ def _first(points: Tensor, real: Tensor | None) -> Tensor:
     return real.to(torch.uint8).argmax(-1)
 
 
-def _refined(points: Tensor, real: Tensor | None, edges: Tensor) -> Tensor:
-    """The trees with a bar too short for float32 (duplicates, tight clusters) once more, in float64."""
-    bars = edge_lengths(points, edges).square()
-    if real is not None:
-        bars.masked_fill_(~real.gather(1, edges.flatten(1)).view(edges.shape).all(-1), math.inf)
-    coarse = bars.amin(-1) < FINE * points.square().sum(-1).amax(-1)
+def _refined(points: Tensor, real: Tensor | None, edges: Tensor, weights: Tensor) -> Tensor:
+    """The trees with an edge too short for float32 (duplicates, tight clusters) once more, in float64."""
+    radius = torch.linalg.vector_norm(points, dim=-1).amax(-1)
+    coarse = weights.amin(-1) < FINE * radius.square()
     if bool(coarse.any()):
         again = None if real is None else real[coarse]
         points = precise(points[coarse])
-        edges[coarse] = _prim(_weights(points, again), _first(points, again))
+        edges[coarse] = _prim(_weights(points, again), _first(points, again))[0]
     return edges
 
 
-def _prim(weights: Tensor, first: Tensor) -> Tensor:
-    """Prim's algorithm on a batch (b, n, n), which it overwrites, from node ``first`` (b,) -> edges (b, n-1, 2).
+def _prim(weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+    """Prim's algorithm on a batch (b, n, n), which it overwrites, from node ``first`` (b,).
+
+    Returns edges (b, n-1, 2) and their weights (b, n-1).
 
     The loop only finds the order in which nodes join. The diagonal is NaN: once a node has joined, its own row makes
     its key NaN and keeps it so, which is what bars it from joining again.
@@ -74,20 +78,20 @@ def _prim(weights: Tensor, first: Tensor) -> Tensor:
     key, free, node = weights.new_full((b, n), math.inf), weights.new_empty(b, n), first
     order = [node]
     for _ in range(n - 1):
-        torch.minimum(key, table.index_select(0, start + node), out=key)
+        torch.minimum(key, table.index_select(0, start + node if b > 1 else node), out=key)
         torch.nan_to_num(key, nan=math.inf, posinf=math.inf, out=free)
         node = free.argmin(1)
         order.append(node)
     return _parents(weights, torch.stack(order, 1))
 
 
-def _parents(weights: Tensor, order: Tensor) -> Tensor:
+def _parents(weights: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     """Each node after the first, joined to the nearest of those before it in ``order`` (b, n)."""
     place = order.argsort(1)
     weights.masked_fill_(place.unsqueeze(1) >= place.unsqueeze(2), math.inf)
-    parent = weights.argmin(2)
+    weight, parent = weights.min(2)
     child = order[:, 1:]
-    return torch.stack((parent.gather(1, child), child), -1)
+    return torch.stack((parent.gather(1, child), child), -1), weight.gather(1, child)
 
 
 def _boruvka(weights: Tensor) -> Tensor:
