@@ -47,14 +47,15 @@ def _theme() -> alt.theme.ThemeConfig:
         "legend": {**text, "symbolSize": 90, "labelLimit": 240, "orient": "bottom", "columns": 4},
         "header": text,
         "title": {"fontSize": 14, "fontWeight": 600, "anchor": "start", "subtitleFontSize": 12},
+        "mark": {"color": OKABE_ITO["blue"]},
         "line": {"strokeWidth": 2.2},
         "point": {"filled": True, "size": 45},
         "rule": {"strokeWidth": 1.5},
         "text": {"fontSize": 12},
         "range": {
             "category": [*OKABE_ITO.values(), GREY],
-            "ordinal": {"scheme": "viridis", "extent": [0, 0.9]},  # without the end that fades into white
-            "ramp": {"scheme": "viridis", "extent": [0, 0.9]},
+            "ordinal": {"scheme": "viridis"},
+            "ramp": {"scheme": "viridis"},
             "heatmap": {"scheme": "cividis"},
             "diverging": {"scheme": "blueorange"},
             "symbol": SHAPES,

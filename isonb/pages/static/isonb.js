@@ -23,13 +23,17 @@
     return bound.map((signal) => [signal.name, result.view.signal(signal.name)]);
   }
 
-  function specification(host) { // on a dark page the palette's blue and the dark end of a ramp would drown
-    const text = host.querySelector("script").textContent;
-    if (!dark()) return JSON.parse(text);
-    const spec = JSON.parse(text.replaceAll("#0072B2", "#3d9be0"));
+  // The colours of the palette, and the end of a ramp, that would drown on this ground: moved to 3 to 1 or more.
+  const inks = () => (dark() ? { "#0072B2": "#2a85c4" } : { "#E69F00": "#b97d00", "#F0E442": "#988a00" });
+  const ends = () => (dark() ? [0.22, 1] : [0, 0.9]);
+
+  function specification(host) {
+    let text = host.querySelector("script").textContent;
+    for (const [from, to] of Object.entries(inks())) text = text.replaceAll(from, to);
+    const spec = JSON.parse(text);
     for (const name of ["ordinal", "ramp"]) {
       const range = spec.config?.range?.[name];
-      if (range?.scheme) range.extent = [0.22, 1];
+      if (range?.scheme) range.extent = ends();
     }
     return spec;
   }
