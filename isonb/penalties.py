@@ -42,8 +42,7 @@ def attached_zero(points: Tensor) -> Tensor:
 
 def too_few(points: Tensor, mask: Tensor | None, least: int, group: Group) -> bool:
     """Whether all processes together hold fewer than ``least`` points; False where that would wait for the device."""
-    alone = process_group(group) is None
-    if alone and mask is None:
+    if process_group(group) is None and (mask is None or points.shape[-2] < least):
         return points.shape[-2] < least
     if not check_values(points):
         return False
