@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import ShapeError, border, check_values, cloud, fail
+from isonb.products import add_upper_gram
 
 __all__ = ["Moments"]
 
@@ -41,7 +42,7 @@ class Moments:
         self._dims = dims
         self._count = torch.zeros((), dtype=dtype, device=device)
         self._mean = torch.zeros(dims, dtype=dtype, device=device)
-        self._scatter = torch.zeros(dims, dims, dtype=dtype, device=device)
+        self._scatter = torch.zeros(dims, dims, dtype=dtype, device=device)  # on and above the diagonal
         self._pending: Tensor | None = None  # products not yet in _scatter, in the dtype of the points
         self._held = 0  # rows in _pending
 
@@ -91,11 +92,11 @@ class Moments:
 
     def _add_product(self, y: Tensor) -> None:
         if y.dtype == self._scatter.dtype:
-            self._scatter.addmm_(y.mT, y)
+            add_upper_gram(self._scatter, y.mT)
             return
         if self._pending is None:
             self._pending = torch.zeros_like(self._scatter, dtype=y.dtype)
-        self._pending.addmm_(y.mT, y)
+        add_upper_gram(self._pending, y.mT)
         self._held += y.shape[0]
         if self._held >= _CHUNK:
             self._settle()
@@ -153,7 +154,7 @@ class Moments:
         if self._dims is None:
             fail(ShapeError, "Moments must know its dimension", "no points yet", "Call update, or give dims.")
         self._settle()
-        return self._count, self._mean, (self._scatter + self._scatter.mT) / 2
+        return self._count, self._mean, self._scatter.triu() + self._scatter.triu(1).mT
 
     @classmethod
     def from_state(cls, count: Tensor, mean: Tensor, scatter: Tensor) -> Moments:

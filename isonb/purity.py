@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isonb.checks import DegenerateError, check_values, fail
 from isonb.clouds import row_count
+from isonb.products import gram
 
 __all__ = ["center_exactly", "length_kurtosis", "purity", "purity_of"]
 
@@ -59,28 +60,28 @@ class _Parts(NamedTuple):
     trace: Tensor
 
 
-def _parts(x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, gram: bool) -> _Parts:
+def _parts(x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, few: bool) -> _Parts:
     y, n = center_exactly(x, mask)
-    small, product = y @ y.mT if gram else y.mT @ y, None
+    small, product = gram(y if few else y.mT), None
     share = (1 - zeta) / (n - 1).clamp_min(1)
     trace = share * _trace(small) + (0.0 if base is None else zeta * _trace(base))
     usable = _usable(trace)
     inverse = usable / torch.where(usable, trace, 1.0)
     scale, weight = share * inverse, zeta * inverse[..., None, None]
-    small = small * scale[..., None, None]
+    small = torch.where(usable[..., None, None], small * scale[..., None, None], 0.0)
     rest: Tensor | float = 0.0
-    if base is not None and gram:
-        product = (y @ base) * weight
+    if base is not None and few:
+        product = torch.where(usable[..., None, None], (y @ base) * weight, 0.0)
         rest = 2 * scale * (product * y).sum((-2, -1)) + _square(base * weight)
     elif base is not None:
         small = torch.addcmul(small, base, weight)
     return _Parts(y, small, product, scale, torch.where(usable, rest + _square(small), 1.0), trace)
 
 
-def _slope(parts: _Parts, gram: bool) -> Tensor:
+def _slope(parts: _Parts, few: bool) -> Tensor:
     """dq/dx = 4 scale (y P - q y). Its columns sum to zero, so the centring needs no step of its own."""
     y, small, product, scale, q, _ = parts
-    turned = small @ y if gram else y @ small
+    turned = small @ y if few else y @ small
     turned = turned if product is None else turned + product
     return (4 * scale)[..., None, None] * (turned - q[..., None, None] * y)
 
@@ -90,21 +91,21 @@ class _Purity(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, gram: bool
+        ctx: Any, x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, few: bool
     ) -> tuple[Tensor, Tensor]:
-        parts = _parts(x, mask, zeta, base, gram)
+        parts = _parts(x, mask, zeta, base, few)
         ctx.save_for_backward(x, mask, base, *parts)
-        ctx.options = zeta, gram
+        ctx.options = zeta, few
         ctx.mark_non_differentiable(parts.trace)
         return parts.purity, parts.trace
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         x, mask, base, *saved = ctx.saved_tensors
-        zeta, gram = ctx.options
+        zeta, few = ctx.options
         # a second derivative asks for the graph: compute the parts again, this time recorded
-        parts = _parts(x, mask, zeta, base, gram) if torch.is_grad_enabled() else _Parts(*saved)
-        return grad[..., None, None] * _slope(parts, gram), None, None, None, None
+        parts = _parts(x, mask, zeta, base, few) if torch.is_grad_enabled() else _Parts(*saved)
+        return grad[..., None, None] * _slope(parts, few), None, None, None, None
 
 
 def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tensor | None = None) -> Tensor:
@@ -113,9 +114,9 @@ def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tenso
     Where that matrix has no trace: :class:`DegenerateError` if values may be looked at, else 1 with zero gradient.
     """
     n, d = x.shape[-2:]
-    gram = n <= d if base is None else 2 * n <= d  # the fewer multiplications, forward and backward together
+    few = n <= d if base is None else 2 * n <= d  # then the Gram matrix takes fewer multiplications, both ways
     q: Tensor
-    q, trace = _Purity.apply(x, mask, zeta, base, gram)  # type: ignore[no-untyped-call]
+    q, trace = _Purity.apply(x, mask, zeta, base, few)  # type: ignore[no-untyped-call]
     if check_values(x):
         _refuse_flat(trace, q, "the points must not all be equal")
     return q
@@ -144,5 +145,5 @@ def length_kurtosis(x: Tensor, mask: Tensor | None = None) -> Tensor:
     r = (y * y).sum(-1)
     mean = r.sum(-1) / n.clamp_min(1)
     usable = _usable(mean)
-    r = r / torch.where(usable, mean, 1.0).unsqueeze(-1)
+    r = torch.where(usable.unsqueeze(-1), r, 0.0) / torch.where(usable, mean, 1.0).unsqueeze(-1)
     return torch.where(usable, (r * r).sum(-1) / n.clamp_min(1), 1.0)

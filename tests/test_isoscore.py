@@ -400,6 +400,9 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
     for function in STARS.values():
         check_finite_gradient(function, equal)
         assert not gradient(function, equal).any()
+    huge = torch.full((7, 3), 1e30) * torch.arange(7.0).unsqueeze(1)
+    for function in STARS.values():
+        check_finite_gradient(function, huge)
     simplex = torch.eye(4)
     assert participation_ratio(simplex, unbiased=True).item() == 0
     check_finite_gradient(STARS["unbiased"], simplex)
