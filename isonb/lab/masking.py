@@ -1,0 +1,139 @@
+"""Text as training rows for masked language modelling: tokenizer, token stream, full rows, hidden tokens.
+
+Every row is full (no padding) and begins at a sentence. Half of the rows, where they hold more than one sentence, are
+written as a pair, ``[CLS] first [SEP] rest [SEP]``, so that the second segment and the separator are trained too.
+All randomness comes from a generator that the caller seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.lab.text import TextError, sentences_of
+
+__all__ = ["SPECIAL", "Masked", "Stream", "masked_rows", "stream", "train_tokenizer", "wrap_tokenizer"]
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CLS, SEP, MASK = 2, 3, 4
+SHARE = 0.15  # of the tokens are predicted: 80% of these hidden, 10% replaced by another token, 10% left as they are
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A text as one line of token ids (N,), and the offsets (S,) of its sentences from which a full row can start."""
+
+    ids: Tensor
+    starts: Tensor
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Rows with hidden tokens: ids and segments (B, T); ``positions`` (B*K,) into the flat rows, and what was there."""
+
+    input_ids: Tensor
+    token_type_ids: Tensor
+    positions: Tensor
+    labels: Tensor
+
+    def to(self, device: str | torch.device) -> Masked:
+        """The same rows on another device."""
+        moved = (t.to(device, non_blocking=True) for t in vars(self).values())
+        return Masked(*moved)
+
+
+def train_tokenizer(paragraphs: Iterable[str], vocabulary: int) -> Any:
+    """A lower-casing WordPiece tokenizer (``tokenizers.Tokenizer``) with at most ``vocabulary`` entries."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary, special_tokens=list(SPECIAL), limit_alphabet=150, show_progress=False
+    )
+    tokenizer.train_from_iterator(paragraphs, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
+    )
+    return tokenizer
+
+
+def wrap_tokenizer(tokenizer: Any, folder: Path, max_length: int) -> None:
+    """Save the tokenizer in the Hugging Face layout (tokenizer.json, tokenizer_config.json)."""
+    from transformers import PreTrainedTokenizerFast
+
+    names = {f"{name.strip('[]').lower()}_token": name for name in SPECIAL}
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=max_length,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        **names,
+    )
+    wrapped.save_pretrained(folder)
+
+
+def stream(tokenizer: Any, paragraphs: Iterable[str], longest: int) -> Stream:
+    """Tokenise sentence by sentence. ``longest`` is the longest row that a sentence must have room for.
+
+    Raises :class:`TextError` when the text is shorter than one row.
+    """
+    pieces: list[Tensor] = []
+    for chunk in _chunks(sentence for paragraph in paragraphs for sentence in sentences_of(paragraph)):
+        coded = tokenizer.encode_batch_fast(chunk, add_special_tokens=False)
+        pieces += [torch.tensor(c.ids, dtype=torch.int32) for c in coded if c.ids]
+    lengths = torch.tensor([len(p) for p in pieces], dtype=torch.int64)
+    ids = torch.cat(pieces) if pieces else torch.zeros(0, dtype=torch.int32)
+    starts = lengths.cumsum(0) - lengths
+    starts = starts[starts <= len(ids) - longest]
+    if not len(starts):
+        raise TextError(f"the text must fill at least one row of {longest} tokens; got {len(ids)}. Add text.")
+    return Stream(ids, starts)
+
+
+def masked_rows(text: Stream, which: Tensor, length: int, vocabulary: int, generator: torch.Generator) -> Masked:
+    """Rows of ``length`` tokens that begin at the sentences ``which`` (B,), with 15% of their tokens hidden."""
+    ids, segments, special = _rows(text, which, length, generator)
+    count = max(1, round(SHARE * (length - 2)))
+    score = torch.rand(ids.shape, generator=generator).masked_fill_(special, -1.0)
+    columns = score.topk(count, dim=-1).indices.sort(-1).values
+    labels = ids.gather(-1, columns)
+    fate = torch.rand(columns.shape, generator=generator)
+    other = torch.randint(len(SPECIAL), vocabulary, columns.shape, generator=generator)
+    shown = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, other, labels))
+    positions = columns + length * torch.arange(len(which)).unsqueeze(-1)
+    return Masked(ids.scatter(-1, columns, shown), segments, positions.flatten(), labels.flatten())
+
+
+def _rows(text: Stream, which: Tensor, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, segments and special positions (B, T) of rows written as one segment or as a pair."""
+    begin = text.starts[which]
+    after = torch.searchsorted(text.starts, begin, right=True).clamp(max=len(text.starts) - 1)
+    first = text.starts[after] - begin  # tokens of the row's first sentence
+    pair = (torch.rand(len(which), generator=generator) < 0.5) & (first > 0) & (first < length - 3)
+    first = torch.where(pair, first, length - 2).unsqueeze(-1)
+    place = torch.arange(length)
+    second = place > first + 1
+    column = torch.where(second, place - 2, place - 1).clamp(min=0)
+    ids = text.ids[begin.unsqueeze(-1) + column].long()
+    is_sep = (place == first + 1) | (place == length - 1)
+    ids = torch.where(place == 0, CLS, torch.where(is_sep, SEP, ids))
+    return ids, second.long(), is_sep | (place == 0)
+
+
+def _chunks(sentences: Iterable[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    for sentence in sentences:
+        chunk.append(sentence)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,191 @@
+"""The finished model: float16 safetensors, tokenizer and a card that says what it is and what it reached."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from isonb.lab import masking, mlm
+from isonb.lab.checkpoints import replace_text
+from isonb.lab.embedded import weights_digest
+
+if TYPE_CHECKING:
+    from isonb.lab.training import Run
+
+__all__ = ["export"]
+
+FLAT = 0.005  # nats that the validation loss may still lose over the last quarter and be called flat
+
+
+def export(run: Run) -> Path:
+    """Write ``out/model``: weights, configuration, tokenizer, curve and card. The folder appears whole."""
+    out = Path(run.config.out).expanduser()
+    folder, part = out / "model", out / "model.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    masking.wrap_tokenizer(run.tokenizer, part, run.model.config.max_position_embeddings)
+    _save_weights(run, part / "model.safetensors")
+    config = run.model.config
+    config.architectures, config.dtype = ["BertForMaskedLM"], torch.float16
+    config.save_pretrained(part)
+    shutil.copy(out / "curve.csv", part / "curve.csv")
+    replace_text(part / "README.md", _card(run, part))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(part, folder)
+    return folder
+
+
+@torch.no_grad()
+def _save_weights(run: Run, path: Path) -> None:
+    """Round the parameters to float16 and save them, tied ones once. The model keeps the rounded values."""
+    from safetensors.torch import save_file
+
+    tensors = {}
+    for name, parameter in run.model.named_parameters():
+        tensors[name] = parameter.cpu().half().contiguous()
+        parameter.copy_(tensors[name])
+    save_file(tensors | _pooler(run), path, metadata={"format": "pt"})
+
+
+def _pooler(run: Run) -> dict[str, Tensor]:
+    """BERT's pooler, which masked language modelling doesn't train: a seeded rotation, so loading draws nothing."""
+    width = run.config.width
+    generator = torch.Generator().manual_seed(run.config.seed)
+    rotation = torch.linalg.qr(torch.randn(width, width, generator=generator)).Q
+    bias = torch.zeros(width).half()
+    return {"bert.pooler.dense.weight": rotation.half().contiguous(), "bert.pooler.dense.bias": bias}
+
+
+def _card(run: Run, folder: Path) -> str:
+    config, model = run.config, run.model.config
+    loss, hits = mlm.validate(run.model, run.held, config.length, config.device, half=False, sample=None)
+    values = {
+        "name": Path(config.out).expanduser().resolve().name,
+        "layers": config.layers,
+        "width": config.width,
+        "heads": config.heads,
+        "positions": model.max_position_embeddings,
+        "vocabulary": model.vocab_size,
+        "parameters": f"{sum(p.numel() for p in run.model.parameters()):,}",
+        "megabytes": f"{(folder / 'model.safetensors').stat().st_size / 1e6:.1f}",
+        "sha256": weights_digest(folder),
+        "about": config.about or "not stated",
+        "train_tokens": f"{len(run.train.ids):,}",
+        "held_tokens": f"{len(run.held.ids):,}",
+        "fingerprint": run.fingerprint,
+        "command": _command(run),
+        "steps": f"{run.step:,}",
+        "tokens": f"{run.tokens:,}",
+        "passes": f"{run.tokens / len(run.train.ids):.1f}",
+        "minutes": f"{run.clock.elapsed / 60:.0f}",
+        "hardware": _hardware(config.device, config.threads),
+        "batch": config.batch * config.length,
+        "length": config.length,
+        "double": 2 * config.length,
+        "rate": config.learning_rate,
+        "warmup": f"{config.warmup:.0%}",
+        "precision": "bfloat16 autocast" if config.bfloat16 else "float32",
+        "seed": config.seed,
+        "loss": f"{loss:.3f}",
+        "perplexity": f"{math.exp(loss):.1f}",
+        "hits": f"{hits:.1%}",
+        "unigram": f"{_unigram(run):.3f}",
+        "curve": _table(run.curve),
+        "flat": _flatness(run.curve),
+    }
+    return CARD.format(**values)
+
+
+def _command(run: Run) -> str:
+    config = run.config
+    budget = [f"--{name} {getattr(config, name):g}" for name in ("minutes", "steps") if getattr(config, name)]
+    parts = ["--text TEXT", f"--out {Path(config.out).name}", *budget, f"--seed {config.seed}"]
+    parts += [f"--batch {config.batch}", f"--length {config.length}", f"--learning-rate {config.learning_rate:g}"]
+    return " ".join(("python -m isonb.lab.pretrain", *parts))
+
+
+def _hardware(device: str, threads: int) -> str:
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    kind = f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()})"
+    return f"{threads} thread{'s' * (threads > 1)} of an {kind}"
+
+
+def _unigram(run: Run) -> float:
+    """Loss on the held-out text of a guess by frequency alone: the level that a model must leave to have learnt."""
+    size = run.model.config.vocab_size
+    counts = torch.bincount(run.train.ids, minlength=size).double() + 1.0
+    return float(-(counts / counts.sum()).log()[run.held.ids].mean())
+
+
+def _table(curve: Sequence[Sequence[float]]) -> str:
+    every = max(1, len(curve) // 10)
+    points = [*curve[:-1:every], curve[-1]]
+    rows = [f"| {p[0]:,.0f} | {p[1] / 1e6:.1f} | {p[2]:.1f} | {p[5]:.3f} | {p[6]:.1%} |" for p in points]
+    return "\n".join(("| step | million tokens | minutes | validation loss | hits |", "|--:|--:|--:|--:|--:|", *rows))
+
+
+def _flatness(curve: Sequence[Sequence[float]]) -> str:
+    """What the last quarter of the budget brought, and what that does and doesn't say."""
+    before = min(curve, key=lambda p: abs(p[1] - 0.75 * curve[-1][1]))
+    gain = before[5] - curve[-1][5]
+    verdict = "flat" if gain < FLAT else "not flat"
+    return (
+        f"Over the last quarter of the tokens the validation loss fell by {gain:.3f}: it is {verdict}. The learning "
+        "rate falls to zero at the end, which by itself flattens a curve."
+    )
+
+
+CARD = """\
+# {name}: a small BERT encoder
+
+{layers} layers, width {width}, {heads} heads, {positions} positions, {parameters} parameters; lower-cased WordPiece
+vocabulary of {vocabulary}. Weights in float16 safetensors, {megabytes} MB, sha256
+`{sha256}`.
+
+It is there to run experiments on embedding spaces in seconds on a CPU, and to be fine-tuned in them. It is loaded as
+`isonb.lab.models.load("{name}")` where it is embedded, or from its folder, as float32.
+
+## Text
+
+{about}
+
+{train_tokens} tokens to train on, {held_tokens} held out (sha256 of all paragraphs `{fingerprint}`).
+The text isn't part of this folder.
+
+## Training
+
+Masked language modelling from random weights: 15% of the tokens are predicted, of these 80% are hidden, 10% replaced
+and 10% left. Every row is full and begins at a sentence; half of the rows are pairs of segments. Three steps of four
+take rows of {length} tokens, the fourth rows of {double}; {batch} tokens a step. AdamW, peak learning rate {rate}, up
+in a line over {warmup} of the budget, then down in a line to zero; gradient norm at most 1; no dropout; {precision}.
+
+    {command}
+
+{steps} steps, {tokens} tokens ({passes} times the text), {minutes} minutes on {hardware}, seed {seed}.
+
+## What it reached
+
+On the whole held-out text (rows of {length}, float16 weights): loss {loss} nats, perplexity {perplexity}, {hits} of
+the hidden tokens guessed right. A guess by frequency alone has loss {unigram}.
+
+{curve}
+
+The curve is measured on a fixed sample of the held-out text; all points are in `curve.csv`. {flat}
+
+## What it is not good for
+
+- Its sentence vectors aren't trained to be compared: a cosine between them says little. Fine-tune it first.
+- The pooler is a fixed random rotation and `[CLS]` had no task of its own.
+- It is far below BERT-base in everything; a score of it says how methods compare, not how good a method can be.
+- English encyclopaedia text alone: no dialogue, no code, no other language, no case. It repeats the biases of its text.
+- Not for use in decisions about people, and not a source of facts.
+"""
