@@ -187,7 +187,8 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
 
     Shapes: ``x`` (..., n, d), rows tokens of one sentence or sentences of one corpus; ``alpha`` a number, a 0-d tensor
     or one a matrix (...), trainable; ``mask`` (..., n) optional, masked rows come back zero. Returns (..., n, d) in
-    float32 (float64 for float64 input); the Gram is formed in float64 on CPU and CUDA. No second derivative.
+    float32 (float64 for float64 input); the Gram is formed in float64 on CPU and CUDA, where the eigendecomposition of
+    torch waits for the device. No second derivative.
     ``alpha = 0`` is the identity, the limit. If no f is above 0 to rescale by, the matrix is returned unchanged
     (``safe`` with every s at or below |alpha|).
 

@@ -1,6 +1,7 @@
 """Transforms: what each promises holds, saved Gram matrices, folding, files, and the words for what can't be done."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import assert_same, check_gradient, check_rejects, gpu, normal, some_mask, uneven
 
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, ShapeError
 from isonb.clusters import k_means, nearest_centre
 from isonb.cosine import mean_cosine
 from isonb.isoscore import isoscore
@@ -254,6 +255,14 @@ def test_broken_files(tmp_path):
         load_transform(tmp_path)
     (tmp_path / "config.json").unlink()
     with pytest.raises(InputError, match=r"no config\.json"):
+        load_transform(tmp_path)
+
+
+def test_files_need_safetensors(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(DependencyError, match="pip install safetensors"):
+        ZeroMean().fit(uneven(4, 3)).save(tmp_path)
+    with pytest.raises(DependencyError, match="pip install safetensors"):
         load_transform(tmp_path)
 
 
