@@ -14,6 +14,8 @@ __all__ = ["live"]
 def live(draw: Callable[..., object], **controls: object) -> Any:
     """Redraw with ``draw(**values)`` whenever a control moves; ``controls`` as for ``ipywidgets.interact``.
 
+    ``draw`` shows the picture (``pages.show``) or returns it.
+
     With a kernel it returns the interactive widget. While the book is built there is none to answer, so ``draw`` runs
     once with the default values (the code stays tested), and nothing of it enters the page: the page shows the Altair
     slider beside it. Raises :class:`PageError` when there is no control or ``draw`` shows nothing.
@@ -21,21 +23,24 @@ def live(draw: Callable[..., object], **controls: object) -> Any:
     if not controls:
         raise PageError("live needs at least one control; got none. Example: live(draw, n=(10, 500, 10)).")
     import ipywidgets
-
-    def quiet_draw(**values: object) -> object:
-        before = png_fallback(False)
-        try:
-            return draw(**values)
-        finally:
-            png_fallback(before)
-
-    if not in_book():
-        return ipywidgets.interactive(quiet_draw, **controls)
+    from IPython.display import display
     from IPython.utils.capture import capture_output
 
+    def redraw(**values: object) -> object:
+        before = png_fallback(False)
+        try:
+            result = draw(**values)
+            if result is not None:
+                display(result)  # type: ignore[no-untyped-call]
+        finally:
+            png_fallback(before)
+        return result
+
+    if not in_book():
+        return ipywidgets.interactive(redraw, **controls)
     values = _defaults(controls)
     with capture_output() as shown:
-        result = draw(**values)
+        result = redraw(**values)
     if result is None and not shown.outputs and not shown.stdout:
         raise PageError(f"the function given to live must show or return something; {values} gave nothing.")
     return None

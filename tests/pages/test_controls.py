@@ -53,6 +53,14 @@ def test_a_broken_draw_fails_the_build(book):
         pages.live(lambda n: 1 / 0, n=(1, 3))
 
 
+def test_a_returned_picture_is_shown_live(monkeypatch):
+    monkeypatch.delenv("ISONB_BOOK", raising=False)
+    widget = pages.live(lambda n: f"{n} points", n=(1, 3))
+    with capture_output() as shown:
+        widget.update()
+    assert [output.data["text/plain"] for output in shown.outputs] == ["'2 points'"]
+
+
 def test_a_draw_that_shows_nothing_is_refused(book):
     with pytest.raises(PageError, match="must show or return something"):
         pages.live(lambda n: None, n=(1, 3))
