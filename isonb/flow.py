@@ -8,7 +8,7 @@ leaves a level is meant to be standard normal. Only the flow is trained; the enc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -200,25 +200,27 @@ def fit_flow(
     """
     x, _ = cloud(x, points=2, dims=2, single=True)
     x = x.detach()
-    n, d = x.shape
+    d = x.shape[1]
     if batch_size < 2:
         fail(ShapeError, "batch_size must be at least 2", batch_size, "The authors take 32.")
     flow = GlowFlow(d, levels=min(3, d.bit_length() - 1), seed=seed).to(x) if flow is None else flow
-    generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(flow.parameters(), lr=lr)
-    step = 0
-    for _ in range(epochs):
-        for rows in torch.split(torch.randperm(n, generator=generator).to(x.device), batch_size):
-            if len(rows) < 2:
-                continue
-            batch = x[rows]
-            if not bool(flow.begun):
-                flow.begin(batch)
-            optimiser.zero_grad(set_to_none=True)
-            loss = flow.bits_per_dimension(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            step += 1
-            if progress is not None:
-                progress(step, loss.item())
+    for step, batch in enumerate(_batches(x, batch_size, epochs, seed), 1):
+        if not bool(flow.begun):
+            flow.begin(batch)
+        optimiser.zero_grad(set_to_none=True)
+        loss = flow.bits_per_dimension(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        if progress is not None:
+            progress(step, loss.item())
     return flow.eval()
+
+
+def _batches(x: Tensor, size: int, epochs: int, seed: int) -> Iterator[Tensor]:
+    """The rows in a new order each epoch, at least two at a time."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(epochs):
+        for rows in torch.split(torch.randperm(len(x), generator=generator).to(x.device), size):
+            if len(rows) > 1:
+                yield x[rows]

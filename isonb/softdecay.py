@@ -90,7 +90,10 @@ def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     below the usual rank tolerance ``max(n, d) * eps * s_1`` and below what the Gram can resolve.
     """
     wide = x.to(_wide_dtype(x))
-    values, basis = torch.linalg.eigh(wide @ wide.mT)
+    gram = wide @ wide.mT
+    if check_values(x) and not bool(torch.isfinite(gram.sum())):
+        fail(DegenerateError, f"the squared scale of x must fit {wide.dtype}", "an overflow", "Rescale the matrix.")
+    values, basis = torch.linalg.eigh(gram)
     size = max(x.shape[-2:])
     floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(wide.dtype).eps) ** 0.5)
     s = values.clamp_min(0).sqrt()

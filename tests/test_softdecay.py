@@ -181,6 +181,12 @@ def test_finite_gradient(mode):
     assert not soft_decay(torch.zeros(3, 4)).any()
 
 
+def test_empty_batch_and_huge_float32():
+    assert soft_decay(torch.zeros(0, 3, 4)).shape == (0, 3, 4)
+    x = uneven(4, 3).float() * 1e25
+    assert_same(soft_decay(x), by_svd(x.double()).float(), rtol=1e-3, atol=1e20)
+
+
 def test_fully_masked_rows_get_no_gradient():
     x, mask = leaf(uneven(2, 6, 9)), some_mask(2, 6)
     soft_decay(x, mask=mask).square().sum().backward()
@@ -261,6 +267,7 @@ def test_bad_input():
     check_rejects(soft_decay, ShapeError, r"\(\.\.\., n, d\)", x[0])
     check_rejects(soft_decay, DtypeError, "floating", x.long())
     check_rejects(soft_decay, DegenerateError, "finite", x * float("nan"))
+    check_rejects(soft_decay, DegenerateError, "must fit", x * 1e200)
     check_rejects(soft_decay, DegenerateError, "-1 < alpha", x, -1.0, "safe")
     check_rejects(soft_decay, DegenerateError, "alpha", x, float("nan"))
     check_rejects(soft_decay, ShapeError, "mask", x, mask=torch.ones(3, dtype=torch.bool))
