@@ -38,6 +38,11 @@ def _unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
     return torch.where(usable, a / torch.where(usable, b, 1.0), 0.0)
 
 
+def _ratio(x: Tensor, mask: Tensor | None, unbiased: bool) -> Tensor:
+    q = purity(x, mask)
+    return _unbiased_ratio(q, length_kurtosis(x, mask), row_count(x, mask)) if unbiased else 1 / q
+
+
 @border
 def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -> Tensor:
     r"""The number of dimensions that share the variance evenly, :math:`(\operatorname{tr} S)^2 / \lVert S\rVert_F^2`.
@@ -60,8 +65,7 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
     (1.55172, 2.66667)
     """
     x, mask = cloud(x, mask, points=4 if unbiased else 2)
-    q = purity(x, mask)
-    return _unbiased_ratio(q, length_kurtosis(x, mask), row_count(x, mask)) if unbiased else 1 / q
+    return _ratio(x, mask, unbiased)
 
 
 @border
@@ -84,7 +88,7 @@ def isoscore(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -
     """
     x, mask = cloud(x, mask, points=4 if unbiased else 2, dims=2)
     if unbiased:
-        return (participation_ratio(x, unbiased=True, mask=mask) - 1) / (x.shape[-1] - 1)
+        return (_ratio(x, mask, True) - 1) / (x.shape[-1] - 1)
     return _score(purity(x, mask), x.shape[-1])
 
 

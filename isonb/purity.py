@@ -49,13 +49,22 @@ def _usable(trace: Tensor) -> Tensor:
     return (trace > torch.finfo(trace.dtype).tiny) & (trace < torch.inf)
 
 
+def _concentration(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Purity and trace (...) of a matrix (..., d, d)."""
+    trace = _trace(matrix)
+    usable = _usable(trace)
+    square = _square(matrix / torch.where(usable, trace, 1.0)[..., None, None])
+    return torch.where(usable, square, 1.0), trace
+
+
 class _Parts(NamedTuple):
     """What value and gradient share. The mixed covariance over its trace is P = scale * y^T y + weight * base."""
 
     y: Tensor  # centred rows (..., n, d)
     small: Tensor  # P (..., d, d), or where rows are few the Gram matrix scale * y y^T (..., n, n)
-    product: Tensor | None  # weight * y base, beside a Gram matrix
+    product: Tensor | None  # y base, beside a Gram matrix
     scale: Tensor
+    weight: Tensor
     purity: Tensor
     trace: Tensor
 
@@ -64,26 +73,29 @@ def _parts(x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, few
     y, n = center_exactly(x, mask)
     small, product = gram(y if few else y.mT), None
     share = (1 - zeta) / (n - 1).clamp_min(1)
-    trace = share * _trace(small) + (0.0 if base is None else zeta * _trace(base))
+    total = 0.0 if base is None else _trace(base)
+    trace = share * _trace(small) + zeta * total
     usable = _usable(trace)
     inverse = usable / torch.where(usable, trace, 1.0)
-    scale, weight = share * inverse, zeta * inverse[..., None, None]
+    scale, weight = share * inverse, zeta * inverse
     small = torch.where(usable[..., None, None], small * scale[..., None, None], 0.0)
     rest: Tensor | float = 0.0
     if base is not None and few:
-        product = torch.where(usable[..., None, None], (y @ base) * weight, 0.0)
-        rest = 2 * scale * (product * y).sum((-2, -1)) + _square(base * weight)
+        product = y @ base
+        rest = 2 * scale * weight * (product * y).sum((-2, -1)) + _concentration(base)[0] * (weight * total) ** 2
     elif base is not None:
-        small = torch.addcmul(small, base, weight)
-    return _Parts(y, small, product, scale, torch.where(usable, rest + _square(small), 1.0), trace)
+        small = torch.addcmul(small, base, weight[..., None, None])
+    return _Parts(y, small, product, scale, weight, torch.where(usable, rest + _square(small), 1.0), trace)
 
 
-def _slope(parts: _Parts, few: bool) -> Tensor:
-    """dq/dx = 4 scale (y P - q y). Its columns sum to zero, so the centring needs no step of its own."""
-    y, small, product, scale, q, _ = parts
-    turned = small @ y if few else y @ small
-    turned = turned if product is None else turned + product
-    return (4 * scale)[..., None, None] * (turned - q[..., None, None] * y)
+def _slope(grad: Tensor, parts: _Parts, few: bool) -> Tensor:
+    """The gradient 4 scale (y P - q y) times grad. Its columns sum to zero: the centring needs no step of its own."""
+    factor = (4 * parts.scale * grad)[..., None, None]
+    small = parts.small * factor
+    out = torch.addcmul(small @ parts.y if few else parts.y @ small, parts.y, -factor * parts.purity[..., None, None])
+    if parts.product is None:
+        return out
+    return torch.addcmul(out, parts.product, factor * parts.weight[..., None, None])
 
 
 class _Purity(torch.autograd.Function):
@@ -105,7 +117,7 @@ class _Purity(torch.autograd.Function):
         zeta, few = ctx.options
         # a second derivative asks for the graph: compute the parts again, this time recorded
         parts = _parts(x, mask, zeta, base, few) if torch.is_grad_enabled() else _Parts(*saved)
-        return grad[..., None, None] * _slope(parts, few), None, None, None, None
+        return _slope(grad, parts, few), None, None, None, None
 
 
 def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tensor | None = None) -> Tensor:
@@ -124,12 +136,10 @@ def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tenso
 
 def purity_of(matrix: Tensor) -> Tensor:
     """The purity (...) of a covariance matrix (..., d, d); 1 where its trace is not positive."""
-    trace = _trace(matrix)
-    usable = _usable(trace)
-    q = _square(matrix / torch.where(usable, trace, 1.0)[..., None, None])
+    q, trace = _concentration(matrix)
     if check_values(matrix):
         _refuse_flat(trace, q, "the covariance must not be zero")
-    return torch.where(usable, q, 1.0)
+    return q
 
 
 def _refuse_flat(trace: Tensor, q: Tensor, invariant: str) -> None:
