@@ -115,6 +115,17 @@ def test_isobn_with_dead_dimensions_and_small_batches():
         layer(uneven(4, 5))
 
 
+def test_a_dead_dimension_correlates_with_itself_alone():
+    x = uneven(30, 5)
+    x[:, 3] = 1e-9 * x[:, 0]  # rounding noise that happens to follow another dimension
+    cov, std = isobn_statistics(x)
+    rho = torch.from_numpy(np.corrcoef(x.numpy().T)).clamp(-1, 1)
+    rho[3], rho[:, 3], rho[3, 3] = 0, 0, 1
+    theta = (rho.square().mean(1) * std + 1e-3) ** -0.5
+    energy = (cov.trace() / ((cov.diagonal() * theta**2).sum() + 1e-3)).sqrt()
+    assert_same(isobn_scale(cov, std), theta * energy)
+
+
 def test_soft_decay_layer():
     x, mask = uneven(3, 6, 8), some_mask(3, 6)
     for mode in ("code", "safe"):
