@@ -1,0 +1,116 @@
+"""A training loop with Accelerate, to use or to copy from: the same update on any number of processes.
+
+::
+
+    accelerator = Accelerator()
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    rule = PointRule("tokens", layers="all")
+    for batches in groups(loader, 4):  # four micro-batches an update
+        log = update(accelerator, model, optimizer, batches, IStarLoss(), rule)
+    score = measure(accelerator, model, loader, IsoScore(), rule).compute()
+
+The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isonb.integrations.points import PointRule
+from isonb.integrations.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
+
+__all__ = ["groups", "measure", "own_rows", "update"]
+
+Batch = Mapping[str, Any]
+
+
+def groups(loader: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
+    """The loader's batches, ``size`` at a time; the last list may be shorter.
+
+    >>> list(groups([{"n": 1}, {"n": 2}, {"n": 3}], 2))
+    [[{'n': 1}, {'n': 2}], [{'n': 3}]]
+    """
+    batches = iter(loader)
+    while group := list(islice(batches, size)):
+        yield group
+
+
+def own_rows(accelerator: Any, size: int) -> int:
+    """How many of this process's ``size`` rows aren't copies that fill up the last batch.
+
+    ``gather_for_metrics`` drops those copies; a metric that reduces itself has to leave them out when it is fed.
+    """
+    state = accelerator.gradient_state
+    if not (state.in_dataloader and state.end_of_dataloader and state.remainder > 0):
+        return size
+    return min(max(int(state.remainder) - int(accelerator.process_index) * size, 0), size)
+
+
+def update(
+    accelerator: Any,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: list[Batch],
+    penalty: Callable[..., Tensor],
+    rule: PointRule,
+    weight: float = 1.0,
+) -> dict[str, Tensor]:
+    """One optimiser step on all ``batches`` of all processes: mean task loss plus ``weight * penalty`` of their union.
+
+    The model must return a mean loss over its rows. Returns task loss and penalty. With one batch there is one forward
+    pass; with several each passes twice (see :mod:`isonb.integrations.union`), so memory is that of one.
+    """
+
+    def penalised(points: Tensor, labels: Tensor | None) -> Tensor:
+        return weight * penalty(points, **asked(penalty, labels=labels))
+
+    model.train()
+    rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)
+    shares = rows / (accelerator.reduce(rows.sum(), "sum") / accelerator.num_processes)  # gradients are averaged
+    value, gradients = _rehearse(accelerator, model, batches, penalised, rule)
+    task = torch.zeros((), device=accelerator.device)
+    for step, batch in enumerate(batches):
+        with nullcontext() if step == len(batches) - 1 else accelerator.no_sync(model):
+            loss, points, labels = _forward(accelerator, model, batch, rule)
+            points, share = trainable(points), loss * shares[step]
+            extra = carrying(points, gradients[step]) if gradients else penalised(points, labels)
+            accelerator.backward(share + extra)
+        task = task + share.detach()
+    optimizer.step()
+    optimizer.zero_grad()
+    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": value if gradients else extra.detach()}
+
+
+def _rehearse(
+    accelerator: Any, model: nn.Module, batches: list[Batch], penalised: Penalty, rule: PointRule
+) -> tuple[Tensor, list[Tensor]]:
+    """The penalty of all batches together and its gradient at the points of each; none for a single batch."""
+    if len(batches) == 1:
+        return torch.zeros(()), []
+    with rehearsal(model):
+        seen = [_forward(accelerator, model, batch, rule)[1:] for batch in batches]
+    labels = [found for _, found in seen if found is not None]
+    return penalty_gradients(penalised, [points for points, _ in seen], labels if len(labels) == len(seen) else None)
+
+
+def _forward(accelerator: Any, model: nn.Module, batch: Batch, rule: PointRule) -> tuple[Tensor, Tensor, Tensor | None]:
+    with accelerator.autocast(), rule.watch(model) as seen:
+        loss: Tensor = model(**batch).loss
+    return loss, *rule.cloud(seen, batch)
+
+
+@torch.no_grad()
+def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric: Any, rule: PointRule) -> Any:
+    """Feed a metric of :mod:`isonb.metrics` the points of every row of ``loader``, each once; returns the metric."""
+    model.eval()
+    for batch in loader:
+        with rule.watch(model) as seen:
+            model(**batch)
+        metric.update(rule.cloud(seen, batch, own_rows(accelerator, len(batch["input_ids"])))[0])
+    return metric

@@ -1,0 +1,95 @@
+r"""One penalty over an effective batch that passes through the model in several micro-batches.
+
+Isotropy belongs to a cloud: the penalty of a batch isn't the mean of the penalties of its parts. For the same update
+whatever the number of micro-batches, the points of all of them must enter one penalty. Keeping every graph until then
+would give up the memory that accumulation saves, so the work is done in two passes:
+
+1. a rehearsal: each micro-batch goes through the model without a graph and leaves its points; the penalty of their
+   union gives a value and a gradient for each point (:func:`penalty_gradients`);
+2. the training pass: to the loss of a micro-batch is added a term of value zero whose gradient at its points is the
+   one found (:func:`carrying`).
+
+By the chain rule the sum over micro-batches is the gradient of the union's penalty. The price is one forward pass more,
+about a third of a step. Dropout repeats itself: the generators, and buffers such as running statistics, are put back
+after the rehearsal, so the training pass runs as if there had been none.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isonb.checks import InputError, fail
+
+__all__ = ["Penalty", "asked", "carrying", "penalty_gradients", "rehearsal", "trainable"]
+
+Penalty = Callable[[Tensor, Tensor | None], Tensor]
+
+
+def asked(penalty: Callable[..., Tensor], **offers: Any) -> dict[str, Any]:
+    """Those of ``offers`` that ``penalty`` has a parameter for, by name.
+
+    >>> asked(lambda points, labels=None: points.sum(), labels=3, shrinkage_cov=4)
+    {'labels': 3}
+    """
+    call = penalty.forward if isinstance(penalty, nn.Module) else penalty
+    return {name: offer for name, offer in offers.items() if name in inspect.signature(call).parameters}
+
+
+@contextmanager
+def rehearsal(model: nn.Module) -> Iterator[None]:
+    """Run the model without a graph and without a trace: random states and buffers are put back at the end."""
+    device = next(model.parameters()).device
+    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"), torch.no_grad():
+        yield
+        for buffer, before in kept:
+            buffer.copy_(before)
+    # Weights cast under autocast were cached without their graph; the training pass must cast its own.
+    torch.clear_autocast_cache()
+
+
+def penalty_gradients(
+    penalty: Penalty, points: Sequence[Tensor], labels: Sequence[Tensor] | None
+) -> tuple[Tensor, list[Tensor]]:
+    """Value of ``penalty`` on the union of ``points``, and its gradient at each part (float32 for half precision).
+
+    >>> parts = [torch.tensor([[1.0]]), torch.tensor([[2.0], [3.0]])]
+    >>> value, gradients = penalty_gradients(lambda x, labels: x.sum() ** 2, parts, None)
+    >>> value.item(), [g.flatten().tolist() for g in gradients]
+    (36.0, [[12.0], [12.0, 12.0]])
+    """
+    half = (torch.float16, torch.bfloat16)  # a loss scaler acts after this point: keep small gradients representable
+    leaves = [(p.float() if p.dtype in half else p).detach().requires_grad_() for p in points]
+    with torch.enable_grad():
+        value = penalty(torch.cat(leaves), None if labels is None else torch.cat(list(labels)))
+        if not value.requires_grad:
+            return value, [torch.zeros_like(leaf) for leaf in leaves]
+        gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+    return value.detach(), list(gradients)
+
+
+def trainable(points: Tensor) -> Tensor:
+    """``points``, if a penalty on them can reach any weight; otherwise :class:`~isonb.checks.InputError`."""
+    if not points.requires_grad:
+        fix = "Unfreeze the encoder, or use gradient checkpointing with use_reentrant=False."
+        fail(InputError, "the points must depend on trainable weights", "points without a graph", fix)
+    return points
+
+
+def carrying(points: Tensor, gradient: Tensor) -> Tensor:
+    """A scalar of value zero whose gradient at ``points`` is ``gradient``.
+
+    >>> x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    >>> term = carrying(x, torch.tensor([[5.0, 7.0]]))
+    >>> term.item(), torch.autograd.grad(term, x)[0].tolist()
+    (0.0, [[5.0, 7.0]])
+    """
+    product = (points.to(gradient.dtype) * gradient).sum()
+    return product - product.detach()

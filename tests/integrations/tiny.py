@@ -1,0 +1,94 @@
+"""Models of a few thousand weights and batches of unequal sentences, for the tests of the training loops."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    AlbertConfig,
+    AlbertForSequenceClassification,
+    BertConfig,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+)
+
+SIZE = {
+    "vocab_size": 40,
+    "num_hidden_layers": 2,
+    "hidden_size": 8,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 32,
+    "num_labels": 2,
+    "pad_token_id": 0,
+}
+KINDS = ("albert", "bert", "distilbert", "gpt2", "roberta")
+
+
+def model(kind: str = "bert", dropout: float = 0.0, seed: int = 0) -> PreTrainedModel:
+    """A float64 sequence classifier with random weights and two layers."""
+    torch.manual_seed(seed)
+    off = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    if kind == "bert":
+        made = BertForSequenceClassification(BertConfig(**SIZE, **off))
+    elif kind == "roberta":
+        made = RobertaForSequenceClassification(RobertaConfig(**SIZE, **off))
+    elif kind == "albert":
+        made = AlbertForSequenceClassification(
+            AlbertConfig(**SIZE, **off, embedding_size=8, classifier_dropout_prob=0.0)
+        )
+    elif kind == "distilbert":
+        size = {"dim": 8, "n_layers": 2, "n_heads": 2, "hidden_dim": 16, "max_position_embeddings": 32}
+        off = {"dropout": dropout, "attention_dropout": dropout, "seq_classif_dropout": dropout}
+        made = DistilBertForSequenceClassification(DistilBertConfig(vocab_size=40, num_labels=2, **size, **off))
+    else:
+        size = {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 32, "bos_token_id": 1, "eos_token_id": 1}
+        off = {"resid_pdrop": dropout, "embd_pdrop": dropout, "attn_pdrop": dropout}
+        made = GPT2ForSequenceClassification(GPT2Config(vocab_size=40, num_labels=2, pad_token_id=0, **size, **off))
+    return made.double()
+
+
+def sentences(count: int = 16, longest: int = 6, seed: int = 1) -> list[dict[str, Tensor]]:
+    """Random token ids of two to ``longest`` tokens with two labels in turn, each padded to ``longest``."""
+    draw = torch.Generator().manual_seed(seed)
+    found = []
+    for number in range(count):
+        length = int(torch.randint(2, longest + 1, (1,), generator=draw))
+        ids = torch.zeros(longest, dtype=torch.long)
+        ids[:length] = torch.randint(2, 40, (length,), generator=draw)
+        found.append({"input_ids": ids, "attention_mask": (ids > 0).long(), "labels": torch.tensor(number % 2)})
+    return found
+
+
+def batch(rows: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Several sentences as one batch."""
+    return {key: torch.stack([row[key] for row in rows]) for key in rows[0]}
+
+
+def arguments(folder: Any, **changes: Any) -> dict[str, Any]:
+    """Training arguments: plain SGD without clipping or schedule, so that an update is minus the gradient."""
+    return {
+        "output_dir": str(folder),
+        "use_cpu": True,
+        "optim": "sgd",
+        "learning_rate": 0.5,
+        "max_grad_norm": 0.0,
+        "lr_scheduler_type": "constant",
+        "max_steps": 2,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": [],
+        "disable_tqdm": True,
+        "seed": 0,
+    } | changes
+
+
+def weights(trained: torch.nn.Module) -> Tensor:
+    """Every parameter in one vector."""
+    return torch.cat([weight.detach().flatten() for weight in trained.parameters()])
