@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from isonb.checks import InputError
 
-__all__ = ["CheckpointError", "load_state", "replace_text", "restore", "save_state"]
+__all__ = ["CheckpointError", "damaged", "load_state", "replace_text", "restore", "save_state"]
 
 
 class CheckpointError(InputError):
@@ -45,9 +45,9 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         record = json.loads(meta["record"])
         intact = meta["sha256"] == _digest(tensors, record)
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
     if not intact:
-        raise _damaged(path, "another checksum")
+        raise damaged(path, "another checksum")
     return tensors, record
 
 
@@ -92,8 +92,9 @@ def _digest(tensors: dict[str, Tensor], record: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _damaged(path: Path, why: str) -> CheckpointError:
+def damaged(path: Path, why: str) -> CheckpointError:
+    """The error for a file of a run that isn't as it was written."""
     return CheckpointError(
-        f"the checkpoint must be the file that the run wrote; got {why} in {path}. "
-        "Delete the file to begin again, or choose another output folder."
+        f"a run is resumed from the files that it wrote; got {why} in {path}. "
+        "Begin again with --no-resume (resume=False), or choose another output folder."
     )

@@ -7,7 +7,8 @@ All randomness comes from a generator that the caller seeds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = ["SPECIAL", "Masked", "Stream", "masked_rows", "stream", "train_tokeni
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CLS, SEP, MASK = 2, 3, 4
 SHARE = 0.15  # of the tokens are predicted: 80% of these hidden, 10% replaced by another token, 10% left as they are
+LETTERS = 100  # a rarer character makes its word [UNK]
 CHUNK = 4096
 
 
@@ -48,21 +50,41 @@ class Masked:
         return Masked(*moved)
 
 
-def train_tokenizer(paragraphs: Iterable[str], vocabulary: int) -> Any:
-    """A lower-casing WordPiece tokenizer (``tokenizers.Tokenizer``) with at most ``vocabulary`` entries."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+def train_tokenizer(paragraphs: Sequence[str], vocabulary: int) -> Any:
+    """A lower-casing WordPiece tokenizer (``tokenizers.Tokenizer``) with at most ``vocabulary`` entries.
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    The same text always gives the same one. Left to itself the trainer numbers the pieces inside words in the order of
+    a hash table, which differs between processes; here every piece of one character has its number before it starts.
+    """
+    from tokenizers import trainers
+
+    tokenizer = _wordpiece({})
+    letters = Counter(c for text in paragraphs for c in tokenizer.normalizer.normalize_str(text) if not c.isspace())
+    alphabet = sorted(sorted(letters), key=letters.__getitem__, reverse=True)[:LETTERS]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[*SPECIAL, *("##" + letter for letter in alphabet)],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(paragraphs, trainer)
+    return _wordpiece(tokenizer.get_vocab())
+
+
+def _wordpiece(vocabulary: dict[str, int]) -> Any:
+    """BERT's way from text to ids with the given vocabulary; only :data:`SPECIAL` are special."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary, special_tokens=list(SPECIAL), limit_alphabet=150, show_progress=False
-    )
-    tokenizer.train_from_iterator(paragraphs, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
-    )
+    if vocabulary:
+        tokenizer.add_special_tokens(list(SPECIAL))
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
+        )
     return tokenizer
 
 

@@ -6,9 +6,10 @@ import math
 import os
 import platform
 import shutil
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -101,7 +102,23 @@ def _card(run: Run, folder: Path) -> str:
         "curve": _table(run.curve),
         "flat": _flatness(run.curve),
     }
-    return CARD.format(**values)
+    return _wrapped(CARD.format(**values))
+
+
+def _wrapped(card: str) -> str:
+    """Fill plain paragraphs and list items to 110 columns; tables, headings and commands stay as they are."""
+    blocks = card.rstrip().split("\n\n")
+    plain = [not block.startswith(("#", "|", "    ")) for block in blocks]
+    filled = [_fill(block) if flows else block for block, flows in zip(blocks, plain, strict=True)]
+    return "\n\n".join(filled) + "\n"
+
+
+def _fill(block: str) -> str:
+    options: dict[str, Any] = {"width": 110, "break_long_words": False, "break_on_hyphens": False}
+    if not block.startswith("- "):
+        return textwrap.fill(block, **options)
+    items = block.removeprefix("- ").split("\n- ")
+    return "\n".join(textwrap.fill("- " + item, subsequent_indent="  ", **options) for item in items)
 
 
 def _command(run: Run) -> str:
@@ -170,7 +187,7 @@ in a line over {warmup} of the budget, then down in a line to zero; gradient nor
 
     {command}
 
-{steps} steps, {tokens} tokens ({passes} times the text), {minutes} minutes on {hardware}, seed {seed}.
+{steps} steps, {tokens} tokens ({passes} times the text), {minutes} minutes of work on {hardware}, seed {seed}.
 
 ## What it reached
 
@@ -186,6 +203,6 @@ The curve is measured on a fixed sample of the held-out text; all points are in 
 - Its sentence vectors aren't trained to be compared: a cosine between them says little. Fine-tune it first.
 - The pooler is a fixed random rotation and `[CLS]` had no task of its own.
 - It is far below BERT-base in everything; a score of it says how methods compare, not how good a method can be.
-- English encyclopaedia text alone: no dialogue, no code, no other language, no case. It repeats the biases of its text.
+- It knows the text above and nothing else: no other language or kind of text, no case. It repeats the biases of its text.
 - Not for use in decisions about people, and not a source of facts.
 """

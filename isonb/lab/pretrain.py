@@ -18,7 +18,7 @@ import torch
 from isonb.checks import InputError, fail
 from isonb.lab import checkpoints, masking, mlm
 from isonb.lab.text import read_folder
-from isonb.lab.training import Run, train
+from isonb.lab.training import Run, text_digest, train
 
 __all__ = ["PretrainConfig", "main", "pretrain"]
 
@@ -93,7 +93,7 @@ def pretrain(config: PretrainConfig) -> Path:
 
 
 def _prepare(config: PretrainConfig) -> Run:
-    """Read the text, train the tokenizer (the same text gives the same one), take up the checkpoint if there is one."""
+    """Read the text, train the tokenizer, take up the checkpoint (and the tokenizer beside it) if there is one."""
     texts = read_folder(config.text)
     out = Path(config.out).expanduser()
     out.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def _prepare(config: PretrainConfig) -> Run:
     found = checkpoints.load_state(saved) if config.resume and saved.exists() else None
     if found is not None:
         _check_same(config, texts.fingerprint, found[1])
-    tokenizer = masking.train_tokenizer(texts.train, config.vocabulary)
+    tokenizer = _tokenizer(config, texts.train) if found is None else _saved_tokenizer(config, found[1])
     longest = 2 * config.length
     learn, held = (masking.stream(tokenizer, part, longest) for part in (texts.train, texts.validation))
     size = (config.layers, config.width, config.heads, tokenizer.get_vocab_size(), longest)
@@ -114,6 +114,25 @@ def _prepare(config: PretrainConfig) -> Run:
         run.step, run.tokens, run.curve = record["step"], record["tokens"], record["curve"]
         run.clock = mlm.Clock(config.device, record["elapsed"])
     return run
+
+
+def _tokenizer(config: PretrainConfig, paragraphs: Sequence[str]) -> Any:
+    tokenizer = masking.train_tokenizer(paragraphs, config.vocabulary)
+    checkpoints.replace_text(Path(config.out).expanduser() / "tokenizer.json", tokenizer.to_str())
+    return tokenizer
+
+
+def _saved_tokenizer(config: PretrainConfig, record: dict[str, Any]) -> Any:
+    from tokenizers import Tokenizer
+
+    file = Path(config.out).expanduser() / "tokenizer.json"
+    try:
+        written = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise checkpoints.damaged(file, str(error)) from error
+    if text_digest(written) != record["tokenizer"]:
+        raise checkpoints.damaged(file, "another checksum")
+    return Tokenizer.from_str(written)
 
 
 def _check_same(config: PretrainConfig, fingerprint: str, record: dict[str, Any]) -> None:

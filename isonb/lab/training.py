@@ -6,6 +6,7 @@ needs no state of a generator, and a run that was stopped and started again ends
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from isonb.lab import checkpoints, masking, mlm
 if TYPE_CHECKING:
     from isonb.lab.pretrain import PretrainConfig
 
-__all__ = ["Run", "curve_csv", "train"]
+__all__ = ["Run", "curve_csv", "text_digest", "train"]
 
 POINTS = 40  # of the validation curve, each with a checkpoint
 LONG_EVERY = 4  # each fourth step takes rows of twice the length, so that every position is trained
@@ -88,6 +89,11 @@ def curve_csv(curve: Sequence[Sequence[float]]) -> str:
     return "\n".join((",".join(CURVE), *rows)) + "\n"
 
 
+def text_digest(text: str) -> str:
+    """sha256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _one_step(run: Run) -> None:
     config = run.config
     long = run.step % LONG_EVERY == LONG_EVERY - 1
@@ -126,7 +132,7 @@ def _measure(run: Run) -> None:
     run.curve.append([run.step, run.tokens, minutes, run.learning_rate, learnt, loss, accuracy])
     out = Path(config.out).expanduser()
     record = {"step": run.step, "tokens": run.tokens, "elapsed": run.clock.elapsed, "curve": run.curve}
-    record |= {"settings": config.fixed(), "text": run.fingerprint}
+    record |= {"settings": config.fixed(), "text": run.fingerprint, "tokenizer": text_digest(run.tokenizer.to_str())}
     checkpoints.save_state(out / "checkpoint.safetensors", run.model, run.optimizer, record)
     checkpoints.replace_text(out / "curve.csv", curve_csv(run.curve))
     if config.progress:

@@ -1,0 +1,490 @@
+"""Pretraining: rows that waste nothing, a rate that ends at zero, a run that can be stopped, a model that loads."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from isonb.checks import InputError
+from isonb.lab import checkpoints, masking, mlm, models, pretrain, text, training
+from isonb.lab.checkpoints import CheckpointError
+from isonb.lab.masking import CLS, MASK, SEP, Stream
+from isonb.lab.pretrain import PretrainConfig
+from isonb.lab.text import TextError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("transformers")
+
+SMALL = {"layers": 1, "width": 16, "heads": 2, "batch": 8, "length": 16, "vocabulary": 200}
+
+
+def story(paragraphs: int, seed: int = 0) -> list[str]:
+    """A made-up text in which the last noun of a sentence repeats its first, so that context helps."""
+    draw = random.Random(seed)
+    nouns = ["cat", "gull", "farmer", "lantern", "river", "turnip", "bishop", "kettle"]
+    verbs = ["follows", "paints", "forgets", "carries"]
+    tell = "The old {0} {1} another {0}."
+    return [" ".join(tell.format(draw.choice(nouns), draw.choice(verbs)) for _ in range(4)) for _ in range(paragraphs)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text")
+    pq.write_table(pa.table({"text": story(120)}), path / "train.parquet")
+    (path / "validation.txt").write_text("\n".join(story(30, seed=1)))
+    return path
+
+
+def settings(folder: Path, out: Path, **changes: Any) -> PretrainConfig:
+    return PretrainConfig(folder, out, **({"steps": 12, "progress": False} | SMALL | changes))
+
+
+def weights(out: Path) -> dict[str, Tensor]:
+    return load_file(out / "model" / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("run") / "toy"
+    assert pretrain.pretrain(settings(folder, out, about="A made-up text, public domain.")) == out / "model"
+    return out
+
+
+# text
+
+
+def test_parquet_and_lines_are_read_and_held_out_files_kept_apart(folder: Path) -> None:
+    found = text.read_folder(folder)
+    assert (found.train, found.validation) == (story(120), story(30, seed=1))
+
+
+def test_without_a_held_out_file_some_paragraphs_are(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n\n".join(f"Line {i}." for i in range(100)))
+    (tmp_path / "test.txt").write_text("Never read.")
+    found = text.read_folder(tmp_path)
+    assert found.validation == ["Line 49.", "Line 99."]
+    assert len(found.train) == 98
+
+
+def test_fingerprint_names_the_text_and_the_split(tmp_path: Path) -> None:
+    prints = set()
+    for number, (train, held) in enumerate([("a\nb", "c"), ("a", "b\nc"), ("a\nb", "d")]):
+        place = tmp_path / str(number)
+        place.mkdir()
+        (place / "train.txt").write_text(train)
+        (place / "dev.txt").write_text(held)
+        prints.add(text.read_folder(place).fingerprint)
+    assert len(prints) == 3
+
+
+def write_no_column(path: Path) -> None:
+    pq.write_table(pa.table({"body": ["a"], "id": [1]}), path / "train.parquet")
+
+
+def write_numbers(path: Path) -> None:
+    pq.write_table(pa.table({"text": [1, 2]}), path / "train.parquet")
+
+
+def write_nulls(path: Path) -> None:
+    pq.write_table(pa.table({"text": pa.array([None, "  "], pa.string())}), path / "train.parquet")
+
+
+def write_bytes(path: Path) -> None:
+    (path / "train.parquet").write_bytes(b"not a table")
+
+
+def write_latin(path: Path) -> None:
+    (path / "train.txt").write_bytes("café".encode("latin-1"))
+
+
+def write_short(path: Path) -> None:
+    (path / "train.txt").write_text("One short line.\nAnother one.")
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (Path.rmdir, "must be a folder; got .*Check the path"),
+        (lambda path: None, r"\*\.parquet or \*\.txt files; got none"),
+        (write_no_column, "train.parquet must have a column 'text'; got body, id"),
+        (write_numbers, "must hold strings"),
+        (write_nulls, "train text must hold at least one paragraph; got none"),
+        (write_bytes, "must be a parquet file; got"),
+        (write_latin, "readable UTF-8; got"),
+        (write_short, r"at least one row of 32 tokens; got \d+"),
+    ],
+)
+def test_text_that_cannot_be_used(tmp_path: Path, write: Any, message: str) -> None:
+    place = tmp_path / "text"
+    place.mkdir()
+    write(place)
+    with pytest.raises(TextError, match=message):
+        pretrain.pretrain(settings(place, tmp_path / "out"))
+
+
+# tokenizer and rows
+
+
+def test_tokenizer_round_trip(finished: Path) -> None:
+    tokenizer = models.load(finished / "model").tokenizer
+    sentence = "the old turnip paints another turnip."
+    ids = tokenizer(sentence.upper()).input_ids
+    assert (ids[0], ids[-1]) == (CLS, SEP)
+    assert tokenizer.decode(ids, skip_special_tokens=True).replace(" .", ".") == sentence
+    assert tokenizer.unk_token_id not in ids
+    pair = tokenizer("the cat", "a gull", padding="max_length", max_length=12)
+    assert pair.token_type_ids[: sum(pair.attention_mask)][-2:] == [1, 1]
+    assert [tokenizer.convert_tokens_to_ids(name) for name in masking.SPECIAL] == [0, 1, 2, 3, 4]
+    assert (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id) == (CLS, SEP, MASK)
+    assert tokenizer.model_max_length == 32
+
+
+def test_same_text_gives_the_same_tokenizer() -> None:
+    one, *others = (masking.train_tokenizer(story(50), 120).to_str() for _ in range(4))
+    assert others == [one] * 3
+
+
+def counting(sentences: int, words: int) -> Stream:
+    """A stream in which every token is its own offset + 100, so that a row tells where it came from."""
+    return Stream(torch.arange(sentences * words, dtype=torch.int32) + 100, torch.arange(sentences - 20) * words)
+
+
+def test_rows_are_full_contiguous_and_begin_at_a_sentence() -> None:
+    source = counting(100, 5)
+    which = torch.arange(64)
+    ids, segments, special = masking._rows(source, which, 16, torch.Generator().manual_seed(0))
+    pairs = 0
+    for row, kind, apart, first in zip(ids, segments, special, which, strict=True):
+        content = row[~apart].tolist()
+        assert content == list(range(100 + 5 * int(first), 100 + 5 * int(first) + len(content)))
+        assert row[0] == CLS
+        assert row[-1] == SEP
+        assert int((row == SEP).sum()) == (2 if kind.any() else 1)
+        if kind.any():
+            pairs += 1
+            assert int((kind == 0).sum()) == 7  # [CLS], the first sentence, [SEP]
+    assert 16 < pairs < 48
+
+
+def test_a_sentence_longer_than_the_row_stays_one_segment() -> None:
+    ids, segments, _ = masking._rows(counting(40, 30), torch.arange(8), 16, torch.Generator().manual_seed(0))
+    assert not segments.any()
+    assert (ids[:, 1:-1] >= 100).all()
+
+
+def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:
+    source = counting(3000, 5)
+    size = 15_200
+    rows = masking.masked_rows(source, torch.arange(2000), 64, size, torch.Generator().manual_seed(0))
+    shown = rows.input_ids.flatten()[rows.positions]
+    assert len(rows.labels) == 2000 * round(0.15 * 62)
+    assert (rows.labels >= 100).all()  # never [CLS] or [SEP]
+    assert len(set(rows.positions.tolist())) == len(rows.positions)
+    hidden, kept = (shown == MASK).double().mean().item(), (shown == rows.labels).double().mean().item()
+    assert (hidden, kept) == (pytest.approx(0.8, abs=0.01), pytest.approx(0.1, abs=0.01))
+    restored = rows.input_ids.flatten().scatter(0, rows.positions, rows.labels).reshape(2000, 64)
+    assert (restored[:, 1:7].diff()[:, :3] == 1).all()
+
+
+def test_loss_is_that_of_the_whole_output_at_the_hidden_positions() -> None:
+    model = mlm.bert(2, 16, 2, 300, 32, seed=0)
+    rows = masking.masked_rows(counting(40, 5), torch.arange(8), 16, 300, torch.Generator().manual_seed(0))
+    loss, hits = mlm.loss_and_hits(model, rows, half=False)
+    logits = model(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).logits.flatten(0, 1)[rows.positions]
+    want = -torch.log_softmax(logits.double(), -1)[torch.arange(len(rows.labels)), rows.labels].mean()
+    assert loss.item() == pytest.approx(want.item(), rel=1e-5)
+    assert int(hits) == int((logits.argmax(-1) == rows.labels).sum())
+
+
+def test_every_sentence_begins_a_row_once_an_epoch() -> None:
+    config = PretrainConfig("", "", steps=1, batch=8)
+    run = training.Run(config, None, counting(84, 5), None, "", None, None, None)  # type: ignore[arg-type]
+    seen: list[list[int]] = []
+    for run.step in range(16):
+        seen.append(training._order(run).tolist())
+    for epoch in (seen[:8], seen[8:]):
+        assert sorted(itertools.chain(*epoch)) == list(range(64))
+    assert seen[:8] != seen[8:]
+
+
+# the run
+
+
+def test_learning_rate_ends_at_zero_and_loss_falls(finished: Path) -> None:
+    head, *lines = (finished / "curve.csv").read_text().splitlines()
+    assert head.split(",") == list(training.CURVE)
+    rows = [dict(zip(training.CURVE, map(float, line.split(",")), strict=True)) for line in lines]
+    assert [row["step"] for row in rows] == list(range(13))
+    assert rows[-1]["learning_rate"] == 0.0
+    assert rows[-1]["tokens"] == 12 * 8 * 16
+    assert rows[-1]["validation_loss"] < rows[0]["validation_loss"]
+
+
+def test_a_longer_run_learns_from_context(folder: Path, tmp_path: Path) -> None:
+    """In the made-up text both nouns of a sentence are the same, so far less than their frequency's entropy is left."""
+    run = settings(folder, tmp_path, steps=300, learning_rate=0.01, layers=2, width=32)
+    pretrain.pretrain(run)
+    last = (tmp_path / "curve.csv").read_text().splitlines()[-1].split(",")
+    card = (tmp_path / "model" / "README.md").read_text()
+    by_frequency = float(card.split("by frequency alone has loss ")[1].split(".\n")[0])
+    assert float(last[5]) < 0.6 * by_frequency
+
+
+def test_same_seed_same_weights(folder: Path, tmp_path: Path, finished: Path) -> None:
+    pretrain.pretrain(settings(folder, tmp_path))
+    again, first = weights(tmp_path), weights(finished)
+    assert again.keys() == first.keys()
+    assert all(torch.equal(again[name], first[name]) for name in first)
+    pretrain.pretrain(settings(folder, tmp_path / "other", seed=1))
+    assert not torch.equal(weights(tmp_path / "other")["bert.embeddings.word_embeddings.weight"], first[WORDS])
+
+
+WORDS = "bert.embeddings.word_embeddings.weight"
+
+
+class Stopped(Exception):
+    """Stands for a kill."""
+
+
+def test_resumed_run_equals_the_uninterrupted_one(
+    folder: Path, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after a step that no checkpoint holds, so that it is taken again: the same bits at the end."""
+    step = training._one_step
+    monkeypatch.setattr(training, "POINTS", 4)  # a checkpoint after steps 3, 6, 9 and 12
+
+    def stop(run: training.Run) -> None:
+        step(run)
+        if run.step == 8:
+            raise Stopped
+
+    monkeypatch.setattr(training, "_one_step", stop)
+    with pytest.raises(Stopped):
+        pretrain.pretrain(settings(folder, tmp_path))
+    assert checkpoints.load_state(tmp_path / "checkpoint.safetensors")[1]["step"] == 6
+    taken: list[int] = []
+
+    def count(run: training.Run) -> None:
+        taken.append(run.step)
+        step(run)
+
+    monkeypatch.setattr(training, "_one_step", count)
+    pretrain.pretrain(settings(folder, tmp_path))
+    assert taken == list(range(6, 12))
+    again, first = weights(tmp_path), weights(finished)
+    assert all(torch.equal(again[name], first[name]) for name in first)
+    lines = (tmp_path / "curve.csv").read_text().splitlines()[1:]
+    assert [int(line.split(",")[0]) for line in lines] == [0, 3, 6, 9, 12]
+
+
+def test_finished_run_is_exported_again_without_a_step(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretrain.pretrain(settings(folder, tmp_path, steps=2))
+    before = weights(tmp_path)
+    monkeypatch.setattr(training, "_one_step", lambda run: pytest.fail("a step was taken"))
+    pretrain.pretrain(settings(folder, tmp_path, steps=2, about="Known now."))
+    assert "Known now." in (tmp_path / "model" / "README.md").read_text()
+    assert all(torch.equal(value, before[name]) for name, value in weights(tmp_path).items())
+
+
+def test_budget_of_time_ends_the_run(folder: Path, tmp_path: Path) -> None:
+    pretrain.pretrain(settings(folder, tmp_path, steps=None, minutes=0.02))
+    last = (tmp_path / "curve.csv").read_text().splitlines()[-1].split(",")
+    assert float(last[2]) >= 0.02
+    assert float(last[3]) == 0.0
+
+
+def test_clock_does_not_count_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(mlm.time, "monotonic", lambda: now)
+    clock = mlm.Clock("cuda", elapsed=5.0, cap=10.0)
+    for now in (1.0, 3.0, 1000.0):  # noqa: B007 (read by the clock)
+        clock.tick()
+    assert clock.elapsed == 5.0 + 1.0 + 2.0 + 10.0
+
+
+def test_clock_on_the_cpu_counts_work_alone() -> None:
+    clock = mlm.Clock()
+    mlm.time.sleep(0.2)
+    assert clock.tick() < 0.1
+
+
+def test_rate_rises_and_falls_to_zero() -> None:
+    assert mlm.rate(0.0, 0.1) == 0.0
+    assert mlm.rate(1.0, 0.1) == 0.0
+    assert max(mlm.rate(i / 1000, 0.1) for i in range(1001)) == 1.0
+
+
+# checkpoints
+
+
+def test_damaged_checkpoints_are_refused(folder: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "checkpoint.safetensors"
+    run = settings(folder, tmp_path, steps=2)
+    pretrain.pretrain(run)
+    whole = saved.read_bytes()
+    flipped = bytearray(whole)
+    flipped[-100] ^= 1
+    for bad in (whole[:-500], bytes(flipped), b"", b"garbage" * 99):
+        saved.write_bytes(bad)
+        with pytest.raises(CheckpointError, match=r"the files that it wrote; got .*Begin again with --no-resume"):
+            pretrain.pretrain(run)
+    save_file({"model.x": torch.ones(2)}, saved)
+    with pytest.raises(CheckpointError, match="KeyError"):
+        pretrain.pretrain(run)
+    pretrain.pretrain(dataclasses.replace(run, resume=False))
+    assert checkpoints.load_state(saved)[1]["step"] == 2
+
+
+def test_resume_keeps_the_tokenizer_it_began_with(folder: Path, tmp_path: Path) -> None:
+    run = settings(folder, tmp_path, steps=2)
+    pretrain.pretrain(run)
+    file = tmp_path / "tokenizer.json"
+    file.write_text(file.read_text().replace('"cat"', '"cow"'))
+    with pytest.raises(CheckpointError, match=r"another checksum in .*tokenizer\.json"):
+        pretrain.pretrain(run)
+    file.unlink()
+    with pytest.raises(CheckpointError, match=r"No such file"):
+        pretrain.pretrain(run)
+
+
+def test_checkpoint_of_other_settings_or_text_is_refused(folder: Path, tmp_path: Path) -> None:
+    run = settings(folder, tmp_path / "run", steps=1)
+    pretrain.pretrain(run)
+    with pytest.raises(CheckpointError, match=r"got seed 0 -> 3, width 16 -> 32\. Use the old settings"):
+        pretrain.pretrain(dataclasses.replace(run, seed=3, width=32))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "train.txt").write_text("\n".join(story(120, seed=7)))
+    with pytest.raises(CheckpointError, match=r"got text '[0-9a-f]{64}' ->"):
+        pretrain.pretrain(dataclasses.replace(run, text=tmp_path / "other"))
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = settings(folder, tmp_path, steps=2)
+    pretrain.pretrain(run)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(checkpoints.os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        pretrain.pretrain(dataclasses.replace(run, resume=False))
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": None}, "a budget must be given; got neither"),
+        ({"steps": 0}, r"steps must lie in \[1, "),
+        ({"minutes": float("nan")}, "minutes must lie in .*; got nan"),
+        ({"heads": 3}, "multiple of heads; got 16, 3"),
+        ({"length": 4}, "length must lie in"),
+        ({"seed": -1}, "seed must lie in"),
+        ({"device": "cuda:99"}, "device must be present; got 'cuda:99'"),
+        ({"device": "toaster"}, "device must be present; got 'toaster'"),
+    ],
+)
+def test_settings_out_of_range(folder: Path, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        pretrain.pretrain(settings(folder, tmp_path / "out", **change))
+    assert not (tmp_path / "out").exists()
+
+
+# the finished model
+
+
+def test_export_loads_as_an_encoder(finished: Path) -> None:
+    encoder = models.load(finished / "model")
+    assert (encoder.layers, encoder.dim, encoder.max_length) == (1, 16, 32)
+    assert {value.dtype for value in weights(finished).values()} == {torch.float16}
+    assert {p.dtype for p in encoder.model.parameters()} == {torch.float32}
+    states = models.encode(encoder, ["The old cat.", "A gull follows the lantern."], progress=False)
+    assert torch.isfinite(states.hidden_states).all()
+    pooled = [models.load(finished / "model").model.pooler.dense.weight for _ in range(2)]
+    assert torch.equal(*pooled)
+    torch.testing.assert_close(pooled[0] @ pooled[0].T, torch.eye(16), atol=2e-3, rtol=0)
+
+
+def test_exported_weights_are_the_trained_ones(finished: Path) -> None:
+    from transformers import AutoModelForMaskedLM
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    model = AutoModelForMaskedLM.from_pretrained(finished / "model", dtype=torch.float32)
+    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
+    tensors, _ = checkpoints.load_state(finished / "checkpoint.safetensors")
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, tensors[f"model.{name}"].half().float()), name
+
+
+def test_card_says_what_was_done(finished: Path) -> None:
+    card = (finished / "model" / "README.md").read_text()
+    assert "{" not in card
+    for part in ("A made-up text, public domain.", "--steps 12 --seed 0", "12 steps", "not good for"):
+        assert part in card
+    assert models.load(finished / "model").revision in card
+    assert str(finished.parent) not in card
+    assert max(map(len, card.split("\n\n    python")[0].splitlines())) <= 120
+    assert (finished / "model" / "curve.csv").read_bytes() == (finished / "curve.csv").read_bytes()
+    perplexity = float(card.split("perplexity ")[1].split(",")[0])
+    loss = float(card.split("float16 weights): loss ")[1].split(" ")[0])
+    assert perplexity == pytest.approx(math.exp(loss), rel=2e-3)
+
+
+def test_full_size_fits_in_five_megabytes() -> None:
+    config = PretrainConfig("", "", steps=1)
+    model = mlm.bert(config.layers, config.width, config.heads, config.vocabulary, 2 * config.length, seed=0)
+    count = sum(p.numel() for p in model.parameters()) + config.width * (config.width + 1)
+    assert 2 * count < 4.5e6
+
+
+# the command line
+
+
+def test_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["--text", str(folder), "--out", str(tmp_path), "--batch", "2", "--length", "8"]
+    assert pretrain.main([*common, "--steps", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "step 1 " in out
+    assert f"finished: {tmp_path / 'model'}" in out
+    with pytest.raises(SystemExit) as stop:
+        pretrain.main([*common, "--steps", "1", "--seed", "9"])
+    assert stop.value.code == 2
+    assert "error: a run is resumed" in capsys.readouterr().err
+
+
+def test_help_has_examples() -> None:
+    command = [sys.executable, "-m", "isonb.lab.pretrain", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "examples:" in shown
+    options = {field.name for field in dataclasses.fields(PretrainConfig)}
+    named = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", shown)}
+    assert named - {"help", "no_resume"} <= options
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_gpu_run(folder: Path, tmp_path: Path) -> None:
+    pretrain.pretrain(settings(folder, tmp_path, device="cuda"))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert config["hidden_size"] == 16
+    assert models.load(tmp_path / "model", device="cuda").layers == 1
