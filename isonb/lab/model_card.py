@@ -203,6 +203,6 @@ The curve is measured on a fixed sample of the held-out text; all points are in 
 - Its sentence vectors aren't trained to be compared: a cosine between them says little. Fine-tune it first.
 - The pooler is a fixed random rotation and `[CLS]` had no task of its own.
 - It is far below BERT-base in everything; a score of it says how methods compare, not how good a method can be.
-- It knows the text above and nothing else: no other language or kind of text, no case. It repeats the biases of its text.
+- It knows the text above and nothing else: no other kind of text, no other language, no case. It has its biases.
 - Not for use in decisions about people, and not a source of facts.
 """
