@@ -64,6 +64,7 @@ def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
     page.on("console", lambda message: visit.errors.append(message.text) if message.type == "error" else None)
     page.goto(path.resolve().as_uri())
+    page.add_style_tag(content="* { transition: none !important; animation: none !important; }")
     settle(page)
     return visit
 
