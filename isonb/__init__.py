@@ -1,18 +1,19 @@
 """Isotropy of embedding spaces: every measure, loss, layer and transform of four papers, on tensors, with torch alone.
 
 Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows. Bad
-input
-raises one of the errors of :mod:`isonb.checks`. ``isonb.metrics`` (torchmetrics classes), ``isonb.integrations``,
+input raises one of the errors of :mod:`isonb.checks`. ``isonb.metrics`` (torchmetrics classes), ``isonb.integrations``,
 ``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they need.
 """
 
 from isonb import checks
-from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, ShapeError, strict
+from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, NotFittedError, ShapeError, strict
 from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
 from isonb.entropy import persistent_entropy, prominent_bars
+from isonb.flow import GlowFlow, fit_flow
 from isonb.homology import h0_barcode, rips_barcode
 from isonb.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
 from isonb.losses import (
     CosRegLoss,
     GaoCosineLoss,
@@ -27,6 +28,7 @@ from isonb.losses import (
 from isonb.moments import Moments
 from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
 from isonb.partition import partition_score
+from isonb.sbert_wk import sbert_wk
 from isonb.softdecay import negative_count, soft_decay
 from isonb.spectrum import (
     anisotropy,
@@ -37,25 +39,47 @@ from isonb.spectrum import (
     spectral_skewness,
     varex_score,
 )
+from isonb.transforms import (
+    AllButTheTop,
+    ClusterRemoval,
+    MeanDirection,
+    SoftZCA,
+    Transform,
+    Whitening,
+    ZeroMean,
+    load_transform,
+)
 from isonb.uniformity import rbf_uniformity
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllButTheTop",
+    "ClusterRemoval",
     "CosRegLoss",
     "DegenerateError",
     "DependencyError",
     "DtypeError",
     "GaoCosineLoss",
+    "GlowFlow",
     "IStarLoss",
     "InputError",
+    "IsoBN",
     "IsoScoreLoss",
+    "IsotropyLayer",
     "JointLoss",
+    "MeanDirection",
     "Moments",
+    "NotFittedError",
     "PersistentEntropyLoss",
     "ShapeError",
     "ShrinkageCovariance",
+    "SoftDecay",
+    "SoftZCA",
     "SpectrumControlLoss",
+    "Transform",
+    "Whitening",
+    "ZeroMean",
     "anisotropy",
     "centered",
     "checks",
@@ -64,6 +88,7 @@ __all__ = [
     "cosine_contributions",
     "cosine_penalty",
     "explained_variance",
+    "fit_flow",
     "h0_barcode",
     "id_score",
     "isoscore",
@@ -72,6 +97,7 @@ __all__ = [
     "knn",
     "label_groups",
     "layer_average",
+    "load_transform",
     "lsds",
     "mean_cosine",
     "mean_pool",
@@ -84,6 +110,7 @@ __all__ = [
     "prominent_bars",
     "rbf_uniformity",
     "rips_barcode",
+    "sbert_wk",
     "shrinkage_intensity",
     "singular_values",
     "soft_decay",

@@ -24,6 +24,7 @@ __all__ = [
     "DependencyError",
     "DtypeError",
     "InputError",
+    "NotFittedError",
     "ShapeError",
     "border",
     "check_values",
@@ -57,6 +58,10 @@ class DegenerateError(InputError):
     """The right shape, but a value for which the quantity isn't defined: NaN, Inf, zero variance, all points equal."""
 
 
+class NotFittedError(InputError):
+    """A transform or a layer is used before it has seen the points it learns from."""
+
+
 class DependencyError(ImportError):
     """An optional library is needed and not installed. The message names the extra that brings it."""
 
@@ -83,6 +88,11 @@ def check_values(x: Tensor) -> bool:
 def fail(kind: type[InputError], invariant: str, got: object, fix: str) -> NoReturn:
     """Raise ``kind`` with the three things a caller needs: what must hold, what came, what to do."""
     raise kind(f"{invariant}; got {got}. {fix}")
+
+
+def not_fitted(name: str, fix: str = "Call fit first.") -> NoReturn:
+    """Raise :class:`NotFittedError` in the form of :func:`fail`."""
+    fail(NotFittedError, f"{name} must be fitted before it is used", "no statistics yet", fix)
 
 
 def border(function: Callable[P, R]) -> Callable[P, R]:
@@ -170,8 +180,8 @@ def cloud(
     if mask is not None:
         x = torch.where(mask.unsqueeze(-1), x, x.new_zeros(()))
     if x.numel() and check_values(x):
-        finite = torch.isfinite(x)
-        if not bool(finite.all()):
+        # A finite sum has finite terms, and costs a tenth of looking at each; a sum that overflows is looked into.
+        if not bool(torch.isfinite(x.detach().sum())) and not bool((finite := torch.isfinite(x)).all()):
             row = (~finite).nonzero()[0].tolist()
             fix = "Drop or mask the bad rows (torch.isfinite finds them)."
             fail(DegenerateError, f"{name} must be finite", f"{x[tuple(row)].item()} at index {tuple(row)}", fix)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, border, cloud, fail
+from isonb.checks import InputError, ShapeError, border, cloud, fail, not_fitted
 from isonb.moments import Moments
-from isonb.persist import not_fitted, read_folder, write_folder
+from isonb.persist import read_folder, write_folder
 
 __all__ = ["AffineTransform", "Transform", "dense", "load_transform"]
 

@@ -15,8 +15,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, border, cloud, fail
-from isonb.persist import not_fitted, read_folder, write_folder
+from isonb.checks import InputError, ShapeError, border, cloud, fail, not_fitted
+from isonb.persist import read_folder, write_folder
 
 __all__ = ["GlowFlow", "fit_flow"]
 

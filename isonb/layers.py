@@ -8,10 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, check_values, fail
+from isonb.checks import InputError, ShapeError, check_values, fail, not_fitted
 from isonb.distributed import Group, process_group, union_rows
 from isonb.isobn import isobn_scale, isobn_statistics
-from isonb.persist import not_fitted
 from isonb.softdecay import soft_decay
 
 __all__ = ["IsoBN", "IsotropyLayer", "SoftDecay"]

@@ -7,24 +7,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from torch import Tensor
 
 from isonb.checks import DependencyError, InputError, fail
 
-__all__ = ["NotFittedError", "read_folder", "write_folder"]
+__all__ = ["read_folder", "write_folder"]
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
-
-
-class NotFittedError(InputError):
-    """A transform or a layer is used before it has seen the points it learns from."""
-
-
-def not_fitted(name: str, fix: str = "Call fit first.") -> NoReturn:
-    """Raise :class:`NotFittedError` in the house's form."""
-    fail(NotFittedError, f"{name} must be fitted before it is used", "no statistics yet", fix)
 
 
 def _safetensors() -> Any:

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import ShapeError, border, cloud, fail
+from isonb.checks import ShapeError, border, cloud, fail, not_fitted
 from isonb.distributed import Group, all_sum, process_group
 from isonb.moments import Moments
-from isonb.persist import not_fitted
 
 __all__ = ["ShrinkageCovariance", "points_from_hidden_states", "quiet"]
 

@@ -46,7 +46,7 @@ def test_fail_states_invariant_value_and_fix():
         (torch.ones(1, 2), {}, ShapeError, "at least 2 points"),
         (torch.ones(0, 2), {"points": 1}, ShapeError, "at least 1 points"),
         (torch.ones(3, 0), {}, ShapeError, "at least 1 dimensions"),
-        (torch.ones(3, 1), {"dims": 2}, ShapeError, "transposed"),
+        (torch.ones(3, 1), {"dims": 2}, ShapeError, "points as rows"),
         (torch.tensor([[1.0, 2.0], [NAN, 0.0]]), {}, DegenerateError, r"nan at index \(1, 0\)"),
         (torch.tensor([[1.0, -INF], [0.0, 0.0]]), {}, DegenerateError, r"-inf at index \(0, 1\)"),
         (torch.ones(3, 2), {"mask": torch.ones(3)}, DtypeError, "mask"),

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from support import assert_same, check_dtypes, check_gradient, check_rejects, gpu, gradient, leaf, normal, uneven
 from torch import nn
 
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.checks import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.entropy import prominent_bars
 from isonb.losses import (
     CosRegLoss,
@@ -26,7 +26,6 @@ from isonb.losses import (
     points_from_hidden_states,
 )
 from isonb.penalties import attached_zero, orthogonality_penalty
-from isonb.persist import NotFittedError
 
 CASES = cases("losses")
 P4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)

@@ -12,12 +12,11 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import assert_same, check_gradient, check_rejects, gpu, normal, some_mask, uneven
 
-from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, ShapeError
+from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.clusters import k_means, nearest_centre
 from isonb.cosine import mean_cosine
 from isonb.isoscore import isoscore
 from isonb.moments import Moments
-from isonb.persist import NotFittedError
 from isonb.transforms import (
     AllButTheTop,
     ClusterRemoval,
