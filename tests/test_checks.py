@@ -8,6 +8,7 @@ from isonb.checks import (
     DegenerateError,
     DtypeError,
     InputError,
+    NotFittedError,
     ShapeError,
     border,
     check_values,
@@ -15,10 +16,17 @@ from isonb.checks import (
     fail,
     mask_of,
     nonnegative,
+    not_fitted,
     strict,
 )
 
 NAN, INF = float("nan"), float("inf")
+
+
+def test_not_fitted_names_what_is_missing():
+    with pytest.raises(NotFittedError, match=r"^Whitening must be fitted before it is used; got .*Call fit first\.$"):
+        not_fitted("Whitening")
+    assert issubclass(NotFittedError, InputError)
 
 
 def test_every_error_is_a_value_error_of_one_family():
@@ -71,6 +79,18 @@ def test_cloud_zeroes_masked_rows_before_it_looks_at_values():
     x, mask = cloud(torch.tensor([[1.0, 2.0], [NAN, INF], [3.0, 4.0]]), torch.tensor([1, 0, 1]))
     assert_same(x, torch.tensor([[1.0, 2.0], [0.0, 0.0], [3.0, 4.0]]))
     assert mask.dtype == torch.bool
+
+
+def test_a_sum_beyond_the_dtype_is_not_a_bad_value():
+    x = torch.full((3, 2), 3e38)
+    assert torch.equal(cloud(x)[0], x)
+    with pytest.raises(DegenerateError, match=r"nan at index \(2, 1\)"):
+        cloud(torch.tensor([[3e38, 3e38], [3e38, 1.0], [1.0, NAN]]))
+
+
+def test_infinities_of_both_signs_do_not_cancel():
+    with pytest.raises(DegenerateError, match=r"inf at index \(0, 0\)"):
+        cloud(torch.tensor([[INF, -INF], [1.0, 1.0]]))
 
 
 def test_cloud_takes_an_empty_batch():
