@@ -19,8 +19,8 @@ from isonb.distances import edge_lengths, localized, precise, rows
 
 __all__ = ["check_k", "distances_to", "nearest"]
 
-SPARE = 8  # candidates beyond k
-ENTRIES = {"cpu": 2**21}  # numbers held at a time when the caller sets no chunk, by device
+SPARE = 4  # candidates beyond k
+ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
 ROUNDING = 16.0  # error of a squared distance by matrix product, in units of epsilon times the squared norms
 
 
@@ -81,8 +81,8 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
         rough.masked_fill_(~real.unsqueeze(1), math.inf)
     bound, index = rough.topk(wide, -1, largest=False)
     index = index.sort(-1).values
-    near = rows(points, index.flatten(1)).view(*index.shape, -1)
-    square = (near - points[:, low:high].unsqueeze(2)).square().sum(-1)
+    gap = rows(points, index.flatten(1)).view(*index.shape, -1).sub_(points[:, low:high].unsqueeze(2))
+    square = gap.square_().sum(-1)
     if real is not None:
         square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape), math.inf)
     square, order = square.sort(dim=-1, stable=True)

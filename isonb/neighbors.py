@@ -20,13 +20,13 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     r"""The k nearest other points of every point: ``(distances, indices)``, nearest first, ties by index.
 
     Exact on the CPU, whatever the offset of the cloud: candidates from a matrix product are ranked by exact
-    differences and certified against its rounding. On accelerators the product runs in float64, and points tied with
-    the k-th neighbour beyond eight more are taken in any order.
+    differences and certified against its rounding. On accelerators the product runs in float64, and of more than four
+    points tied with the k-th neighbour any may be taken.
 
     Shapes: ``x`` (..., n, d), 1 <= k <= n - 1, ``mask`` (..., n) optional; returns (..., n, k) in the unit of ``x`` and
     int64 (..., n, k). Rows off the mask are nobody's neighbours and get distances 0 and indices -1. Differentiable in
     the distances (0 at a zero distance); the choice of neighbours is a constant. ``chunk`` rows are searched at a time
-    (default: about two million numbers at a time), memory O(n chunk); with a gradient O(n k d) more.
+    (default: about a million numbers at a time), memory O(n chunk); with a gradient O(n k d) more.
 
     Raises :class:`~isonb.checks.InputError` for non-finite values, wrong rank or k out of range.
 

@@ -34,7 +34,7 @@ from torch import Tensor
 
 from isonb import homology, trees
 from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, ShapeError
-from isonb.distances import by_differences, edge_lengths, localized, squared_distances
+from isonb.distances import by_differences, edge_lengths, squared_distances
 from isonb.homology import h0_barcode, rips_barcode
 
 CLOSE = 1e-5  # largest allowed error of a bar, as a share of the diameter: ripser computes in float32
@@ -132,9 +132,7 @@ def golden_points(case: str) -> Tensor:
 
 def both(x: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The edges of one batch by Prim and by Boruvka."""
-    points = localized(x, real)
-    first = trees._first(points, real)
-    return trees._prim(trees._weights(points, real), first)[0], trees._boruvka(trees._weights(points, real))
+    return trees._by_prim(x, real), trees._boruvka(trees._weights(x, real))
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 16, 17, 64, 65])
