@@ -102,8 +102,8 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with contextlib.ExitStack() as stack:
-                for kind in {a.device.type for a in args if isinstance(a, Tensor)}:
-                    if torch.is_autocast_enabled(kind):
+                for kind in {a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor)}:
+                    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
                         stack.enter_context(torch.autocast(kind, enabled=False))
                 return function(*args, **kwargs)
         except InputError as error:

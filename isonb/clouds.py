@@ -24,17 +24,25 @@ def row_count(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def center_rows(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """``(x - mean, mean)`` of a checked cloud, masked rows left at zero.
+    """``(x - mean, mean)`` of a checked cloud, masked rows left at zero. Equal rows give zero to the last bit.
 
-    The mean is taken twice: rounding in the first one is of the size of the offset, in the second of the size of the
-    spread, so a cloud far from the origin keeps its shape in float32.
+    Subtracting a row of the cloud before the mean keeps the shape of a cloud far from the origin, and keeps the
+    rounding of the mean from turning no variance into a little noise.
     """
-    n = row_count(x, mask).clamp_min(1).unsqueeze(-1)
-    first = (x.sum(-2) / n).unsqueeze(-2)
-    residual = x - first if mask is None else torch.where(mask.unsqueeze(-1), x - first, x.new_zeros(()))
-    second = (residual.sum(-2) / n).unsqueeze(-2)
-    out = residual - second if mask is None else torch.where(mask.unsqueeze(-1), residual - second, x.new_zeros(()))
-    return out, (first + second).squeeze(-2)
+    if x.shape[-2] == 0:
+        return x, x.sum(-2)
+    n = row_count(x, mask).clamp_min(1)[..., None, None]
+    if mask is None:
+        first = x[..., :1, :]
+        moved = x - first
+        mean = moved.sum(-2, keepdim=True) / n
+        return moved - mean, (first + mean).squeeze(-2)
+    rows = mask.unsqueeze(-1)
+    place = mask.int().argmax(-1)[..., None, None].expand(*x.shape[:-2], 1, x.shape[-1])
+    first = x.gather(-2, place)
+    moved = torch.where(rows, x - first, 0.0)
+    mean = moved.sum(-2, keepdim=True) / n
+    return torch.where(rows, moved - mean, 0.0), (first + mean).squeeze(-2)
 
 
 @border

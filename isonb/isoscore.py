@@ -25,7 +25,7 @@ def _score(q: Tensor, d: int) -> Tensor:
     return score + (score.clamp(0, 1) - score).detach()
 
 
-def _unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
+def unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
     """PR-U = A/B, both divided by the squared scatter; 0 where B vanishes and values are not looked at."""
     n = n.clamp_min(4)
     k = 1 / ((n - 1) * (n - 2))
@@ -40,7 +40,7 @@ def _unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
 
 def _ratio(x: Tensor, mask: Tensor | None, unbiased: bool) -> Tensor:
     q = purity(x, mask)
-    return _unbiased_ratio(q, length_kurtosis(x, mask), row_count(x, mask)) if unbiased else 1 / q
+    return unbiased_ratio(q, length_kurtosis(x, mask), row_count(x, mask)) if unbiased else 1 / q
 
 
 @border
@@ -176,9 +176,9 @@ def isoscore_star(
     x, mask = cloud(x, mask, dims=2)
     d = x.shape[-1]
     if shrinkage_cov is not None:
-        base = _shrinkage_matrix(shrinkage_cov, x)
-        return _score(purity(x, mask, _weight(zeta), base), d)
-    weight = None if zeta == "auto" else _weight(zeta)
+        base = shrinkage_matrix(shrinkage_cov, x)
+        return _score(purity(x, mask, checked_zeta(zeta), base), d)
+    weight = None if zeta == "auto" else checked_zeta(zeta)
     q = purity(x, mask)
     # (1 - zeta)^2, which for the corrected intensity is 1 minus the uncorrected one
     keep = 1 - _intensity(x, mask, q, "lw") if weight is None else (1 - weight) ** 2
@@ -186,14 +186,16 @@ def isoscore_star(
     return _score(1 / d + keep * (q - 1 / d), d)
 
 
-def _weight(zeta: float | str) -> float:
+def checked_zeta(zeta: float | str) -> float:
+    """The weight of the shrinkage matrix as a number in [0, 1], or an error."""
     if not isinstance(zeta, (int, float)) or not 0 <= zeta <= 1:
         fix = "It is the weight of the shrinkage matrix; 'auto' goes without shrinkage_cov."
         fail(InputError, "zeta must be a number in [0, 1], or 'auto'", repr(zeta), fix)
     return float(zeta)
 
 
-def _shrinkage_matrix(cov: Tensor, x: Tensor) -> Tensor:
+def shrinkage_matrix(cov: Tensor, x: Tensor) -> Tensor:
+    """A shrinkage matrix that fits the points x: detached, in their dtype and on their device, or an error."""
     d = x.shape[-1]
     if not isinstance(cov, Tensor) or not cov.is_floating_point():
         got = cov.dtype if isinstance(cov, Tensor) else type(cov).__name__

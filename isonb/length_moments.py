@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud
-from isonb.isoscore import _unbiased_ratio
+from isonb.isoscore import unbiased_ratio
 from isonb.moments import Moments
 from isonb.streams import flat
 
@@ -89,7 +89,7 @@ class LengthMoments:
         """:func:`~isonb.isoscore.participation_ratio` of all points so far with ``unbiased=True``."""
         n, _, scatter, _, fourth = self.state_tensors()
         trace = scatter.trace()
-        return _unbiased_ratio(scatter.square().sum() / trace**2, n * fourth / trace**2, n)
+        return unbiased_ratio(scatter.square().sum() / trace**2, n * fourth / trace**2, n)
 
 
 def _moved(state: tuple[Tensor, ...], mean: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,12 +15,12 @@ from isonb.clouds import row_count
 from isonb.cosine import directed, inverse_lengths
 from isonb.distributed import Group, all_rows, all_sum, process_group, union_moments
 from isonb.isoscore import (
-    _shrinkage_matrix,
-    _unbiased_ratio,
-    _weight,
+    checked_zeta,
     isoscore,
     isoscore_from_cov,
     isoscore_star,
+    shrinkage_matrix,
+    unbiased_ratio,
 )
 from isonb.purity import purity_of
 from isonb.spectrum import singular_values
@@ -59,7 +59,7 @@ def _union_isoscore(points: Tensor, mask: Tensor | None, unbiased: bool, group: 
     lengths = union.rows.square().sum(-1)
     total, squares = all_sum(torch.stack([lengths.sum(), lengths.square().sum()]), group)
     kurtosis = union.n * squares / total.clamp_min(torch.finfo(total.dtype).tiny).square()
-    return (_unbiased_ratio(purity_of(union.scatter), kurtosis, union.n) - 1) / (points.shape[-1] - 1)
+    return (unbiased_ratio(purity_of(union.scatter), kurtosis, union.n) - 1) / (points.shape[-1] - 1)
 
 
 @border
@@ -119,11 +119,11 @@ def istar_penalty(
         return 1 - isoscore_star(points, zeta, shrinkage_cov, mask=mask)
     if zeta == "auto":  # needs fourth moments of the union, which its rows give
         return 1 - isoscore_star(all_rows(points if mask is None else points[mask], group), zeta, shrinkage_cov)
-    weight = _weight(zeta)
+    weight = checked_zeta(zeta)
     union = union_moments(points, mask, group)
     cov = union.scatter / (union.n - 1).clamp_min(1)
     identity = torch.eye(cov.shape[-1], dtype=cov.dtype, device=cov.device)
-    base = identity * cov.trace() / cov.shape[-1] if shrinkage_cov is None else _shrinkage_matrix(shrinkage_cov, points)
+    base = identity * cov.trace() / cov.shape[-1] if shrinkage_cov is None else shrinkage_matrix(shrinkage_cov, points)
     return 1 - isoscore_from_cov(cov + weight * (base - cov))
 
 

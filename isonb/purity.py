@@ -13,27 +13,10 @@ import torch
 from torch import Tensor
 
 from isonb.checks import DegenerateError, check_values, fail
-from isonb.clouds import row_count
+from isonb.clouds import center_rows, row_count
 from isonb.products import gram
 
-__all__ = ["center_exactly", "length_kurtosis", "purity", "purity_of"]
-
-
-def center_exactly(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """A checked cloud minus its mean, and its number of rows. Equal rows give zero to the last bit.
-
-    Subtracting a row of the cloud before the mean keeps the shape of a cloud far from the origin, and keeps the
-    rounding of the mean from turning no variance into a little noise.
-    """
-    n = row_count(x, mask)
-    if mask is None:
-        moved = x - x[..., :1, :]
-        return moved - moved.mean(-2, keepdim=True), n
-    rows = mask.unsqueeze(-1)
-    first = mask.int().argmax(-1)[..., None, None].expand(*x.shape[:-2], 1, x.shape[-1])
-    moved = torch.where(rows, x - x.gather(-2, first), 0.0)
-    mean = moved.sum(-2, keepdim=True) / n.clamp_min(1)[..., None, None]
-    return torch.where(rows, moved - mean, 0.0), n
+__all__ = ["length_kurtosis", "purity", "purity_of"]
 
 
 def _square(matrix: Tensor) -> Tensor:
@@ -70,7 +53,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(x: Tensor, mask: Tensor | None, zeta: float, base: Tensor | None, few: bool) -> _Parts:
-    y, n = center_exactly(x, mask)
+    y, n = center_rows(x, mask)[0], row_count(x, mask)
     small, product = gram(y if few else y.mT), None
     share = (1 - zeta) / (n - 1).clamp_min(1)
     total = 0.0 if base is None else _trace(base)
@@ -151,7 +134,7 @@ def _refuse_flat(trace: Tensor, q: Tensor, invariant: str) -> None:
 
 def length_kurtosis(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """The ratio n sum r^2 / (sum r)^2 of squared distances r to the mean, 1 when all are equal; x a checked cloud."""
-    y, n = center_exactly(x, mask)
+    y, n = center_rows(x, mask)[0], row_count(x, mask)
     r = (y * y).sum(-1)
     mean = r.sum(-1) / n.clamp_min(1)
     usable = _usable(mean)

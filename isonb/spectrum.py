@@ -18,7 +18,7 @@ from isonb.checks import (
     mask_of,
     nonnegative,
 )
-from isonb.purity import center_exactly
+from isonb.clouds import center_rows
 
 __all__ = [
     "anisotropy",
@@ -33,7 +33,7 @@ __all__ = [
 
 def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     x, mask = cloud(x, mask, points=2 if center else 1)
-    s: Tensor = torch.linalg.svdvals(center_exactly(x, mask)[0] if center else x)
+    s: Tensor = torch.linalg.svdvals(center_rows(x, mask)[0] if center else x)
     return s
 
 

@@ -45,8 +45,6 @@ def test_arrows_point_down(path):
 def test_maths_needs_torch_alone(path):
     roots = {name.split(".")[0] for name in imported(path, top_level=True)}
     foreign = roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
-    if path.name == "metrics.py":
-        foreign -= {"torchmetrics"}  # isonb.metrics is imported by name, never by isonb
     assert not foreign
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import ShapeError, fail
-from isonb.isoscore import _shrinkage_matrix, _weight, isoscore_from_cov
+from isonb.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
 from isonb.length_moments import LengthMoments
 from isonb.metrics.streaming import Streaming
 from isonb.moments import Moments
@@ -93,12 +93,12 @@ class IsoScoreStar(_FromMoments):
 
     def __init__(self, zeta: float = 0.2, shrinkage_cov: Tensor | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.zeta, self.shrinkage_cov = _weight(zeta), shrinkage_cov
+        self.zeta, self.shrinkage_cov = checked_zeta(zeta), shrinkage_cov
 
     def _value(self, summary: Moments) -> Tensor:
         cov, base = summary.cov, self.shrinkage_cov
         scaled = torch.eye(len(cov)).to(cov) * cov.trace() / len(cov)
-        return isoscore_from_cov(cov.lerp(scaled if base is None else _shrinkage_matrix(base, cov), self.zeta))
+        return isoscore_from_cov(cov.lerp(scaled if base is None else shrinkage_matrix(base, cov), self.zeta))
 
 
 class Anisotropy(_FromMoments):
