@@ -6,6 +6,7 @@ dash as well. Slider and dropdown parameters of Altair work in the page without 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
@@ -70,6 +71,8 @@ def setup() -> None:
     alt.renderers.register("isonb", render)
     alt.renderers.enable("isonb")
     alt.data_transformers.disable_max_rows()
+    # one slider for several panels is what we mean when we add it to each
+    warnings.filterwarnings("ignore", message="Automatically deduplicated selection parameter", category=UserWarning)
 
 
 def show(chart: Chart, *, description: str) -> Chart:

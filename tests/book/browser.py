@@ -11,6 +11,11 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, Playwright, Route
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
+STILL = """document.addEventListener('DOMContentLoaded', () => {
+  const style = document.createElement('style');
+  style.textContent = '* { transition: none !important; animation: none !important; }';
+  document.head.append(style);
+})"""
 SETTLED = """() => !document.querySelector('.isonb-vega') || document.documentElement.dataset.charts"""
 
 
@@ -63,8 +68,8 @@ def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:
     page.on("requestfailed", lambda request: visit.failed.append(f"{request.url}: {request.failure}"))
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
     page.on("console", lambda message: visit.errors.append(message.text) if message.type == "error" else None)
+    page.add_init_script(STILL)
     page.goto(path.resolve().as_uri())
-    page.add_style_tag(content="* { transition: none !important; animation: none !important; }")
     settle(page)
     return visit
 

@@ -1,0 +1,36 @@
+"""Every chapter of the book runs with its smoke parameters, and says nothing on stderr."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from isonb.pages.chapters import Book
+from isonb.pages.lint import problems
+from isonb.pages.run import Job, execute
+
+BOOK = Book(Path(__file__).resolve().parents[2])
+each_chapter = pytest.mark.parametrize("chapter", BOOK.chapters, ids=lambda chapter: chapter.slug)
+
+
+@each_chapter
+def test_chapter_keeps_the_rules(chapter):
+    assert problems(chapter) == []
+
+
+@pytest.mark.slow
+@each_chapter
+def test_chapter_runs_with_smoke_parameters(chapter):
+    assert chapter.smoke, "the front matter must give smoke parameters: isonb: {smoke: {name: value}}"
+    job = Job(BOOK, chapter, chapter.smoke)
+    execute([job], progress=False)
+    notebook = nbformat.read(job.cached, as_version=4)
+    assert any(cell.get("outputs") for cell in notebook.cells)
+    warned = BOOK.build / "executed" / f"{chapter.slug}.stderr.txt"
+    assert not warned.exists(), warned.read_text(encoding="utf-8")
+
+
+def test_table_of_contents_lists_what_there_is():
+    for page in BOOK.pages:
+        source = page.removesuffix(".ipynb") + ".md" if page.endswith(".ipynb") else page + ".md"
+        assert (BOOK.root / source).is_file(), f"_toc.yml lists {page}, and there is no {source}"
