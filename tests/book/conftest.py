@@ -23,14 +23,18 @@ def make_book(root):
     return Book(root)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def frozen_package(tmp_path_factory):
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory):
     """A stand-in for the package in the keys: the real one may be edited while the tests run."""
     package = tmp_path_factory.mktemp("package")
     (package / "maths.py").write_text("x = 1\n", encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chapters, "PACKAGE", package)
-        yield
+    return package
+
+
+@pytest.fixture(autouse=True)
+def frozen_package(monkeypatch, stand_in):
+    """Keys of the stand-in, in each test of this folder."""
+    monkeypatch.setattr(chapters, "PACKAGE", stand_in)
 
 
 @pytest.fixture
@@ -40,13 +44,15 @@ def book(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory):
+def built(tmp_path_factory, stand_in):
     """The sample book, executed and built once; tests must not change it."""
     from isonb.pages.__main__ import main
 
     root = tmp_path_factory.mktemp("built")
     make_book(root)
-    assert main(["--root", str(root), "build", "--quiet"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chapters, "PACKAGE", stand_in)
+        assert main(["--root", str(root), "build", "--quiet"]) == 0
     return Book(root)
 
 

@@ -62,7 +62,8 @@ CONTRAST = """() => {
     // words inside a plot: large shapes' 3 to 1, and none where they lie on coloured cells that this can't see
     const inPlot = node.closest('.role-mark');
     if (inPlot && node.closest('svg').querySelector('.mark-rect.role-mark')) continue;
-    if (ratio < (inPlot ? 3 : 4.5)) low.push(`${ratio.toFixed(2)} <${node.tagName}> ${node.textContent.trim().slice(0, 40)}`);
+    const text = node.textContent.trim().slice(0, 40);
+    if (ratio < (inPlot ? 3 : 4.5)) low.push(`${ratio.toFixed(2)} <${node.tagName}> ${text}`);
   }
   return low;
 }"""
