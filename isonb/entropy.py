@@ -31,7 +31,7 @@ def persistent_entropy(bars: Tensor, mask: Tensor | None = None) -> Tensor:
     In nats, from 0 (one bar) to ln m (m equal bars); the same for lengths in any unit. The gradient is
     :math:`\partial H / \partial l_k = -(\ln p_k + H) / \sum_j l_j`, and 0 for a bar of length 0.
 
-    Shapes: ``bars`` (..., m), m >= 1, ``mask`` (..., m) optional; returns (...).
+    Shapes: ``bars`` (..., m), m >= 1, half precision raised to float32, ``mask`` (..., m) optional; returns (...).
     Raises :class:`~isonb.checks.InputError` for negative or non-finite lengths, and when no bar is positive; on
     accelerators the entropy is then 0, with gradient 0.
 

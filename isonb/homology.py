@@ -31,9 +31,9 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
     All n points are born at 0; each of the n - 1 finite deaths :math:`\|x_a - x_b\|` merges two components along the
     edge (a, b). The one infinite bar is left out. Bars of duplicates are 0 and stay in the list.
 
-    Shapes: ``x`` (..., n, d), n >= 2, ``mask`` (..., n) optional; returns (..., n-1), in the unit of ``x``, and with
-    ``return_edges`` the int64 edges (..., n-1, 2), aligned with the bars. Under a mask only the first
-    ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1.
+    Shapes: ``x`` (..., n, d), n >= 2, half precision raised to float32, ``mask`` (..., n) optional; returns (..., n-1)
+    in the unit of ``x``, and with ``return_edges`` the int64 edges (..., n-1, 2), aligned with the bars. Under a mask
+    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1.
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
     Distances are compared by differences in small clouds and up to 8 dimensions, else by matrix product, in float64 on
@@ -73,7 +73,8 @@ def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
     the length of the longest edge of the triangle that fills it; H2 likewise. Both are recomputed as
     :math:`\|x_a - x_b\|` from the live points, so the gradient is that of two edge lengths; the pairing is a constant.
 
-    Shapes: ``x`` (n, d), n >= 2, one cloud; ``max_dim`` 0, 1 or 2. Each tensor is (bars,), in the unit of ``x``.
+    Shapes: ``x`` (n, d), n >= 2, one cloud, half precision raised to float32; ``max_dim`` 0, 1 or 2. Each tensor is
+    (bars,), in the unit of ``x``.
     No bar is infinite: H0 drops its one, and the whole filtration leaves none above. Zero-length H0 bars stay (there
     are n - 1); above H0 a bar not longer than the rounding of its death is dropped.
 

@@ -23,10 +23,11 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     differences and certified against its rounding. On accelerators the product runs in float64, and of more than four
     points tied with the k-th neighbour any may be taken.
 
-    Shapes: ``x`` (..., n, d), 1 <= k <= n - 1, ``mask`` (..., n) optional; returns (..., n, k) in the unit of ``x`` and
-    int64 (..., n, k). Rows off the mask are nobody's neighbours and get distances 0 and indices -1. Differentiable in
-    the distances (0 at a zero distance); the choice of neighbours is a constant. ``chunk`` rows are searched at a time
-    (default: about a million numbers at a time), memory O(n chunk); with a gradient O(n k d) more.
+    Shapes: ``x`` (..., n, d), half precision raised to float32, 1 <= k <= n - 1, ``mask`` (..., n) optional; returns
+    (..., n, k) in the unit of ``x`` and int64 (..., n, k). Rows off the mask are nobody's neighbours and get distances
+    0 and indices -1. Differentiable in the distances (0 at a zero distance), the choice of neighbours a constant.
+    ``chunk`` rows are searched at a time (default: about a million numbers), memory O(n chunk); with a gradient
+    O(n k d) more.
 
     Raises :class:`~isonb.checks.InputError` for non-finite values, wrong rank or k out of range.
 
@@ -53,7 +54,8 @@ def two_nn(x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: 
     centred and divided by its mean norm, points with :math:`r_1 < 10^{-8}` or :math:`\mu \le 1 + 10^{-8}` leave the
     list but count as the first ranks, and only the smallest ``keep`` of the other ratios are used; ``discard`` is not.
 
-    Shapes: ``x`` (..., n, d), n >= 3, ``mask`` (..., n) optional; returns (...), at least 0. Not differentiable.
+    Shapes: ``x`` (..., n, d), half precision raised to float32, n >= 3, ``mask`` (..., n) optional; returns (...), at
+    least 0. Not differentiable.
     Raises :class:`~isonb.checks.InputError` for a bad cloud, a fraction out of range, fewer than two ratios left, and
     when all of them are 1 (a lattice has no such dimension); on accelerators the last two give inf.
 
@@ -77,8 +79,9 @@ def two_nn(x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: 
         skipped = real & ~usable
     slope, left = _slope(ratio, usable, skipped.sum(-1), 1 - discard if keep is None else keep)
     if check_values(x) and not bool(((left >= 2) & torch.isfinite(slope)).all()):
+        got = f"{int(left.min())} usable ratios" if int(left.min()) < 2 else "ratios that are all 1"
         fix = "Duplicates and lattices have no TwoNN dimension; drop duplicates or pass more points."
-        fail(DegenerateError, "two or more points must have neighbours at unequal distances", int(left.min()), fix)
+        fail(DegenerateError, "two or more points must have neighbours at unequal distances", got, fix)
     return slope.to(x.dtype)
 
 
@@ -118,8 +121,8 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
     distance from point i to its j-th neighbour: the inverse of the mean of the inverse local estimates, the right way
     to pool them (MacKay and Ghahramani). Neighbours at distance 0 are left out of sum and count.
 
-    Shapes: ``x`` (..., n, d), 3 <= k + 1 <= n, ``mask`` (..., n) optional; returns (...), above 0. Differentiable, the
-    choice of neighbours a constant.
+    Shapes: ``x`` (..., n, d), half precision raised to float32, 3 <= k + 1 <= n, ``mask`` (..., n) optional; returns
+    (...), above 0. Differentiable, the choice of neighbours a constant.
     Raises :class:`~isonb.checks.InputError` for a bad cloud, k out of range, and when all neighbours of every point are
     equally far; on accelerators the dimension is then inf.
 
@@ -185,8 +188,9 @@ def lsds(
     barycentric weights as in locally linear embedding over k neighbours, the point itself among them; ``t`` and
     ``normalize_weights`` play no part.
 
-    Shapes: ``x`` (..., n, d), ``y`` (..., n, c), k <= n - 1 (code: n), ``mask`` (..., n) optional; returns (...) >= 0.
-    Differentiable in ``y``, and in ``x`` through the weights; the choice of neighbours is a constant. Memory O(n k d).
+    Shapes: ``x`` (..., n, d), ``y`` (..., n, c), half precision raised to float32, k <= n - 1 (code: n), ``mask``
+    (..., n) optional; returns (...) >= 0. Differentiable in ``y``, and in ``x`` through the weights; the choice of
+    neighbours is a constant. Memory O(n k d).
     Raises :class:`~isonb.checks.InputError` for bad clouds, k or t out of range or another mode.
 
     Source: SoftDecay (Yan et al., UAI 2022), the definition in the text and the official code.

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from golden_cases import assert_matches, cases, load, values
+from golden_cases import assert_matches, cases, load, points, values
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy as scipy_entropy
@@ -83,15 +83,6 @@ def test_saved_bars(name):
         assert_same(persistent_entropy(bars, chosen), bars.new_tensor(saved["selected_entropy"]), rtol=1e-12)
 
 
-def points_of(case: str) -> Tensor:
-    """The points of a saved case, or its real tokens (of the last layer) as one cloud."""
-    inputs = load(case)
-    if "points" in inputs:
-        return inputs["points"]
-    tokens = inputs["tokens"] if "tokens" in inputs else inputs["hidden_states"][-1]
-    return tokens[inputs["attention_mask"].bool()]
-
-
 def entropy_of(x: Tensor, select: bool, max_dim: int) -> Tensor:
     """The sum over dimensions of the entropy of all bars, or of the features."""
     barcode = [death - birth for birth, death in rips_barcode(x, max_dim)]
@@ -100,7 +91,7 @@ def entropy_of(x: Tensor, select: bool, max_dim: int) -> Tensor:
 
 @pytest.mark.parametrize("case", CLOUDS)
 def test_saved_entropies_of_clouds(case):
-    x, saved = points_of(case), values("topology", case)
+    x, saved = points(case), values("topology", case)
     assert_same(persistent_entropy(h0_barcode(x)), x.new_tensor(saved["entropy"]))
     if "selected" in saved:
         bars = h0_barcode(x)
@@ -178,7 +169,7 @@ def test_few_or_equal_bars_are_all_features():
 
 def test_separate_clusters_have_one_feature_less_than_there_are_clusters():
     two = 0.1 * normal(60, 5) + 20 * normal(2, 5, seed=1).repeat_interleave(30, 0)
-    for clusters, x in ((2, two), (4, points_of("four_clusters_200x10"))):
+    for clusters, x in ((2, two), (4, points("four_clusters_200x10"))):
         bars = h0_barcode(x)
         assert prominent_bars(bars, keep_breaking=False).sum() == clusters - 1
         assert prominent_bars(bars).sum() == clusters
