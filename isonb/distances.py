@@ -72,14 +72,21 @@ def squared_distances(x: Tensor) -> Tensor:
     n, d = x.shape[-2:]
     points = x.reshape(-1, n, d)
     norms = points.square().sum(-1)
-    block = min(n, BLOCK) if x.device.type == "cpu" else n
+    if n <= BLOCK or x.device.type != "cpu":
+        return _strip(points, norms, 0, n).view(*x.shape[:-1], n)
     out = points.new_empty(len(points), n, n)
-    for low in range(0, n, block):
-        high = min(low + block, n)
-        part = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
-        out[:, low:high, low:] = part.add_(norms[:, low:high, None])
-        out[:, high:, low:high] = part[:, :, high - low :].mT
+    for low in range(0, n, BLOCK):
+        high = min(low + BLOCK, n)
+        strip = _strip(points, norms, low, high)
+        out[:, low:high, low:] = strip
+        out[:, high:, low:high] = strip[:, :, high - low :].mT
     return out.view(*x.shape[:-1], n)
+
+
+def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
+    """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
+    strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
+    return strip.add_(norms[:, low:high, None])
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:

@@ -99,7 +99,8 @@ def _parents(weights: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     """
     b, n, _ = weights.shape
     weights.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    place = order.argsort(1).to(weights.dtype) * 1e30
+    places = torch.arange(n, dtype=weights.dtype).mul_(1e30).expand(b, n)
+    place = torch.empty_like(places).scatter_(1, order, places)
     step = max(1, SLAB // max(1, b * n))
     parts = []
     for low in range(0, n, step):
