@@ -8,3 +8,5 @@ settings.register_profile(
     "isonb", deadline=None, derandomize=True, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("isonb")
+
+collect_ignore_glob = ["*conftest.py"]  # plugins, not modules to look for doctests in
