@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs every test     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench lab pins clean browser
+.PHONY: help book test lint bench lab pins clean browser screens
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -35,6 +35,9 @@ test: $(STAMP)  ## run every test (under 15 minutes on two cores)
 
 browser: $(STAMP)  ## test the built book in headless Chromium, network off (after make book)
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -m browser tests/book
+
+screens: $(STAMP)  ## pictures of every page, light, dark, wide and phone, in _build/screens
+	@$(OFFLINE) $(BIN)/python tests/book/screens.py
 
 lint: $(STAMP)  ## style, types and the chapters' own lint
 	@$(BIN)/ruff check .
