@@ -1,0 +1,134 @@
+"""A hub of our own on the loopback: it answers the file API of the Hugging Face hub for local folders.
+
+``with HubServer(datasets={"org/name": folder}, models={"org/name": folder}) as hub`` serves until the block ends;
+``hub.environment(home)`` is what a process needs to talk to it, and to nothing else, with a cache of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class HubServer:
+    """Folders served as repositories with one commit, on a free port. ``requests`` logs method and path."""
+
+    def __init__(self, *, datasets: Mapping[str, Path] | None = None, models: Mapping[str, Path] | None = None):
+        self.folders = {f"datasets/{name}": folder for name, folder in (datasets or {}).items()}
+        self.folders |= {f"models/{name}": folder for name, folder in (models or {}).items()}
+        self.requests: list[str] = []
+        hub = self
+
+        class Handler(_Handler):
+            server_hub = hub
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> HubServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def environment(self, home: Path, **more: str) -> dict[str, str]:
+        """The environment of a process that knows this hub alone and keeps its cache in ``home``."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "ISONB_", "TRANSFOR"))}
+        own = {name: value for name, value in own.items() if not name.lower().endswith("_proxy")}
+        fixed = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
+        return own | fixed | {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_XET": "1"} | more
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_hub: HubServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are kept in the server's list, not printed."""
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = urlsplit(self.path)
+        path = unquote(url.path).strip("/")
+        self.server_hub.requests.append(f"{self.command} {path}")
+        for repository, folder in self.server_hub.folders.items():
+            kind, name = repository.split("/", 1)
+            files = name if kind == "models" else repository
+            if path.startswith(f"{files}/resolve/"):
+                return self._file(folder, path.removeprefix(f"{files}/resolve/").partition("/")[2])
+            if path == f"api/{repository}" or path.startswith(f"api/{repository}/"):
+                asked = path.removeprefix(f"api/{repository}").strip("/")
+                return self._about(name, folder, asked, body, parse_qs(url.query))
+        return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
+
+    def _file(self, folder: Path, name: str) -> None:
+        file = folder / name
+        if not file.is_file():
+            return self._send(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT})
+        content = file.read_bytes()
+        first, last = 0, len(content) - 1
+        span = self.headers.get("Range", "").removeprefix("bytes=").split("-")
+        if span[0]:
+            first, last = int(span[0]), min(int(span[1] or last), last)
+        headers = {"ETag": f'"{_sha(file)}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        if span[0]:
+            headers["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
+        return self._send(206 if span[0] else 200, content[first : last + 1], headers)
+
+    def _about(self, name: str, folder: Path, asked: str, body: bytes, query: dict[str, list[str]]) -> None:
+        what, _, rest = asked.partition("/")
+        inside = rest.partition("/")[2]
+        if what == "tree":
+            every = sorted((folder / inside).rglob("*") if query.get("recursive") else (folder / inside).glob("*"))
+            return self._json([_entry(folder, path) for path in every])
+        if what == "paths-info":
+            form = json.loads(body) if body.startswith(b"{") else parse_qs(body.decode())
+            found = [folder / path for path in form["paths"] if (folder / path).exists()]
+            return self._json([_entry(folder, path) for path in found])
+        files = [{"rfilename": str(path.relative_to(folder))} for path in sorted(folder.rglob("*")) if path.is_file()]
+        return self._json({"id": name, "sha": COMMIT, "private": False, "tags": [], "siblings": files})
+
+    def _json(self, value: Any) -> None:
+        return self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+
+def _sha(file: Path) -> str:
+    return hashlib.sha1(file.read_bytes(), usedforsecurity=False).hexdigest()
+
+
+def _entry(folder: Path, path: Path) -> dict[str, Any]:
+    name = str(path.relative_to(folder))
+    if path.is_dir():
+        return {"type": "directory", "oid": hashlib.sha1(name.encode()).hexdigest(), "size": 0, "path": name}
+    return {"type": "file", "oid": _sha(path), "size": path.stat().st_size, "path": name}
