@@ -80,7 +80,7 @@ def _glue(
         config=name,
         folder=f"glue/{name}",
         labels=labels,
-        note="The labels of GLUE's test split are not public: report on validation.",
+        note="The labels of GLUE's test split are not public: report on validation." + note,
     )
 
 
@@ -121,6 +121,7 @@ SQUAD = Task(
     folder="squad",
 )
 ENTAILMENT = ("entailment", "not_entailment")
+OVERLAP = " Training pairs come from the sets of 2012 to 2016: don't score a model tuned here on those."
 ALL_SPLITS = "The hub's copy has 9,927 rows, every split of SICK; the usual test split has 4,927."
 TASKS: dict[str, Task] = {
     task.name: task
@@ -129,7 +130,7 @@ TASKS: dict[str, Task] = {
         _glue("sst2", ("sentence",), ("negative", "positive")),
         _glue("mrpc", PAIR, ("not_equivalent", "equivalent"), ("accuracy", "f1")),
         _glue("qqp", ("question1", "question2"), ("not_duplicate", "duplicate"), ("accuracy", "f1")),
-        _glue("stsb", PAIR, (), ("pearson", "spearman")),
+        _glue("stsb", PAIR, (), ("pearson", "spearman"), OVERLAP),
         _glue("qnli", ("question", "sentence"), ENTAILMENT),
         _glue("rte", PAIR, ENTAILMENT),
         SST5,
