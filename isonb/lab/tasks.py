@@ -67,7 +67,11 @@ FINE_TUNED = ("train", "validation")
 
 
 def _glue(
-    name: str, inputs: tuple[str, ...], labels: tuple[str, ...], metrics: tuple[str, ...] = ("accuracy",)
+    name: str,
+    inputs: tuple[str, ...],
+    labels: tuple[str, ...],
+    metrics: tuple[str, ...] = ("accuracy",),
+    note: str = "",
 ) -> Task:
     return Task(
         name,
