@@ -17,6 +17,7 @@ __all__ = ["PAPERS", "PrintedError", "beside", "hyperparameters", "long", "print
 PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
 PERCENT = ("accuracy", "exact_match", "f1")  # printed as percentages without saying so in their name
 NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")
+METRICS = {"matthews_corrcoef": "matthews"}  # printed name -> name of the lab's scores
 OURS = "isonb"
 VALUES = ["value", "std", "n", "note"]
 
@@ -87,16 +88,14 @@ def beside(
 ) -> pd.DataFrame:
     """Our mean over runs (seeds) beside the printed numbers with the same ``on``, one row each.
 
-    ``ours`` is what :func:`isonb.lab.records.collect` gives, or a long table. ``names`` renames printed values into
-    ours, column by column: ``{"method": {"I-STAR": "istar"}}``. Printed percentages become fractions, as our scores
-    are. Columns: ``on``, ``model``, ``source`` ("isonb", or the paper and its table), ``value``, ``std`` (n - 1),
+    ``ours`` is what :func:`isonb.lab.records.collect` gives, or a long table. Printed scores come in our terms:
+    percentages as fractions, metrics and tasks under our names (``STS-B`` is ``stsb``). ``names`` renames printed
+    values of any column, and is then the only renaming of that column: ``{"method": {"I-STAR": "istar"}}``.
+    Columns: ``on``, ``model``, ``source`` ("isonb", or the paper and its table), ``value``, ``std`` (n - 1),
     ``n`` (runs with a number; missing for a paper), ``note``. Failed runs don't count. A printed row stays only if
     ours has its key; ours always stays.
     """
-    theirs = printed(paper, table, percent=False)
-    for column, mapping in (names or {}).items():
-        _known(theirs, column, paper)
-        theirs[column] = theirs[column].replace(dict(mapping))
+    theirs = _in_our_words(printed(paper, table, percent=False), paper, names or {})
     mine = long(ours[ours["status"] != "failed"] if "status" in ours.columns else ours)
     for column in on:
         _known(theirs, column, paper)
@@ -110,6 +109,20 @@ def beside(
     columns = list(dict.fromkeys([*keys, *(["model"] if "model" in theirs else []), "source"])) + VALUES
     both = pd.concat([means.reindex(columns=columns).astype({"n": "float64"}), theirs[columns]], ignore_index=True)
     return both.sort_values(list(on), kind="stable", ignore_index=True)
+
+
+def _in_our_words(found: pd.DataFrame, paper: str, names: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """Rename what ``names`` says, tasks and metrics by rule where it says nothing."""
+    if "task" not in names:
+        found["task"] = found["task"].str.lower().str.replace("-", "", regex=False)
+        # SoftDecay's Table 1 compares vectors of the test split without training; the other papers fine-tune.
+        found.loc[(found["paper"] == "softdecay") & (found["task"] == "stsb"), "task"] = "stsb_test"
+    if "metric" not in names:
+        found.loc[found["task"].str.lower().eq("squad") & found["metric"].eq("f1"), "metric"] = "squad_f1"
+    for column, mapping in {"metric": METRICS, **names}.items():
+        _known(found, column, paper)
+        found[column] = found[column].replace(dict(mapping))
+    return found
 
 
 def number(text: str) -> float:

@@ -181,6 +181,6 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _refused(path: Path, error: OSError) -> RecordError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
     fix = "Free some space and run it again." if full else "Check the folder and its permissions."
     return RecordError(f"the disk must take {path.name}; got {error.strerror or error}. {fix}")

@@ -23,7 +23,7 @@ def ours() -> pd.DataFrame:
             {"accuracy": 0.6 + seed / 100, "isoscore": 0.1},
             status="complete" if seed < 3 else "failed",
         )
-        for task in ("RTE", "own suite")
+        for task in ("rte", "own suite")
         for method in ("none", "istar")
         for seed in (1, 2, 3)
     ]
@@ -123,11 +123,11 @@ def test_beside():
     assert list(found.columns) == ["task", "method", "metric", "model", "source", "value", "std", "n", "note"]
     mine = found[found["source"] == "isonb"].set_index(["task", "method", "metric"])
     assert len(mine) == 8
-    assert mine.loc[("RTE", "istar", "accuracy"), "value"] == pytest.approx(0.615)
-    assert mine.loc[("RTE", "istar", "accuracy"), "std"] == pytest.approx(math.sqrt(0.5) / 100)
+    assert mine.loc[("rte", "istar", "accuracy"), "value"] == pytest.approx(0.615)
+    assert mine.loc[("rte", "istar", "accuracy"), "std"] == pytest.approx(math.sqrt(0.5) / 100)
     assert set(mine["n"]) == {2}  # the failed runs don't count
     theirs = found[found["source"] == "istar Table 1"]
-    assert set(zip(theirs["task"], theirs["method"], strict=True)) == {("RTE", "none"), ("RTE", "istar")}
+    assert set(zip(theirs["task"], theirs["method"], strict=True)) == {("rte", "none"), ("rte", "istar")}
     assert sorted(theirs["model"].unique()) == ["ALBERT", "BERT", "DistilBERT"]
     bert = theirs[(theirs["model"] == "BERT") & (theirs["method"] == "istar")]
     assert bert["value"].tolist() == pytest.approx([0.6253])
@@ -139,6 +139,24 @@ def test_beside_with_the_same_model_only():
     found = beside(mine, "istar", on=["model", "task", "method", "metric"], table="Table 1", names=NAMES)
     assert set(found["model"]) == {"BERT"}
     assert (found["source"] != "isonb").sum() == 2
+
+
+def test_beside_speaks_as_the_lab_does():
+    mine = pd.DataFrame({"task": ["cola", "stsb", "sst2"], "metric": ["matthews", "pearson", "accuracy"], "value": 0.5})
+    found = beside(mine.assign(method="istar"), "istar", table="Table 1", names=NAMES)
+    theirs = found[found["source"] != "isonb"]
+    assert theirs.groupby("task")["value"].count().to_dict() == {"cola": 3, "sst2": 3, "stsb": 3}
+    named = beside(mine.assign(task="CoLA", method="istar"), "istar", names={**NAMES, "task": {}})
+    assert set(named["task"]) == {"CoLA"}
+    assert (named["source"] != "isonb").sum() == 3
+
+
+def test_beside_does_not_mix_fine_tuned_and_untrained_similarity():
+    mine = pd.DataFrame({"task": ["stsb", "stsb_test"], "method": "SoftDecay", "metric": "spearman", "value": 0.5})
+    found = beside(mine, "softdecay", table="Table 1")
+    assert found.groupby("task")["source"].count().to_dict() == {"stsb": 1, "stsb_test": 5}
+    squad = pd.DataFrame({"task": "squad", "method": "istar", "metric": ["squad_f1", "f1"], "value": 0.5})
+    assert set(beside(squad, "istar", names=NAMES).query("source != 'isonb'")["metric"]) <= {"squad_f1"}
 
 
 def test_beside_without_a_match_keeps_ours():
