@@ -316,6 +316,7 @@ def others_on_this_rank():
     return found
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_value_of_the_union_in_two_collectives():
     first, second = run(on_this_rank)
     for found in (first, second):

@@ -20,6 +20,7 @@ def script(text: str) -> str:
     return blocks[0]
 
 
+@pytest.mark.slow
 def test_the_training_script_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}

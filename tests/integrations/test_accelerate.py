@@ -100,6 +100,7 @@ def on_this_rank():
     return found | {size: score(size) for size in (3, 4, 5, 16)}
 
 
+@pytest.mark.slow
 def test_two_processes():
     for found in run(on_this_rank):
         for name in CASES:

@@ -124,6 +124,7 @@ assert "isonb" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_transformed_models_load_without_isonb(folder, tmp_path):
     wanted, places = [], []
     for transform, normalize in ((Whitening(4), False), (AllButTheTop(2), True)):

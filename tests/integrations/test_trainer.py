@@ -98,6 +98,7 @@ def train_on_this_rank(folder):
     return found
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_same_update(tmp_path):
     both = run(train_on_this_rank, tmp_path)
     wholes = {name: train(tmp_path, 1, **options) for name, options in LOSSES.items()}
