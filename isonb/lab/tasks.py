@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from isonb.checks import InputError, fail
-from isonb.lab import sources
+from isonb.lab import english, sources
 from isonb.lab.columns import conform
 from isonb.lab.sources import SourceError, fingerprint
 
@@ -174,6 +175,27 @@ def add_task(task: Task, rows: Rows | None = None) -> None:
     TASKS[task.name] = task
     if rows is not None:
         _GENERATED[task.name] = rows
+
+
+def _english(part: english.Task) -> Task:
+    """A part of the controlled-English suite as a task: the same columns, our names of its metric."""
+    metrics = {"matthews_correlation": ("matthews",), "f1": ("squad_f1", "exact_match")}
+    return Task(
+        f"english_{part.name}",
+        kind=part.kind,
+        inputs=("question", "context") if part.kind == "span" else part.columns[:-1],
+        target=part.columns[-1],
+        metrics=metrics.get(part.metric, (part.metric,)),
+        splits=english.SPLITS,
+        labels=part.labels,
+    )
+
+
+for _part in english.TASKS.values():
+    add_task(_english(_part), partial(english.suite, _part.name))
+    if _part.kind == "regression":  # the same pairs, to be scored by cosine without training
+        _unsupervised = replace(_english(_part), name="english_sts", kind="similarity", splits=("test",))
+        add_task(_unsupervised, partial(english.suite, _part.name))
 
 
 def load_task(

@@ -12,7 +12,7 @@ import pytest
 import isonb
 from isonb.checks import InputError
 from isonb.lab import scores, sources, tasks
-from isonb.lab.tasks import TASKS, SourceError, Task, TaskError, load_task
+from isonb.lab.tasks import TASKS, SourceError, Task, TaskError, fingerprint, load_task
 
 pytest.importorskip("datasets")
 pyarrow = pytest.importorskip("pyarrow")
@@ -81,7 +81,10 @@ def registry() -> Iterator[None]:
         mine.update(old)
 
 
-@pytest.mark.parametrize("name", TASKS)
+GENERATED = sorted(tasks._GENERATED)
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name not in GENERATED])
 def test_each_task_is_whole_and_loads(name: str, tmp_path: Path) -> None:
     task = TASKS[name]
     assert task.name == name
@@ -107,6 +110,7 @@ def test_the_metrics_of_the_papers() -> None:
     assert "f1" in TASKS["mrpc"].metrics
     assert {main[name] for name in ("sst2", "mrpc", "qqp", "qnli", "rte", "sst5")} == {"accuracy"}
     assert {main[name] for name in TASKS if TASKS[name].kind == "similarity"} == {"spearman"}
+    assert main["english_acceptability"] == "matthews"
 
 
 def test_a_model_can_be_scored_as_the_task_says(tmp_path: Path) -> None:
@@ -121,7 +125,7 @@ def test_a_model_can_be_scored_as_the_task_says(tmp_path: Path) -> None:
 
 
 def test_unknown_task_names_the_nearest_and_all() -> None:
-    with pytest.raises(TaskError, match=r"got 'coal'\. Did you mean 'cola'\? Tasks: cola, sst2, .*, sickr"):
+    with pytest.raises(TaskError, match=r"got 'coal'\. Did you mean 'cola'\? Tasks: cola, sst2, .*, sickr, english_"):
         load_task("coal", "/no/such/folder")
     with pytest.raises(TaskError, match=r"Did you mean 'mrpc'"):
         load_task("MRPC")
@@ -202,6 +206,26 @@ def test_a_set_without_subset_names_says_so_in_the_column(tmp_path: Path) -> Non
     got = load_task("sts12", tmp_path)
     assert got.column_names == ["sentence1", "sentence2", "score", "subset"]
     assert set(got["subset"]) == {""}
+
+
+def test_the_embedded_suite_has_every_kind() -> None:
+    assert {TASKS[name].kind for name in GENERATED} == set(tasks.KINDS)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_embedded_tasks_load_without_any_source(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISONB_DATA", "/no/such/folder")
+    task = TASKS[name]
+    rows = {split: load_task(name, split=split) for split in task.splits}
+    assert {len(part) for part in rows.values()} <= {400, 2000}
+    assert all(part.column_names == list(task.columns) for part in rows.values())
+    last = task.splits[-1]
+    assert fingerprint(load_task(name, split=last)) == fingerprint(rows[last])
+    gold = rows[last][task.target][:]
+    if task.kind == "span":
+        gold = [row["text"] for row in gold]
+    predicted = [refs[0] for refs in gold] if task.kind == "span" else gold
+    assert scores.score(task.metrics, predicted, gold) == pytest.approx(dict.fromkeys(task.metrics, 1.0))
 
 
 @pytest.mark.usefixtures("registry")
