@@ -11,7 +11,7 @@ from dataclasses import replace
 from isonb.lab.english import words
 from isonb.lab.english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
 from isonb.lab.english.grammar import NP, Clause, Wording, clause_words, finish, np_words, say, verb_words
-from isonb.lab.english.lexicon import NOUNS, PLACES, TIMES, Noun
+from isonb.lab.english.lexicon import NOUNS, PLACES, TIMES, VERBS, Noun
 
 __all__ = [
     "PHENOMENA",
@@ -19,6 +19,7 @@ __all__ = [
     "argument_structure",
     "determiners",
     "distant_agreement",
+    "judged",
     "reflexives",
     "word_order",
 ]
@@ -29,6 +30,8 @@ PERSONAL = [
 ]
 STRICT = [v for v in TWO_PLACE if v.lemma in words.NEEDS_OBJECT.split()]
 ALONE = [v for v in ONE_PLACE if v.lemma in words.TAKES_NONE.split()]
+# "the boy read" is good as a past tense: agreement needs verbs whose past looks different
+TELLING = [[v for v in verbs if v.past != v.lemma] for verbs in (TWO_PLACE, TWO_PLACE, ONE_PLACE)]
 GENDERED = [n for n in NOUNS.values() if n.gender]
 NAMES = [Noun(n, n, n, ("person",), "m") for n in words.MALE_NAMES.split()]
 NAMES += [Noun(n, n, n, ("person",), "f") for n in words.FEMALE_NAMES.split()]
@@ -43,7 +46,7 @@ def agreement(draw: Draw, good: bool) -> str:
     'Some musicians without the butterflies insults the polite queens.'
     """
     many, between = draw.chance(0.5), draw.chance(0.5)
-    clause = draw.clause(modifiers=0.3, plural=many, present=True, negated=draw.chance(0.2))
+    clause = draw.clause(draw.pick(TELLING), modifiers=0.3, plural=many, present=True, negated=draw.chance(0.2))
     det = draw.pick(("the", "some", "two") if many else ("the", "a", "every"))
     subject = replace(clause.agent, det=det)
     near = draw.np(draw.pick(("person", "animal")), plural=between, unlike=[subject.noun])
@@ -55,12 +58,12 @@ def distant_agreement(draw: Draw, good: bool) -> str:
     """As :func:`agreement`, over a relative clause with a verb and a noun of its own.
 
     >>> distant_agreement(Draw("a"), True)
-    'Two guards that the biologists trick nervously collect the expensive rug.'
+    'Two guards that the biologists trick nervously clean the expensive rug.'
     >>> distant_agreement(Draw("a"), False)
-    'Two guards that the biologists trick nervously collects the expensive rug.'
+    'Two guards that the biologists trick nervously cleans the expensive rug.'
     """
     many, between = draw.chance(0.5), draw.chance(0.5)
-    clause = draw.clause(plural=many, present=True, modifiers=0.2)
+    clause = draw.clause(draw.pick(TELLING), plural=many, present=True, modifiers=0.2)
     kind = clause.verb.subject
     other = draw.np(kind, plural=between, unlike=[clause.agent.noun])
     verb = draw.pick([v for v in TWO_PLACE if v.subject == v.object == kind])
@@ -157,7 +160,7 @@ def reflexives(draw: Draw, good: bool) -> str:
     def make() -> Clause:
         noun = draw.pick(NAMES if draw.chance(0.4) else GENDERED)
         many = noun not in NAMES and draw.chance(0.4)
-        det = "" if noun in NAMES else draw.pick(("the", "some", "those") if many else ("the", "this", "every"))
+        det = "" if noun in NAMES else draw.pick(("the", "some", "those") if many else ("the", "this", "that"))
         adjective = draw.adjective(noun) if det and draw.chance(0.4) else None
         time = draw.pick(TIMES) if draw.chance(0.5) else None
         return Clause(NP(det, noun, many, adjective), verb, time=time)
@@ -171,3 +174,26 @@ def reflexives(draw: Draw, good: bool) -> str:
 
 
 PHENOMENA = (agreement, distant_agreement, argument_structure, word_order, determiners, reflexives)
+REPORTING = [v for v in VERBS if v.object == "that"]
+
+
+def judged(draw: Draw, good: bool) -> str:
+    """A sentence of any phenomenon; some are told by somebody or go on, which makes them longer and no better.
+
+    >>> judged(Draw("a"), True)
+    'Two musicians that the tailor tricks nervously insult these queens.'
+    >>> judged(Draw("a"), False)
+    'Two musicians that the tailor tricks nervously insults these queens.'
+    """
+    text = draw.pick(PHENOMENA)(draw, good)
+    if draw.chance(0.15):
+        more = draw.clause(modifiers=0.5)
+        return finish(
+            [text.removesuffix(".") + ",", draw.pick(("and", "but")), *clause_words(more, draw.wording(more))]
+        )
+    if draw.chance(0.75):
+        return text
+    first, _, rest = text.removesuffix(".").partition(" ")
+    first = first if first in {n.lemma for n in NAMES} else first.lower()
+    told = [*np_words(draw.np("person", 0.7)), draw.pick(REPORTING).past, "that", first, rest]
+    return finish(told)

@@ -109,10 +109,10 @@ def paraphrase(draw: Draw, label: int) -> tuple[str, str] | None:
 
     A near-miss keeps more of the words than a paraphrase does, so that shared words alone don't give it away.
 
-    >>> paraphrase(Draw("e"), 1)
-    ('A light carpet was cleaned by the plumber.', 'A light rug was cleaned by the plumber.')
-    >>> paraphrase(Draw("e"), 0)
-    ('The plumber cleaned a light carpet.', 'The plumber did not clean a light carpet.')
+    >>> paraphrase(Draw("a"), 1)
+    ('Those butterflies did not bite the white bunny.', 'Those butterflies did not bite the white rabbit.')
+    >>> paraphrase(Draw("a"), 0)
+    ('Those butterflies did not bite the white bunny.', 'The white bunny did not bite those butterflies.')
     """
     clause = draw.clause(FRAMES, modifiers=0.6, negated=draw.chance(0.3))
     other = reworded(draw, clause, 0.75 if label else 0.35)
@@ -168,8 +168,8 @@ def _alike(role: str, a: str, b: str, both: set[str]) -> float:
 def similar(draw: Draw) -> tuple[str, str, float] | None:
     """Two sentences and how much meaning they share, from 0 (nothing) to 5 (all of it).
 
-    >>> similar(Draw("h"))
-    ('The apricots were ordered by these miners.', 'These farmers brought the cakes.', 2.0)
+    >>> similar(Draw("a"))
+    ('The white bunny was bitten by those butterflies.', 'Those owls followed the white squirrel.', 1.8)
     """
     one = draw.clause(FRAMES, modifiers=0.4, negated=draw.chance(0.1))
     if draw.chance(0.12):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from isonb.checks import InputError
-from isonb.lab.english.acceptability import PHENOMENA
+from isonb.lab.english.acceptability import judged
 from isonb.lab.english.draw import Draw
 from isonb.lab.english.inference import INFERENCES
 from isonb.lab.english.pairs import paraphrase, similar
@@ -44,7 +44,7 @@ class Task:
 
 
 def _acceptability(draw: Draw, label: int) -> Row:
-    return {"sentence": draw.pick(PHENOMENA)(draw, bool(label)), "label": label}
+    return {"sentence": judged(draw, bool(label)), "label": label}
 
 
 def _paraphrase(draw: Draw, label: int) -> Row | None:

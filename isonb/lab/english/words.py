@@ -38,7 +38,7 @@ dog < animal: beagle bulldog poodle spaniel terrier
 insect < animal: ant bee beetle butterfly cricket moth wasp
 reptile < animal: crocodile lizard tortoise snake
 rodent < animal: hamster mouse/mice rat squirrel
-- < animal: bear camel cat cow donkey elephant fox goat horse lion monkey pig rabbit=bunny sheep/sheep tiger
+- < animal: bear camel cat cow donkey elephant fox goat horse lion monkey pig rabbit=bunny tiger
  wolf/wolves
 fruit < food: apple apricot banana cherry grape lemon orange peach pear plum
 vegetable < food: carrot cucumber onion potato/potatoes radish tomato/tomatoes turnip
