@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import DegenerateError, ShapeError, border, check_values, cloud, fail
+from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
 
 __all__ = ["negative_count", "soft_decay"]
 
@@ -197,7 +197,7 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
 
     Raises :class:`~isonb.checks.DegenerateError` where the logarithm's argument is not positive (alpha > 0 or
     alpha < -1) and names the singular value; on accelerators that argument is held at 1e-7 instead.
-    :class:`~isonb.checks.ShapeError` for a wrong rank, mode or alpha.
+    :class:`~isonb.checks.InputError` for a wrong rank, mode or shape of alpha.
 
     >>> x = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     >>> [round(v, 6) for v in soft_decay(x, alpha=-0.6).diagonal().tolist()]
@@ -205,7 +205,7 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     """
     x, mask = cloud(x, mask, points=1)
     if mode not in _MODES:
-        fail(ShapeError, f"mode must be one of {_MODES}", repr(mode), 'Use "code" (official) or "safe".')
+        fail(InputError, f"mode must be one of {_MODES}", repr(mode), 'Use "code" (official) or "safe".')
     wide = x.mT if x.shape[-2] > x.shape[-1] else x
     flat = wide.reshape(-1, *wide.shape[-2:])
     out = _SoftDecay.apply(flat, _alpha_for(x, alpha), mode, check_values(x))  # type: ignore[no-untyped-call]

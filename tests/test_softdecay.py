@@ -25,7 +25,7 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, DtypeError, ShapeError
+from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.softdecay import _SoftDecay, negative_count, soft_decay
 
 CASES = [case for case in cases("layers") if "softdecay" in values("layers", case)]
@@ -262,7 +262,7 @@ def test_alpha_of_minus_one_is_the_logarithm():
 
 def test_bad_input():
     x = uneven(4, 3)
-    check_rejects(soft_decay, ShapeError, "mode must be one of", x, -0.2, "paper")
+    check_rejects(soft_decay, InputError, "mode must be one of", x, -0.2, "paper")
     check_rejects(soft_decay, ShapeError, "alpha must be", x, torch.ones(2))
     check_rejects(soft_decay, ShapeError, r"\(\.\.\., n, d\)", x[0])
     check_rejects(soft_decay, DtypeError, "floating", x.long())

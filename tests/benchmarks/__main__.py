@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tests.benchmarks import measures, training
-from tests.benchmarks.harness import Row, table, write
+from tests.benchmarks.harness import Row, limits, table, write
 
 SUITES = {**measures.SUITES, **training.SUITES}
 
@@ -32,6 +32,7 @@ def main() -> int:
         write(rows, args.out)  # kept as it comes: nothing is lost when stopped
     print(table(rows))
     print("\nOne thread, least of several interleaved rounds. Rows with <= compare with a lower bound, not a peer.")
+    print(limits(rows))
     print(f"The record is {args.out}.")
     return int(any(row.verdict == "WRONG" for row in rows))
 

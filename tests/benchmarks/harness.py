@@ -26,6 +26,7 @@ class Row:
     error: float
     allowed: float
     yardstick: bool = False
+    limit: str = ""  # what holds ours back, told where the goal is missed
 
     @property
     def ratio(self) -> float:
@@ -77,12 +78,13 @@ def compare(
     *,
     allowed: float,
     rounds: int = 7,
+    limit: str = "",
 ) -> list[Row]:
     """One row a peer, given as (name, function, error measured beforehand, goal)."""
     peers = list(peers)
     first, *rest = best_times(ours, *(call for _, call, _, _ in peers), rounds=rounds)
     return [
-        Row(what, size, name, first * 1e3, seconds * 1e3, goal, error, allowed)
+        Row(what, size, name, first * 1e3, seconds * 1e3, goal, error, allowed, limit=limit)
         for (name, _, error, goal), seconds in zip(peers, rest, strict=True)
     ]
 
@@ -98,6 +100,12 @@ def table(rows: Iterable[Row]) -> str:
     widths = [max(len(line[i]) for line in body) for i in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in body]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def limits(rows: Iterable[Row]) -> str:
+    """A line for each comparison that misses its goal: what the limit is."""
+    missed = dict.fromkeys(f"{row.what}, {row.size}: {row.limit}" for row in rows if row.verdict == "missed")
+    return "\n".join(["Goals missed, and what the limit is:", *(f"- {line}" for line in missed)]) if missed else ""
 
 
 def write(rows: list[Row], path: Path) -> None:

@@ -84,7 +84,8 @@ def entropy_loss() -> list[Row]:
                 (("gudhi + recursion", gudhi_lengths), ("torch_topological", topological_lengths)), goals, strict=True
             )
         ]
-        rows += compare(what, "64 x 768", lambda select=select: ours(select), peers, allowed=1e-3)
+        limit = "63 steps of Prim's algorithm of three torch kernels each, and autograd's own bookkeeping"
+        rows += compare(what, "64 x 768", lambda select=select: ours(select), peers, allowed=1e-3, limit=limit)
     return rows
 
 
@@ -114,7 +115,8 @@ def soft_decay() -> list[Row]:
         reference = torch.autograd.grad((soft_decay_by_svd(exact, -0.2) * weight.double()).sum(), exact)[0]
         size = " x ".join(map(str, shape))
         peer = ("torch SVD", theirs, relative_error(ours(), reference), 10.0 if device == "cuda" else goal)
-        rows += compare("SoftDecay forward+backward", size, ours, [peer], allowed=1e-3, rounds=4)
+        limit = "Gram and eigenvalues in float64, nearly half of the time; in float32 small singular values are lost"
+        rows += compare("SoftDecay forward+backward", size, ours, [peer], allowed=1e-3, rounds=4, limit=limit)
     return rows
 
 
