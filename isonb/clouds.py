@@ -97,7 +97,7 @@ def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
 def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int] = (0, -1)) -> Tensor:
     """The mean of chosen layers, L tensors (..., T, d) -> (..., T, d). Layer 0 is the embedding output.
 
-    ``(0, -1)`` and ``(1, -1)`` are the two "first-last" averages in use (METHODS of BERT-whitening and SoftDecay).
+    ``(0, -1)`` and ``(1, -1)`` are the two "first-last" averages in use, by SoftDecay and BERT-whitening.
 
     >>> layer_average(torch.tensor([[[0.0]], [[2.0]], [[4.0]]]), layers=(1, 2)).tolist()
     [[3.0]]
