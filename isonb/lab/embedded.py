@@ -1,4 +1,4 @@
-"""The models that come with a Python package: where their folders lie, and the checksum that proves them."""
+"""Models that come with a Python package (``tiny`` with isonb itself): their folders, and the checksum of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,14 @@ EMBEDDED: dict[str, Embedded] = {
         folder="model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         source="sentence-transformers/all-MiniLM-L6-v2",
-    )
+    ),
+    "tiny": Embedded(
+        package="isonb",
+        module="isonb.lab",
+        folder="data/tiny",
+        sha256="8c3ef968f1f2ba9b358afaf1a3e5f677b686d8b7e3449b96326c46d032fd4778",
+        source="isonb.lab.pretrain",
+    ),
 }
 
 

@@ -54,6 +54,7 @@ def _save_weights(run: Run, path: Path) -> None:
         tensors[name] = parameter.cpu().half().contiguous()
         parameter.copy_(tensors[name])
     save_file(tensors | _pooler(run), path, metadata={"format": "pt"})
+    path.chmod(0o644)
 
 
 def _pooler(run: Run) -> dict[str, Tensor]:
@@ -99,6 +100,7 @@ def _card(run: Run, folder: Path) -> str:
         "perplexity": f"{math.exp(loss):.1f}",
         "hits": f"{hits:.1%}",
         "unigram": f"{_unigram(run):.3f}",
+        "budgets": _budgets(run.budgets),
         "curve": _table(run.curve),
         "flat": _flatness(run.curve),
     }
@@ -141,6 +143,17 @@ def _unigram(run: Run) -> float:
     size = run.model.config.vocab_size
     counts = torch.bincount(run.train.ids, minlength=size).double() + 1.0
     return float(-(counts / counts.sum()).log()[run.held.ids].mean())
+
+
+def _budgets(budgets: Sequence[Sequence[float | None]]) -> str:
+    """A sentence if the budget was changed under way, since the learning rate jumped there."""
+    if len(budgets) < 2:
+        return ""
+    parts = []
+    for step, minutes, steps in budgets:
+        sizes = [f"{size:g} {unit}" for size, unit in ((minutes, "minutes"), (steps, "steps")) if size]
+        parts.append(f"{' or '.join(sizes)} from step {step:,.0f} on")
+    return f" The budget was changed while it ran ({', '.join(parts)}), and the learning rate jumped with it."
 
 
 def _table(curve: Sequence[Sequence[float]]) -> str:
@@ -187,7 +200,7 @@ in a line over {warmup} of the budget, then down in a line to zero; gradient nor
 
     {command}
 
-{steps} steps, {tokens} tokens ({passes} times the text), {minutes} minutes of work on {hardware}, seed {seed}.
+{steps} steps, {tokens} tokens ({passes} times the text), {minutes} minutes of work on {hardware}, seed {seed}.{budgets}
 
 ## What it reached
 

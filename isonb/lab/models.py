@@ -65,7 +65,7 @@ class Encoded:
 
 
 def load(name: str | Path, *, revision: str | None = None, device: str | torch.device = "cpu") -> Encoder:
-    """The encoder called ``name``: an embedded model ("minilm"), a folder, or a hub id such as "org/model".
+    """The encoder called ``name``: an embedded model ("minilm", "tiny"), a folder, or a hub id such as "org/model".
 
     An embedded model and a folder are read from the disk alone. A hub id is looked for in the local Hugging Face cache
     and then downloaded (``revision`` pins it); a bare one without an organisation is looked for in the cache only.

@@ -46,6 +46,7 @@ class Run:
     recent: list[Tensor] = field(default_factory=list)
     curve: list[list[float]] = field(default_factory=list)
     order: tuple[int, Tensor] | None = None
+    budgets: list[list[float | None]] = field(default_factory=list)  # step from which on, minutes, steps
 
     @property
     def share(self) -> float:
@@ -132,6 +133,7 @@ def _measure(run: Run) -> None:
     run.curve.append([run.step, run.tokens, minutes, run.learning_rate, learnt, loss, accuracy])
     out = Path(config.out).expanduser()
     record = {"step": run.step, "tokens": run.tokens, "elapsed": run.clock.elapsed, "curve": run.curve}
+    record |= {"budgets": run.budgets}
     record |= {"settings": config.fixed(), "text": run.fingerprint, "tokenizer": text_digest(run.tokenizer.to_str())}
     checkpoints.save_state(out / "checkpoint.safetensors", run.model, run.optimizer, record)
     checkpoints.replace_text(out / "curve.csv", curve_csv(run.curve))
