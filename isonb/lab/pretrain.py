@@ -113,7 +113,7 @@ def _prepare(config: PretrainConfig) -> Run:
         checkpoints.restore(tensors, model, optimizer)
         run.step, run.tokens, run.curve = record["step"], record["tokens"], record["curve"]
         run.clock = mlm.Clock(config.device, record["elapsed"])
-        run.budgets = record["budgets"]
+        run.budgets = record.get("budgets", [])
     if run.share < 1.0 and [config.minutes, config.steps] not in [budget[1:] for budget in run.budgets[-1:]]:
         run.budgets.append([run.step, config.minutes, config.steps])
     return run
