@@ -13,7 +13,7 @@ from torch import Tensor
 
 from isonb.clouds import row_count
 
-__all__ = ["by_differences", "edge_lengths", "localized", "precise", "rows", "squared_distances"]
+__all__ = ["by_differences", "edge_lengths", "localized", "rows", "squared_distances"]
 
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
 
@@ -47,11 +47,6 @@ def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
     if mask is not None:
         moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
     return moved.div_(power_of_two(_largest(moved, (-2, -1))))
-
-
-def precise(x: Tensor) -> Tensor:
-    """``x`` in float64 where its device has it. A float64 product is also out of reach of TF32."""
-    return x if x.device.type == "mps" else x.double()
 
 
 def by_differences(x: Tensor) -> bool:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import DegenerateError, border, check_values, fail, mask_of, nonnegative
+from isonb.precision import precise
 
 __all__ = ["persistent_entropy", "prominent_bars"]
 
@@ -80,7 +81,7 @@ def prominent_bars(bars: Tensor, keep_breaking: bool = True, mask: Tensor | None
     """
     bars = _lengths(bars, mask)
     slack = 1 - 16 * torch.finfo(bars.dtype).eps
-    bars = bars if bars.device.type == "mps" else bars.double()
+    bars = precise(bars)
     ordered, order = bars.sort(dim=-1, descending=True, stable=True)
     count = (ordered > 0).sum(-1)
     longest, shortest = ordered[..., 0], ordered.gather(-1, (count - 1).clamp_min(0).unsqueeze(-1)).squeeze(-1)

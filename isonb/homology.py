@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from isonb.checks import DependencyError, InputError, border, cloud, fail
-from isonb.distances import edge_lengths, localized, precise, squared_distances
+from isonb.distances import edge_lengths, localized, squared_distances
+from isonb.precision import precise
 from isonb.trees import spanning_tree
 
 __all__ = ["h0_barcode", "rips_barcode"]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import ShapeError, border, check_values, cloud, fail
+from isonb.precision import wide
 from isonb.products import add_upper_gram
 
 __all__ = ["Moments"]
@@ -38,7 +39,7 @@ class Moments:
             self._start(dims, torch.device(device or "cpu"))
 
     def _start(self, dims: int, device: torch.device) -> None:
-        dtype = torch.float32 if device.type == "mps" else torch.float64
+        dtype = wide(device)
         self._dims = dims
         self._count = torch.zeros((), dtype=dtype, device=device)
         self._mean = torch.zeros(dims, dtype=dtype, device=device)

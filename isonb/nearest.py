@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from isonb.checks import ShapeError, check_values, fail
-from isonb.distances import edge_lengths, localized, precise, rows
+from isonb.distances import edge_lengths, localized, rows
+from isonb.precision import precise
 
 __all__ = ["check_k", "distances_to", "nearest"]
 

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
 from isonb.clouds import center_rows, row_count
-from isonb.distances import precise, rows
+from isonb.distances import rows
 from isonb.nearest import check_k, distances_to, nearest
+from isonb.precision import precise
 
 __all__ = ["id_score", "knn", "lsds", "mle_dimension", "two_nn"]
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
+from isonb.precision import precise, wide
 
 __all__ = ["negative_count", "soft_decay"]
 
@@ -78,24 +79,19 @@ def _gain(s: Tensor, inverse: Tensor, alpha: Tensor, mode: str) -> _Gain:
     )
 
 
-def _wide_dtype(x: Tensor) -> torch.dtype:
-    """float64 where the device has it."""
-    return x.dtype if x.device.type == "mps" else torch.float64
-
-
 def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """U, s (ascending) and 1/s of a wide matrix by the eigenvalues of its Gram; null directions get s = 1/s = 0.
 
     The Gram squares the condition number, so it is formed in float64 where the device has it. A direction is null
     below the usual rank tolerance ``max(n, d) * eps * s_1`` and below what the Gram can resolve.
     """
-    wide = x.to(_wide_dtype(x))
-    gram = wide @ wide.mT
+    x_wide = precise(x)
+    gram = x_wide @ x_wide.mT
     if check_values(x) and not bool(torch.isfinite(gram.sum())):
-        fail(DegenerateError, f"the squared scale of x must fit {wide.dtype}", "an overflow", "Rescale the matrix.")
+        fail(DegenerateError, f"the squared scale of x must fit {gram.dtype}", "an overflow", "Rescale the matrix.")
     values, basis = torch.linalg.eigh(gram)
     size = max(x.shape[-2:])
-    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(wide.dtype).eps) ** 0.5)
+    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(gram.dtype).eps) ** 0.5)
     s = values.clamp_min(0).sqrt()
     alive = (s > floor * s[..., -1:]) & (s > 0)
     inverse = torch.where(alive, 1 / torch.where(alive, s, 1.0), 0.0)
@@ -159,7 +155,7 @@ def _check_domain(s: Tensor, alive: Tensor, alpha: Tensor, mode: str) -> None:
 
 
 def _alpha_for(x: Tensor, alpha: float | Tensor) -> Tensor:
-    exact = None if isinstance(alpha, Tensor) and alpha.is_floating_point() else _wide_dtype(x)
+    exact = None if isinstance(alpha, Tensor) and alpha.is_floating_point() else wide(x.device)
     value = torch.as_tensor(alpha, dtype=exact, device=x.device)
     batch = tuple(x.shape[:-2])
     try:
@@ -206,10 +202,10 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     x, mask = cloud(x, mask, points=1)
     if mode not in _MODES:
         fail(InputError, f"mode must be one of {_MODES}", repr(mode), 'Use "code" (official) or "safe".')
-    wide = x.mT if x.shape[-2] > x.shape[-1] else x
-    flat = wide.reshape(-1, *wide.shape[-2:])
+    rows = x.mT if x.shape[-2] > x.shape[-1] else x
+    flat = rows.reshape(-1, *rows.shape[-2:])
     out = _SoftDecay.apply(flat, _alpha_for(x, alpha), mode, check_values(x))  # type: ignore[no-untyped-call]
-    out = out.reshape(wide.shape) if wide is x else out.reshape(wide.shape).mT
+    out = out.reshape(rows.shape) if rows is x else out.reshape(rows.shape).mT
     return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
 
 

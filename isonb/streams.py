@@ -15,14 +15,11 @@ from torch import Tensor
 
 from isonb.checks import ShapeError, border, cloud, fail
 from isonb.cosine import directed, inverse_lengths
+from isonb.precision import wide
 
 __all__ = ["Average", "Skewness", "UnitSums"]
 
 Total = Callable[[Tensor], Tensor]
-
-
-def wide(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def flat(parts: Sequence[Tensor]) -> Tensor:

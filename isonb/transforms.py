@@ -20,6 +20,7 @@ from isonb.clusters import cluster_means, k_means, nearest_centre
 from isonb.cosine import inverse_lengths
 from isonb.fitted import AffineTransform, Transform, dense, load_transform
 from isonb.isoscore import shrinkage_intensity
+from isonb.precision import precise
 from isonb.whitening import mean_direction, principal_axes, top_directions, whitening_matrix, zca_matrix
 
 __all__ = [
@@ -48,7 +49,7 @@ class ZeroMean(AffineTransform):
         rows = x.reshape(1, -1, x.shape[-1])
         rows, real = cloud(rows, None if mask is None else mask.reshape(1, -1), points=1)
         mean = center_rows(rows.detach(), real)[1][0]
-        self.state = {"mean": mean if mean.device.type == "mps" else mean.double()}
+        self.state = {"mean": precise(mean)}
         return self
 
     def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
@@ -193,7 +194,7 @@ class MeanDirection(Transform):
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), one or more. Returns self."""
         direction = mean_direction(x, mask)
-        self.state = {"direction": direction if direction.device.type == "mps" else direction.double()}
+        self.state = {"direction": precise(direction)}
         return self
 
     def _linear(self, y: Tensor) -> Tensor:
@@ -237,7 +238,7 @@ class ClusterRemoval(Transform):
         """Learn from points (..., d), at least ``n_clusters``. Returns self."""
         x, mask = cloud(x, mask, points=0)
         rows = x.reshape(-1, x.shape[-1]) if mask is None else x[mask]
-        if min(self.D, rows.shape[1]) < self.D:
+        if self.D > rows.shape[1]:
             fail(ShapeError, f"D must be at most the {rows.shape[1]} dimensions", self.D, "Remove fewer directions.")
         centres, label = k_means(rows, self.n_clusters, self.seed)
         mean = cluster_means(rows, label, centres)

@@ -11,7 +11,8 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.distances import by_differences, localized, precise, squared_distances
+from isonb.distances import by_differences, localized, squared_distances
+from isonb.precision import precise
 
 __all__ = ["spanning_tree"]
 
