@@ -238,7 +238,7 @@ class ClusterRemoval(Transform):
         """Learn from points (..., d), at least ``n_clusters``. Returns self."""
         x, mask = cloud(x, mask, points=0)
         rows = x.reshape(-1, x.shape[-1]) if mask is None else x[mask]
-        if self.D > rows.shape[1]:
+        if rows.shape[1] < self.D:
             fail(ShapeError, f"D must be at most the {rows.shape[1]} dimensions", self.D, "Remove fewer directions.")
         centres, label = k_means(rows, self.n_clusters, self.seed)
         mean = cluster_means(rows, label, centres)
