@@ -1,0 +1,113 @@
+"""What a method is to the lab: a frozen set of options with a few hooks. The base class does nothing: method "none".
+
+A run has up to four stages, and a method takes part in those it cares about:
+
+1. ``contrast``: tune the encoder on sentences alone (SimCSE or contrastive tension), before anything else;
+2. training on the task, or, for a similarity task, on the contrastive loss when the method needs a loss to act on:
+   ``penalty`` on ``points`` joins the loss, ``layer`` is put into the model at ``site``;
+3. ``second``: what happens to the features of the frozen encoder (the Isotropy Layer; a transform, with a new head);
+4. similarity only: ``pool`` makes sentence vectors from hidden states, ``transform`` changes both sides of all pairs.
+
+The engines know these hooks and no method by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from isonb.clouds import layer_average, mean_pool
+from isonb.integrations.points import PointRule
+from isonb.lab.options import Options
+
+__all__ = ["Contrast", "Method", "SecondPhase", "Site"]
+
+Site = Literal["tokens", "vector", "pooled"]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Stage 1: tune the encoder on sentences. ``objective`` is "simcse" or "tension"; ``negatives`` are tension's K."""
+
+    objective: Literal["simcse", "tension"] = "simcse"
+    steps: int = 100
+    batch_size: int = 64
+    learning_rate: float = 3e-5
+    temperature: float = 0.05
+    negatives: int = 7
+    max_length: int = 32
+
+
+@dataclass(frozen=True)
+class SecondPhase:
+    """Stage 3: ``module`` maps features (..., d) to (..., k); the head then reads those.
+
+    ``head``: "frozen" keeps the fine-tuned head, "tuned" trains on from it, "new" starts a new one (needed when k is
+    not d). ``penalty`` (points (n, k) -> scalar) joins the task loss: balanced by ``joint`` if that is given, summed
+    otherwise. Parameters of ``module`` that require gradients are trained with AdamW.
+    """
+
+    module: nn.Module
+    head: Literal["frozen", "tuned", "new"] = "frozen"
+    penalty: nn.Module | None = None
+    joint: nn.Module | None = None
+    learning_rate: float = 1e-3
+    batch_size: int = 512
+    epochs: int = 50
+    patience: int | None = 5
+
+
+@dataclass(frozen=True)
+class Method(Options):
+    """Does nothing: plain fine-tuning, plain vectors."""
+
+    name: ClassVar[str] = "none"
+    source: ClassVar[str] = ""  # where it comes from, for tables
+    site: ClassVar[Site] = "vector"  # of the layer: token vectors, the sentence's vector, or that after the pooler
+    two_phases: ClassVar[bool] = False
+    token_fit: ClassVar[bool] = False
+
+    def contrast(self) -> Contrast | None:
+        """How to tune the encoder on sentences before the task; None: not at all."""
+        return None
+
+    def penalty(self) -> nn.Module | None:
+        """What is added to the training loss: a loss of :mod:`isonb.losses`, weight and sign included; or None."""
+        return None
+
+    def points(self) -> PointRule:
+        """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
+        return PointRule()
+
+    def layer(self, dim: int) -> nn.Module | None:
+        """A module to put at ``site``: called as module(x, mask) on tokens (B, T, d), as module(x) on vectors."""
+        return None
+
+    def learning_rates(self) -> Mapping[str, float]:
+        """Learning rates of parameters of the layer, by their name inside it ("raw"); the others have the run's."""
+        return {}
+
+    def features(self, states: Tensor, mask: Tensor) -> Tensor | None:
+        """Sentence vectors (B, d) for stage 3 from hidden states (L+1, B, T, d); None: what the head sees."""
+        return None
+
+    def second(self, features: Tensor, seed: int) -> SecondPhase:
+        """Stage 3 (only asked when ``two_phases``), from the training features (n, d) of the frozen encoder."""
+        raise NotImplementedError
+
+    def pool(self, states: Tensor, mask: Tensor, layers: tuple[int, ...]) -> Tensor:
+        """Sentence vectors (B, d) from hidden states (L+1, B, T, d): masked mean of the mean of ``layers``."""
+        return mean_pool(layer_average(states, layers), mask)
+
+    def fit_tokens(self, tokens: Tensor, seed: int) -> object:
+        """With ``token_fit``: learns from token vectors (n, d) what ``.transform(x)``s them before pooling."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Both sides of all pairs, (n, d) and (n, d), to what is compared by cosine."""
+        return first, second
