@@ -20,7 +20,7 @@ from torch import Tensor
 from isonb.checks import InputError
 from isonb.lab.embedded import EMBEDDED, ModelError, embedded_folder, weights_digest
 
-__all__ = ["EMBEDDED", "Encoded", "Encoder", "ModelError", "encode", "hidden_states", "load"]
+__all__ = ["EMBEDDED", "Encoded", "Encoder", "ModelError", "encode", "hidden_states", "load", "load_for_training"]
 
 HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
@@ -28,7 +28,10 @@ UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
 
 @dataclass(frozen=True)
 class Encoder:
-    """A tokenizer and a float32 model in evaluation mode. ``revision`` is a hub commit or the weights' sha256."""
+    """A tokenizer and a float32 model, frozen and in evaluation mode unless it was loaded for training.
+
+    ``revision`` is a hub commit or the weights' sha256.
+    """
 
     tokenizer: Any
     model: Any
@@ -76,15 +79,45 @@ def load(name: str | Path, *, revision: str | None = None, device: str | torch.d
     >>> encoder.layers, encoder.dim
     (6, 384)
     """
+    encoder = _load(name, revision)
+    encoder.model.eval().requires_grad_(False).to(device)
+    return encoder
+
+
+def load_for_training(
+    name: str | Path,
+    dropout: float | None = None,
+    device: str | torch.device = "cpu",
+    *,
+    revision: str | None = None,
+) -> Encoder:
+    """The encoder called ``name`` as :func:`load` finds it, to be trained: training mode, every parameter free.
+
+    ``dropout`` replaces every dropout probability of the model, in the embeddings, the attention weights and the
+    layers; None keeps the model's own. Raises what :func:`load` raises, and :class:`~isonb.checks.InputError` for a
+    probability outside [0, 1).
+
+    >>> encoder = load_for_training("tiny", dropout=0.0)
+    >>> encoder.model.training, all(weight.requires_grad for weight in encoder.model.parameters())
+    (True, True)
+    """
+    if dropout is not None and not 0 <= dropout < 1:
+        raise InputError(f"dropout must be a probability in [0, 1); got {dropout!r}. None keeps the model's own.")
+    encoder = _load(name, revision, dropout)
+    encoder.model.train().requires_grad_(True).to(device)
+    return encoder
+
+
+def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:
     if str(name) in EMBEDDED:
         folder, digest = embedded_folder(EMBEDDED[str(name)])
-        return _from_pretrained(folder, str(name), digest, device)
+        return _from_pretrained(folder, str(name), digest, dropout)
     if str(name) and Path(name).expanduser().is_dir():
         folder = Path(name).expanduser().resolve()
-        return _from_pretrained(folder, str(name), weights_digest(folder), device)
+        return _from_pretrained(folder, str(name), weights_digest(folder), dropout)
     if isinstance(name, Path) or not HUB_ID.fullmatch(name):
         _reject(name, "it is no folder and can't be a hub id")
-    return _from_pretrained(name, name, revision, device)
+    return _from_pretrained(name, name, revision, dropout)
 
 
 @torch.no_grad()
@@ -152,31 +185,33 @@ def _check_texts(texts: Sequence[str], batch_size: int) -> None:
         raise InputError(f"batch_size must be at least 1; got {batch_size}. Try 32.")
 
 
-def _from_pretrained(source: str | Path, name: str, revision: str | None, device: str | torch.device) -> Encoder:
+def _from_pretrained(source: str | Path, name: str, revision: str | None, dropout: float | None) -> Encoder:
     local = isinstance(source, Path)
     with _quiet():
         try:
-            tokenizer, model = _read(source, None if local else revision, offline=True)
+            tokenizer, model = _read(source, None if local else revision, dropout, offline=True)
         except OSError as missing:
             if local:
                 _reject(name, _first_line(missing), missing)
             if "/" not in name:
                 _reject(name, "not in the local cache; to download a model, write organisation/model", missing)
-            tokenizer, model = _read(source, revision, offline=False)
+            tokenizer, model = _read(source, revision, dropout, offline=False)
     if tokenizer.pad_token is None:  # decoders: padding stands on the right and off the mask, so any token serves
         tokenizer.pad_token = tokenizer.eos_token
     revision = revision if local else getattr(model.config, "_commit_hash", None) or revision or "unknown"
-    return Encoder(tokenizer, model.eval().requires_grad_(False).to(device), name, str(revision))
+    return Encoder(tokenizer, model, name, str(revision))
 
 
-def _read(source: str | Path, revision: str | None, *, offline: bool) -> tuple[Any, Any]:
+def _read(source: str | Path, revision: str | None, dropout: float | None, *, offline: bool) -> tuple[Any, Any]:
     """Tokenizer and model; OSError (a file is missing) is the caller's while offline, the rest a ModelError."""
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     common: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
     common |= {} if revision is None else {"revision": revision}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, padding_side="right", **common)
+        if dropout is not None:
+            common["config"] = _with_dropout(AutoConfig.from_pretrained(source, **common), dropout)
         return tokenizer, AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **common)
     except OSError as error:
         if offline:
@@ -184,6 +219,14 @@ def _read(source: str | Path, revision: str | None, *, offline: bool) -> tuple[A
         _reject(source, _first_line(error), error)
     except (ValueError, ImportError) as error:
         _reject(source, _first_line(error), error)
+
+
+def _with_dropout(config: Any, dropout: float) -> Any:
+    """``config`` with every dropout probability replaced, whatever the architecture calls it."""
+    for key in config.to_dict():
+        if "dropout" in key or key.endswith("_pdrop"):
+            setattr(config, key, dropout)
+    return config
 
 
 def _first_line(error: BaseException) -> str:

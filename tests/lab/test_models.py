@@ -167,7 +167,7 @@ def test_unknown_names_say_what_is_accepted(name: str | Path) -> None:
 def test_hub_id_is_read_from_the_cache_first(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
     asked: list[tuple[str | None, bool]] = []
 
-    def read(source: object, revision: str | None, *, offline: bool) -> tuple[Any, Any]:
+    def read(source: object, revision: str | None, dropout: object, *, offline: bool) -> tuple[Any, Any]:
         asked.append((revision, offline))
         if offline:
             raise OSError("not cached")

@@ -1,0 +1,107 @@
+"""Encoders of a few thousand random weights in the hub's layout: config, safetensors weights and a tokenizer.
+
+The tokenizers are trained on :mod:`isonb.lab.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and GPT-2.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from isonb.lab import corpus
+from isonb.lab.models import _quiet as quiet
+
+KINDS = ("albert", "bert", "distilbert", "gpt2", "roberta")
+LENGTH = 130  # tokens an input may have
+
+
+def save(kind: str, folder: Path, seed: int = 0) -> Path:
+    """Write a random encoder of ``kind`` with two layers of width 16 into ``folder``, which is made, and return it."""
+    tokenizer = _byte_level(kind) if kind in ("gpt2", "roberta") else _word_pieces()
+    torch.manual_seed(seed)
+    model = _model(kind, len(tokenizer), tokenizer)
+    with quiet():
+        model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _model(kind: str, words: int, tokenizer: Any) -> Any:
+    size = {"vocab_size": words, "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2}
+    size |= {"intermediate_size": 32, "max_position_embeddings": LENGTH, "pad_token_id": tokenizer.pad_token_id}
+    if kind == "bert":
+        return BertModel(BertConfig(**size))
+    if kind == "roberta":  # positions are counted from pad_token_id + 1
+        return RobertaModel(RobertaConfig(**size | {"max_position_embeddings": LENGTH + tokenizer.pad_token_id + 1}))
+    if kind == "albert":
+        return AlbertModel(AlbertConfig(**size, embedding_size=8))
+    if kind == "distilbert":
+        own = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": LENGTH}
+        return DistilBertModel(DistilBertConfig(vocab_size=words, pad_token_id=tokenizer.pad_token_id, **own))
+    own = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": LENGTH}
+    end = tokenizer.eos_token_id
+    return GPT2Model(GPT2Config(vocab_size=words, bos_token_id=end, eos_token_id=end, **own))
+
+
+def _texts() -> list[str]:
+    return [sentence.text for sentence in corpus.sentences()]
+
+
+@functools.cache
+def _trained(byte_level: bool, special: tuple[str, ...]) -> Tokenizer:
+    if byte_level:
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=list(special), initial_alphabet=alphabet)
+    else:
+        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        tokenizer.normalizer = normalizers.BertNormalizer()
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece()
+        trainer = trainers.WordPieceTrainer(vocab_size=500, special_tokens=list(special))
+    tokenizer.train_from_iterator(_texts(), trainer)
+    return tokenizer
+
+
+def _word_pieces() -> Any:
+    tokenizer = _trained(False, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {"unk": "[UNK]", "pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    return _fast(tokenizer, names)
+
+
+def _byte_level(kind: str) -> Any:
+    if kind == "gpt2":
+        return _fast(_trained(True, ("<|endoftext|>",)), dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>"))
+    tokenizer = _trained(True, ("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"bos": "<s>", "cls": "<s>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
+    return _fast(tokenizer, names)
+
+
+def _fast(tokenizer: Tokenizer, names: dict[str, str]) -> Any:
+    special = {f"{name}_token": token for name, token in names.items()}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)

@@ -1,0 +1,60 @@
+"""Every architecture of the papers comes through the one loader, as it is and for training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from isonb.checks import InputError
+from isonb.lab import corpus, models
+from tests.lab import random_models
+
+
+@pytest.fixture(scope="module", params=random_models.KINDS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_models.save(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def states(encoder: models.Encoder) -> torch.Tensor:
+    texts = [sentence.text for sentence in corpus.sentences()[:4]]
+    batch = encoder.tokenizer(texts, padding=True, truncation=True, max_length=encoder.max_length, return_tensors="pt")
+    return models.hidden_states(encoder, batch["input_ids"], batch["attention_mask"])
+
+
+def test_every_kind_loads_and_encodes(folder: Path) -> None:
+    encoder = models.load(folder)
+    assert (encoder.layers, encoder.dim) == (2, 16)
+    assert encoder.max_length >= random_models.LENGTH
+    assert states(encoder).isfinite().all()
+    assert not encoder.model.training
+    assert not any(weight.requires_grad for weight in encoder.model.parameters())
+
+
+def test_training_mode_and_gradients(folder: Path) -> None:
+    encoder = models.load_for_training(folder)
+    assert encoder.model.training
+    assert all(weight.requires_grad for weight in encoder.model.parameters())
+    frozen = models.load(folder)
+    assert all(map(torch.equal, encoder.model.parameters(), frozen.model.parameters()))
+    assert encoder.revision == frozen.revision
+    own = {type(module): module.p for module in frozen.model.modules() if isinstance(module, nn.Dropout)}
+    assert own == {type(module): module.p for module in encoder.model.modules() if isinstance(module, nn.Dropout)}
+
+
+def test_dropout_is_set_everywhere(folder: Path) -> None:
+    still = models.load_for_training(folder, 0.0)
+    torch.testing.assert_close(states(still), states(models.load(folder)), rtol=1e-5, atol=1e-5)
+    noisy = models.load_for_training(folder, 0.4)
+    assert {module.p for module in noisy.model.modules() if isinstance(module, nn.Dropout)} == {0.4}
+    settings = noisy.model.config.to_dict().items()
+    assert {value for key, value in settings if "dropout" in key or key.endswith("pdrop")} == {0.4}
+    assert not torch.equal(states(noisy), states(noisy))
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
+def test_bad_dropout(dropout: float) -> None:
+    with pytest.raises(InputError, match="dropout must be a probability"):
+        models.load_for_training("tiny", dropout)
