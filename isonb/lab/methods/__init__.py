@@ -13,17 +13,44 @@ from collections.abc import Mapping
 from typing import Any
 
 from isonb.checks import InputError, fail
+from isonb.lab.methods import (
+    all_but_the_top,
+    clusters,
+    contrastive,
+    flow,
+    isolayer,
+    istar,
+    sbert_wk,
+    shrink_the_longest,
+    softdecay,
+    whitening,
+)
 from isonb.lab.methods.base import Contrast, Method, SecondPhase, Site
-from isonb.lab.options import build, describe
+from isonb.lab.options import build, describe, rules
 
-__all__ = ["METHODS", "Contrast", "Method", "MethodError", "SecondPhase", "Site", "method_from", "resolved"]
+__all__ = [
+    "METHODS",
+    "Contrast",
+    "Method",
+    "MethodError",
+    "SecondPhase",
+    "Site",
+    "catalogue",
+    "method_from",
+    "resolved",
+]
 
 
 class MethodError(InputError):
     """A method that doesn't exist or isn't given by name and options."""
 
 
-METHODS: dict[str, type[Method]] = {kind.name: kind for kind in (Method,)}
+_PAPERS = (shrink_the_longest, istar, softdecay, isolayer)
+_BASELINES = (whitening, all_but_the_top, clusters, flow, sbert_wk, contrastive)
+
+METHODS: dict[str, type[Method]] = {
+    kind.name: kind for kind in (Method, *(kind for paper in (*_PAPERS, *_BASELINES) for kind in paper.METHODS))
+}
 
 
 def method_from(given: str | Mapping[str, Any]) -> Method:
@@ -44,3 +71,41 @@ def method_from(given: str | Mapping[str, Any]) -> Method:
 def resolved(method: Method) -> dict[str, Any]:
     """Name and every option, defaults written out: the method's part of a run's configuration."""
     return {"name": method.name, **describe(method)}
+
+
+# The hooks by which a method takes part in a stage.
+_STAGES = {
+    "contrast": ("contrast",),
+    "training": ("penalty", "layer"),
+    "second": ("second",),
+    "similarity": ("pool", "fit_tokens", "transform"),
+}
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Every method for help texts and reference pages: name, source, about, stages and options.
+
+    ``about`` is what it does in a sentence or two, ``stages`` those of "contrast", "training", "second" and
+    "similarity" that it takes part in by hooks of its own. Options map their names to a default and a rule in words.
+
+    >>> entry = next(entry for entry in catalogue() if entry["name"] == "cosreg")
+    >>> entry["stages"], entry["options"]["include_pads"]["default"]
+    (['training'], False)
+    """
+    return [
+        {
+            "name": name,
+            "source": kind.source,
+            "about": " ".join((kind.__doc__ or "").split("\n\n")[0].split()),
+            "stages": [stage for stage, hooks in _STAGES.items() if any(_own(kind, hook) for hook in hooks)],
+            "options": {
+                option: {"default": default, "rule": rules(kind)[option]}
+                for option, default in describe(kind()).items()
+            },
+        }
+        for name, kind in METHODS.items()
+    ]
+
+
+def _own(kind: type[Method], hook: str) -> bool:
+    return getattr(kind, hook) is not getattr(Method, hook)

@@ -70,6 +70,7 @@ class Method(Options):
     site: ClassVar[Site] = "vector"  # of the layer: token vectors, the sentence's vector, or that after the pooler
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False
+    post_hoc: ClassVar[bool] = False  # in similarity only stage 4 takes place: neither tuning nor stage 3
 
     def contrast(self) -> Contrast | None:
         """How to tune the encoder on sentences before the task; None: not at all."""

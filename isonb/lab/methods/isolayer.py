@@ -1,0 +1,96 @@
+"""The Isotropy Layer with its joint loss (Attieh et al., ICDAR 2023), and IsoBN, the baseline it compares with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from isonb import layers, losses
+from isonb.lab.methods.base import Method, SecondPhase, Site
+from isonb.lab.methods.narrowed import number_or
+from isonb.lab.options import option
+
+__all__ = ["METHODS", "IsoBN", "IsoLayer"]
+
+
+@dataclass(frozen=True)
+class IsoLayer(Method):
+    """After fine-tuning, a linear layer before the head is trained on task loss and isotropy, all else frozen.
+
+    The two losses are balanced by running means. A batch of B vectors can't show an IsoScore above (B - 2)/(d - 1), so
+    the batch is large. In similarity, a contrastive loss stands for the task loss.
+    """
+
+    name: ClassVar[str] = "isolayer"
+    source: ClassVar[str] = "IsoLayer (Attieh et al., ICDAR 2023)"
+    two_phases: ClassVar[bool] = True
+
+    activation: str = option("none", "after each layer", choices=("none", "tanh"))
+    depth: int = option(1, "layers, one after the other", low=1, high=16)
+    init: str = option("identity", "start: the fine-tuned model as it is, or random", choices=("identity", "default"))
+    isotropy: str = option(
+        "isoscore",
+        "loss beside the task's: -ln IsoScore, or 1 - IsoScore* shrunk to the scaled identity",
+        choices=("isoscore", "isoscore_star"),
+    )
+    zeta: float | str = option(0.2, 'of IsoScore*: weight of the identity, or "auto"', low=0, high=1)
+    unbiased: bool = option(False, "the unbiased IsoScore, free of the limit that the batch sets")
+    s: float = option(0.15, "first step of the running means; later ones are s/(1 + k)", low=0, high=1)
+    head: str = option("frozen", "the head meanwhile", choices=("frozen", "tuned"))
+    batch_size: int = option(512, "vectors an update", low=2, high=10**6)
+    learning_rate: float = option(1e-3, "of AdamW, constant", low=0, high=1)
+    epochs: int = option(50, "passes over the training vectors, at most", low=1, high=10**4)
+    patience: int | None = option(
+        5, "epochs without improvement before it stops; nothing: all epochs", low=1, high=10**4
+    )
+
+    def __post_init__(self) -> None:
+        number_or("auto", self, "zeta")
+
+    def second(self, features: Tensor, seed: int) -> SecondPhase:
+        """The layer, its two losses and how to train it."""
+        return SecondPhase(
+            module=self._stack(features, seed),
+            head=cast(Literal["frozen", "tuned"], self.head),
+            penalty=self._isotropy(),
+            joint=losses.JointLoss(self.s),
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            patience=self.patience,
+        )
+
+    def _stack(self, features: Tensor, seed: int) -> nn.Module:
+        dim, activation = features.shape[-1], None if self.activation == "none" else self.activation
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            stack = [layers.IsotropyLayer(dim, activation, self.init) for _ in range(self.depth)]
+        return nn.Sequential(*stack).to(features.device, torch.promote_types(features.dtype, torch.float32))
+
+    def _isotropy(self) -> nn.Module:
+        if self.isotropy == "isoscore_star":
+            return losses.IStarLoss(1.0, self.zeta, unbiased=self.unbiased)
+        return losses.IsoScoreLoss(unbiased=self.unbiased)
+
+
+@dataclass(frozen=True)
+class IsoBN(Method):
+    """Each dimension of the pooled sentence vector is scaled by its running correlation with the others and spread."""
+
+    name: ClassVar[str] = "isobn"
+    source: ClassVar[str] = "IsoBN (Zhou et al. 2021)"
+    site: ClassVar[Site] = "pooled"
+
+    momentum: float = option(0.05, "share of a batch in the running statistics", low=1e-6, high=1)
+    eps: float = option(1e-3, "added to the spread", low=1e-12, high=1)
+    beta: float = option(0.5, "strength: 0 scales nothing", low=0, high=2)
+
+    def layer(self, dim: int) -> nn.Module:
+        """The normalisation, between pooler and head."""
+        return layers.IsoBN(dim, self.momentum, self.eps, self.beta)
+
+
+METHODS = (IsoLayer, IsoBN)
