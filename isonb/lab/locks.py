@@ -1,0 +1,74 @@
+"""Locks between processes: a file that one process at a time holds, and that falls free when its holders are gone.
+
+The lock belongs to the open file, so a child process that inherits it (``pass_fds``) goes on holding it when its parent
+is killed. On a shared file system it works between machines where ``flock`` does (NFS since version 4, Lustre with
+``-o flock``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+__all__ = ["free", "held"]
+
+LOOK_EVERY = 0.1  # seconds
+
+
+@contextlib.contextmanager
+def held(paths: Sequence[Path], *, wait: bool = True, stop: threading.Event | None = None) -> Iterator[int | None]:
+    """Hold the first of the files that falls free and give its descriptor; None when we don't get any.
+
+    Waits as long as others hold all of them, unless ``wait`` is False or ``stop`` is set. Makes the folders. The files
+    stay: to remove one would let two processes hold two files of one name.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "run.lock"
+    >>> with held([path]) as first, held([path], wait=False) as second:
+    ...     (first is None, second is None)
+    (False, True)
+    """
+    stop = threading.Event() if stop is None else stop
+    files = []
+    try:
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o666))
+        found = _first(files)
+        while found is None and files and wait and not stop.wait(LOOK_EVERY):
+            found = _first(files)
+        yield found
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def free(path: Path) -> bool:
+    """Whether no process holds the lock now (or there is none yet).
+
+    >>> free(Path("/nowhere/at/all.lock"))
+    True
+    """
+    try:
+        file = os.open(path, os.O_RDWR)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+
+
+def _first(files: Sequence[int]) -> int | None:
+    for file in files:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+    return None
