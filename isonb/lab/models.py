@@ -1,29 +1,39 @@
 """Encoders by name, and the hidden states they give.
 
 ``load`` takes the name of an embedded model (its weights come with a Python package, so no network is needed), a folder
-that holds a model in the Hugging Face layout, or a hub id. Weights are read from safetensors only and no code from a
-model's repository is ever run.
+that holds a model in the Hugging Face layout, or a hub id; :mod:`isonb.lab.model_sources` says where it looks. Weights
+are read from safetensors only and no code from a model's repository is ever run.
 """
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from isonb.checks import InputError
-from isonb.lab.embedded import EMBEDDED, ModelError, embedded_folder, weights_digest
+from isonb.lab.embedded import EMBEDDED, ModelError
+from isonb.lab.model_sources import MODELS_VARIABLE, Source, find, reject
+from isonb.lab.text_models import first_line, input_limit, quiet, with_dropout
 
-__all__ = ["EMBEDDED", "Encoded", "Encoder", "ModelError", "encode", "hidden_states", "load", "load_for_training"]
-
-HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
+__all__ = [
+    "EMBEDDED",
+    "MODELS_VARIABLE",
+    "Encoded",
+    "Encoder",
+    "ModelError",
+    "Source",
+    "encode",
+    "find",
+    "hidden_states",
+    "load",
+    "load_for_training",
+]
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,8 @@ class Encoder:
 
     @property
     def max_length(self) -> int:
-        """The longest input in tokens, by the tokenizer's limit or else the model's position table."""
-        limit = int(self.tokenizer.model_max_length)
-        return limit if limit < UNLIMITED else int(getattr(self.model.config, "max_position_embeddings", 512))
+        """The longest input in tokens: the tokenizer's limit or the model's position table, whichever is shorter."""
+        return input_limit(self.model.config, self.tokenizer)
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,12 @@ class Encoded:
 def load(name: str | Path, *, revision: str | None = None, device: str | torch.device = "cpu") -> Encoder:
     """The encoder called ``name``: an embedded model ("minilm", "tiny"), a folder, or a hub id such as "org/model".
 
-    An embedded model and a folder are read from the disk alone. A hub id is looked for in the local Hugging Face cache
-    and then downloaded (``revision`` pins it); a bare one without an organisation is looked for in the cache only.
-    Raises :class:`ModelError` for a name that is none of the three, for weights that aren't safetensors and for
-    embedded weights with another checksum; :class:`~isonb.checks.DependencyError` when the carrying package is missing.
+    An embedded model and a folder are read from the disk alone. A hub id is looked for below the folder that the
+    environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub (``revision`` pins a
+    commit and leaves ISONB_MODELS out); a bare one without an organisation is never looked for on the hub.
+    Raises :class:`ModelError` for a name that :func:`find` refuses, for weights that can't be read or don't fill the
+    model, and for embedded weights with another checksum; :class:`~isonb.checks.DependencyError` when the carrying
+    package is missing.
 
     >>> encoder = load("minilm")
     >>> encoder.layers, encoder.dim
@@ -109,15 +120,34 @@ def load_for_training(
 
 
 def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:
-    if str(name) in EMBEDDED:
-        folder, digest = embedded_folder(EMBEDDED[str(name)])
-        return _from_pretrained(folder, str(name), digest, dropout)
-    if str(name) and Path(name).expanduser().is_dir():
-        folder = Path(name).expanduser().resolve()
-        return _from_pretrained(folder, str(name), weights_digest(folder), dropout)
-    if isinstance(name, Path) or not HUB_ID.fullmatch(name):
-        _reject(name, "it is no folder and can't be a hub id")
-    return _from_pretrained(name, name, revision, dropout)
+    source = find(name, revision=revision)
+    digest = source.weights()
+    config = source.config if dropout is None else with_dropout(copy.deepcopy(source.config), dropout)
+    return Encoder(source.tokenizer, _read(source, config), source.name, digest)
+
+
+def _read(source: Source, config: Any) -> Any:
+    """The model with its weights. Only a pooler may be missing from them: it then starts anew."""
+    from safetensors import SafetensorError
+    from transformers import AutoModel
+
+    with quiet():
+        try:
+            model, report = AutoModel.from_pretrained(
+                source.folder,
+                config=config,
+                use_safetensors=True,
+                dtype=torch.float32,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+        except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
+            reject(source.name, first_line(error), error)
+    absent = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    if absent:
+        reject(source.name, f"its weights lack {len(absent)} of the model's parameters, such as {absent[0]}")
+    return model
 
 
 @torch.no_grad()
@@ -126,9 +156,8 @@ def hidden_states(encoder: Encoder, input_ids: Tensor, mask: Tensor) -> Tensor:
 
     Shapes: ``input_ids`` (N, T), ``mask`` (N, T), True or 1 marks a real token. The result stays on the model's device.
     """
-    model = encoder.model.get_encoder() if encoder.model.config.is_encoder_decoder else encoder.model
-    device = next(model.parameters()).device
-    out = model(
+    device = next(encoder.model.parameters()).device
+    out = encoder.model(
         input_ids=input_ids.to(device),
         attention_mask=mask.long().to(device),
         output_hidden_states=True,
@@ -183,72 +212,3 @@ def _check_texts(texts: Sequence[str], batch_size: int) -> None:
         raise InputError(f"texts must be one or more strings; got {got}. Pass a list of str.")
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1; got {batch_size}. Try 32.")
-
-
-def _from_pretrained(source: str | Path, name: str, revision: str | None, dropout: float | None) -> Encoder:
-    local = isinstance(source, Path)
-    with _quiet():
-        try:
-            tokenizer, model = _read(source, None if local else revision, dropout, offline=True)
-        except OSError as missing:
-            if local:
-                _reject(name, _first_line(missing), missing)
-            if "/" not in name:
-                _reject(name, "not in the local cache; to download a model, write organisation/model", missing)
-            tokenizer, model = _read(source, revision, dropout, offline=False)
-    if tokenizer.pad_token is None:  # decoders: padding stands on the right and off the mask, so any token serves
-        tokenizer.pad_token = tokenizer.eos_token
-    revision = revision if local else getattr(model.config, "_commit_hash", None) or revision or "unknown"
-    return Encoder(tokenizer, model, name, str(revision))
-
-
-def _read(source: str | Path, revision: str | None, dropout: float | None, *, offline: bool) -> tuple[Any, Any]:
-    """Tokenizer and model; OSError (a file is missing) is the caller's while offline, the rest a ModelError."""
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-
-    common: dict[str, Any] = {"local_files_only": offline, "trust_remote_code": False}
-    common |= {} if revision is None else {"revision": revision}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(source, padding_side="right", **common)
-        if dropout is not None:
-            common["config"] = _with_dropout(AutoConfig.from_pretrained(source, **common), dropout)
-        return tokenizer, AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, **common)
-    except OSError as error:
-        if offline:
-            raise
-        _reject(source, _first_line(error), error)
-    except (ValueError, ImportError) as error:
-        _reject(source, _first_line(error), error)
-
-
-def _with_dropout(config: Any, dropout: float) -> Any:
-    """``config`` with every dropout probability replaced, whatever the architecture calls it."""
-    for key in config.to_dict():
-        if "dropout" in key or key.endswith("_pdrop"):
-            setattr(config, key, dropout)
-    return config
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0]
-
-
-def _reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
-    accepted = f"an embedded name ({', '.join(sorted(EMBEDDED))}), a folder with safetensors weights, or a hub id"
-    raise ModelError(f"the model must be {accepted}; got {str(name)!r}: {why}") from cause
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Hold back transformers' load report and bars inside the block, and put its settings back after it."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

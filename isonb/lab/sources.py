@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from isonb.checks import InputError, fail
+from isonb.lab.hub import Silence, ask
 
 __all__ = [
     "DATA_VARIABLE",
@@ -106,15 +107,15 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
 
 
 def _reachable(hub_id: str) -> bool:
-    """Whether the hub answers at all; one try, where the readers would repeat theirs for half a minute."""
+    """Whether the hub answers at all; a refusal counts, since the reader will say what it means."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        HfApi().dataset_info(hub_id, timeout=10)
+        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
     except HfHubHTTPError:
-        return True  # an answer, if not the one hoped for: the reader will say what it means
-    except Exception:  # offline mode, no route, refused, timed out: an error of whichever client is in use
+        return True
+    except Silence:
         return False
     return True
 

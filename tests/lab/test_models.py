@@ -16,7 +16,7 @@ from torch import Tensor
 
 from isonb.checks import DependencyError, InputError
 from isonb.clouds import mean_pool
-from isonb.lab import corpus, embedded, models
+from isonb.lab import corpus, embedded, models, text_models
 from isonb.lab.models import Encoder, ModelError
 
 transformers = pytest.importorskip("transformers")
@@ -110,7 +110,7 @@ def test_sentence_vectors_agree_with_sentence_transformers(minilm: Encoder, text
     """The independent reading of the same package: sentence-transformers' own pooling, which also normalises."""
     library = pytest.importorskip("sentence_transformers")
     folder, _ = embedded.embedded_folder(models.EMBEDDED["minilm"])
-    with models._quiet():
+    with text_models.quiet():
         theirs = library.SentenceTransformer(str(folder), device="cpu").encode(texts, convert_to_tensor=True)
     got = models.encode(minilm, texts, progress=False)
     ours = mean_pool(got.hidden_states[-1], got.mask)
@@ -162,20 +162,6 @@ def test_decoder_without_pad_token(tmp_path: Path, texts: list[str]) -> None:
 def test_unknown_names_say_what_is_accepted(name: str | Path) -> None:
     with pytest.raises(ModelError, match=r"embedded name \(minilm, tiny\), a folder .*, or a hub id; got"):
         models.load(name)
-
-
-def test_hub_id_is_read_from_the_cache_first(monkeypatch: pytest.MonkeyPatch, minilm: Encoder) -> None:
-    asked: list[tuple[str | None, bool]] = []
-
-    def read(source: object, revision: str | None, dropout: object, *, offline: bool) -> tuple[Any, Any]:
-        asked.append((revision, offline))
-        if offline:
-            raise OSError("not cached")
-        return minilm.tokenizer, minilm.model
-
-    monkeypatch.setattr(models, "_read", read)
-    assert models.load("org/model", revision="abc").name == "org/model"
-    assert asked == [("abc", True), ("abc", False)]
 
 
 def test_only_safetensors(tmp_path: Path) -> None:

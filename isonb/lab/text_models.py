@@ -1,0 +1,99 @@
+"""What transformers can say of a model's folder without its weights: configuration, tokenizer, longest input.
+
+No code from a model's repository is ever run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["first_line", "input_limit", "quiet", "read_config", "read_tokenizer", "with_dropout"]
+
+UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
+USUAL = 512  # where neither the tokenizer nor the model has a limit
+
+# Architectures whose positions are counted from the padding index + 1: so many rows of their table go unused.
+OFFSET = frozenset(
+    (
+        *("camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta"),
+        *("roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"),
+    )
+)
+
+
+def read_config(folder: Path) -> Any:
+    """The configuration of a text encoder or decoder. ValueError says what else it is."""
+    from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig, PreTrainedConfig
+
+    with quiet():
+        given, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
+        kind = given.get("model_type")
+        if kind not in CONFIG_MAPPING and "auto_map" in given:
+            raise ValueError(f"its architecture {kind!r} needs code from the model's repository, which is never run")
+        if kind not in CONFIG_MAPPING:
+            raise ValueError(f"the installed transformers doesn't know its architecture {kind!r}")
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    if config.is_encoder_decoder:
+        raise ValueError(f"{kind} is an encoder-decoder; use an encoder or a decoder")
+    layers, width = getattr(config, "num_hidden_layers", None), getattr(config, "hidden_size", None)
+    reads_text = type(config) in MODEL_MAPPING and MODEL_MAPPING[type(config)].main_input_name == "input_ids"
+    if not reads_text or not isinstance(layers, int) or not isinstance(width, int):
+        raise ValueError(f"{kind} is no encoder or decoder of text")
+    return config
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder. Padding stands on the right; off the mask, so any token serves where there is none."""
+    from transformers import AutoTokenizer
+
+    with quiet():
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, padding_side="right", local_files_only=True, trust_remote_code=False
+        )
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise ValueError("its tokenizer has neither a padding token nor an end token; add one of them")
+    return tokenizer
+
+
+def input_limit(config: Any, tokenizer: Any) -> int:
+    """The longest input in tokens: the tokenizer's limit or the model's position table, whichever is shorter."""
+    table = getattr(config, "max_position_embeddings", None)
+    positions = table if isinstance(table, int) and table > 0 else UNLIMITED
+    if config.model_type in OFFSET:
+        positions -= (config.pad_token_id or 0) + 1
+    limit = min(int(tokenizer.model_max_length), positions)
+    return limit if limit < UNLIMITED - USUAL else USUAL
+
+
+def with_dropout(config: Any, dropout: float) -> Any:
+    """``config`` with every dropout probability replaced, whatever the architecture calls it."""
+    for key in config.to_dict():
+        if "dropout" in key or key.endswith("_pdrop"):
+            setattr(config, key, dropout)
+    return config
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its type where there is none."""
+    return str(error).strip().split("\n")[0] or type(error).__name__
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Hold back transformers' load report and bars inside the block, and put its settings back after it."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
