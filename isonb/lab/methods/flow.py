@@ -38,7 +38,7 @@ class Flow(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """A flow trained on the rows."""
-        with torch.inference_mode(False), torch.enable_grad():
+        with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
             rows = rows.detach().clone()
             made = GlowFlow(rows.shape[-1], self.levels, self.depth, self.width, seed)
             made = made.to(rows.device, torch.promote_types(rows.dtype, torch.float32))

@@ -1,4 +1,8 @@
-"""Affine transforms of sentence vectors: subtract the mean, whiten, whiten softly. Fitted on the task itself."""
+"""Affine transforms of sentence vectors: subtract the mean, whiten, whiten softly. Fitted on the task itself.
+
+Whitening divides by the spread of every direction that has any. In float32 the rounding of the covariance is spread
+too, where there are fewer vectors than dimensions; so it is fitted in float64.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from isonb.clouds import layer_average, mean_pool
 from isonb.lab.methods.narrowed import number_or
 from isonb.lab.methods.transformed import Fitted, OnVectors
 from isonb.lab.options import option
+from isonb.precision import precise
 
 __all__ = ["METHODS", "SoftZCA", "WhiteBert", "Whitening", "ZeroMean"]
 
@@ -42,7 +47,7 @@ class Whitening(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Mean and whitening matrix of the rows."""
-        return transforms.Whitening(self.k).fit(rows)
+        return transforms.Whitening(self.k).fit(precise(rows))
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class WhiteBert(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Mean and whitening matrix of the rows."""
-        return transforms.Whitening().fit(rows)
+        return transforms.Whitening().fit(precise(rows))
 
     def features(self, states: Tensor, mask: Tensor) -> Tensor:
         """As in similarity."""
@@ -81,7 +86,7 @@ class SoftZCA(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Mean and softened whitening matrix of the rows."""
-        return transforms.SoftZCA(self.eps).fit(rows)
+        return transforms.SoftZCA(self.eps).fit(precise(rows))
 
 
 METHODS = (ZeroMean, Whitening, WhiteBert, SoftZCA)
