@@ -45,7 +45,7 @@ class FinetuneSettings(Options):
     accumulation: int = option(1, "parts in which an update's examples pass the model", low=1, high=4096)
     learning_rate: float = option(5e-5, "peak learning rate of AdamW", low=0, high=1)
     weight_decay: float = option(0.0, "weight decay of AdamW", low=0, high=1)
-    warmup: float = option(0.1, "share of the updates over which the learning rate rises", low=0, high=1)
+    warmup: float = option(0.1, "share of the updates over which the learning rate rises", low=0, high=0.99)
     schedule: str = option("linear", "course of the learning rate after that", choices=("linear", "cosine", "constant"))
     max_grad_norm: float = option(1.0, "gradients are cut at this norm; 0: not at all", low=0, high=1e6)
     max_length: int = option(128, "tokens an example", low=4, high=8192)

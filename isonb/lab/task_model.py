@@ -1,0 +1,141 @@
+"""An encoder with a task head, the same for every architecture, and one place for a method's layer.
+
+tokens -> (layer) -> sentence vector -> (layer) -> dense and tanh -> (layer) -> dropout -> classifier
+
+The sentence vector is the first token, or for a decoder the last real one. The dense layer begins with the encoder's
+own pooler where it has one; decoders and ``head="linear"`` have none. A span task has no sentence vector: its head
+reads every token, ``layer`` acting on token vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from isonb.integrations.points import PointRule, pool
+from isonb.lab.methods import Method
+
+__all__ = ["TaskModel", "is_decoder", "task_loss"]
+
+IGNORE = -100
+
+
+def is_decoder(config: Any) -> bool:
+    """Whether a model of this configuration reads from left to right, so that its last token has seen the others."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+
+    return bool(getattr(config, "is_decoder", False)) or (
+        type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+    )
+
+
+def task_loss(kind: str, logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean loss of a batch in float32: cross-entropy, squared error, or the mean of start's and end's cross-entropy.
+
+    Shapes: classification (B, C) and (B,); regression (B, 1) and (B,); span (B, T, 2) and (B, 2).
+
+    >>> task_loss("regression", torch.tensor([[1.0], [2.0]]), torch.tensor([0.0, 2.0])).item()
+    0.5
+    """
+    logits = logits.float()
+    if kind == "regression":
+        return F.mse_loss(logits.squeeze(-1), labels.float())
+    if kind == "span":
+        return F.cross_entropy(logits.mT.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
+    return F.cross_entropy(logits, labels, ignore_index=IGNORE)
+
+
+class TaskModel(nn.Module):
+    """``encoder`` (a transformers model), a head for ``outputs`` numbers, and the layer of ``method`` at its site."""
+
+    def __init__(self, encoder: Any, kind: str, outputs: int, method: Method, head: str, dropout: float) -> None:
+        super().__init__()
+        dim = int(encoder.config.hidden_size)
+        self.kind, self.site, self.decoder = kind, method.site, is_decoder(encoder.config)
+        self.encoder = encoder
+        self.layer = method.layer(dim)
+        self.pooler = None if kind == "span" or self.decoder or head == "linear" else _pooler(encoder, dim)
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(dim, outputs)
+        nn.init.normal_(self.classifier.weight, std=float(getattr(encoder.config, "initializer_range", 0.02)))
+        nn.init.zeros_(self.classifier.bias)
+
+    @property
+    def base_model(self) -> Any:
+        """The encoder, under the name transformers models have for it."""
+        return self.encoder
+
+    @property
+    def config(self) -> Any:
+        """The encoder's configuration."""
+        return self.encoder.config
+
+    @property
+    def point_rule(self) -> PointRule:
+        """The sentence vectors of the last layer, before any layer of a method."""
+        return PointRule("last" if self.decoder else "cls")
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        """Logits, with labels also the loss; in evaluation also ``points``, the sentence vectors (B, d)."""
+        extra = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        tokens = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **extra).last_hidden_state
+        logits = self.head(self.vector(tokens, attention_mask), attention_mask)
+        out = {} if labels is None else {"loss": task_loss(self.kind, logits, labels)}
+        out["logits"] = logits
+        if not self.training:
+            out["points"] = pool([tokens], attention_mask, self.point_rule.points).float()
+        return out
+
+    def vector(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """From the last hidden state (B, T, d) to what the head reads: (B, d), or (B, T, d) for a span task."""
+        if self.layer is not None and self.site == "tokens":
+            tokens = self.layer(tokens, mask)
+        return tokens if self.kind == "span" else pool([tokens], mask, self.point_rule.points)
+
+    def head(self, vector: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Logits from sentence vectors (B, d), or from token vectors (B, T, d) with their mask (B, T)."""
+        logits: Tensor = self.classifier(self.dropout(self.represent(vector, mask)))
+        return logits
+
+    def represent(self, vector: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the classifier sees."""
+        if self.site == "vector":
+            vector = self._layered(vector, mask)
+        if self.pooler is not None:
+            vector = torch.tanh(self.pooler(vector))
+        return self._layered(vector, mask) if self.site == "pooled" else vector
+
+    def _layered(self, vector: Tensor, mask: Tensor | None) -> Tensor:
+        if self.layer is None:
+            return vector
+        if vector.ndim == 2 or mask is None:
+            found: Tensor = self.layer(vector)
+            return found
+        real = mask.bool()
+        out = vector.clone()
+        out[real] = self.layer(vector[real]).to(vector.dtype)
+        return out
+
+
+def _pooler(encoder: Any, dim: int) -> nn.Linear:
+    """A dense layer with the encoder's own pooler weights if it has some; those themselves are out of use then."""
+    own = getattr(encoder, "pooler", None)
+    dense = own if isinstance(own, nn.Linear) else getattr(own, "dense", None)
+    made = nn.Linear(dim, dim)
+    if isinstance(dense, nn.Linear) and dense.weight.shape == made.weight.shape:
+        with torch.no_grad():
+            made.weight.copy_(dense.weight)
+            made.bias.copy_(dense.bias)
+    else:
+        nn.init.normal_(made.weight, std=float(getattr(encoder.config, "initializer_range", 0.02)))
+        nn.init.zeros_(made.bias)
+    return made
