@@ -21,7 +21,7 @@ from isonb.lab.settings import resolve
 from isonb.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
 from isonb.sbert_wk import sbert_wk
 from isonb.softdecay import soft_decay
-from tests.support import assert_same, normal, uneven
+from tests.support import assert_same, gpu, normal, uneven
 
 every = pytest.mark.parametrize("name", METHODS)
 OPTIONS = [(name, part) for name, kind in METHODS.items() for part in fields(kind)]
@@ -52,6 +52,11 @@ def another(name, part):
         if value != part.default and low <= value <= high:
             return value
     raise AssertionError(part)
+
+
+def given_of(value):
+    """The id of a case: the method's options, and nothing for a function, whose name has an address in it."""
+    return "" if callable(value) else str(value)
 
 
 def labels_of(points):
@@ -232,7 +237,7 @@ def test_a_batch_too_small_does_not_stop_a_run(name):
             lambda x, y, cov: spectrum_penalty(x, prior="polynomial", c1=3.0, power=0.5),
         ),
     ],
-    ids=str,
+    ids=given_of,
 )
 def test_options_reach_the_mathematics_of_a_penalty(given, want):
     points, cov = uneven(46, 6), torch.cov(uneven(99, 6, seed=3).T)
@@ -413,7 +418,7 @@ def flowed(both, seed, **options):
         ({"name": "flow", "epochs": 2, "batch_size": 16}, lambda both: flowed(both, 7, epochs=2, batch_size=16)),
         ({"name": "softdecay", "joint": True}, lambda both: soft_decay(both, -0.6)),
     ],
-    ids=str,
+    ids=given_of,
 )
 def test_options_reach_the_mathematics_of_a_transform(given, want):
     first, second = sides()
@@ -495,7 +500,7 @@ def test_sbert_wk_starts_earlier_in_shallow_encoders():
         assert_same(method.pool(states[: depth + 1], mask, ()), sbert_wk(states[: depth + 1], mask, start))
     wide = method_from({"name": "sbert_wk", "window": 4, "layer_start": 9})
     assert_same(wide.features(states, mask), sbert_wk(states, mask, 8, 4))
-    with pytest.raises(InputError, match="layer_start must leave"):
+    with pytest.raises(InputError, match=r"must leave at least 3 of the 2 hidden states.*layer_start 0"):
         method.pool(states[:2], mask, ())
 
 
@@ -523,3 +528,20 @@ def test_none_does_nothing():
     assert method.contrast() is method.penalty() is method.layer(4) is None
     assert not method.two_phases
     assert not method.learning_rates()
+
+
+# --- accelerators ----------------------------------------------------------------------------------------------------
+
+
+@gpu
+@every
+def test_methods_stay_on_the_device(name):
+    method, rows = method_from(name), normal(64, 16, dtype=torch.float32).cuda()
+    for side in method.transform(rows[:32], rows[32:], 0):
+        assert side.device == rows.device
+    if method.two_phases:
+        assert second_of(method, rows).module(rows).device == rows.device
+    if method.token_fit:
+        assert method.fit_tokens(rows, 0).transform(rows).device == rows.device
+    states = normal(5, 3, 6, 8, dtype=torch.float32).cuda()
+    assert method.pool(states, torch.ones(3, 6, dtype=torch.long).cuda(), (0, -1)).device == rows.device
