@@ -24,18 +24,20 @@ __all__ = ["Sample", "SentenceSums", "TokenSums", "chosen", "star_from_cov"]
 
 
 class _Streamed(ABC):
-    """A statistic with values as long as every batch could be used."""
+    """A statistic that has values once there was a batch and as long as every one could be used."""
 
-    usable = True
+    usable = False
+    _refused = False
 
     def add(self, *batch: Any) -> None:
         """Take in one batch."""
-        if self.usable:
+        if not self._refused:
             try:
                 with strict():
                     self._add(*batch)
             except InputError:
-                self.usable = False
+                self._refused = True
+            self.usable = not self._refused
 
     @abstractmethod
     def _add(self, *batch: Any) -> None: ...
@@ -57,6 +59,12 @@ def star_from_cov(cov: Tensor, shrinkage_cov: Tensor | None) -> Tensor:
     return isoscore_from_cov(cov.lerp(base, ZETA))
 
 
+def _mean(average: Average) -> Tensor:
+    """The mean; NaN of nothing."""
+    count, total = average.state_tensors()
+    return total / count
+
+
 class TokenSums(_Streamed):
     """Mean, covariance, mean length and mean cosine of all real tokens."""
 
@@ -76,9 +84,13 @@ class TokenSums(_Streamed):
         return {
             "isoscore": number(lambda: isoscore_from_cov(self.moments.cov)),
             "isoscore_star": number(lambda: star_from_cov(self.moments.cov, shrinkage_cov)),
-            "mean_cosine": number(lambda: self.units.mean_cosine),
-            "mean_norm": number(lambda: torch.linalg.vector_norm(self.moments.mean).cpu() / self.lengths.value),
+            "mean_cosine": number(self._mean_cosine),
+            "mean_norm": number(lambda: torch.linalg.vector_norm(self.moments.mean).cpu() / _mean(self.lengths)),
         }
+
+    def _mean_cosine(self) -> Tensor:
+        directions, *_ = self.units.state_tensors()
+        return self.units.mean_cosine if directions >= 2 else torch.tensor(torch.nan)
 
     def shares(self) -> Values:
         """Anisotropy and explained variance of all tokens, raw and centred."""
@@ -128,8 +140,8 @@ class SentenceSums(_Streamed):
         if not self.usable:
             return {}
         return {
-            "token_uniformity": number(lambda: self.token_uniformity.value),
-            "cls_uniformity": number(lambda: self.cls_uniformity.value),
+            "token_uniformity": number(_mean, self.token_uniformity),
+            "cls_uniformity": number(_mean, self.cls_uniformity),
             "spectral_skewness": number(spectral_skewness, self.pooled),
             "spectral_median": number(spectral_median, self.pooled),
         }
