@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["Silence", "ask"]
+__all__ = ["Silence", "ask", "first_line"]
 
 T = TypeVar("T")
 
@@ -27,3 +27,8 @@ def ask(question: Callable[[], T]) -> T:
         raise
     except Exception as error:  # an error of whichever client is in use
         raise Silence(str(error)) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its type where there is none."""
+    return str(error).strip().split("\n")[0] or type(error).__name__

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 from isonb.checks import fail
 from isonb.lab.embedded import EMBEDDED, ModelError, embedded_folder, embedded_place, weights_digest
-from isonb.lab.hub import Silence, ask
-from isonb.lab.text_models import first_line, input_limit, quiet, read_config, read_tokenizer
+from isonb.lab.hub import Silence, ask, first_line
+from isonb.lab.text_models import input_limit, quiet, read_config, read_tokenizer
 
 __all__ = ["MODELS_VARIABLE", "Source", "find", "reject"]
 

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from isonb.checks import InputError
 from isonb.lab.embedded import EMBEDDED, ModelError
+from isonb.lab.hub import first_line
 from isonb.lab.model_sources import MODELS_VARIABLE, Source, find, reject
-from isonb.lab.text_models import first_line, input_limit, quiet, with_dropout
+from isonb.lab.text_models import input_limit, quiet, with_dropout
 
 __all__ = [
     "EMBEDDED",

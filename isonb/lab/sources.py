@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,13 +17,14 @@ from random import Random
 from typing import Any
 
 from isonb.checks import InputError, fail
-from isonb.lab.hub import Silence, ask
+from isonb.lab.hub import Silence, ask, first_line
 
 __all__ = [
     "DATA_VARIABLE",
     "SourceError",
     "data_folder",
     "fingerprint",
+    "peek_folder",
     "read_folder",
     "read_hub",
     "read_rows",
@@ -65,8 +67,25 @@ def read_folder(root: Path, data_set: str, split: str) -> Any:
     try:  # file by file: column types and metadata as written, and no folder name is taken for a column
         return concat_tables([ParquetFile(file).read() for file in files], promote_options="default")
     except (ArrowException, OSError) as error:
-        why = str(error).split("\n")[0]
-        fail(SourceError, f"{files[0]} must be a readable parquet file", why, "Copy the file again.")
+        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+
+
+def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any, int]:
+    """The first rows of one split, at most ``count``, and how many it has in all: from the footers of its files.
+
+    Raises :class:`SourceError` as :func:`read_folder`.
+    """
+    from pyarrow import ArrowException, Table  # type: ignore[import-untyped,unused-ignore]
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
+
+    files = parquet_files(root, data_set, split)
+    try:
+        opened = [ParquetFile(file) for file in files]
+        first = next((file for file in opened if file.metadata.num_rows), opened[0])
+        rows = list(itertools.islice(first.iter_batches(batch_size=count), 1))
+        return Table.from_batches(rows, first.schema_arrow), sum(file.metadata.num_rows for file in opened)
+    except (ArrowException, OSError) as error:
+        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
 
 
 def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
@@ -96,7 +115,7 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
         try:
             rows = datasets.load_dataset(hub_id, config, split=split, revision=revision)
         except Exception as error:  # the clients raise errors of five libraries; each means that there are no rows
-            why = f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"
+            why = f"{type(error).__name__}: {first_line(error)}"
             why = why if reachable else f"no answer from {datasets.config.HF_ENDPOINT} and no copy in the cache"
             fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
             raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error

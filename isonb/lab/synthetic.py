@@ -17,3 +17,7 @@ class SyntheticSettings(Options):
     dim: int = option(768, "dimensions", low=5, high=16384)
     sample_rows: int = option(250_000, "points in all", low=100, high=10**8)
     repeats: int = option(5, "disjoint samples of each size", low=1, high=1000)
+
+
+def check_sizes(settings: SyntheticSettings) -> None:
+    """Raise for samples that the points don't give."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["first_line", "input_limit", "quiet", "read_config", "read_tokenizer", "with_dropout"]
+__all__ = ["input_limit", "quiet", "read_config", "read_tokenizer", "with_dropout"]
 
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
 USUAL = 512  # where neither the tokenizer nor the model has a limit
@@ -76,11 +76,6 @@ def with_dropout(config: Any, dropout: float) -> Any:
         if "dropout" in key or key.endswith("_pdrop"):
             setattr(config, key, dropout)
     return config
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or its type where there is none."""
-    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 @contextlib.contextmanager
