@@ -81,10 +81,10 @@ def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, par
 
 def test_micro_batches_are_one_cloud(tmp_path):
     options = {"trainer": Penalised, "penalty": IsoScoreLoss(weight=0.2)}  # weighs micro-batches by their size
-    whole = tracked(train(tmp_path, 1, **options))
+    whole = tracked(train(tmp_path, 1, **UNION))
     assert list(whole) == [1, 2, 3, 4]
     for parts in (2, 4):
-        cut = tracked(train(tmp_path, parts, **options))
+        cut = tracked(train(tmp_path, parts, **UNION))
         assert cut.keys() == whole.keys()
         for step, values in whole.items():
             assert cut[step] == pytest.approx(values, rel=1e-7), (parts, step)
