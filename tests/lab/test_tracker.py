@@ -80,7 +80,6 @@ def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, par
 
 
 def test_micro_batches_are_one_cloud(tmp_path):
-    options = {"trainer": Penalised, "penalty": IsoScoreLoss(weight=0.2)}  # weighs micro-batches by their size
     whole = tracked(train(tmp_path, 1, **UNION))
     assert list(whole) == [1, 2, 3, 4]
     for parts in (2, 4):
