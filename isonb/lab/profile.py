@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -108,6 +109,11 @@ class _Found:
         self.clouds = [Sample(limit) for _ in depth]
         self.tokens, self.features = Sample(limit), Sample(limit)
 
+    @cached_property
+    def cls_measures(self) -> list[Values]:
+        """Measures of the sentences' points of each layer, once all batches are there."""
+        return [cloud_measures(cloud.points) for cloud in self.clouds]
+
     def add(self, states: Sequence[Tensor], mask: Tensor, features: Tensor | None) -> None:
         mask = mask.bool()
         for layer, state in enumerate(states):
@@ -128,7 +134,7 @@ def _metrics(found: _Found, shrinkage_cov: Tensor | None) -> Values:
     whole = all(sums.usable for sums in found.sums[1:])
     tokens["isoscore_star_all_layers"] = number(lambda: star_from_cov(every.cov, shrinkage_cov)) if whole else None
     clouds = {
-        "cls": cloud_measures(found.clouds[-1].points),
+        "cls": found.cls_measures[-1],
         "tokens": tokens,
         "features": cloud_measures(found.features.points),
     }
@@ -137,9 +143,9 @@ def _metrics(found: _Found, shrinkage_cov: Tensor | None) -> Values:
 
 def _layer_series(found: _Found, shrinkage_cov: Tensor | None) -> dict[str, Gappy]:
     series: dict[str, Gappy] = {}
-    for layer, (sums, sentences, cloud) in enumerate(zip(found.sums, found.sentences, found.clouds, strict=True)):
+    for layer, (sums, sentences) in enumerate(zip(found.sums, found.sentences, strict=True)):
         tokens = sums.measures(shrinkage_cov) | sentences.measures()
-        for kind, values in (("cls", cloud_measures(cloud.points)), ("tokens", tokens)):
+        for kind, values in (("cls", found.cls_measures[layer]), ("tokens", tokens)):
             for name, value in values.items():
                 series.setdefault(f"layer.{kind}.{name}", []).append((layer, value))
         series[f"quantile.layer{layer}.singular_values"] = list(sentences.quantiles())

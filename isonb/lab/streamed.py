@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, strict
+from isonb.checks import InputError, cloud, strict
 from isonb.cosine import cls_uniformity, token_uniformity
 from isonb.integrations.points import Points, pool
 from isonb.isoscore import isoscore_from_cov, shrinkage_matrix
 from isonb.lab.measures import ZETA, Values, attempt, number, shares_named
 from isonb.moments import Moments
-from isonb.spectrum import singular_values, spectral_cdf, spectral_median, spectral_skewness
+from isonb.products import gram
+from isonb.spectrum import spectral_cdf, spectral_median, spectral_skewness
 from isonb.streams import Average, UnitSums
 
 __all__ = ["Sample", "SentenceSums", "TokenSums", "chosen", "star_from_cov"]
@@ -106,6 +107,13 @@ class TokenSums(_Streamed):
         return shares_named(attempt(of, False), "") | shares_named(attempt(of, True), "_centered")
 
 
+def _spectra(x: Tensor) -> Tensor:
+    """Singular values of small matrices (B, T, d), descending: float64 keeps what squaring them loses in float32."""
+    x = x.double()
+    square: Tensor = torch.linalg.eigvalsh(gram(x if x.shape[-2] <= x.shape[-1] else x.mT))
+    return square.clamp_min(0).sqrt().flip(-1)
+
+
 class SentenceSums(_Streamed):
     """Token uniformity and singular values of the token matrix of each sentence.
 
@@ -118,10 +126,10 @@ class SentenceSums(_Streamed):
         self.values: list[Tensor] = []
 
     def _add(self, x: Tensor, mask: Tensor) -> None:
-        x, mask = x.float().cpu() if x.dtype.itemsize < 4 else x.cpu(), mask.bool().cpu()
+        x, mask = cloud(x, mask, points=1)[0].cpu(), mask.bool().cpu()
         length = mask.sum(-1)
-        found = singular_values(x, mask=mask)
-        self.values.append(found[torch.arange(found.shape[-1]) < length.unsqueeze(-1)].double())  # padding adds zeros
+        found = _spectra(x)
+        self.values.append(found[torch.arange(found.shape[-1]) < length.unsqueeze(-1)])  # padding adds zeros
         x, mask = x[length >= 2], mask[length >= 2]  # the others hold no pair
         if self.points == "last":
             x, mask = x.flip(-2), mask.flip(-1)
