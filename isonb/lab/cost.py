@@ -62,7 +62,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Work:
-    """What one run asks of a device. ``launches`` are seconds that a GPU can't undercut; ``half``: 16-bit arithmetic."""
+    """What a run asks of a device. ``launches``: seconds that no GPU undercuts; ``half``: 16-bit arithmetic."""
 
     flops: float
     launches: float
@@ -235,8 +235,8 @@ def encoder_size(name: str) -> Encoder | None:
     """The size of an encoder: from the table, else from its configuration; None where that can't be had."""
     for row in _rows("encoders.csv"):
         if row["model"] == name:
-            sizes = (int(row[key]) for key in ("layers", "width", "inner"))
-            return Encoder(*sizes, parameters=1e6 * float(row["million_parameters"]))
+            layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
+            return Encoder(layers, width, inner, 1e6 * float(row["million_parameters"]))
     from isonb.lab.model_sources import find
 
     try:
