@@ -63,7 +63,7 @@ def cloud_measures(points: Tensor, labels: Tensor | None = None, *, shrinkage_co
     >>> found["anisotropy_3"] is None  # there are two dimensions
     True
     """
-    x = points.detach().to("cpu", torch.float64)
+    x = points.detach().cpu().double()
     middle = attempt(centered, x)
     moved = torch.empty(0, x.shape[-1], dtype=x.dtype) if middle is None else middle
     return (
