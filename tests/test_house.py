@@ -11,7 +11,7 @@ import isonb
 
 ROOT = Path(isonb.__file__).parent
 MATHS = sorted(ROOT.glob("*.py"))
-MAY_IMPORT = {"maths": set(), "integrations": {"maths"}, "lab": {"maths"}, "pages": {"maths"}}
+MAY_IMPORT = {"maths": set(), "integrations": {"maths"}, "lab": {"maths", "integrations"}, "pages": {"maths"}}
 
 
 def wing(module: str) -> str:

@@ -127,7 +127,7 @@ def _contrast(run_: _Run, progress: bool) -> Series:
     rows = run_.material.train.rows
     sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
     found: Series = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
-    run_.model.encoder.requires_grad_(True)
+    run_.model.unfreeze()
     return {name.replace("step.", "step.contrast.", 1): values for name, values in found.items()}
 
 
@@ -163,6 +163,7 @@ def _train(run_: _Run, folder: Path, *, resumable: bool, progress: bool) -> tupl
     trainer.add_callback(tracker)
     trainer.on_validation = lambda points: tracker.validation(points[: settings.cloud_examples])
     trainer.train(resume_from_checkpoint=_checkpoint(folder) if resumable else None)
+    trainer.compute_metrics = None  # what follows isn't the part that was watched
     found = trainer.predict(material.validation.tokens)
     return found.predictions[0], series_from_log(trainer.state.log_history)
 
@@ -272,7 +273,8 @@ def _features(run_: _Run, part: Part) -> Features:
     rows: list[Tensor] = []
     labels = []
     for batch in run_.batches(part):
-        states, mask, vector = _states(run_.model, batch)
+        states, mask = _hidden(run_.model, batch)
+        vector = run_.model.vector(states[-1], mask)
         own = None if run_.task.kind == "span" else run_.method.features(torch.stack(states), mask)
         vector = vector if own is None else own
         rows += [vector] if vector.ndim == 2 else [row[m] for row, m in zip(vector, mask.bool(), strict=True)]
@@ -280,12 +282,10 @@ def _features(run_: _Run, part: Part) -> Features:
     return Features(rows if run_.task.kind == "span" else torch.cat(rows), torch.cat(labels))
 
 
-def _states(model: TaskModel, batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Hidden states 0..L, mask, and what the head reads."""
-    inputs = {name: value for name, value in batch.items() if name != "labels"}
-    out = model.encoder(**inputs, output_hidden_states=True)
-    states = (*out.hidden_states[:-1], out.last_hidden_state)
-    return states, inputs["attention_mask"], model.vector(out.last_hidden_state, inputs["attention_mask"])
+def _hidden(model: TaskModel, batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Hidden states 0..L, the last as the model returns it, and the mask."""
+    out = model.encoder(**{n: value for n, value in batch.items() if n != "labels"}, output_hidden_states=True)
+    return (*out.hidden_states[:-1], out.last_hidden_state), batch["attention_mask"]
 
 
 @torch.no_grad()
@@ -296,9 +296,11 @@ def _measure(run_: _Run, where: str, metrics: dict[str, float | None], series: S
     model = run_.model
     was, _ = model.training, model.eval()
 
-    def forward(batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-        states, mask, vector = _states(model, batch)
-        return states, mask, model.represent(vector, mask)
+    seen = where != "start" or model.layer is None  # a layer that has seen nothing may have no values yet
+
+    def forward(batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor, Tensor | None]:
+        states, mask = _hidden(model, batch)
+        return states, mask, model.represent(model.vector(states[-1], mask), mask) if seen else None
 
     shrinkage = ShrinkageCovariance("all", False, SHRINKAGE_ROWS, group=None)
     cov = shrinkage.refresh(model.encoder, run_.batches(run_.material.train))

@@ -62,6 +62,14 @@ class TaskModel(nn.Module):
         self.classifier = nn.Linear(dim, outputs)
         nn.init.normal_(self.classifier.weight, std=float(getattr(encoder.config, "initializer_range", 0.02)))
         nn.init.zeros_(self.classifier.bias)
+        self.unfreeze()
+
+    def unfreeze(self) -> None:
+        """Every weight in use requires gradients; the encoder's own pooler is out of use."""
+        self.requires_grad_(True)
+        own = getattr(self.encoder, "pooler", None)
+        if isinstance(own, nn.Module):
+            own.requires_grad_(False)
 
     @property
     def base_model(self) -> Any:
@@ -127,7 +135,7 @@ class TaskModel(nn.Module):
 
 
 def _pooler(encoder: Any, dim: int) -> nn.Linear:
-    """A dense layer with the encoder's own pooler weights if it has some; those themselves are out of use then."""
+    """A dense layer with the encoder's own pooler weights if it has some."""
     own = getattr(encoder, "pooler", None)
     dense = own if isinstance(own, nn.Linear) else getattr(own, "dense", None)
     made = nn.Linear(dim, dim)
