@@ -35,7 +35,7 @@ FORWARD_LAUNCH = 0.0006  # seconds a layer for a forward pass alone
 PADDING = {True: 1.05, False: 1.35}  # tokens with padding over real ones, batches by length or at random
 SHRINKAGE_ROWS = 250_000  # token vectors of all layers behind a shrinkage matrix, at each epoch's start
 FORWARD_BATCH = 64
-SYNTHETIC_SIZES = 20  # sample sizes of a synthetic run, about
+SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes part in, about
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def estimate(configs: Iterable[Mapping[str, Any]], gpu: str = "a100") -> Estimat
     runs, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
     unknown: set[str] = set()
     for config in configs:
-        full = config if "experiment" in config and "protocol" not in config else resolve(config)
+        full = resolve(config)
         one = work(full)
         if full.get("model") and encoder_size(full["model"]) is None:
             unknown.add(full["model"])
@@ -120,9 +120,7 @@ def estimate(configs: Iterable[Mapping[str, Any]], gpu: str = "a100") -> Estimat
 def work(config: Mapping[str, Any]) -> Work:
     """The work of one run, its configuration written out in full."""
     if config["experiment"] == "synthetic":
-        points = config["sample_rows"] + SYNTHETIC_SIZES * config["repeats"] * config["dim"]
-        return Work(2.0 * points * config["dim"] ** 2 + 10.0 * SYNTHETIC_SIZES * config["repeats"] * config["dim"] ** 3,
-                    0.0, False)  # fmt: skip
+        return Work(SYNTHETIC_PASSES * 2.0 * config["sample_rows"] * config["dim"] ** 2, 0.0, False)
     tally = _Tally(encoder_size(config["model"]) or BASE)
     method = method_from(config["method"])
     (_finetune if config["experiment"] == "finetune" else _similarity)(config, method, tally)
