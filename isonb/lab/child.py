@@ -75,16 +75,16 @@ def _named(name: str) -> Callable[[Mapping[str, Any]], None]:
 
 def _watch(pipe: int) -> None:
     """Wait for the end of the starter, then end all that this process has started, and itself."""
+    import psutil
+
     while os.read(pipe, 1024):
         pass
-    _kill_descendants()
+    _kill_descendants(psutil)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _kill_descendants() -> None:
+def _kill_descendants(psutil: Any) -> None:
     """Kill children and theirs; look again, as one of them may just have started another."""
-    import psutil
-
     for _ in range(20):
         found = psutil.Process().children(recursive=True)
         if not found:
