@@ -21,7 +21,7 @@ from isonb.checks import fail
 from isonb.lab import manifest as manifests
 from isonb.lab.batches import Collator, batched
 from isonb.lab.material import Material, Part, read_material
-from isonb.lab.measures import cloud_measures
+from isonb.lab.measures import attempt, cloud_measures
 from isonb.lab.methods import Method, method_from
 from isonb.lab.models import Encoder, load_for_training
 from isonb.lab.options import OptionError, build
@@ -161,7 +161,11 @@ def _train(run_: _Run, folder: Path, *, resumable: bool, progress: bool) -> tupl
     _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
     tracker = Tracker(run_.model.point_rule, settings.track_every)
     trainer.add_callback(tracker)
-    trainer.on_validation = lambda points: tracker.validation(points[: settings.cloud_examples])
+    classes = torch.tensor(list(watched.rows[run_.task.target])) if run_.task.kind == "classification" else None
+    size = settings.cloud_examples
+    trainer.on_validation = lambda points: tracker.validation(
+        points[:size], None if classes is None else classes[:size]
+    )
     trainer.train(resume_from_checkpoint=_checkpoint(folder) if resumable else None)
     trainer.compute_metrics = None  # what follows isn't the part that was watched
     found = trainer.predict(material.validation.tokens)
@@ -212,6 +216,7 @@ def _arguments(run_: _Run, folder: Path, resumable: bool) -> Any:
         seed=settings.seed,
         data_seed=settings.seed,
         logging_steps=settings.track_every or 10,
+        logging_nan_inf_filter=False,
         eval_strategy="steps",
         eval_steps=every,
         save_strategy=SaveStrategy.STEPS if stopping else SaveStrategy.EPOCH if resumable else SaveStrategy.NO,
@@ -256,10 +261,11 @@ def _second(run_: _Run, metrics: dict[str, float | None], series: Series, progre
     series.update(found)
     with torch.no_grad():
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
-    metrics.update({f"end.second.{name}": value for name, value in cloud_measures(points).items()})
+    metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
     for ending, center in (("", False), ("_centered", True)):
-        shares = explained_variance(points, min(CURVE, *points.shape), center=center).tolist()
-        series[f"k.end.second.explained_variance{ending}"] = list(enumerate(shares, start=1))
+        shares = attempt(explained_variance, points, min(CURVE, *points.shape), center=center)
+        if shares is not None:
+            series[f"k.end.second.explained_variance{ending}"] = list(enumerate(shares.tolist(), start=1))
     return material.validation.score(_padded(model.logits(validation)))
 
 
