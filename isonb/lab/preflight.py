@@ -36,7 +36,8 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     """
     config = resolve(config)
     if config["experiment"] == "synthetic":
-        return check_sizes(build(SyntheticSettings, _settings(config), "a synthetic run"))
+        check_sizes(build(SyntheticSettings, _settings(config), "a synthetic run"))
+        return
     task, model = task_named(config["task"]), models.find(config["model"])
     method = method_from(config["method"])
     method.layer(int(model.config.hidden_size))
@@ -46,7 +47,6 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
         _check_finetune(build(FinetuneSettings, _settings(config), "a finetune run"), task, model, data)
     else:
         _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
-    return None
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, Any]:

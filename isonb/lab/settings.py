@@ -93,7 +93,10 @@ PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
             "doc_stride": 16, "validations": 1, "track_every": 2, "cloud_examples": 48,
         },
         "similarity": {"eval_examples": 60, "tuning_steps": 3, "tuning_batch": 16},
-        "synthetic": {"dim": 32, "sample_rows": 2000, "repeats": 2},
+        "synthetic": {
+            "dim": 32, "sample_rows": 2000, "shrinkage_rows": 500, "sizes": "8 16 64 128", "repeats": 2,
+            "size_rows": 200,
+        },
     },
     "full": {"finetune": {"train_examples": None}},
 }  # fmt: skip
