@@ -25,12 +25,16 @@ def _score(q: Tensor, d: int) -> Tensor:
     return score + (score.clamp(0, 1) - score).detach()
 
 
-def unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
-    """PR-U = A/B, both divided by the squared scatter; 0 where B vanishes and values are not looked at."""
+def unbiased_parts(q: Tensor, kurtosis: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    """A and B of PR-U = A/B, both divided by the squared scatter."""
     n = n.clamp_min(4)
     k = 1 / ((n - 1) * (n - 2))
-    a = 1 - k + 2 * k * q - kurtosis / (n - 2)
-    b = q + k - kurtosis / (n - 2)
+    return 1 - k + 2 * k * q - kurtosis / (n - 2), q + k - kurtosis / (n - 2)
+
+
+def unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
+    """PR-U = A/B; 0 where B vanishes and values are not looked at."""
+    a, b = unbiased_parts(q, kurtosis, n)
     usable = b.abs() > 16 * torch.finfo(q.dtype).eps * q
     if check_values(q) and not bool(usable.all()):
         invariant = "the unbiased estimate of tr(Sigma^2) must not vanish"

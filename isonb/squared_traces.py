@@ -1,0 +1,39 @@
+r"""The two numbers whose quotient is the participation ratio, each without bias, so that many small clouds pool."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from isonb.checks import border, cloud
+from isonb.clouds import center_rows, row_count
+from isonb.isoscore import unbiased_parts
+from isonb.purity import length_kurtosis, purity
+
+__all__ = ["squared_traces"]
+
+
+@border
+def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    r"""Unbiased estimates of :math:`(\operatorname{tr}\Sigma)^2` and :math:`\operatorname{tr}\Sigma^2`.
+
+    They are numerator and denominator of PR-U (Chun, Canatar, Chung, Lee, ICLR 2026; see
+    :func:`~isonb.isoscore.participation_ratio`), divided by n (n - 3): averages over distinct rows, so their
+    expectation is right for any distribution of independent rows. The quotient of one small cloud is noisy and a little
+    biased; for many clouds of one population average both first, and divide then.
+
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) and (...), the second possibly negative.
+    Differentiable. Fewer than 4 points: :class:`~isonb.checks.ShapeError`. All points equal:
+    :class:`~isonb.checks.DegenerateError`; on an accelerator both are 0.
+
+    >>> import torch
+    >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
+    >>> total, square = squared_traces(x)
+    >>> round((total / square).item(), 5)  # PR-U
+    2.66667
+    """
+    x, mask = cloud(x, mask, points=4)
+    n = row_count(x, mask)
+    scatter = center_rows(x, mask)[0].square().sum((-2, -1))
+    a, b = unbiased_parts(purity(x, mask), length_kurtosis(x, mask), n)
+    unit = scatter.square() / (n * (n - 3)).clamp_min(1)
+    return a * unit, b * unit
