@@ -122,9 +122,10 @@ def _lacks(names: Iterable[str]) -> str:
     files = set(names)
     if "config.json" not in files:
         return "has no config.json"
-    shards = {int(name[-17:-12]) for name in files if WEIGHTS.fullmatch(name) and "-of-" in name}
-    if "model.safetensors" not in files and not (shards and INDEX in files):
-        return "has no safetensors weights (model.safetensors); convert the model first"
+    shards = [name for name in files if WEIGHTS.fullmatch(name) and "-of-" in name]
+    whole = INDEX in files and bool(shards) and len(shards) == int(shards[0][-17:-12])
+    if "model.safetensors" not in files and not whole:
+        return "has no safetensors weights (model.safetensors, or all its shards); convert the model first"
     return "" if files.intersection(TOKENIZERS) else f"has no tokenizer ({', '.join(TOKENIZERS)})"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from isonb.lab import embedded, models
+from isonb.lab import embedded, models, text_models
 from isonb.lab.models import ModelError
 from tests.lab import random_models
 
@@ -44,6 +44,16 @@ def test_missing_file(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
     word = {"model.safetensors": "safetensors weights", "tokenizer.json": "tokenizer"}.get(missing, missing)
     with pytest.raises(ModelError, match=f"bert has no {word}"):
+        models.find(folder)
+
+
+def test_a_shard_is_missing(folder: Path) -> None:
+    with text_models.quiet():
+        models.load(folder).model.save_pretrained(folder, max_shard_size="20KB")
+    (folder / "model.safetensors").unlink(missing_ok=True)
+    assert models.load(folder).layers == 2
+    next(folder.glob("model-*.safetensors")).unlink()
+    with pytest.raises(ModelError, match=r"no safetensors weights .*all its shards"):
         models.find(folder)
 
 

@@ -58,7 +58,7 @@ def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None
     assert online[0] == want
     assert "'org/other': the hub has no such model" in online[1][1]
     assert online[2][1].endswith(
-        "its repository has no safetensors weights (model.safetensors); convert the model first"
+        "its repository has no safetensors weights (model.safetensors, or all its shards); convert the model first"
     )
     begun = time.monotonic()
     gone = ask(environment, "org/tiny", "org/other")
