@@ -1,6 +1,8 @@
 """The command line: what it prints, its exit codes, and that it starts without the libraries it doesn't need."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 import isonb
 from isonb import cli
 from isonb.lab import commands
+from isonb.lab.grids import grid_sizes, load_grid
 from isonb.lab.methods import METHODS
 from isonb.lab.outcomes import Outcome, Report
 from isonb.lab.records import Record, run_id, scan, write_record
@@ -87,6 +90,28 @@ def test_examples_of_the_help_are_command_lines_that_parse(capsys):
             words = line.split()
             assert words[0] == "isonb"
             assert cli._parser(words[1:]).parse_args(words[1:]).command == name
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"])
+def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
+    root = GRIDS.parents[1]
+    text = (root / page).read_text(encoding="utf-8")
+    lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("isonb ")]
+    assert lines
+    for _, *words in lines:
+        if words == ["--help"]:
+            continue
+        options = cli._parser(words).parse_args(words)
+        if options.command == "sweep":
+            assert options.size in grid_sizes(root / options.grid)
+        if options.command == "run":
+            method = {"name": options.method} | commands._pairs(options.option, "-o")
+            resolve({"task": options.task, "method": method} | commands._pairs(options.set, "--set"))
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        compile(block, page, "exec")
+    for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        (tmp_path / "grid.yaml").write_text(block, encoding="utf-8")
+        assert load_grid(tmp_path / "grid.yaml", "small")
 
 
 def test_help_imports_nothing_but_the_maths():
