@@ -21,6 +21,7 @@ from typing import Any
 
 __all__ = ["main", "notebook", "unfinished"]
 
+ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the run
 START_TIMEOUT = 300  # seconds a kernel may take to start on a busy machine
 
 
@@ -29,7 +30,9 @@ def main() -> int:
     job = json.loads(sys.stdin.readline())
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    threading.Thread(target=_watch, args=(0,), daemon=True).start()
+    import psutil  # before the work, so that the watch is ready when that begins
+
+    threading.Thread(target=_watch, args=(0, psutil), daemon=True).start()
     try:
         _named(job["runner"])(job)
         found = {"kind": "", "text": ""}
@@ -55,7 +58,7 @@ def notebook(job: Mapping[str, Any]) -> None:
     try:
         papermill.execute_notebook(source, part, parameters=job["parameters"], progress_bar=False, **options)
     finally:
-        if part.is_file():
+        if part.is_file() and not ENDING.is_set():
             os.replace(part, target)
 
 
@@ -73,12 +76,11 @@ def _named(name: str) -> Callable[[Mapping[str, Any]], None]:
     return found
 
 
-def _watch(pipe: int) -> None:
+def _watch(pipe: int, psutil: Any) -> None:
     """Wait for the end of the starter, then end all that this process has started, and itself."""
-    import psutil
-
     while os.read(pipe, 1024):
         pass
+    ENDING.set()
     _kill_descendants(psutil)
     os.kill(os.getpid(), signal.SIGKILL)
 
