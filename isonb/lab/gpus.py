@@ -1,4 +1,4 @@
-"""One run a GPU: which GPUs this process may use, and a claim on one of them that no other run on the machine shares."""
+"""One run a GPU: which GPUs this process may use, and a claim on one of them that other runs of the machine respect."""
 
 from __future__ import annotations
 
