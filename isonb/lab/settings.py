@@ -22,7 +22,8 @@ from isonb.lab.tasks import task_named
 
 __all__ = ["EXPERIMENTS", "PROTOCOLS", "FinetuneSettings", "SimilaritySettings", "SyntheticSettings", "resolve"]
 
-LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1)}
+# Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
+LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,19 @@ class FinetuneSettings(Options):
 
 @dataclass(frozen=True)
 class SimilaritySettings(Options):
-    """Sentence similarity by cosine, without labels. Methods that need a loss are tuned on the task's sentences."""
+    """Sentence similarity by cosine, without labels. Methods that need a loss are tuned on the task's sentences.
+
+    Tuning compares the vectors that are scored: ``layers: cls`` is SimCSE as published.
+    """
 
     task: str = option("english_sts", "similarity task, by name")
     model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of everything a method draws", low=0, high=10**6)
     eval_examples: int | None = option(None, "pairs, drawn by sample_seed; nothing: all", low=10, high=10**8)
     sample_seed: int = option(0, "of the draw of pairs", low=0, high=10**6)
-    layers: str = option("first_last", "hidden states that are averaged", choices=tuple(LAYERS))
+    layers: str = option(
+        "first_last", "hidden states that are averaged; cls: the first token of the last", choices=tuple(LAYERS)
+    )
     max_length: int = option(128, "tokens a sentence", low=4, high=8192)
     batch_size: int = option(64, "sentences a forward pass", low=1, high=65536)
     tuning_steps: int = option(100, "updates of contrastive tuning, for methods that need it", low=1, high=10**7)
