@@ -7,7 +7,7 @@ one run at a time; where a machine has several GPUs, start one worker a GPU::
     CUDA_VISIBLE_DEVICES=0 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
     CUDA_VISIBLE_DEVICES=1 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
 
-``book/experiments/README.md`` starts the same on SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes).
+SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes) start the same scheduler and workers by other means.
 """
 
 from __future__ import annotations
