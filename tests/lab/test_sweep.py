@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from isonb.lab.dask_pool import SchedulerError
 from isonb.lab.execute import ExecuteError, execute, prepare
 from isonb.lab.grids import load_grid
 from isonb.lab.locks import free, held
@@ -280,3 +281,20 @@ def test_a_grid_is_swept_by_its_ids(out, experiments, tmp_path):
     report = sweep(runs, out, experiments=experiments, progress=False, runner="fake_runs:slow")
     assert [o.run_id for o in report.outcomes] == [run.run_id for run in runs]
     assert set(status(out, runs).complete) == {run.run_id for run in runs}
+
+
+def test_no_scheduler_is_an_error_before_anything_starts(out, experiments, monkeypatch):
+    monkeypatch.setattr("isonb.lab.dask_pool.CONNECT", 0.5)
+    with pytest.raises(SchedulerError, match="must answer at tcp:"):
+        sweep([config(0)], out, scheduler="tcp://127.0.0.1:9", experiments=experiments, progress=False)
+    assert not (out / "locks").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_local_cluster_with_its_runs(out, driver):
+    first = driver(scheduler="local", seconds=600)
+    until(lambda: len(journal(out, "start")) == 2)
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+    assert first.wait(60) == 130, (out / "driver.log").read_text()
+    until(lambda: all(gone(int(words[2])) for words in journal(out, "start")), 10)
+    assert "20 stopped" in (out / "driver.log").read_text()
