@@ -22,7 +22,8 @@ VARIABLE = "CUDA_VISIBLE_DEVICES"
 def visible() -> tuple[str, ...]:
     """The GPUs that this process may use, by UUID where ``nvidia-smi`` tells it; none is the empty tuple.
 
-    ``CUDA_VISIBLE_DEVICES`` narrows them down, and set to nothing it means no GPU. No context is made on any GPU.
+    ``CUDA_VISIBLE_DEVICES`` narrows them down, its indices counted as ``nvidia-smi`` counts; set to nothing it means no
+    GPU. No context is made on any of them.
     """
     given = os.environ.get(VARIABLE)
     if given is not None and not given.strip():
