@@ -61,14 +61,14 @@ def _command(name: str, commands: Any, text: str, examples: str) -> argparse.Arg
 def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = (
         "isonb run\n"
-        "isonb run --task english_sentiment --model minilm --method istar -o weight=-3 -o zeta=0.4\n"
-        "isonb run --task english_sts --method whitening -o k=64\n"
+        "isonb run --method istar -o weight=-3 -o zeta=0.4 --seed 1\n"
+        "isonb run --task english_sts --model tiny --method whitening -o k=64\n"
         "isonb run --task cola --model google-bert/bert-base-uncased --data hub --set epochs=4 --seed 1"
     )
     text = "run one experiment and leave its record and its notebook"
     add = _command(name, commands, text, examples).add_argument
-    add("--task", default="english_acceptability", help="task (%(default)s); isonb list tasks")
-    add("--model", default="tiny", help="embedded name, hub id or folder (%(default)s); isonb list models")
+    add("--task", default="english_sentiment", help="task (%(default)s); isonb list tasks")
+    add("--model", default="minilm", help="embedded name, hub id or folder (%(default)s); isonb list models")
     add("--method", default="none", metavar="NAME", help="method (%(default)s); isonb list methods")
     add("-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the method; repeatable")
     add("--seed", type=int, default=0, help="seed (%(default)s)")

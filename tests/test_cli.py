@@ -42,7 +42,7 @@ def executed(monkeypatch):
 
     def execute(config, out, **options):
         calls.append((config, out, options))
-        write_record(Path(out) / "records", Record(config, metrics={"matthews": 0.25, "baseline.matthews": 0.0}))
+        write_record(Path(out) / "records", Record(config, metrics={"accuracy": 0.75, "baseline.accuracy": 0.5}))
         return Outcome(run_id(config), "finished")
 
     monkeypatch.setattr(commands, "execute", execute)
@@ -132,11 +132,10 @@ def test_module_and_script_are_the_same_command():
 def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_path, capsys):
     assert cli.main(["run", "--out", str(tmp_path)]) == 0
     config, _, options = executed[0]
-    assert config == resolve({"task": "english_acceptability", "model": "tiny"})
+    assert config == resolve({"task": "english_sentiment", "model": "minilm"})
     assert options == {"data": None, "retry_failed": False}
     text = capsys.readouterr().out
-    assert "matthews" in text
-    assert "0.2500   (the same answer to everything: 0.0000)" in text
+    assert "accuracy  0.7500   (the same answer to everything: 0.5000)" in text
     for place in (f"records/{run_id(config)}.json", f"notebooks/{run_id(config)}.ipynb"):
         assert str(tmp_path / place) in text
 
@@ -354,7 +353,20 @@ def test_pretrain_is_reached_and_its_errors_are_one_line(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_run_from_the_shell(tmp_path):
-    words = ["run", "--protocol", "smoke", "--method", "istar", "-o", "weight=-1", "--out"]
+    words = [
+        "run",
+        "--task",
+        SMOKE["task"],
+        "--model",
+        "tiny",
+        "--protocol",
+        "smoke",
+        "--method",
+        "istar",
+        "-o",
+        "weight=-1",
+        "--out",
+    ]
     done = subprocess.run([sys.executable, "-m", "isonb", *words, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (found,) = scan(tmp_path / "records").records.values()
