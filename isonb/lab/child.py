@@ -11,8 +11,10 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +24,8 @@ from typing import Any
 __all__ = ["main", "notebook", "unfinished"]
 
 ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the run
+FOLDERS: list[str] = []  # temporary ones, to be removed at the end
+LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
 START_TIMEOUT = 300  # seconds a kernel may take to start on a busy machine
 
 
@@ -49,15 +53,21 @@ def notebook(job: Mapping[str, Any]) -> None:
     """Execute the template of a job by papermill. The notebook gets its name when it has ended, well or not."""
     import jupytext
     import papermill
+    from traitlets.config import Config
 
     target = Path(job["notebook"])
     part = unfinished(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     source = jupytext.reads(Path(job["template"]).read_text(encoding="utf-8"), fmt="md:myst")
     options: dict[str, Any] = {"kernel_name": "python3", "cwd": os.getcwd(), "start_timeout": START_TIMEOUT}
+    sockets = tempfile.mkdtemp(prefix="isonb-")
+    FOLDERS.append(sockets)
+    if len(os.fsencode(sockets)) < LONGEST_SOCKET:  # not ports, which many kernels starting at once might share
+        options["config"] = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
     try:
         papermill.execute_notebook(source, part, parameters=job["parameters"], progress_bar=False, **options)
     finally:
+        _remove_folders()
         if part.is_file() and not ENDING.is_set():
             os.replace(part, target)
 
@@ -82,7 +92,13 @@ def _watch(pipe: int, psutil: Any) -> None:
         pass
     ENDING.set()
     _kill_descendants(psutil)
+    _remove_folders()
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _remove_folders() -> None:
+    for folder in FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _kill_descendants(psutil: Any) -> None:

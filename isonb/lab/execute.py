@@ -1,14 +1,16 @@
 """One run: one notebook, executed in its own process, that leaves one record.
 
 ``OUT/records/<id>.json`` is the record, ``OUT/notebooks/<id>.ipynb`` the executed notebook, ``OUT/logs/<id>.log`` what
-its process said. ``OUT/locks/<id>.lock`` is held by the process of the run as long as that lives, so no two processes
-do the same run at once, and a run that was killed is free for the next.
+its process said; ``OUT/work/<id>`` has checkpoints until the run has finished. ``OUT/locks/<id>.lock`` is held by the
+process of the run as long as that lives, so no two processes do the same run at once, and a run that was killed is free
+for the next.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -72,16 +74,20 @@ class Job:
         return self.out / "notebooks" / f"{self.run_id}.ipynb"
 
     @property
+    def work(self) -> Path:
+        """The folder of its checkpoints, from which it goes on when it was stopped; removed when it has finished."""
+        return self.out / "work" / self.run_id
+
+    @property
     def lock(self) -> Path:
         """The file that is locked while it runs."""
         return self.out / "locks" / f"{self.run_id}.lock"
 
     def order(self) -> dict[str, Any]:
         """What the process of the run is told: plain JSON values."""
-        work = str(self.out / "work" / self.run_id)
-        parameters = {"config": dict(self.config), "out": str(self.out), "data": self.data or "", "work": work}
+        folders = {"out": str(self.out), "data": self.data or "", "work": str(self.work)}
         files = {"template": str(self.template), "notebook": str(self.notebook), "runner": self.runner}
-        return {"run_id": self.run_id, "parameters": parameters, **files}
+        return {"run_id": self.run_id, "parameters": {"config": dict(self.config), **folders}, **files}
 
 
 def prepare(
@@ -199,6 +205,7 @@ def _judge(job: Job, answer: Answer, clock: Clock) -> Outcome:
     """The record decides: a run that has a complete one is finished, whatever its notebook did afterwards."""
     record = _record(job)
     if record is not None and record.status == "complete":
+        shutil.rmtree(job.work, ignore_errors=True)
         return Outcome(job.run_id, "finished", f"after its record was written, {answer}" if answer.kind else "")
     if answer.kind == "stopped":
         return Outcome(job.run_id, "stopped", answer.text)

@@ -70,7 +70,7 @@ def outputs(out, run_id):
 
 
 def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
-    told = "import os, sys; print([sys.executable, os.getcwd(), os.environ['OMP_NUM_THREADS'], data, work])"
+    told = "import os, sys\nos.makedirs(work)\nprint([sys.executable, os.getcwd(), os.environ['OMP_NUM_THREADS'], data, work])"
     folder, out = template(told, WRITE), tmp_path / "out"
     outcome = execute(CONFIG, out, experiments=folder, data=tmp_path)
     assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
@@ -78,6 +78,7 @@ def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
     work = str(out / "work" / outcome.run_id)
     assert str([sys.executable, os.getcwd(), "1", str(tmp_path), work]) in outputs(out, outcome.run_id)
     assert sorted(path.name for path in (out / "notebooks").iterdir()) == [f"{outcome.run_id}.ipynb"]
+    assert not Path(work).exists()
     again = execute(CONFIG, out, experiments=folder)
     assert again.status == "skipped"
 
@@ -151,14 +152,17 @@ def test_no_kernel_outlives_a_killed_sweep(template, tmp_path):
         process.wait(30)
 
 
-def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path):
+def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_factory, monkeypatch):
     out, stop = tmp_path / "out", threading.Event()
     out.mkdir()
+    temporary = tmp_path_factory.mktemp("t")
+    monkeypatch.setenv("TMPDIR", str(temporary))
     threading.Thread(target=lambda: wait_for((out / "pids").exists) and stop.set()).start()
     outcome = execute(CONFIG, out, experiments=template(SLEEP), stop=stop)
     assert outcome.status == "stopped"
     assert all(gone(int(pid)) for pid in (out / "pids").read_text().split())
     assert not (out / "records").exists()
+    assert list(temporary.iterdir()) == []
     assert list((out / "notebooks").iterdir()) == []
 
 
