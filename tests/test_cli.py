@@ -320,6 +320,22 @@ def test_collect_of_no_folder_is_one_line(tmp_path, capsys):
     assert "records are read from a folder" in fails(capsys, "collect", str(tmp_path / "nothing"))
 
 
+def test_similarity_stands_beside_plain_vectors(monkeypatch, tmp_path, capsys):
+    metrics = {"spearman.mean": 61.0, "spearman.all": 60.0, "plain.spearman.mean": 55.0, "subset.a.spearman": 1.0}
+    config = resolve({"task": "sts12", "model": "minilm", "method": "whitening"})
+    whole = resolve({"task": "sickr", "model": "minilm", "method": "whitening"})
+    found = summary([Record(config, metrics=metrics), Record(whole, metrics=metrics | {"spearman.mean": None})])
+    assert found[["metric", "mean"]].values.tolist() == [["spearman.all", 60.0], ["spearman.mean", 61.0]]
+    assert found["baseline"].tolist()[1] == 55.0
+    write_record(tmp_path / "records", Record(config, metrics=metrics))
+    monkeypatch.setattr(commands, "execute", lambda config, *args, **options: Outcome(run_id(config), "skipped"))
+    words = ["run", "--task", "sts12", "--model", "minilm", "--method", "whitening"]
+    assert cli.main([*words, "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "spearman.mean 61.0000   (plain vectors: 55.0000)" in text
+    assert "it was there before" in text
+
+
 def test_rows_that_would_look_alike_say_in_what_they_differ():
     found = summary(
         [record(learning_rate=rate, method=method) for rate in (1e-5, 2e-5) for method in ("none", "istar")]

@@ -42,8 +42,9 @@ def _run(options: argparse.Namespace) -> int:
         return 130 if outcome.status == "stopped" else 1
     path = out / "records" / f"{run_id(config)}.json"
     for name, value, base in scores(read_record(path)):
-        beside = "" if base is None else f"   (the same answer to everything: {base:.4f})"
-        print(f"{name:10s}{'undefined' if value is None else f'{value:.4f}'}{beside}")
+        what = "plain vectors" if config["experiment"] == "similarity" else "the same answer to everything"
+        beside = "" if base is None else f"   ({what}: {base:.4f})"
+        print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")

@@ -1,4 +1,4 @@
-"""Runs in a few words and a small table: means over seeds, beside the majority baseline."""
+"""Runs in a few words and a small table: means over seeds, beside the majority baseline or plain vectors."""
 
 from __future__ import annotations
 
@@ -43,16 +43,30 @@ def title(config: Mapping[str, Any]) -> str:
 
 def main_metric(record: Record) -> str | None:
     """The metric a run is judged by; None where its task has none here."""
-    task = TASKS.get(str(record.config.get("task")))
-    name = task.metrics[0] if task else None
-    return name if name in record.metrics else None
+    return next(iter(_metrics(record)), None)
 
 
 def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
-    """The task's metrics of a run, main one first: name, value, and the majority baseline where there is one."""
+    """The task's metrics of a run, main one first: name, value, baseline.
+
+    The baseline is the same answer to everything, in similarity the plain vectors; None where there is neither.
+    """
+    return [(name, record.metrics[name], _baseline(record, name)) for name in _metrics(record)]
+
+
+def _metrics(record: Record) -> list[str]:
+    """The task's metrics; in similarity the mean over subsets where there are some, else over all pairs."""
     task = TASKS.get(str(record.config.get("task")))
-    names = [name for name in task.metrics if name in record.metrics] if task else []
-    return [(name, record.metrics[name], record.metrics.get(f"baseline.{name}")) for name in names]
+    found = []
+    for metric in task.metrics if task else ():
+        names = (metric, f"{metric}.mean", f"{metric}.all")
+        there = [name for name in names if name in record.metrics]
+        found += [name for name in there if record.metrics[name] is not None][:1] or there[:1]
+    return found
+
+
+def _baseline(record: Record, metric: str) -> float | None:
+    return record.metrics.get(f"baseline.{metric}", record.metrics.get(f"plain.{metric}"))
 
 
 def summary(records: Iterable[Record]) -> pd.DataFrame:
@@ -80,7 +94,7 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
 def _row(found: list[Record]) -> dict[str, Any]:
     config, metric = found[0].config, main_metric(found[0])
     values = [float(value) for record in found if (value := record.metrics[str(metric)]) is not None]
-    bases = [float(value) for record in found if (value := record.metrics.get(f"baseline.{metric}")) is not None]
+    bases = [float(value) for record in found if (value := _baseline(record, str(metric))) is not None]
     return {
         "model": config["model"],
         "task": config["task"],
