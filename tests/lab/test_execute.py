@@ -70,7 +70,11 @@ def outputs(out, run_id):
 
 
 def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
-    told = "import os, sys\nos.makedirs(work)\nprint([sys.executable, os.getcwd(), os.environ['OMP_NUM_THREADS'], data, work])"
+    told = """
+    import os, sys
+    os.makedirs(work)
+    print([sys.executable, os.getcwd(), os.environ["OMP_NUM_THREADS"], data, work])
+    """
     folder, out = template(told, WRITE), tmp_path / "out"
     outcome = execute(CONFIG, out, experiments=folder, data=tmp_path)
     assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
