@@ -33,6 +33,7 @@ __all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_gr
 SIZES = ("smoke", "small", "full", "paper")
 MAX_BYTES = 256 * 1024
 MAX_ALIASES = 32  # an alias of an alias of ... grows without bound
+MAX_DEPTH = 12
 MAX_RUNS = 20_000
 
 
@@ -138,6 +139,18 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return dict(super().construct_mapping(node, deep))
 
 
+def _check_size(text: str, path: str | Path) -> None:
+    """Refuse what would take for ever to build: deep nesting, aliases without number."""
+    depth = aliases = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        aliases += isinstance(event, yaml.AliasEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            fail(GridError, f"a grid has at most {MAX_DEPTH} levels", f"more in {path}", "Write lists of settings.")
+        if aliases > MAX_ALIASES:
+            fail(GridError, f"a grid has at most {MAX_ALIASES} aliases", f"more in {path}", "Write them out.")
+
+
 def _read(path: str | Path) -> dict[str, Any]:
     """The top level of a grid: sizes with their blocks, perhaps ``about``; no more than safe plain values."""
     try:
@@ -145,11 +158,7 @@ def _read(path: str | Path) -> dict[str, Any]:
         if len(content) > MAX_BYTES:
             fail(GridError, f"a grid must have at most {MAX_BYTES} bytes", f"{len(content)} in {path}", "Split it.")
         text = content.decode("utf-8")
-        aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader))
-        if aliases > MAX_ALIASES:
-            fail(
-                GridError, f"a grid must have at most {MAX_ALIASES} aliases", f"{aliases} in {path}", "Write them out."
-            )
+        _check_size(text, path)
         grid = yaml.load(text, Loader=_Loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         fail(GridError, "a grid must be a readable YAML file of plain values", f"{error} in {path}", "Correct it.")
