@@ -105,13 +105,15 @@ PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "full": {"finetune": {"train_examples": None}},
+    # For "tiny", which was pretrained without dropout and at a higher rate.
+    "embedded": {"finetune": {"learning_rate": 1e-3, "epochs": 6, "dropout": 0.0}},
 }  # fmt: skip
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
 
-    ``protocol`` names values to start from ("small", "smoke", "full"); what is given beside it wins. ``experiment`` may
+    ``protocol`` names values to start from ("small", "smoke", "full", "embedded"); what is given beside it wins. ``experiment`` may
     be left out where the task tells it. Raises :class:`~isonb.lab.options.OptionError`,
     :class:`~isonb.lab.methods.MethodError` or :class:`~isonb.lab.tasks.TaskError` before any work starts.
     """

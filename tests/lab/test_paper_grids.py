@@ -17,7 +17,7 @@ FOLDER = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
     ("baselines", "smoke"): 18 * 4,
-    ("baselines", "small"): 4 * 5 + 4,
+    ("baselines", "small"): 4 * 5 + 4 + 6 * 3 + 4 + 7 * 4 + 7,
     ("baselines", "full"): 4 * 5 + 4,
     ("baselines", "paper"): 4 * 4 * 5,
     ("shrink_the_longest", "smoke"): 3,
