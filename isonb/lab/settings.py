@@ -113,8 +113,8 @@ PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
 
-    ``protocol`` names values to start from ("small", "smoke", "full", "embedded"); what is given beside it wins. ``experiment`` may
-    be left out where the task tells it. Raises :class:`~isonb.lab.options.OptionError`,
+    ``protocol`` names values to start from ("small", "smoke", "full", "embedded"); what is given beside it wins.
+    ``experiment`` may be left out where the task tells it. Raises :class:`~isonb.lab.options.OptionError`,
     :class:`~isonb.lab.methods.MethodError` or :class:`~isonb.lab.tasks.TaskError` before any work starts.
     """
     given = dict(config)
