@@ -14,10 +14,11 @@ from random_models import KINDS, save
 
 from isonb.lab import finetune
 from isonb.lab.methods import METHODS
+from isonb.lab.options import OptionError
 from isonb.lab.records import read_record, run_id
 from isonb.lab.settings import resolve
 from isonb.lab.task_model import TaskModel, is_decoder, task_loss
-from isonb.lab.tasks import TaskError
+from isonb.lab.tasks import TaskError, task_named
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
 TASKS = {
@@ -40,7 +41,7 @@ def bert(tmp_path_factory):
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_on_every_kind_of_task(method, kind, bert):
     record = run(task=TASKS[kind], model=bert, method=method, max_steps=2)
-    main = finetune.task_named(TASKS[kind]).metrics[0]
+    main = task_named(TASKS[kind]).metrics[0]
     assert isinstance(record.metrics[main], float)
     assert isinstance(record.metrics[f"baseline.{main}"], float)
     assert record.config == resolve(record.config)
@@ -153,7 +154,7 @@ def test_the_sentence_vector_sees_the_whole_sentence(kind, tmp_path):
 
 
 def test_a_batch_that_processes_cannot_share_is_refused(bert):
-    with pytest.raises(finetune.OptionError, match="multiple of processes times accumulation"):
+    with pytest.raises(OptionError, match="multiple of processes times accumulation"):
         run(task="english_acceptability", model=bert, batch_size=16, accumulation=3)
 
 
