@@ -1,0 +1,42 @@
+"""A few runs side by side in processes of their own, their records handed back: for chapters; sweeps are for many."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+from isonb.lab.records import Record
+from isonb.lab.settings import resolve
+
+__all__ = ["run_all"]
+
+
+def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None) -> list[Record]:
+    """The records of all ``configs``, in their order. Nothing is written.
+
+    Every configuration is checked before the first run starts. ``workers``: processes, by default as many as cores, at
+    most four and no more than runs; one process runs them here. An error in a run is raised after the others ended.
+    """
+    todo = [resolve(config) for config in configs]
+    count = min(workers or min(4, os.cpu_count() or 1), len(todo))
+    if count <= 1:
+        return [_run(config) for config in todo]
+    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(_run, todo))
+
+
+def _run(config: Mapping[str, Any]) -> Record:
+    """One run; the process it is in does nothing else and has one thread, so that runs don't slow each other down."""
+    import torch
+
+    from isonb.lab.experiment import run
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return run(config, progress=False)
+    finally:
+        torch.set_num_threads(threads)
