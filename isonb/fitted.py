@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from isonb.checks import InputError, ShapeError, border, cloud, fail, not_fitted
 from isonb.moments import Moments
 from isonb.persist import read_folder, write_folder
+from isonb.precision import precise
 
 __all__ = ["AffineTransform", "Transform", "dense", "load_transform"]
 
@@ -121,8 +122,13 @@ class AffineTransform(Transform):
     """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what to do off the mean."""
 
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
-        """Learn from points (..., d), at least two. Returns self."""
-        return self.fit_moments(Moments().update(x, mask))
+        """Learn from points (..., d), at least two. Returns self.
+
+        Products are taken in float64, so that directions without variance are told from rounding; where the points
+        don't fit in memory twice, stream them to a :class:`~isonb.moments.Moments` and use :meth:`fit_moments`.
+        """
+        exact = precise(x) if isinstance(x, Tensor) and x.is_floating_point() else x
+        return self.fit_moments(Moments().update(exact, mask))
 
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from a :class:`~isonb.moments.Moments`, whose points may have come in batches. Returns self."""

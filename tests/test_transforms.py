@@ -328,3 +328,10 @@ def test_cuda(name):
     want = TRANSFORMS[name]().fit(x).transform(x)
     fitted = TRANSFORMS[name]().fit(x.cuda())
     assert_same(fitted.transform(x.cuda()).cpu(), want, rtol=1e-6, atol=1e-7)
+
+
+def test_fewer_float32_points_than_dimensions_have_their_own_rank():
+    points = torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
+    white = Whitening().fit(points)
+    assert white.rank == 63
+    torch.testing.assert_close(white.transform(points).mT.cov(), torch.eye(63), rtol=0, atol=1e-4)

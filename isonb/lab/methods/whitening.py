@@ -1,8 +1,4 @@
-"""Affine transforms of sentence vectors: subtract the mean, whiten, whiten softly. Fitted on the task itself.
-
-Whitening divides by the spread of every direction that has any. In float32 the rounding of the covariance is spread
-too, where there are fewer vectors than dimensions; so it is fitted in float64.
-"""
+"""Affine transforms of sentence vectors: subtract the mean, whiten, whiten softly. Fitted on the task itself."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ from isonb.clouds import layer_average, mean_pool
 from isonb.lab.methods.narrowed import number_or
 from isonb.lab.methods.transformed import Fitted, OnVectors
 from isonb.lab.options import option
-from isonb.precision import precise
 
 __all__ = ["METHODS", "SoftZCA", "WhiteBert", "Whitening", "ZeroMean"]
 
@@ -47,7 +42,7 @@ class Whitening(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Mean and whitening matrix of the rows."""
-        return transforms.Whitening(self.k).fit(precise(rows))
+        return transforms.Whitening(self.k).fit(rows)
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class WhiteBert(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Mean and whitening matrix of the rows."""
-        return transforms.Whitening().fit(precise(rows))
+        return transforms.Whitening().fit(rows)
 
     def features(self, states: Tensor, mask: Tensor) -> Tensor:
         """As in similarity."""
@@ -86,7 +81,7 @@ class SoftZCA(OnVectors):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Mean and softened whitening matrix of the rows."""
-        return transforms.SoftZCA(self.eps).fit(precise(rows))
+        return transforms.SoftZCA(self.eps).fit(rows)
 
 
 METHODS = (ZeroMean, Whitening, WhiteBert, SoftZCA)
