@@ -1,8 +1,8 @@
 """Text as training rows for masked language modelling: tokenizer, token stream, full rows, hidden tokens.
 
-Every row is full (no padding) and begins at a sentence. Half of the rows, where they hold more than one sentence, are
-written as a pair, ``[CLS] first [SEP] rest [SEP]``, so that the second segment and the separator are trained too.
-All randomness comes from a generator that the caller seeds.
+Every row is full (no padding) and begins at a sentence. Some are pairs, ``[CLS] first [SEP] second [SEP]``, so that the
+second segment and the separator are trained too; how they are cut is told in :mod:`isonb.lab.segments`. All randomness
+comes from a generator that the caller seeds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.lab.segments import Segments, cut_for_order, first_and_rest
 from isonb.lab.text import TextError, sentences_of
 
 __all__ = ["SPECIAL", "Masked", "Stream", "masked_rows", "stream", "train_tokenizer", "wrap_tokenizer"]
@@ -29,20 +30,29 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Stream:
-    """A text as one line of token ids (N,), and the offsets (S,) of its sentences from which a full row can start."""
+    """A text as one line of token ids (N,), and the offsets (S,) of its sentences from which a full row can start.
+
+    ``ends`` (S,) are the offsets at which the paragraphs of these sentences end.
+    """
 
     ids: Tensor
     starts: Tensor
+    ends: Tensor
 
 
 @dataclass(frozen=True)
 class Masked:
-    """Rows with hidden tokens: ids and segments (B, T); ``positions`` (B*K,) into the flat rows, and what was there."""
+    """Rows with hidden tokens: ids and segments (B, T); ``positions`` (B*K,) into the flat rows, and what was there.
+
+    ``swapped`` (B,) says of a pair whether its second segment came first in the text (1) or not (0);
+    :data:`~isonb.lab.segments.NO_PAIR` where there is nothing to say.
+    """
 
     input_ids: Tensor
     token_type_ids: Tensor
     positions: Tensor
     labels: Tensor
+    swapped: Tensor
 
     def to(self, device: str | torch.device) -> Masked:
         """The same rows on another device."""
@@ -107,22 +117,31 @@ def stream(tokenizer: Any, paragraphs: Iterable[str], longest: int) -> Stream:
 
     Raises :class:`TextError` when the text is shorter than one row.
     """
+    cut = [sentences_of(paragraph) for paragraph in paragraphs]
     pieces: list[Tensor] = []
-    for chunk in _chunks(sentence for paragraph in paragraphs for sentence in sentences_of(paragraph)):
+    for chunk in _chunks(sentence for sentences in cut for sentence in sentences):
         coded = tokenizer.encode_batch_fast(chunk, add_special_tokens=False)
-        pieces += [torch.tensor(c.ids, dtype=torch.int32) for c in coded if c.ids]
+        pieces += [torch.tensor(c.ids, dtype=torch.int32) for c in coded]
     lengths = torch.tensor([len(p) for p in pieces], dtype=torch.int64)
     ids = torch.cat(pieces) if pieces else torch.zeros(0, dtype=torch.int32)
     starts = lengths.cumsum(0) - lengths
-    starts = starts[starts <= len(ids) - longest]
-    if not len(starts):
+    paragraph = torch.repeat_interleave(torch.tensor([len(sentences) for sentences in cut], dtype=torch.int64))
+    sizes = torch.zeros(len(cut), dtype=torch.int64).index_add_(0, paragraph, lengths)
+    keep = (lengths > 0) & (starts <= len(ids) - longest)
+    if not keep.any():
         raise TextError(f"the text must fill at least one row of {longest} tokens; got {len(ids)}. Add text.")
-    return Stream(ids, starts)
+    return Stream(ids, starts[keep], sizes.cumsum(0)[paragraph][keep])
 
 
-def masked_rows(text: Stream, which: Tensor, length: int, vocabulary: int, generator: torch.Generator) -> Masked:
-    """Rows of ``length`` tokens that begin at the sentences ``which`` (B,), with 15% of their tokens hidden."""
-    ids, segments, special = _rows(text, which, length, generator)
+def masked_rows(
+    text: Stream, which: Tensor, length: int, vocabulary: int, generator: torch.Generator, order: bool = False
+) -> Masked:
+    """Rows of ``length`` tokens that begin at the sentences ``which`` (B,), with 15% of their tokens hidden.
+
+    With ``order`` the pairs are cut for sentence order prediction, and half of them swapped.
+    """
+    parts = (cut_for_order if order else first_and_rest)(text.starts, text.ends, which, length, generator)
+    ids, segments, special = _rows(text.ids, parts, length)
     count = max(1, round(SHARE * (length - 2)))
     score = torch.rand(ids.shape, generator=generator).masked_fill_(special, -1.0)
     columns = score.topk(count, dim=-1).indices.sort(-1).values
@@ -131,21 +150,19 @@ def masked_rows(text: Stream, which: Tensor, length: int, vocabulary: int, gener
     other = torch.randint(len(SPECIAL), vocabulary, columns.shape, generator=generator)
     shown = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, other, labels))
     positions = columns + length * torch.arange(len(which)).unsqueeze(-1)
-    return Masked(ids.scatter(-1, columns, shown), segments, positions.flatten(), labels.flatten())
+    return Masked(ids.scatter(-1, columns, shown), segments, positions.flatten(), labels.flatten(), parts.swapped)
 
 
-def _rows(text: Stream, which: Tensor, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+def _rows(text: Tensor, parts: Segments, length: int) -> tuple[Tensor, Tensor, Tensor]:
     """Ids, segments and special positions (B, T) of rows written as one segment or as a pair."""
-    begin = text.starts[which]
-    after = torch.searchsorted(text.starts, begin, right=True).clamp(max=len(text.starts) - 1)
-    first = text.starts[after] - begin  # tokens of the row's first sentence
-    pair = (torch.rand(len(which), generator=generator) < 0.5) & (first > 0) & (first < length - 3)
-    first = torch.where(pair, first, length - 2).unsqueeze(-1)
+    size = parts.size.unsqueeze(-1)
     place = torch.arange(length)
-    second = place > first + 1
-    column = torch.where(second, place - 2, place - 1).clamp(min=0)
-    ids = text.ids[begin.unsqueeze(-1) + column].long()
-    is_sep = (place == first + 1) | (place == length - 1)
+    second = place > size + 1
+    column = torch.where(
+        second, parts.second.unsqueeze(-1) + place - size - 2, parts.first.unsqueeze(-1) + (place - 1).clamp(min=0)
+    )
+    is_sep = (place == size + 1) | (place == length - 1)
+    ids = text[torch.where(is_sep, 0, column)].long()
     ids = torch.where(place == 0, CLS, torch.where(is_sep, SEP, ids))
     return ids, second.long(), is_sep | (place == 0)
 

@@ -1,17 +1,23 @@
-"""Masked language modelling with a small BERT: the model, its loss, the learning rate, and a clock blind to pauses."""
+"""The tasks of pretraining a small BERT: the model, its losses, the learning rate, and a clock blind to pauses.
+
+The tasks are masked language modelling and, if wanted, sentence order prediction on the pooler.
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from isonb.lab.masking import Masked, Stream, masked_rows
+from isonb.lab.segments import NO_PAIR
+from isonb.lab.text import TextError
 
-__all__ = ["Clock", "bert", "loss_and_hits", "rate", "tune", "validate"]
+__all__ = ["Clock", "Losses", "Score", "bert", "losses", "rate", "tune", "validate"]
 
 SPREAD = 0.05  # of fresh weights; BERT's 0.02 is for a width of 768
 SAMPLE = 1024  # validation rows during training
@@ -36,15 +42,45 @@ class Clock:
         return self.elapsed
 
 
-def bert(layers: int, width: int, heads: int, vocabulary: int, positions: int, seed: int) -> Any:
+@dataclass(frozen=True)
+class Losses:
+    """Losses (nats) of one batch as tensors, and how many guesses were right.
+
+    Masked language modelling: ``words`` is the mean over the hidden tokens. Sentence order prediction: ``order`` is
+    the mean over the ``pairs`` rows that are asked (0 without one).
+    """
+
+    words: Tensor
+    hits: Tensor
+    order: Tensor
+    order_hits: Tensor
+    pairs: Tensor
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean losses (nats) and shares of right guesses on held-out rows; those of the order are NaN without the task."""
+
+    loss: float
+    hits: float
+    order_loss: float
+    order_hits: float
+
+
+def bert(
+    layers: int, width: int, heads: int, vocabulary: int, positions: int, seed: int, *, order: bool = False
+) -> Any:
     """A fresh ``BertForMaskedLM`` with tied embeddings. It is trained in evaluation mode: without dropout.
+
+    With ``order`` it is a ``BertForPreTraining``: pooler (dense and tanh on [CLS]) and a classifier on that, too.
 
     The position table is learned, but starts as sines and cosines: from a random one a small model takes long to find
     its neighbours, and until then predicts each token by its frequency alone. A model this small underfits its text,
     so dropout would only slow it; the configuration keeps BERT's 0.1 for fine-tuning on few examples.
     """
-    from transformers import BertConfig, BertForMaskedLM
+    from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
 
+    kind: Any = BertForPreTraining if order else BertForMaskedLM
     config = BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,
@@ -57,7 +93,7 @@ def bert(layers: int, width: int, heads: int, vocabulary: int, positions: int, s
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = BertForMaskedLM(config).float().eval()
+        model = kind(config).float().eval()
     model.bert.embeddings.position_embeddings.weight.data = SPREAD * math.sqrt(2) * _waves(positions, width)
     return model
 
@@ -69,16 +105,24 @@ def _waves(positions: int, width: int) -> Tensor:
     return torch.cat([angle.sin(), angle.cos()], dim=-1)[:, :width]
 
 
-def loss_and_hits(model: Any, rows: Masked, half: bool) -> tuple[Tensor, Tensor]:
-    """Cross-entropy (nats) at the hidden tokens alone, and how many of them the best guess hits.
+def losses(model: Any, rows: Masked, half: bool) -> Losses:
+    """Cross-entropy at the hidden tokens alone and, where the model has a pooler, of the order of the pairs.
 
     The output layer is the costliest part of a small model, so it sees no other position.
     """
     with torch.autocast(rows.input_ids.device.type, torch.bfloat16, enabled=half):
-        states = model.bert(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).last_hidden_state
-        logits = model.cls(states.flatten(0, 1)[rows.positions])
+        states = model.bert(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids)
+        logits = model.cls.predictions(states.last_hidden_state.flatten(0, 1)[rows.positions])
+        asked = None if model.bert.pooler is None else model.cls.seq_relationship(states.pooler_output)
+    words = nn.functional.cross_entropy(logits.float(), rows.labels)
     hits = (logits.detach().argmax(-1) == rows.labels).sum()
-    return nn.functional.cross_entropy(logits.float(), rows.labels), hits
+    if asked is None:
+        none = torch.zeros((), device=words.device)
+        return Losses(words, hits, none, none, none)
+    pairs = (rows.swapped != NO_PAIR).sum()
+    total = nn.functional.cross_entropy(asked.float(), rows.swapped, ignore_index=NO_PAIR, reduction="sum")
+    right = (asked.detach().argmax(-1) == rows.swapped).sum()
+    return Losses(words, hits, total / pairs.clamp(min=1), right, pairs)
 
 
 def tune(model: nn.Module, learning_rate: float, decay: float) -> torch.optim.AdamW:
@@ -101,20 +145,26 @@ def rate(progress: float, warmup: float) -> float:
 
 
 @torch.no_grad()
-def validate(
-    model: Any, text: Stream, length: int, device: str, half: bool, sample: int | None = SAMPLE
-) -> tuple[float, float]:
-    """Mean loss (nats) and accuracy at hidden tokens, on ``sample`` evenly spaced rows (None: from every sentence).
+def validate(model: Any, text: Stream, length: int, device: str, half: bool, sample: int | None = SAMPLE) -> Score:
+    """Mean losses and accuracies on ``sample`` evenly spaced rows (None: from every sentence).
 
-    Rows and hidden tokens are the same at every call.
+    Rows, hidden tokens and swapped pairs are the same at every call. Raises :class:`TextError` if the model is trained
+    on the order of segments and none of the rows has two.
     """
     generator = torch.Generator().manual_seed(0)
     count = len(text.starts) if sample is None else min(sample, len(text.starts))
     which = torch.arange(count) * len(text.starts) // count
-    loss = hits = seen = 0.0
+    order = model.bert.pooler is not None
+    loss = hits = seen = order_loss = order_hits = pairs = 0.0
     for part in torch.split(which, BATCH):
-        rows = masked_rows(text, part, length, model.config.vocab_size, generator).to(device)
-        one, right = loss_and_hits(model, rows, half)
-        size = len(rows.labels)
-        loss, hits, seen = loss + float(one) * size, hits + float(right), seen + size
-    return loss / seen, hits / seen
+        rows = masked_rows(text, part, length, model.config.vocab_size, generator, order).to(device)
+        one, size = losses(model, rows, half), len(rows.labels)
+        loss, hits, seen = loss + float(one.words) * size, hits + float(one.hits), seen + size
+        order_loss, order_hits = order_loss + float(one.order * one.pairs), order_hits + float(one.order_hits)
+        pairs += float(one.pairs)
+    if not order:
+        return Score(loss / seen, hits / seen, math.nan, math.nan)
+    if not pairs:
+        fix = "Use --no-order (order=False), or a text with longer paragraphs."
+        raise TextError(f"held-out paragraphs must have room for two segments, {length} tokens; got none. {fix}")
+    return Score(loss / seen, hits / seen, order_loss / pairs, order_hits / pairs)

@@ -35,7 +35,7 @@ def export(run: Run) -> Path:
     masking.wrap_tokenizer(run.tokenizer, part, run.model.config.max_position_embeddings)
     _save_weights(run, part / "model.safetensors")
     config = run.model.config
-    config.architectures, config.dtype = ["BertForMaskedLM"], torch.float16
+    config.architectures, config.dtype = [type(run.model).__name__], torch.float16
     config.save_pretrained(part)
     shutil.copy(out / "curve.csv", part / "curve.csv")
     replace_text(part / "README.md", _card(run, part))
@@ -53,12 +53,14 @@ def _save_weights(run: Run, path: Path) -> None:
     for name, parameter in run.model.named_parameters():
         tensors[name] = parameter.cpu().half().contiguous()
         parameter.copy_(tensors[name])
-    save_file(tensors | _pooler(run), path, metadata={"format": "pt"})
+    if not run.config.order:
+        tensors |= _pooler(run)
+    save_file(tensors, path, metadata={"format": "pt"})
     path.chmod(0o644)
 
 
 def _pooler(run: Run) -> dict[str, Tensor]:
-    """BERT's pooler, which masked language modelling doesn't train: a seeded rotation, so loading draws nothing."""
+    """BERT's pooler where no task trains it: a seeded rotation, so that loading draws nothing."""
     width = run.config.width
     generator = torch.Generator().manual_seed(run.config.seed)
     rotation = torch.linalg.qr(torch.randn(width, width, generator=generator)).Q
@@ -68,7 +70,7 @@ def _pooler(run: Run) -> dict[str, Tensor]:
 
 def _card(run: Run, folder: Path) -> str:
     config, model = run.config, run.model.config
-    loss, hits = mlm.validate(run.model, run.held, config.length, config.device, half=False, sample=None)
+    score = mlm.validate(run.model, run.held, config.length, config.device, half=False, sample=None)
     values = {
         "name": Path(config.out).expanduser().resolve().name,
         "layers": config.layers,
@@ -96,15 +98,22 @@ def _card(run: Run, folder: Path) -> str:
         "warmup": f"{config.warmup:.0%}",
         "precision": "bfloat16 autocast" if config.bfloat16 else "float32",
         "seed": config.seed,
-        "loss": f"{loss:.3f}",
-        "perplexity": f"{math.exp(loss):.1f}",
-        "hits": f"{hits:.1%}",
+        "loss": f"{score.loss:.3f}",
+        "perplexity": f"{math.exp(score.loss):.1f}",
+        "hits": f"{score.hits:.1%}",
         "unigram": f"{_unigram(run):.3f}",
         "budgets": _budgets(run.budgets),
-        "curve": _table(run.curve),
+        "curve": _table(run.curve, config.order),
         "flat": _flatness(run.curve),
     }
+    values |= _order(score) if config.order else NO_ORDER
     return _wrapped(CARD.format(**values))
+
+
+def _order(score: mlm.Score) -> dict[str, str]:
+    """What the card says of sentence order prediction."""
+    figures = {"order_loss": f"{score.order_loss:.3f}", "order_hits": f"{score.order_hits:.1%}"}
+    return {name: text.format(**figures) for name, text in ORDER.items()}
 
 
 def _wrapped(card: str) -> str:
@@ -128,6 +137,7 @@ def _command(run: Run) -> str:
     budget = [f"--{name} {getattr(config, name):g}" for name in ("minutes", "steps") if getattr(config, name)]
     parts = ["--text TEXT", f"--out {Path(config.out).name}", *budget, f"--seed {config.seed}"]
     parts += [f"--batch {config.batch}", f"--length {config.length}", f"--learning-rate {config.learning_rate:g}"]
+    parts += [] if config.order else ["--no-order"]
     return " ".join(("python -m isonb.lab.pretrain", *parts))
 
 
@@ -156,11 +166,15 @@ def _budgets(budgets: Sequence[Sequence[float | None]]) -> str:
     return f" The budget was changed while it ran ({', '.join(parts)}), and the learning rate jumped with it."
 
 
-def _table(curve: Sequence[Sequence[float]]) -> str:
+def _table(curve: Sequence[Sequence[float]], order: bool) -> str:
     every = max(1, len(curve) // 10)
     points = [*curve[:-1:every], curve[-1]]
     rows = [f"| {p[0]:,.0f} | {p[1] / 1e6:.1f} | {p[2]:.1f} | {p[5]:.3f} | {p[6]:.1%} |" for p in points]
-    return "\n".join(("| step | million tokens | minutes | validation loss | hits |", "|--:|--:|--:|--:|--:|", *rows))
+    lines = ["| step | million tokens | minutes | validation loss | hits |", "|--:|--:|--:|--:|--:|", *rows]
+    if order:
+        more = [" order loss | order right |", "--:|--:|", *(f" {p[7]:.3f} | {p[8]:.1%} |" for p in points)]
+        lines = [line + added for line, added in zip(lines, more, strict=True)]
+    return "\n".join(lines)
 
 
 def _flatness(curve: Sequence[Sequence[float]]) -> str:
@@ -174,6 +188,27 @@ def _flatness(curve: Sequence[Sequence[float]]) -> str:
     )
 
 
+ORDER = {
+    "tasks": "Masked language modelling and sentence order prediction (Lan et al. 2020)",
+    "pairs": (
+        "a row whose paragraph has room for it is a pair of segments of that paragraph. Both begin at a sentence and "
+        "are cut after a number of tokens drawn at random, so that only what they say tells which came first. In half "
+        "of the pairs the later segment stands first; a classifier on the pooler (dense and tanh on `[CLS]`) says "
+        "whether it does, and its loss is added to that of the hidden tokens"
+    ),
+    "reached": " Order of held-out pairs: loss {order_loss} nats (a guess: 0.693), {order_hits} right (a guess: 50%).",
+    "limits": (
+        "`[CLS]` and the pooler were trained on one task, which of two segments came first, and get {order_hits} of it "
+        "right where a guess gets 50%. That is a start for fine-tuning, no summary of what a sentence means, and it "
+        "says nothing of a single segment."
+    ),
+}
+NO_ORDER = {
+    "tasks": "Masked language modelling",
+    "pairs": "half of the rows are pairs of segments",
+    "reached": "",
+    "limits": "The pooler is a fixed random rotation and `[CLS]` had no task of its own.",
+}
 CARD = """\
 # {name}: a small BERT encoder
 
@@ -193,8 +228,8 @@ The text isn't part of this folder.
 
 ## Training
 
-Masked language modelling from random weights: 15% of the tokens are predicted, of these 80% are hidden, 10% replaced
-and 10% left. Every row is full and begins at a sentence; half of the rows are pairs of segments. Three steps of four
+{tasks} from random weights: 15% of the tokens are predicted, of these 80% are hidden, 10% replaced
+and 10% left. Every row is full and begins at a sentence; {pairs}. Three steps of four
 take rows of {length} tokens, the fourth rows of {double}; {batch} tokens a step. AdamW, peak learning rate {rate}, up
 in a line over {warmup} of the budget, then down in a line to zero; gradient norm at most 1; no dropout; {precision}.
 
@@ -205,7 +240,7 @@ in a line over {warmup} of the budget, then down in a line to zero; gradient nor
 ## What it reached
 
 On the whole held-out text (rows of {length}, float16 weights): loss {loss} nats, perplexity {perplexity}, {hits} of
-the hidden tokens guessed right. A guess by frequency alone has loss {unigram}.
+the hidden tokens guessed right. A guess by frequency alone has loss {unigram}.{reached}
 
 {curve}
 
@@ -214,7 +249,7 @@ The curve is measured on a fixed sample of the held-out text; all points are in 
 ## What it is not good for
 
 - Its sentence vectors aren't trained to be compared: a cosine between them says little. Fine-tune it first.
-- The pooler is a fixed random rotation and `[CLS]` had no task of its own.
+- {limits}
 - It is far below BERT-base in everything; a score of it says how methods compare, not how good a method can be.
 - It knows the text above and nothing else: no other kind of text, no other language, no case. It has its biases.
 - Not for use in decisions about people, and not a source of facts.

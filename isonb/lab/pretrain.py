@@ -1,5 +1,6 @@
-"""Pretrain a small encoder by masked language modelling, on any folder of text and within a budget of time or steps.
+"""Pretrain a small encoder on any folder of text and within a budget of time or steps.
 
+The tasks are masked language modelling, which trains the tokens, and sentence order prediction, which trains [CLS].
 The learning rate follows the share of the budget that is used, so it reaches zero at the end, however fast the machine
 is. With a budget in steps the same seed gives the same weights on the same machine.
 """
@@ -46,7 +47,8 @@ class PretrainConfig:
     """What to train and for how long. ``batch`` counts rows of ``length`` tokens; positions reach 2 * length.
 
     ``minutes`` are CPU minutes of one thread, or GPU minutes. ``about`` (the text's source and licence) goes into the
-    model card. ``resume`` takes up the run in ``out``.
+    model card. ``order`` adds sentence order prediction to masked language modelling, and with it trains [CLS] and the
+    pooler. ``resume`` takes up the run in ``out``.
     """
 
     text: str | Path
@@ -62,6 +64,7 @@ class PretrainConfig:
     warmup: float = 0.03
     weight_decay: float = 0.01
     bfloat16: bool = True
+    order: bool = True
     layers: int = 4
     width: int = 128
     heads: int = 2
@@ -105,7 +108,7 @@ def _prepare(config: PretrainConfig) -> Run:
     longest = 2 * config.length
     learn, held = (masking.stream(tokenizer, part, longest) for part in (texts.train, texts.validation))
     size = (config.layers, config.width, config.heads, tokenizer.get_vocab_size(), longest)
-    model = mlm.bert(*size, seed=config.seed).to(config.device)
+    model = mlm.bert(*size, seed=config.seed, order=config.order).to(config.device)
     optimizer = mlm.tune(model, config.learning_rate, config.weight_decay)
     run = Run(config, tokenizer, learn, held, texts.fingerprint, model, optimizer, mlm.Clock(config.device))
     if found is not None:
@@ -140,7 +143,8 @@ def _saved_tokenizer(config: PretrainConfig, record: dict[str, Any]) -> Any:
 
 def _check_same(config: PretrainConfig, fingerprint: str, record: dict[str, Any]) -> None:
     now, then = config.fixed() | {"text": fingerprint}, record["settings"] | {"text": record["text"]}
-    other = [f"{name} {then.get(name)!r} -> {now[name]!r}" for name in now if now[name] != then.get(name)]
+    old = {name: repr(then[name]) if name in then else "unknown (an older run)" for name in now}
+    other = [f"{name} {old[name]} -> {value!r}" for name, value in now.items() if old[name] != repr(value)]
     if other:
         fix = "Use the old settings and text, or choose another output folder."
         fail(
@@ -169,7 +173,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line: ``python -m isonb.lab.pretrain``."""
     parser = argparse.ArgumentParser(
         prog="python -m isonb.lab.pretrain",
-        description="Pretrain a small BERT by masked language modelling on a folder of parquet or text files.",
+        description="Pretrain a small BERT by masked language modelling and sentence order prediction on a folder "
+        "of parquet or text files.",
         epilog="examples:\n"
         "  python -m isonb.lab.pretrain --text corpus --out runs/tiny --minutes 60\n"
         "  python -m isonb.lab.pretrain --text corpus --out runs/try --steps 200 --seed 1 --no-resume",
@@ -200,6 +205,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--batch", type=int, default=default.batch, help="rows a step (%(default)s)")
     add("--length", type=int, default=default.length, help="tokens a row; each fourth step doubles it (%(default)s)")
     add("--learning-rate", type=float, default=default.learning_rate, help="the peak (%(default)s)")
+    order = "also train [CLS]: which of two segments came first (yes)"
+    add("--order", action=argparse.BooleanOptionalAction, default=default.order, help=order)
     add("--about", default="", help="the text's source and licence, for the model card")
     add("--resume", action=argparse.BooleanOptionalAction, default=True, help="take up the run in --out (yes)")
 

@@ -25,7 +25,11 @@ __all__ = ["Run", "curve_csv", "text_digest", "train"]
 
 POINTS = 40  # of the validation curve, each with a checkpoint
 LONG_EVERY = 4  # each fourth step takes rows of twice the length, so that every position is trained
-CURVE = ("step", "tokens", "minutes", "learning_rate", "train_loss", "validation_loss", "validation_accuracy")
+CURVE = (
+    *("step", "tokens", "minutes", "learning_rate"),
+    *("train_loss", "validation_loss", "validation_accuracy"),  # of hidden tokens
+    *("order_loss", "order_accuracy"),  # of held-out pairs; NaN without the task
+)
 BAR = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
 
 
@@ -100,16 +104,17 @@ def _one_step(run: Run) -> None:
     long = run.step % LONG_EVERY == LONG_EVERY - 1
     length, size = (2 * config.length, max(1, config.batch // 2)) if long else (config.length, config.batch)
     draw = torch.Generator().manual_seed((config.seed << 40) + run.step)
-    rows = masking.masked_rows(run.train, _order(run)[:size], length, run.model.config.vocab_size, draw)
+    which = _order(run)[:size]
+    rows = masking.masked_rows(run.train, which, length, run.model.config.vocab_size, draw, config.order)
     rows = rows.to(config.device)
     for group in run.optimizer.param_groups:
         group["lr"] = run.learning_rate
-    loss, _ = mlm.loss_and_hits(run.model, rows, config.bfloat16)
-    torch.autograd.backward(loss)
+    loss = mlm.losses(run.model, rows, config.bfloat16)
+    torch.autograd.backward(loss.words + loss.order)
     nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
     run.optimizer.step()
     run.optimizer.zero_grad(set_to_none=True)
-    run.recent.append(loss.detach())
+    run.recent.append(loss.words.detach())
     run.step, run.tokens = run.step + 1, run.tokens + rows.input_ids.numel()
 
 
@@ -127,10 +132,11 @@ def _measure(run: Run) -> None:
     """Add a point to the curve; write the curve and the checkpoint."""
     config = run.config
     learnt = float(torch.stack(run.recent).mean()) if run.recent else float("nan")
-    loss, accuracy = mlm.validate(run.model, run.held, config.length, config.device, config.bfloat16)
+    score = mlm.validate(run.model, run.held, config.length, config.device, config.bfloat16)
     run.recent.clear()
     minutes = run.clock.tick() / 60
-    run.curve.append([run.step, run.tokens, minutes, run.learning_rate, learnt, loss, accuracy])
+    reached = [score.loss, score.hits, score.order_loss, score.order_hits]
+    run.curve.append([run.step, run.tokens, minutes, run.learning_rate, learnt, *reached])
     out = Path(config.out).expanduser()
     record = {"step": run.step, "tokens": run.tokens, "elapsed": run.clock.elapsed, "curve": run.curve}
     record |= {"budgets": run.budgets}
@@ -138,7 +144,9 @@ def _measure(run: Run) -> None:
     checkpoints.save_state(out / "checkpoint.safetensors", run.model, run.optimizer, record)
     checkpoints.replace_text(out / "curve.csv", curve_csv(run.curve))
     if config.progress:
-        _say(f"step {run.step:,}  {minutes:.1f} min  train {learnt:.3f}  validation {loss:.3f}  hits {accuracy:.1%}")
+        line = f"step {run.step:,}  {minutes:.1f} min  train {learnt:.3f}  validation {score.loss:.3f}"
+        order = f"  order {score.order_loss:.3f}  right {score.order_hits:.1%}" if config.order else ""
+        _say(f"{line}  hits {score.hits:.1%}{order}")
     run.clock.tick()
 
 

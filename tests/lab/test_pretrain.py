@@ -19,10 +19,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from isonb.checks import InputError
-from isonb.lab import checkpoints, embedded, masking, mlm, models, pretrain, text, training
+from isonb.lab import checkpoints, embedded, masking, mlm, models, pretrain, segments, text, training
 from isonb.lab.checkpoints import CheckpointError
 from isonb.lab.masking import CLS, MASK, SEP, Stream
 from isonb.lab.pretrain import PretrainConfig
+from isonb.lab.segments import NO_PAIR
 from isonb.lab.text import TextError
 
 pa = pytest.importorskip("pyarrow")
@@ -158,17 +159,38 @@ def test_same_text_gives_the_same_tokenizer() -> None:
     assert others == [one] * 3
 
 
-def counting(sentences: int, words: int) -> Stream:
+def counting(sentences: int, words: int, paragraph: int = 10) -> Stream:
     """A stream in which every token is its own offset + 100, so that a row tells where it came from."""
-    return Stream(torch.arange(sentences * words, dtype=torch.int32) + 100, torch.arange(sentences - 20) * words)
+    starts, size = torch.arange(sentences - 20) * words, paragraph * words
+    return Stream(torch.arange(sentences * words, dtype=torch.int32) + 100, starts, (starts // size + 1) * size)
+
+
+def shown(source: Stream, which: Tensor, length: int, cut: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Ids, segments, special places and labels of rows with nothing hidden."""
+    parts = cut(source.starts, source.ends, which, length, torch.Generator().manual_seed(0))
+    return (*masking._rows(source.ids, parts, length), parts.swapped)
+
+
+def test_the_stream_knows_where_sentences_begin_and_paragraphs_end(finished: Path) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(finished / "tokenizer.json"))
+    paragraphs = ["The old cat. A gull.", "  ", "The river carries.", *story(8)]
+    source = masking.stream(tokenizer, paragraphs, 32)
+    decoded = [
+        tokenizer.decode(source.ids[a:b].tolist()).replace(" .", ".")
+        for a, b in zip(source.starts.tolist(), source.ends.tolist(), strict=True)
+    ]
+    assert decoded[:4] == ["the old cat. a gull.", "a gull.", "the river carries.", story(8)[0].lower()]
 
 
 def test_rows_are_full_contiguous_and_begin_at_a_sentence() -> None:
     source = counting(100, 5)
     which = torch.arange(64)
-    ids, segments, special = masking._rows(source, which, 16, torch.Generator().manual_seed(0))
+    ids, kinds, special, swapped = shown(source, which, 16, segments.first_and_rest)
+    assert (swapped == NO_PAIR).all()
     pairs = 0
-    for row, kind, apart, first in zip(ids, segments, special, which, strict=True):
+    for row, kind, apart, first in zip(ids, kinds, special, which, strict=True):
         content = row[~apart].tolist()
         assert content == list(range(100 + 5 * int(first), 100 + 5 * int(first) + len(content)))
         assert row[0] == CLS
@@ -181,20 +203,60 @@ def test_rows_are_full_contiguous_and_begin_at_a_sentence() -> None:
 
 
 def test_a_sentence_longer_than_the_row_stays_one_segment() -> None:
-    ids, segments, _ = masking._rows(counting(40, 30), torch.arange(8), 16, torch.Generator().manual_seed(0))
-    assert not segments.any()
-    assert (ids[:, 1:-1] >= 100).all()
+    for cut in (segments.first_and_rest, segments.cut_for_order):
+        ids, kinds, _, swapped = shown(counting(40, 30, paragraph=1), torch.arange(8), 16, cut)
+        assert not kinds.any()
+        assert (swapped == NO_PAIR).all()
+        assert (ids[:, 1:-1].diff() == 1).all()
+
+
+@pytest.mark.parametrize("length", [8, 16, 31])
+def test_pairs_for_order_are_two_cuts_of_one_paragraph_half_of_them_swapped(length: int) -> None:
+    source = counting(1000, 5)
+    which = torch.arange(980)
+    ids, kinds, special, swapped = shown(source, which, length, segments.cut_for_order)
+    for row, kind, apart, label, sentence in zip(ids, kinds, special, swapped.tolist(), which.tolist(), strict=True):
+        parts = [row[~apart & (kind == number)] - 100 for number in (0, 1)]
+        assert (row[0], row[-1]) == (CLS, SEP)
+        assert apart.sum() == (2 if label == NO_PAIR else 3)
+        if label == NO_PAIR:
+            assert (kind == 0).all()
+            assert parts[0].tolist() == list(range(5 * sentence, 5 * sentence + length - 2))
+            continue
+        assert kind.tolist() == [0] * (len(parts[0]) + 2) + [1] * (len(parts[1]) + 1)
+        assert row[len(parts[0]) + 1] == SEP
+        assert all((part.diff() == 1).all() and part[0] % 5 == 0 for part in parts)  # whole, from a sentence on
+        early, late = parts[::-1] if label == 1 else parts
+        assert early[0] == 5 * sentence
+        assert 0 < late[0] - early[-1] <= 5  # the next sentence after the cut
+        assert early[0] // 50 == late[-1] // 50  # one paragraph
+    pairs = swapped[swapped != NO_PAIR]
+    assert 300 < len(pairs) < 980
+    assert pairs.double().mean().item() == pytest.approx(0.5, abs=0.06)
+
+
+def test_neither_length_nor_cut_tells_swapped_pairs() -> None:
+    """The first segment of a row is as long, and as often cut inside a sentence, in order and swapped."""
+    source = counting(20_020, 5, paragraph=1000)
+    ids, kinds, _, swapped = shown(source, torch.arange(20_000), 32, segments.cut_for_order)
+    sizes = (kinds == 0).sum(-1) - 2
+    last = ids.gather(-1, sizes.unsqueeze(-1)).squeeze(-1) - 100
+    for clue in (sizes.double(), (sizes.double() - 14.5).square(), (last % 5 == 4).double()):
+        one, other = clue[swapped == 0], clue[swapped == 1]
+        error = (one.var() / len(one) + other.var() / len(other)).sqrt()
+        assert abs(one.mean() - other.mean()) < 4 * error
+    assert 0.15 < (last % 5 == 4).double().mean() < 0.25
 
 
 def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:
     source = counting(3000, 5)
     size = 15_200
     rows = masking.masked_rows(source, torch.arange(2000), 64, size, torch.Generator().manual_seed(0))
-    shown = rows.input_ids.flatten()[rows.positions]
+    there = rows.input_ids.flatten()[rows.positions]
     assert len(rows.labels) == 2000 * round(0.15 * 62)
     assert (rows.labels >= 100).all()  # never [CLS] or [SEP]
     assert len(set(rows.positions.tolist())) == len(rows.positions)
-    hidden, kept = (shown == MASK).double().mean().item(), (shown == rows.labels).double().mean().item()
+    hidden, kept = (there == MASK).double().mean().item(), (there == rows.labels).double().mean().item()
     assert (hidden, kept) == (pytest.approx(0.8, abs=0.01), pytest.approx(0.1, abs=0.01))
     restored = rows.input_ids.flatten().scatter(0, rows.positions, rows.labels).reshape(2000, 64)
     assert (restored[:, 1:7].diff()[:, :3] == 1).all()
@@ -203,11 +265,30 @@ def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:
 def test_loss_is_that_of_the_whole_output_at_the_hidden_positions() -> None:
     model = mlm.bert(2, 16, 2, 300, 32, seed=0)
     rows = masking.masked_rows(counting(40, 5), torch.arange(8), 16, 300, torch.Generator().manual_seed(0))
-    loss, hits = mlm.loss_and_hits(model, rows, half=False)
+    found = mlm.losses(model, rows, half=False)
     logits = model(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).logits.flatten(0, 1)[rows.positions]
     want = -torch.log_softmax(logits.double(), -1)[torch.arange(len(rows.labels)), rows.labels].mean()
-    assert loss.item() == pytest.approx(want.item(), rel=1e-5)
-    assert int(hits) == int((logits.argmax(-1) == rows.labels).sum())
+    assert found.words.item() == pytest.approx(want.item(), rel=1e-5)
+    assert int(found.hits) == int((logits.argmax(-1) == rows.labels).sum())
+    assert (found.order, found.pairs) == (0, 0)
+
+
+def test_order_loss_is_that_of_the_pairs_alone() -> None:
+    model = mlm.bert(2, 16, 2, 600, 32, seed=0, order=True)
+    source, draw = counting(80, 5), torch.Generator().manual_seed(0)
+    rows = masking.masked_rows(source, torch.arange(40), 16, 600, draw, order=True)
+    found = mlm.losses(model, rows, half=False)
+    asked = rows.swapped != NO_PAIR
+    out = model(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).seq_relationship_logits[asked]
+    want = -torch.log_softmax(out.double(), -1).gather(-1, rows.swapped[asked, None]).mean()
+    assert 0 < int(found.pairs) == int(asked.sum()) < 40
+    assert found.order.item() == pytest.approx(want.item(), rel=1e-5)
+    assert int(found.order_hits) == int((out.argmax(-1) == rows.swapped[asked]).sum())
+    none = mlm.losses(model, dataclasses.replace(rows, swapped=torch.full_like(rows.swapped, NO_PAIR)), half=False)
+    (none.words + none.order).backward()
+    assert none.order == 0
+    assert not model.bert.pooler.dense.weight.grad.any()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
 
 
 def test_every_sentence_begins_a_row_once_an_epoch() -> None:
@@ -232,6 +313,7 @@ def test_learning_rate_ends_at_zero_and_loss_falls(finished: Path) -> None:
     assert rows[-1]["learning_rate"] == 0.0
     assert rows[-1]["tokens"] == 12 * 8 * 16
     assert rows[-1]["validation_loss"] < rows[0]["validation_loss"]
+    assert all(0 < row["order_loss"] < 2 and 0 <= row["order_accuracy"] <= 1 for row in rows)
 
 
 def test_a_longer_run_learns_from_context(folder: Path, tmp_path: Path) -> None:
@@ -240,8 +322,53 @@ def test_a_longer_run_learns_from_context(folder: Path, tmp_path: Path) -> None:
     pretrain.pretrain(run)
     last = (tmp_path / "curve.csv").read_text().splitlines()[-1].split(",")
     card = (tmp_path / "model" / "README.md").read_text()
-    by_frequency = float(card.split("by frequency alone has loss ")[1].split(".\n")[0])
+    by_frequency = float(card.split("by frequency alone has loss ")[1].split()[0].rstrip("."))
     assert float(last[5]) < 0.6 * by_frequency
+
+
+def plot(paragraphs: int, seed: int = 0) -> list[str]:
+    """Stories whose sentences tell the time of the day, so that their order can be told."""
+    draw = random.Random(seed)
+    times, nouns = ["dawn", "morning", "noon", "dusk", "night"], ["cat", "gull", "farmer", "bishop"]
+    tell = "At {0} the {1} sees a {2}."
+    return [" ".join(tell.format(t, draw.choice(nouns), draw.choice(nouns)) for t in times) for _ in range(paragraphs)]
+
+
+def test_order_is_learnt_and_the_exported_pooler_tells_it(tmp_path: Path) -> None:
+    from transformers import AutoModelForPreTraining
+
+    for name, count in (("train", 200), ("dev", 60)):
+        (tmp_path / f"{name}.txt").write_text("\n".join(plot(count, seed=count)))
+    size = {"layers": 2, "width": 64, "batch": 32, "length": 20}
+    config = settings(tmp_path, tmp_path / "run", steps=150, learning_rate=0.005, **size)
+    pretrain.pretrain(config)
+    head, first, *_, last = (tmp_path / "run" / "curve.csv").read_text().splitlines()
+    begun, ended = (dict(zip(head.split(","), map(float, line.split(",")), strict=True)) for line in (first, last))
+    assert begun["order_accuracy"] < 0.65
+    assert ended["order_accuracy"] > 0.85
+    assert ended["order_loss"] < 0.3
+    card = " ".join((tmp_path / "run" / "model" / "README.md").read_text().split())
+    said = float(card.split("a guess: 0.693), ")[1].split("%")[0]) / 100
+    model = AutoModelForPreTraining.from_pretrained(tmp_path / "run" / "model", dtype=torch.float32).eval()
+    encoder = models.load(tmp_path / "run" / "model")
+    held = masking.stream(encoder.tokenizer.backend_tokenizer, plot(60, seed=60), 40)
+    score = mlm.validate(model, held, config.length, "cpu", half=False, sample=None)
+    assert score.order_hits == pytest.approx(said, abs=1e-3)
+    which, draw = torch.arange(200), torch.Generator().manual_seed(3)
+    rows = masking.masked_rows(held, which, 20, len(encoder.tokenizer), draw, order=True)
+    with torch.no_grad():  # the plain encoder's pooler, and the classifier on it
+        pooled = encoder.model(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).pooler_output
+        right = (model.cls.seq_relationship(pooled).argmax(-1) == rows.swapped)[rows.swapped != NO_PAIR]
+    assert right.double().mean() > 0.8
+
+
+def test_order_needs_paragraphs_of_several_sentences(tmp_path: Path) -> None:
+    lines = "\n".join(itertools.chain(*map(text.sentences_of, story(120))))
+    (tmp_path / "train.txt").write_text(lines)
+    run = settings(tmp_path, tmp_path / "run", steps=1)
+    with pytest.raises(TextError, match=r"room for two segments, 16 tokens; got none\. Use --no-order"):
+        pretrain.pretrain(run)
+    pretrain.pretrain(dataclasses.replace(run, order=False))
 
 
 def test_same_seed_same_weights(folder: Path, tmp_path: Path, finished: Path) -> None:
@@ -382,6 +509,19 @@ def test_checkpoint_of_other_settings_or_text_is_refused(folder: Path, tmp_path:
         pretrain.pretrain(dataclasses.replace(run, text=tmp_path / "other"))
 
 
+def test_checkpoint_from_before_there_was_an_order_task_is_refused(folder: Path, tmp_path: Path) -> None:
+    run, saved = settings(folder, tmp_path, steps=1), tmp_path / "checkpoint.safetensors"
+    pretrain.pretrain(run)
+    with pytest.raises(CheckpointError, match="got order True -> False"):
+        pretrain.pretrain(dataclasses.replace(run, order=False))
+    tensors, record = checkpoints.load_state(saved)
+    del record["settings"]["order"]
+    save_file(tensors, saved, {"record": json.dumps(record), "sha256": checkpoints._digest(tensors, record)})
+    for order in (True, False):
+        with pytest.raises(CheckpointError, match=rf"got order unknown \(an older run\) -> {order}\. Use the old"):
+            pretrain.pretrain(dataclasses.replace(run, order=order))
+
+
 def test_a_failed_write_leaves_the_old_checkpoint(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,9 +567,21 @@ def test_export_loads_as_an_encoder(finished: Path) -> None:
     assert {p.dtype for p in encoder.model.parameters()} == {torch.float32}
     states = models.encode(encoder, ["The old cat.", "A gull follows the lantern."], progress=False)
     assert torch.isfinite(states.hidden_states).all()
-    pooled = [models.load(finished / "model").model.pooler.dense.weight for _ in range(2)]
+    tensors, _ = checkpoints.load_state(finished / "checkpoint.safetensors")
+    for name, parameter in encoder.model.pooler.named_parameters():
+        assert torch.equal(parameter, tensors[f"model.bert.pooler.{name}"].half().float())
+
+
+def test_without_the_order_task_the_pooler_is_a_rotation(folder: Path, tmp_path: Path) -> None:
+    pretrain.pretrain(settings(folder, tmp_path, steps=2, order=False))
+    pooled = [models.load(tmp_path / "model").model.pooler.dense.weight for _ in range(2)]
     assert torch.equal(*pooled)
     torch.testing.assert_close(pooled[0] @ pooled[0].T, torch.eye(16), atol=2e-3, rtol=0)
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == ["BertForMaskedLM"]
+    card = " ".join((tmp_path / "model" / "README.md").read_text().split())
+    assert "fixed random rotation" in card
+    assert "--no-order" in card
+    assert "order right" not in card
 
 
 def test_exported_weights_are_the_trained_ones(finished: Path) -> None:
@@ -449,6 +601,9 @@ def test_card_says_what_was_done(finished: Path) -> None:
     assert "{" not in card
     for part in ("A made-up text, public domain.", "--steps 12 --seed 0", "12 steps", "not good for"):
         assert part in card
+    for part in ("sentence order prediction", "| order loss | order right |", "a guess: 50%"):
+        assert part in card
+    assert "rotation" not in card
     assert models.load(finished / "model").revision in card
     assert str(finished.parent) not in card
     assert max(map(len, card.split("\n\n    python")[0].splitlines())) <= 120
@@ -460,8 +615,9 @@ def test_card_says_what_was_done(finished: Path) -> None:
 
 def test_full_size_fits_in_five_megabytes() -> None:
     config = PretrainConfig("", "", steps=1)
-    model = mlm.bert(config.layers, config.width, config.heads, config.vocabulary, 2 * config.length, seed=0)
-    count = sum(p.numel() for p in model.parameters()) + config.width * (config.width + 1)
+    size = (config.layers, config.width, config.heads, config.vocabulary, 2 * config.length)
+    model = mlm.bert(*size, seed=0, order=config.order)
+    count = sum(p.numel() for p in model.parameters())
     assert 2 * count < 4.5e6
 
 
@@ -550,7 +706,7 @@ def test_help_has_examples() -> None:
     assert "examples:" in shown
     options = {field.name for field in dataclasses.fields(PretrainConfig)}
     named = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", shown)}
-    assert named - {"help", "no_resume"} <= options
+    assert named - {"help", "no_resume", "no_order"} <= options
 
 
 @pytest.mark.gpu
