@@ -144,7 +144,9 @@ def _worded(found: Verdict, numbers: Sequence[float], border: float) -> Verdict:
     was = found.interval
     ends = Interval(summary(numbers).mean, was.low + border, was.high + border, was.level, was.n, was.method)
     reason = found.reason
-    if border:
-        place = "on one side of" if ends.excludes(border) else "across"
-        reason = f"{was.level:.0%} interval [{ends.low:.4g}, {ends.high:.4g}] lies {place} {border:.4g}"
+    if border and outcome != HOLDS:
+        place = f"on the other side of {border:.4g}" if ends.excludes(border) else f"on both sides of {border:.4g}"
+        reason = f"{was.level:.0%} interval [{ends.low:.4g}, {ends.high:.4g}] lies {place}"
+    elif border:
+        reason = f"{was.level:.0%} interval [{ends.low:.4g}, {ends.high:.4g}] lies on the claimed side of {border:.4g}"
     return Verdict(outcome, reason, ends, found.p, dz(numbers))
