@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from random_models import save
+import random_models
+import yaml
 
 import isonb
 from isonb.lab import cost, finetune
 from isonb.lab.corpus import sentences
 from isonb.lab.grids import load_grid
 from isonb.lab.needs import needs
+from isonb.lab.records import scan
 
 GRID = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments" / "shrink_the_longest.yaml"
 IDS = {"google-bert/bert-base-uncased": "bert", "FacebookAI/roberta-base": "roberta"}
@@ -22,8 +24,10 @@ ROWS = {"train": 80, "validation": 24}
 def stand_ins(tmp_path_factory):
     """A folder of models under their hub ids and one of data in the hub's layout."""
     home = tmp_path_factory.mktemp("stand_ins")
-    for name, kind in IDS.items():
-        save(kind, home / "models" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_models, "LENGTH", 512)  # the grid's inputs may be that long
+        for name, kind in IDS.items():
+            random_models.save(kind, home / "models" / name)
     texts = [sentence.text for sentence in sentences()]
     for split, count in ROWS.items():
         label = [i % 2 for i in range(count)]
@@ -86,3 +90,24 @@ def test_sweep_prints_the_cost_before_it_starts(stand_ins, monkeypatch, capsys, 
     shutil.rmtree(stand_ins / "models" / "FacebookAI")
     assert main([*command, "--dry-run"]) == 0
     assert "MISSING FacebookAI/roberta-base" in capsys.readouterr().out
+
+
+def test_the_command_runs_a_block_of_the_paper_grid(stand_ins, monkeypatch, capsys, tmp_path):
+    """The first block as it stands, cut to one run of two updates: notebook, record, cost told first."""
+    from isonb.cli import main
+
+    block = yaml.safe_load(GRID.read_text(encoding="utf-8"))["paper"][0]
+    block |= {"model": "google-bert/bert-base-uncased", "method": {"name": "entropy"}, "seed": 0, "max_steps": 2}
+    grid = tmp_path / "one.yaml"
+    grid.write_text(yaml.safe_dump({"paper": [block]}), encoding="utf-8")
+    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
+    out = tmp_path / "out"
+    command = ["sweep", str(grid), "--size", "paper", "--data", str(stand_ins / "data"), "--out", str(out)]
+    assert main([*command, "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    assert told.index("estimate") < told.index("isonb collect")
+    (record,) = scan(out / "records").records.values()
+    assert record.status == "complete"
+    assert record.config["model"] == "google-bert/bert-base-uncased"
+    assert record.config["batch_size"] == 64
+    assert list((out / "notebooks").glob("mrpc-*.ipynb"))
