@@ -81,7 +81,8 @@ def _outcome(future: Any, job: Job) -> Outcome:
     if future.status == "finished":
         found: Outcome = future.result()
         return found
-    reason = future.exception() if future.status == "error" else "the connection to the scheduler was lost"
-    return Outcome(
-        job.run_id, "not recorded", f"{type(reason).__name__}: {reason}" if future.status == "error" else reason
-    )
+    reason = "the connection to the scheduler was lost"
+    if future.status == "error":
+        error = future.exception()
+        reason = f"{type(error).__name__}: {error}"
+    return Outcome(job.run_id, "not recorded", reason)

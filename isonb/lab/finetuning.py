@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from isonb.lab.batches import batched
 from isonb.lab.material import Material, Part, read_material
 from isonb.lab.methods import Method, method_from
 from isonb.lab.models import Encoder, load_for_training
-from isonb.lab.options import build
-from isonb.lab.settings import FinetuneSettings
+from isonb.lab.settings import FinetuneSettings, settings_of
 from isonb.lab.task_model import TaskModel
 from isonb.lab.tasks import Task, task_named
 
@@ -58,7 +57,7 @@ def prepare(config: dict[str, Any], data: str | Path | None) -> Finetuning:
     """Read model and rows, and make the head, for a configuration that is written out."""
     from transformers import set_seed
 
-    settings = build(FinetuneSettings, {f.name: config[f.name] for f in fields(FinetuneSettings)}, "a finetune run")
+    settings = settings_of(FinetuneSettings, config)
     method, task = method_from(config["method"]), task_named(settings.task)
     set_seed(settings.seed)
     encoder = load_for_training(settings.model, settings.dropout, "cuda" if torch.cuda.is_available() else "cpu")

@@ -12,8 +12,8 @@ from isonb.checks import fail
 from isonb.lab import models, sources, spans
 from isonb.lab.columns import conform
 from isonb.lab.methods import method_from
-from isonb.lab.options import OptionError, build
-from isonb.lab.settings import FinetuneSettings, resolve
+from isonb.lab.options import OptionError
+from isonb.lab.settings import FinetuneSettings, resolve, settings_of
 from isonb.lab.sources import SourceError
 from isonb.lab.synthetic import SyntheticSettings, check_sizes
 from isonb.lab.tasks import FINE_TUNED, Task, TaskError, load_task, task_named
@@ -36,7 +36,7 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     """
     config = resolve(config)
     if config["experiment"] == "synthetic":
-        check_sizes(build(SyntheticSettings, _settings(config), "a synthetic run"))
+        check_sizes(settings_of(SyntheticSettings, config))
         return
     task, model = task_named(config["task"]), models.find(config["model"])
     method = method_from(config["method"])
@@ -44,13 +44,9 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     method.penalty()
     _check_lengths(config, model)
     if config["experiment"] == "finetune":
-        _check_finetune(build(FinetuneSettings, _settings(config), "a finetune run"), task, model, data)
+        _check_finetune(settings_of(FinetuneSettings, config), task, model, data)
     else:
         _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
-
-
-def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if name not in ("experiment", "method")}
 
 
 def _check_lengths(config: Mapping[str, Any], model: models.Source) -> None:

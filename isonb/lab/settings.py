@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from isonb.checks import fail
 from isonb.lab.methods import method_from, resolved
@@ -20,7 +20,15 @@ from isonb.lab.options import OptionError, Options, build, describe, option
 from isonb.lab.synthetic import SyntheticSettings
 from isonb.lab.tasks import task_named
 
-__all__ = ["EXPERIMENTS", "PROTOCOLS", "FinetuneSettings", "SimilaritySettings", "SyntheticSettings", "resolve"]
+__all__ = [
+    "EXPERIMENTS",
+    "PROTOCOLS",
+    "FinetuneSettings",
+    "SimilaritySettings",
+    "SyntheticSettings",
+    "resolve",
+    "settings_of",
+]
 
 # Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
 LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
@@ -134,6 +142,19 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
         return found
     _check_kind(experiment, found["task"])
     return found | {"method": resolved(method_from("none" if method is None else method))}
+
+
+T = TypeVar("T", bound=Options)
+
+
+def settings_of(kind: type[T], config: Mapping[str, Any]) -> T:
+    """The settings in a configuration that :func:`resolve` has written out, as ``kind``, that of its experiment.
+
+    >>> settings_of(SimilaritySettings, resolve({"task": "english_sts"})).layers
+    'first_last'
+    """
+    given = {name: value for name, value in config.items() if name not in ("experiment", "method")}
+    return build(kind, given, f"a {config['experiment']} run")
 
 
 def _experiment(given: Mapping[str, Any]) -> str:

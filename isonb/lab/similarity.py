@@ -9,7 +9,7 @@ the run, with the layer at its site. A method of two phases then trains its modu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,8 @@ from isonb.lab.contrast import Series, tune
 from isonb.lab.contrast_views import fit_views
 from isonb.lab.methods import Contrast, Method, method_from
 from isonb.lab.models import Encoder, load
-from isonb.lab.options import build
 from isonb.lab.records import Record
-from isonb.lab.settings import LAYERS, SimilaritySettings, resolve
+from isonb.lab.settings import LAYERS, SimilaritySettings, resolve, settings_of
 from isonb.lab.similarity_report import Gold, features, gains, scores
 from isonb.lab.sts import pair_cosine
 from isonb.lab.tasks import fingerprint, load_task, task_named
@@ -98,8 +97,7 @@ class _Run:
 
 
 def _prepare(config: dict[str, Any], data: str | Path | None) -> _Run:
-    names = [field.name for field in fields(SimilaritySettings)]
-    settings = build(SimilaritySettings, {name: config[name] for name in names}, "a similarity run")
+    settings = settings_of(SimilaritySettings, config)
     task = task_named(settings.task)
     rows = load_task(task.name, data, limit=settings.eval_examples, seed=settings.sample_seed)
     one, other = (list(rows[column]) for column in task.inputs)

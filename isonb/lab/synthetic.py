@@ -16,7 +16,7 @@ from torch import Tensor
 from isonb.checks import fail
 from isonb.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.lab import manifest as manifests
-from isonb.lab.options import OptionError, Options, build, option
+from isonb.lab.options import OptionError, Options, option
 from isonb.lab.populations import SPECTRA, TAILS, Points, expected_score, true_score
 from isonb.lab.record_files import Record
 from isonb.moments import Moments
@@ -89,11 +89,10 @@ def run(config: Mapping[str, Any], *, progress: bool = True) -> Record:
     """
     from tqdm import tqdm
 
-    from isonb.lab.settings import resolve  # which imports the settings above
+    from isonb.lab.settings import resolve, settings_of  # which imports the settings above
 
     clock, config = manifests.Clock(), resolve(config)
-    given = {name: value for name, value in config.items() if name != "experiment"}
-    settings = build(SyntheticSettings, given, "a synthetic run")
+    settings = settings_of(SyntheticSettings, config)
     sizes, zetas = check_sizes(settings)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     points = Points(settings.spectrum, settings.tail, settings.dim, settings.seed, device)

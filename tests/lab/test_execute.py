@@ -7,12 +7,11 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import nbformat
-import psutil
 import pytest
+from waiting import gone, until
 
 import isonb
 from isonb.lab.execute import TEMPLATES, execute, prepare
@@ -116,18 +115,6 @@ def test_a_kernel_that_dies_is_a_failed_run(template, tmp_path):
     assert "Kernel died" in outcome.error
 
 
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-    return found
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
 SLEEP = """
 import os, pathlib, subprocess, sys, time
 helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -143,12 +130,12 @@ def test_no_kernel_outlives_a_killed_sweep(template, tmp_path):
     script = f"from isonb.lab.execute import execute; execute({CONFIG!r}, {str(out)!r}, experiments={str(folder)!r})"
     process = subprocess.Popen([sys.executable, "-c", script])
     try:
-        wait_for((out / "pids").exists)
+        until((out / "pids").exists)
         kernel, helper = map(int, (out / "pids").read_text().split())
         lock = prepare(CONFIG, out, experiments=folder).lock
         assert not free(lock)
         os.kill(process.pid, signal.SIGKILL)
-        wait_for(lambda: free(lock), 10)
+        until(lambda: free(lock), 10)
         assert gone(kernel)  # before the lock fell
         assert gone(helper)
     finally:
@@ -161,7 +148,7 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
     out.mkdir()
     temporary = tmp_path_factory.mktemp("t")
     monkeypatch.setenv("TMPDIR", str(temporary))
-    threading.Thread(target=lambda: wait_for((out / "pids").exists) and stop.set()).start()
+    threading.Thread(target=lambda: until((out / "pids").exists) and stop.set()).start()
     outcome = execute(CONFIG, out, experiments=template(SLEEP), stop=stop)
     assert outcome.status == "stopped"
     assert all(gone(int(pid)) for pid in (out / "pids").read_text().split())

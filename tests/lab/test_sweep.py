@@ -9,12 +9,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
+from waiting import gone, until
 
 from isonb.lab.dask_pool import SchedulerError
 from isonb.lab.execute import ExecuteError, execute, prepare
@@ -54,19 +53,6 @@ def journal(out, first):
     path = out / "journal"
     lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
     return [words for words in lines if words[0] == first]
-
-
-def until(condition, seconds=60):
-    """Wait for something true, and return it."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-    return found
-
-
-def gone(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture
