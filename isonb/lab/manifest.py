@@ -23,6 +23,7 @@ import torch
 
 import isonb
 from isonb.checks import InputError
+from isonb.lab.arithmetic import bfloat16_pays
 
 __all__ = ["Clock", "ManifestError", "code_version", "hardware", "manifest", "versions"]
 
@@ -108,12 +109,13 @@ def versions() -> dict[str, str | None]:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads, memory, system and the names of the GPUs.
+    """Processor, cores, threads, memory, system, the names of the GPUs, and whether bfloat16 is bfloat16 here.
 
     ``cores`` counts those this process may use; ``threads`` those torch computes with.
     """
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return {
+        "bfloat16": bfloat16_pays("cuda" if count else "cpu"),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "cpu": _cpu_model(),
         "gpus": [torch.cuda.get_device_name(i) for i in range(count)],

@@ -96,7 +96,7 @@ def _card(run: Run, folder: Path) -> str:
         "double": 2 * config.length,
         "rate": config.learning_rate,
         "warmup": f"{config.warmup:.0%}",
-        "precision": "bfloat16 autocast" if config.bfloat16 else "float32",
+        "precision": "bfloat16 autocast" if config.half else "float32",
         "seed": config.seed,
         "loss": f"{score.loss:.3f}",
         "perplexity": f"{math.exp(score.loss):.1f}",

@@ -18,6 +18,7 @@ import torch
 
 from isonb.checks import InputError, fail
 from isonb.lab import checkpoints, masking, mlm
+from isonb.lab.arithmetic import bfloat16_pays
 from isonb.lab.text import read_folder
 from isonb.lab.training import Run, text_digest, train
 
@@ -72,6 +73,11 @@ class PretrainConfig:
     about: str = ""
     resume: bool = True
     progress: bool = True
+
+    @property
+    def half(self) -> bool:
+        """Whether passes run in bfloat16: wanted, and done by the device itself."""
+        return self.bfloat16 and bfloat16_pays(self.device)
 
     def fixed(self) -> dict[str, Any]:
         """The settings that a resumed run must share with the first."""

@@ -59,7 +59,11 @@ class FinetuneSettings(Options):
     max_grad_norm: float = option(1.0, "gradients are cut at this norm; 0: not at all", low=0, high=1e6)
     max_length: int = option(128, "tokens an example", low=4, high=8192)
     doc_stride: int = option(64, "tokens that windows of a long context share (span tasks)", low=0, high=4096)
-    precision: str = option("bfloat16", "autocast of forward passes", choices=("bfloat16", "float16", "float32"))
+    precision: str = option(
+        "bfloat16",
+        "autocast of forward passes; on processors without bfloat16, float32 for it",
+        choices=("bfloat16", "float16", "float32"),
+    )
     group_by_length: bool = option(True, "whether a batch holds examples of like length")
     dropout: float | None = option(None, "dropout everywhere; nothing: the model's own", low=0, high=0.9)
     head: str = option("pooler", "between sentence vector and classifier", choices=("pooler", "linear"))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from isonb.checks import fail
+from isonb.lab.arithmetic import bfloat16_pays
 from isonb.lab.batches import Collator
 from isonb.lab.finetuning import EVALUATED, Finetuning, Series
 from isonb.lab.options import OptionError
@@ -89,7 +90,7 @@ def _arguments(run_: Finetuning, folder: Path, resumable: bool) -> Any:
         lr_scheduler_type=SCHEDULES[settings.schedule],
         warmup_steps=settings.warmup,
         max_grad_norm=settings.max_grad_norm,
-        bf16=settings.precision == "bfloat16",
+        bf16=settings.precision == "bfloat16" and bfloat16_pays(run_.device),
         fp16=settings.precision == "float16",
         use_cpu=on_cpu,
         seed=settings.seed,

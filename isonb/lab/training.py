@@ -109,7 +109,7 @@ def _one_step(run: Run) -> None:
     rows = rows.to(config.device)
     for group in run.optimizer.param_groups:
         group["lr"] = run.learning_rate
-    loss = mlm.losses(run.model, rows, config.bfloat16)
+    loss = mlm.losses(run.model, rows, config.half)
     torch.autograd.backward(loss.words + loss.order)
     nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
     run.optimizer.step()
@@ -132,7 +132,7 @@ def _measure(run: Run) -> None:
     """Add a point to the curve; write the curve and the checkpoint."""
     config = run.config
     learnt = float(torch.stack(run.recent).mean()) if run.recent else float("nan")
-    score = mlm.validate(run.model, run.held, config.length, config.device, config.bfloat16)
+    score = mlm.validate(run.model, run.held, config.length, config.device, config.half)
     run.recent.clear()
     minutes = run.clock.tick() / 60
     reached = [score.loss, score.hits, score.order_loss, score.order_hits]
