@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from isonb.lab import masking, mlm
+from isonb.lab import masking, mlm, warm_start
 from isonb.lab.checkpoints import replace_text
 from isonb.lab.embedded import weights_digest
 
@@ -105,9 +105,17 @@ def _card(run: Run, folder: Path) -> str:
         "budgets": _budgets(run.budgets),
         "curve": _table(run.curve, config.order),
         "flat": _flatness(run.curve),
+        "origin": _origin(run),
+        "history": warm_start.history(config.start) if config.start else "",
     }
     values |= _order(score) if config.order else NO_ORDER
     return _wrapped(CARD.format(**values))
+
+
+def _origin(run: Run) -> str:
+    if not run.config.start:
+        return "random weights"
+    return f"the weights with sha256 `{warm_start.digest(run.config.start)}` (see *What came before*)"
 
 
 def _order(score: mlm.Score) -> dict[str, str]:
@@ -138,6 +146,7 @@ def _command(run: Run) -> str:
     parts = ["--text TEXT", f"--out {Path(config.out).name}", *budget, f"--seed {config.seed}"]
     parts += [f"--batch {config.batch}", f"--length {config.length}", f"--learning-rate {config.learning_rate:g}"]
     parts += [] if config.order else ["--no-order"]
+    parts += [f"--start {Path(config.start).name}"] if config.start else []
     return " ".join(("python -m isonb.lab.pretrain", *parts))
 
 
@@ -228,7 +237,7 @@ The text isn't part of this folder.
 
 ## Training
 
-{tasks} from random weights: 15% of the tokens are predicted, of these 80% are hidden, 10% replaced
+{tasks} from {origin}: 15% of the tokens are predicted, of these 80% are hidden, 10% replaced
 and 10% left. Every row is full and begins at a sentence; {pairs}. Three steps of four
 take rows of {length} tokens, the fourth rows of {double}; {batch} tokens a step. AdamW, peak learning rate {rate}, up
 in a line over {warmup} of the budget, then down in a line to zero; gradient norm at most 1; no dropout; {precision}.
@@ -246,7 +255,7 @@ the hidden tokens guessed right. A guess by frequency alone has loss {unigram}.{
 
 The curve is measured on a fixed sample of the held-out text; all points are in `curve.csv`. {flat}
 
-## What it is not good for
+{history}## What it is not good for
 
 - Its sentence vectors aren't trained to be compared: a cosine between them says little. Fine-tune it first.
 - {limits}

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from isonb.checks import InputError, fail
-from isonb.lab import checkpoints, masking, mlm
+from isonb.lab import checkpoints, masking, mlm, warm_start
 from isonb.lab.arithmetic import bfloat16_pays
 from isonb.lab.text import read_folder
 from isonb.lab.training import Run, text_digest, train
@@ -49,7 +49,8 @@ class PretrainConfig:
 
     ``minutes`` are CPU minutes of one thread, or GPU minutes. ``about`` (the text's source and licence) goes into the
     model card. ``order`` adds sentence order prediction to masked language modelling, and with it trains [CLS] and the
-    pooler. ``resume`` takes up the run in ``out``.
+    pooler. ``start`` names a model (or its folder) to go on from, "" random weights: its vocabulary and shape are kept.
+    ``resume`` takes up the run in ``out``.
     """
 
     text: str | Path
@@ -66,6 +67,7 @@ class PretrainConfig:
     weight_decay: float = 0.01
     bfloat16: bool = True
     order: bool = True
+    start: str = ""
     layers: int = 4
     width: int = 128
     heads: int = 2
@@ -81,7 +83,8 @@ class PretrainConfig:
 
     def fixed(self) -> dict[str, Any]:
         """The settings that a resumed run must share with the first."""
-        return {name: value for name, value in asdict(self).items() if name not in FREE}
+        kept = {name: value for name, value in asdict(self).items() if name not in FREE}
+        return kept | {"start": warm_start.digest(self.start)}
 
 
 def pretrain(config: PretrainConfig) -> Path:
@@ -114,7 +117,10 @@ def _prepare(config: PretrainConfig) -> Run:
     longest = 2 * config.length
     learn, held = (masking.stream(tokenizer, part, longest) for part in (texts.train, texts.validation))
     size = (config.layers, config.width, config.heads, tokenizer.get_vocab_size(), longest)
-    model = mlm.bert(*size, seed=config.seed, order=config.order).to(config.device)
+    model = mlm.bert(*size, seed=config.seed, order=config.order)
+    if config.start and found is None:
+        warm_start.load_weights(config.start, model)
+    model = model.to(config.device)
     optimizer = mlm.tune(model, config.learning_rate, config.weight_decay)
     run = Run(config, tokenizer, learn, held, texts.fingerprint, model, optimizer, mlm.Clock(config.device))
     if found is not None:
@@ -129,7 +135,8 @@ def _prepare(config: PretrainConfig) -> Run:
 
 
 def _tokenizer(config: PretrainConfig, paragraphs: Sequence[str]) -> Any:
-    tokenizer = masking.train_tokenizer(paragraphs, config.vocabulary)
+    start = config.start
+    tokenizer = warm_start.tokenizer(start) if start else masking.train_tokenizer(paragraphs, config.vocabulary)
     checkpoints.replace_text(Path(config.out).expanduser() / "tokenizer.json", tokenizer.to_str())
     return tokenizer
 
@@ -183,7 +190,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "of parquet or text files.",
         epilog="examples:\n"
         "  python -m isonb.lab.pretrain --text corpus --out runs/tiny --minutes 60\n"
-        "  python -m isonb.lab.pretrain --text corpus --out runs/try --steps 200 --seed 1 --no-resume",
+        "  python -m isonb.lab.pretrain --text corpus --out runs/try --steps 200 --seed 1 --no-resume\n"
+        "  python -m isonb.lab.pretrain --text corpus --out runs/mine --start tiny --minutes 20",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser)
@@ -213,6 +221,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--learning-rate", type=float, default=default.learning_rate, help="the peak (%(default)s)")
     order = "also train [CLS]: which of two segments came first (yes)"
     add("--order", action=argparse.BooleanOptionalAction, default=default.order, help=order)
+    add("--start", default=default.start, metavar="MODEL", help="go on from this model (random weights)")
     add("--about", default="", help="the text's source and licence, for the model card")
     add("--resume", action=argparse.BooleanOptionalAction, default=True, help="take up the run in --out (yes)")
 

@@ -88,7 +88,8 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     """One row a run, sorted by run id.
 
     Columns: ``run_id``, ``status``, ``error``; the configuration under its own names (nested ones joined by dots);
-    ``metric.<name>``; ``manifest.<name>`` for code, data, hardware, duration, start and versions. What a run lacks is missing.
+    ``metric.<name>``; ``manifest.<name>`` for code, data, hardware, duration, start and versions. What a run lacks is
+    missing.
     """
     rows = [_row(record) for record in sorted(records, key=lambda record: record.run_id)]
     names = {name for row in rows for name in row} - set(FIRST)

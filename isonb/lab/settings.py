@@ -30,6 +30,7 @@ __all__ = [
     "settings_of",
 ]
 
+PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
 # Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
 LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
 
@@ -59,11 +60,7 @@ class FinetuneSettings(Options):
     max_grad_norm: float = option(1.0, "gradients are cut at this norm; 0: not at all", low=0, high=1e6)
     max_length: int = option(128, "tokens an example", low=4, high=8192)
     doc_stride: int = option(64, "tokens that windows of a long context share (span tasks)", low=0, high=4096)
-    precision: str = option(
-        "bfloat16",
-        "autocast of forward passes; on processors without bfloat16, float32 for it",
-        choices=("bfloat16", "float16", "float32"),
-    )
+    precision: str = option("bfloat16", PRECISION, choices=("bfloat16", "float16", "float32"))
     group_by_length: bool = option(True, "whether a batch holds examples of like length")
     dropout: float | None = option(None, "dropout everywhere; nothing: the model's own", low=0, high=0.9)
     head: str = option("pooler", "between sentence vector and classifier", choices=("pooler", "linear"))
