@@ -24,4 +24,5 @@ def bfloat16_pays(device: str | torch.device = "cpu") -> bool:
 
 @functools.cache
 def _processor() -> bool:
-    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    built: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return built and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -21,7 +21,8 @@ def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_accelerators_always_the_processor_if_it_can(processor: bool) -> None:
-    assert bfloat16_pays("cuda") and bfloat16_pays("mps")
+    assert bfloat16_pays("cuda")
+    assert bfloat16_pays("mps")
     assert bfloat16_pays("cpu") is processor
     assert PretrainConfig("text", "out").half is processor
     assert PretrainConfig("text", "out", bfloat16=False).half is False
@@ -38,5 +39,6 @@ def test_a_run_computes_in_what_the_processor_has(processor: bool, monkeypatch: 
 
     monkeypatch.setattr(torch.nn.functional, "cross_entropy", watched)
     record = run(RUN | {"train_examples": 16, "eval_examples": 8, "max_steps": 2, "batch_size": 8, "seed": 0})
-    assert record.config["precision"] == "bfloat16" and seen == {processor}
+    assert record.config["precision"] == "bfloat16"
+    assert seen == {processor}
     assert record.manifest["hardware"]["bfloat16"] is processor

@@ -82,5 +82,5 @@ def test_what_cannot_be_gone_on_from(text: Path, tmp_path: Path, first: Path) ->
 
 def test_a_resumed_run_keeps_its_beginning(text: Path, tmp_path: Path, first: Path) -> None:
     run(text, tmp_path, start=str(first), steps=2)
-    with pytest.raises(CheckpointError, match="start '[0-9a-f]{64}' -> ''"):
+    with pytest.raises(CheckpointError, match=r"start '[0-9a-f]{64}' -> ''"):
         run(text, tmp_path, steps=2)
