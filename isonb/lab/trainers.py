@@ -49,7 +49,7 @@ class LabTrainer(Trainer):  # type: ignore[misc]
                     decay = self.args.weight_decay if name in decayed else 0.0
                     groups.setdefault((rate, decay), []).append(parameter)
             parts = [{"params": part, "lr": rate, "weight_decay": decay} for (rate, decay), part in groups.items()]
-            self.optimizer = torch.optim.AdamW(parts, lr=self.args.learning_rate)
+            self.optimizer = torch.optim.AdamW(parts, lr=self.args.learning_rate, fused=True)
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
 
