@@ -20,7 +20,7 @@ import isonb
 from isonb.checks import InputError
 from isonb.lab.grids import Planned
 from isonb.lab.record_files import Record, replace
-from isonb.lab.records import scan, series_table, table
+from isonb.lab.records import column_order, scan, series_table, table
 
 __all__ = ["FOLDER", "KEPT", "SCHEMA", "Recorded", "RecordedError", "publish", "recorded", "tail_means"]
 
@@ -55,11 +55,14 @@ def publish(
     *,
     only: Collection[str] | None = None,
     series: tuple[str, ...] = KEPT,
+    add: bool = False,
 ) -> Path:
     """Write the complete records of a folder as the recording ``<out>/<name>`` and return that folder.
 
-    ``only``: run ids to take, all by default. ``series``: beginnings of the names of the series to take. The same
-    records give the same bytes. Raises :class:`RecordedError` if no complete record is left to publish.
+    ``only``: run ids to take, all by default. ``series``: beginnings of the names of the series to take. ``add`` keeps
+    the runs that the recording holds and the folder doesn't: a grid can be recorded in parts, on several machines. The
+    same records give the same bytes. Raises :class:`RecordedError` if no complete record is left to publish, or there
+    is no sound recording to add to.
     """
     complete = [record for record in scan(records).records.values() if record.status == "complete"]
     chosen = [record for record in complete if only is None or record.run_id in only]
@@ -67,8 +70,13 @@ def publish(
         fix = "Run the sweep first, or name other runs."
         raise RecordedError(f"a recording needs at least one complete record; got none in {records}. {fix}")
     folder = Path(out) / name
-    logged = series_table(_shortened(record, series) for record in chosen)
-    tables = {"runs.parquet": _one_kind_a_column(table(chosen)), "series.parquet": logged}
+    runs, logged = table(chosen), series_table(_shortened(record, series) for record in chosen)
+    if add:
+        before = recorded(name, out)
+        runs, logged = (_joined(*pair) for pair in ((before.runs, runs), (before.series, logged)))
+        runs = runs[sorted(runs.columns, key=column_order)]
+        series = tuple(sorted({*before.manifest["series"], *series}))
+    tables = {"runs.parquet": _one_kind_a_column(runs), "series.parquet": logged}
     sums = {}
     for file, frame in tables.items():
         buffer = io.BytesIO()
@@ -78,7 +86,7 @@ def publish(
     about = {
         "schema": SCHEMA,
         "name": name,
-        "runs": sorted(record.run_id for record in chosen),
+        "runs": sorted(runs["run_id"]),
         "series": list(series),
         "sha256": sums,
     }
@@ -119,6 +127,12 @@ def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:
     last = series.groupby("run_id")["step"].transform("max")
     late = series[series["step"] > (1 - share) * last]
     return late.groupby(["run_id", "name"], as_index=False)["value"].mean()
+
+
+def _joined(before: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Rows of runs that aren't new, and the new ones, in the order of the run ids."""
+    kept = before[~before["run_id"].isin(new["run_id"])]
+    return pd.concat([kept, new]).sort_values("run_id", kind="stable", ignore_index=True)
 
 
 def _one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:

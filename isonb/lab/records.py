@@ -29,6 +29,7 @@ __all__ = [
     "Scan",
     "canonical",
     "collect",
+    "column_order",
     "read_record",
     "run_id",
     "scan",
@@ -92,8 +93,8 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     missing.
     """
     rows = [_row(record) for record in sorted(records, key=lambda record: record.run_id)]
-    names = {name for row in rows for name in row} - set(FIRST)
-    columns = [*FIRST, *sorted(names, key=_column_order)]
+    names = {name for row in rows for name in row}
+    columns = sorted({*FIRST, *names}, key=column_order)
     frame = pd.DataFrame(rows, columns=columns)
     for name in columns:
         if name.startswith("metric."):
@@ -147,9 +148,10 @@ def _row(record: Record) -> dict[str, Any]:
     )
 
 
-def _column_order(name: str) -> tuple[int, str]:
-    """Configuration first, then metrics, then the manifest."""
-    return (name.startswith("metric.") + 2 * name.startswith("manifest."), name)
+def column_order(name: str) -> tuple[int, int, str]:
+    """Sorts the columns of a :func:`table`: what run it is, its configuration, metrics, manifest."""
+    first = FIRST.index(name) if name in FIRST else len(FIRST)
+    return (first, name.startswith("metric.") + 2 * name.startswith("manifest."), name)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

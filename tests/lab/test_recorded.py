@@ -58,6 +58,31 @@ def test_only_the_runs_asked_for(folder):
         publish(folder / "records", folder / "out", "none", only={"nothing"})
 
 
+def test_a_recording_in_parts_is_that_of_the_whole(folder):
+    whole = publish(folder / "records", folder / "whole", "some", series=("step.",))
+    first, last = record(0).run_id, record(3, method="istar").run_id
+    home = publish(folder / "records", folder / "parts", "some", only={last}, series=("step.",))
+    publish(folder / "records", folder / "parts", "some", only={first, record(1).run_id}, series=("step.",), add=True)
+    for name in ("runs.parquet", "series.parquet"):
+        pd.testing.assert_frame_equal(pd.read_parquet(home / name), pd.read_parquet(whole / name))
+    parts, once = (recorded("some", folder / where).manifest for where in ("parts", "whole"))
+    assert {**parts, "sha256": None} == {**once, "sha256": None}
+
+
+def test_a_run_recorded_anew_takes_the_place_of_the_old_one(folder):
+    publish(folder / "records", folder / "out", "some")
+    again = record(1)
+    again = Record(again.config, again.metrics | {"accuracy": 0.25}, again.series, again.manifest)
+    write_record(folder / "more", again)
+    publish(folder / "more", folder / "out", "some", add=True)
+    found = recorded("some", folder / "out")
+    assert len(found.runs) == 3
+    assert found.runs.set_index("run_id").loc[again.run_id, "metric.accuracy"] == 0.25
+    assert found.series.groupby("run_id").size().tolist() == [12, 12, 12]
+    with pytest.raises(RecordedError, match="a recording must be a readable folder"):
+        publish(folder / "more", folder / "out", "none", add=True)
+
+
 def test_an_option_of_several_kinds_becomes_text(folder):
     for zeta in (0.5, "auto"):
         write_record(folder / "records", record(5, method={"name": "istar", "zeta": zeta}))
