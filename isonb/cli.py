@@ -117,7 +117,7 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
 
 
 def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
-    text = "pretrain a small BERT on a folder of text: masked words and the order of segments"
+    text = "pretrain a small BERT on a folder of text: masked words and which segment follows"
     examples = (
         "isonb pretrain --text corpus --out runs/tiny --minutes 60\n"
         "isonb pretrain --text corpus --out runs/try --steps 200 --no-resume"

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.lab.segments import Segments, cut_for_order, first_and_rest
+from isonb.lab.segments import Segments, cut_pairs, first_and_rest
 from isonb.lab.text import TextError, sentences_of
 
 __all__ = ["SPECIAL", "Masked", "Stream", "masked_rows", "stream", "train_tokenizer", "wrap_tokenizer"]
@@ -44,7 +44,7 @@ class Stream:
 class Masked:
     """Rows with hidden tokens: ids and segments (B, T); ``positions`` (B*K,) into the flat rows, and what was there.
 
-    ``swapped`` (B,) says of a pair whether its second segment came first in the text (1) or not (0);
+    ``elsewhere`` (B,) says of a pair whether its second segment follows the first in the text (0) or not (1);
     :data:`~isonb.lab.segments.NO_PAIR` where there is nothing to say.
     """
 
@@ -52,7 +52,7 @@ class Masked:
     token_type_ids: Tensor
     positions: Tensor
     labels: Tensor
-    swapped: Tensor
+    elsewhere: Tensor
 
     def to(self, device: str | torch.device) -> Masked:
         """The same rows on another device."""
@@ -134,13 +134,13 @@ def stream(tokenizer: Any, paragraphs: Iterable[str], longest: int) -> Stream:
 
 
 def masked_rows(
-    text: Stream, which: Tensor, length: int, vocabulary: int, generator: torch.Generator, order: bool = False
+    text: Stream, which: Tensor, length: int, vocabulary: int, generator: torch.Generator, follow: bool = False
 ) -> Masked:
     """Rows of ``length`` tokens that begin at the sentences ``which`` (B,), with 15% of their tokens hidden.
 
-    With ``order`` the pairs are cut for sentence order prediction, and half of them swapped.
+    With ``follow`` the pairs are cut for next sentence prediction: half of the second segments are from elsewhere.
     """
-    parts = (cut_for_order if order else first_and_rest)(text.starts, text.ends, which, length, generator)
+    parts = (cut_pairs if follow else first_and_rest)(text.starts, text.ends, which, length, generator)
     ids, segments, special = _rows(text.ids, parts, length)
     count = max(1, round(SHARE * (length - 2)))
     score = torch.rand(ids.shape, generator=generator).masked_fill_(special, -1.0)
@@ -150,7 +150,7 @@ def masked_rows(
     other = torch.randint(len(SPECIAL), vocabulary, columns.shape, generator=generator)
     shown = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, other, labels))
     positions = columns + length * torch.arange(len(which)).unsqueeze(-1)
-    return Masked(ids.scatter(-1, columns, shown), segments, positions.flatten(), labels.flatten(), parts.swapped)
+    return Masked(ids.scatter(-1, columns, shown), segments, positions.flatten(), labels.flatten(), parts.elsewhere)
 
 
 def _rows(text: Tensor, parts: Segments, length: int) -> tuple[Tensor, Tensor, Tensor]:

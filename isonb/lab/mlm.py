@@ -1,6 +1,6 @@
 """The tasks of pretraining a small BERT: the model, its losses, the learning rate, and a clock blind to pauses.
 
-The tasks are masked language modelling and, if wanted, sentence order prediction on the pooler.
+The tasks are masked language modelling and, if wanted, next sentence prediction on the pooler.
 """
 
 from __future__ import annotations
@@ -46,33 +46,33 @@ class Clock:
 class Losses:
     """Losses (nats) of one batch as tensors, and how many guesses were right.
 
-    Masked language modelling: ``words`` is the mean over the hidden tokens. Sentence order prediction: ``order`` is
+    Masked language modelling: ``words`` is the mean over the hidden tokens. Next sentence prediction: ``follow`` is
     the mean over the ``pairs`` rows that are asked (0 without one).
     """
 
     words: Tensor
     hits: Tensor
-    order: Tensor
-    order_hits: Tensor
+    follow: Tensor
+    follow_hits: Tensor
     pairs: Tensor
 
 
 @dataclass(frozen=True)
 class Score:
-    """Mean losses (nats) and shares of right guesses on held-out rows; those of the order are NaN without the task."""
+    """Mean losses (nats) and shares of right guesses on held-out rows; those of pairs are NaN without the task."""
 
     loss: float
     hits: float
-    order_loss: float
-    order_hits: float
+    follow_loss: float
+    follow_hits: float
 
 
 def bert(
-    layers: int, width: int, heads: int, vocabulary: int, positions: int, seed: int, *, order: bool = False
+    layers: int, width: int, heads: int, vocabulary: int, positions: int, seed: int, *, follow: bool = False
 ) -> Any:
     """A fresh ``BertForMaskedLM`` with tied embeddings. It is trained in evaluation mode: without dropout.
 
-    With ``order`` it is a ``BertForPreTraining``: pooler (dense and tanh on [CLS]) and a classifier on that, too.
+    With ``follow`` it is a ``BertForPreTraining``: pooler (dense and tanh on [CLS]) and a classifier on that, too.
 
     The position table is learned, but starts as sines and cosines: from a random one a small model takes long to find
     its neighbours, and until then predicts each token by its frequency alone. A model this small underfits its text,
@@ -80,7 +80,7 @@ def bert(
     """
     from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
 
-    kind: Any = BertForPreTraining if order else BertForMaskedLM
+    kind: Any = BertForPreTraining if follow else BertForMaskedLM
     config = BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,
@@ -106,7 +106,7 @@ def _waves(positions: int, width: int) -> Tensor:
 
 
 def losses(model: Any, rows: Masked, half: bool) -> Losses:
-    """Cross-entropy at the hidden tokens alone and, where the model has a pooler, of the order of the pairs.
+    """Cross-entropy at the hidden tokens alone and, where the model has a pooler, of what follows in the pairs.
 
     The output layer is the costliest part of a small model, so it sees no other position.
     """
@@ -119,9 +119,9 @@ def losses(model: Any, rows: Masked, half: bool) -> Losses:
     if asked is None:
         none = torch.zeros((), device=words.device)
         return Losses(words, hits, none, none, none)
-    pairs = (rows.swapped != NO_PAIR).sum()
-    total = nn.functional.cross_entropy(asked.float(), rows.swapped, ignore_index=NO_PAIR, reduction="sum")
-    right = (asked.detach().argmax(-1) == rows.swapped).sum()
+    pairs = (rows.elsewhere != NO_PAIR).sum()
+    total = nn.functional.cross_entropy(asked.float(), rows.elsewhere, ignore_index=NO_PAIR, reduction="sum")
+    right = (asked.detach().argmax(-1) == rows.elsewhere).sum()
     return Losses(words, hits, total / pairs.clamp(min=1), right, pairs)
 
 
@@ -148,23 +148,23 @@ def rate(progress: float, warmup: float) -> float:
 def validate(model: Any, text: Stream, length: int, device: str, half: bool, sample: int | None = SAMPLE) -> Score:
     """Mean losses and accuracies on ``sample`` evenly spaced rows (None: from every sentence).
 
-    Rows, hidden tokens and swapped pairs are the same at every call. Raises :class:`TextError` if the model is trained
-    on the order of segments and none of the rows has two.
+    Rows, hidden tokens and pairs are the same at every call. Raises :class:`TextError` if the model is trained
+    on pairs of segments and none of the rows has two.
     """
     generator = torch.Generator().manual_seed(0)
     count = len(text.starts) if sample is None else min(sample, len(text.starts))
     which = torch.arange(count) * len(text.starts) // count
-    order = model.bert.pooler is not None
-    loss = hits = seen = order_loss = order_hits = pairs = 0.0
+    follow = model.bert.pooler is not None
+    loss = hits = seen = follow_loss = follow_hits = pairs = 0.0
     for part in torch.split(which, BATCH):
-        rows = masked_rows(text, part, length, model.config.vocab_size, generator, order).to(device)
+        rows = masked_rows(text, part, length, model.config.vocab_size, generator, follow).to(device)
         one, size = losses(model, rows, half), len(rows.labels)
         loss, hits, seen = loss + float(one.words) * size, hits + float(one.hits), seen + size
-        order_loss, order_hits = order_loss + float(one.order * one.pairs), order_hits + float(one.order_hits)
+        follow_loss, follow_hits = follow_loss + float(one.follow * one.pairs), follow_hits + float(one.follow_hits)
         pairs += float(one.pairs)
-    if not order:
+    if not follow:
         return Score(loss / seen, hits / seen, math.nan, math.nan)
     if not pairs:
-        fix = "Use --no-order (order=False), or a text with longer paragraphs."
+        fix = "Use --no-follow (follow=False), or a text with longer paragraphs."
         raise TextError(f"held-out paragraphs must have room for two segments, {length} tokens; got none. {fix}")
-    return Score(loss / seen, hits / seen, order_loss / pairs, order_hits / pairs)
+    return Score(loss / seen, hits / seen, follow_loss / pairs, follow_hits / pairs)

@@ -53,7 +53,7 @@ def _save_weights(run: Run, path: Path) -> None:
     for name, parameter in run.model.named_parameters():
         tensors[name] = parameter.cpu().half().contiguous()
         parameter.copy_(tensors[name])
-    if not run.config.order:
+    if not run.config.follow:
         tensors |= _pooler(run)
     save_file(tensors, path, metadata={"format": "pt"})
     path.chmod(0o644)
@@ -103,12 +103,12 @@ def _card(run: Run, folder: Path) -> str:
         "hits": f"{score.hits:.1%}",
         "unigram": f"{_unigram(run):.3f}",
         "budgets": _budgets(run.budgets),
-        "curve": _table(run.curve, config.order),
+        "curve": _table(run.curve, config.follow),
         "flat": _flatness(run.curve),
         "origin": _origin(run),
         "history": warm_start.history(config.start) if config.start else "",
     }
-    values |= _order(score) if config.order else NO_ORDER
+    values |= _follow(score) if config.follow else NO_FOLLOW
     return _wrapped(CARD.format(**values))
 
 
@@ -118,10 +118,10 @@ def _origin(run: Run) -> str:
     return f"the weights with sha256 `{warm_start.digest(run.config.start)}` (see *What came before*)"
 
 
-def _order(score: mlm.Score) -> dict[str, str]:
-    """What the card says of sentence order prediction."""
-    figures = {"order_loss": f"{score.order_loss:.3f}", "order_hits": f"{score.order_hits:.1%}"}
-    return {name: text.format(**figures) for name, text in ORDER.items()}
+def _follow(score: mlm.Score) -> dict[str, str]:
+    """What the card says of next sentence prediction."""
+    figures = {"follow_loss": f"{score.follow_loss:.3f}", "follow_hits": f"{score.follow_hits:.1%}"}
+    return {name: text.format(**figures) for name, text in FOLLOW.items()}
 
 
 def _wrapped(card: str) -> str:
@@ -145,7 +145,7 @@ def _command(run: Run) -> str:
     budget = [f"--{name} {getattr(config, name):g}" for name in ("minutes", "steps") if getattr(config, name)]
     parts = ["--text TEXT", f"--out {Path(config.out).name}", *budget, f"--seed {config.seed}"]
     parts += [f"--batch {config.batch}", f"--length {config.length}", f"--learning-rate {config.learning_rate:g}"]
-    parts += [] if config.order else ["--no-order"]
+    parts += [] if config.follow else ["--no-follow"]
     parts += [f"--start {Path(config.start).name}"] if config.start else []
     return " ".join(("python -m isonb.lab.pretrain", *parts))
 
@@ -175,13 +175,13 @@ def _budgets(budgets: Sequence[Sequence[float | None]]) -> str:
     return f" The budget was changed while it ran ({', '.join(parts)}), and the learning rate jumped with it."
 
 
-def _table(curve: Sequence[Sequence[float]], order: bool) -> str:
+def _table(curve: Sequence[Sequence[float]], follow: bool) -> str:
     every = max(1, len(curve) // 10)
     points = [*curve[:-1:every], curve[-1]]
     rows = [f"| {p[0]:,.0f} | {p[1] / 1e6:.1f} | {p[2]:.1f} | {p[5]:.3f} | {p[6]:.1%} |" for p in points]
     lines = ["| step | million tokens | minutes | validation loss | hits |", "|--:|--:|--:|--:|--:|", *rows]
-    if order:
-        more = [" order loss | order right |", "--:|--:|", *(f" {p[7]:.3f} | {p[8]:.1%} |" for p in points)]
+    if follow:
+        more = [" follows: loss | right |", "--:|--:|", *(f" {p[7]:.3f} | {p[8]:.1%} |" for p in points)]
         lines = [line + added for line, added in zip(lines, more, strict=True)]
     return "\n".join(lines)
 
@@ -197,22 +197,23 @@ def _flatness(curve: Sequence[Sequence[float]]) -> str:
     )
 
 
-ORDER = {
-    "tasks": "Masked language modelling and sentence order prediction (Lan et al. 2020)",
+FOLLOW = {
+    "tasks": "Masked language modelling and next sentence prediction (Devlin et al. 2019)",
     "pairs": (
-        "a row whose paragraph has room for it is a pair of segments of that paragraph. Both begin at a sentence and "
-        "are cut after a number of tokens drawn at random, so that only what they say tells which came first. In half "
-        "of the pairs the later segment stands first; a classifier on the pooler (dense and tanh on `[CLS]`) says "
-        "whether it does, and its loss is added to that of the hidden tokens"
+        "a row whose paragraph has room for it is a pair of segments, each of which begins at a sentence, lies in one "
+        "paragraph and is cut after a number of tokens drawn at random. In half of the pairs the second is what "
+        "follows the first, in the others what follows the first of another row, so that only what they say tells "
+        "which; a classifier on the pooler (dense and tanh on `[CLS]`) says it, and its loss is added to that of the "
+        "hidden tokens"
     ),
-    "reached": " Order of held-out pairs: loss {order_loss} nats (a guess: 0.693), {order_hits} right (a guess: 50%).",
+    "reached": " Held-out pairs: loss {follow_loss} nats (a guess: 0.693), {follow_hits} right (a guess: 50%).",
     "limits": (
-        "`[CLS]` and the pooler were trained on one task, which of two segments came first, and get {order_hits} of it "
-        "right where a guess gets 50%. That is a start for fine-tuning, no summary of what a sentence means, and it "
-        "says nothing of a single segment."
+        "`[CLS]` and the pooler were trained on one task, whether one segment follows another, and get {follow_hits} "
+        "of it right where a guess gets 50%. Words in common give much of it away. That is a start for fine-tuning, "
+        "no summary of what a sentence means, and it says nothing of a single segment."
     ),
 }
-NO_ORDER = {
+NO_FOLLOW = {
     "tasks": "Masked language modelling",
     "pairs": "half of the rows are pairs of segments",
     "reached": "",

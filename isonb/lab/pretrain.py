@@ -1,6 +1,6 @@
 """Pretrain a small encoder on any folder of text and within a budget of time or steps.
 
-The tasks are masked language modelling, which trains the tokens, and sentence order prediction, which trains [CLS].
+The tasks are masked language modelling, which trains the tokens, and next sentence prediction, which trains [CLS].
 The learning rate follows the share of the budget that is used, so it reaches zero at the end, however fast the machine
 is. With a budget in steps the same seed gives the same weights on the same machine.
 """
@@ -48,7 +48,7 @@ class PretrainConfig:
     """What to train and for how long. ``batch`` counts rows of ``length`` tokens; positions reach 2 * length.
 
     ``minutes`` are CPU minutes of one thread, or GPU minutes. ``about`` (the text's source and licence) goes into the
-    model card. ``order`` adds sentence order prediction to masked language modelling, and with it trains [CLS] and the
+    model card. ``follow`` adds next sentence prediction to masked language modelling, and with it trains [CLS] and the
     pooler. ``start`` names a model (or its folder) to go on from, "" random weights: its vocabulary and shape are kept.
     ``resume`` takes up the run in ``out``.
     """
@@ -66,7 +66,7 @@ class PretrainConfig:
     warmup: float = 0.03
     weight_decay: float = 0.01
     bfloat16: bool = True
-    order: bool = True
+    follow: bool = True
     start: str = ""
     layers: int = 4
     width: int = 128
@@ -117,7 +117,7 @@ def _prepare(config: PretrainConfig) -> Run:
     longest = 2 * config.length
     learn, held = (masking.stream(tokenizer, part, longest) for part in (texts.train, texts.validation))
     size = (config.layers, config.width, config.heads, tokenizer.get_vocab_size(), longest)
-    model = mlm.bert(*size, seed=config.seed, order=config.order)
+    model = mlm.bert(*size, seed=config.seed, follow=config.follow)
     if config.start and found is None:
         warm_start.load_weights(config.start, model)
     model = model.to(config.device)
@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line: ``python -m isonb.lab.pretrain``."""
     parser = argparse.ArgumentParser(
         prog="python -m isonb.lab.pretrain",
-        description="Pretrain a small BERT by masked language modelling and sentence order prediction on a folder "
+        description="Pretrain a small BERT by masked language modelling and next sentence prediction on a folder "
         "of parquet or text files.",
         epilog="examples:\n"
         "  python -m isonb.lab.pretrain --text corpus --out runs/tiny --minutes 60\n"
@@ -219,8 +219,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--batch", type=int, default=default.batch, help="rows a step (%(default)s)")
     add("--length", type=int, default=default.length, help="tokens a row; each fourth step doubles it (%(default)s)")
     add("--learning-rate", type=float, default=default.learning_rate, help="the peak (%(default)s)")
-    order = "also train [CLS]: which of two segments came first (yes)"
-    add("--order", action=argparse.BooleanOptionalAction, default=default.order, help=order)
+    follow = "also train [CLS]: does the second segment follow the first (yes)"
+    add("--follow", action=argparse.BooleanOptionalAction, default=default.follow, help=follow)
     add("--start", default=default.start, metavar="MODEL", help="go on from this model (random weights)")
     add("--about", default="", help="the text's source and licence, for the model card")
     add("--resume", action=argparse.BooleanOptionalAction, default=True, help="take up the run in --out (yes)")

@@ -28,7 +28,7 @@ LONG_EVERY = 4  # each fourth step takes rows of twice the length, so that every
 CURVE = (
     *("step", "tokens", "minutes", "learning_rate"),
     *("train_loss", "validation_loss", "validation_accuracy"),  # of hidden tokens
-    *("order_loss", "order_accuracy"),  # of held-out pairs; NaN without the task
+    *("follow_loss", "follow_accuracy"),  # of held-out pairs; NaN without the task
 )
 BAR = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
 
@@ -105,12 +105,12 @@ def _one_step(run: Run) -> None:
     length, size = (2 * config.length, max(1, config.batch // 2)) if long else (config.length, config.batch)
     draw = torch.Generator().manual_seed((config.seed << 40) + run.step)
     which = _order(run)[:size]
-    rows = masking.masked_rows(run.train, which, length, run.model.config.vocab_size, draw, config.order)
+    rows = masking.masked_rows(run.train, which, length, run.model.config.vocab_size, draw, config.follow)
     rows = rows.to(config.device)
     for group in run.optimizer.param_groups:
         group["lr"] = run.learning_rate
     loss = mlm.losses(run.model, rows, config.half)
-    torch.autograd.backward(loss.words + loss.order)
+    torch.autograd.backward(loss.words + loss.follow)
     nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
     run.optimizer.step()
     run.optimizer.zero_grad(set_to_none=True)
@@ -135,7 +135,7 @@ def _measure(run: Run) -> None:
     score = mlm.validate(run.model, run.held, config.length, config.device, config.half)
     run.recent.clear()
     minutes = run.clock.tick() / 60
-    reached = [score.loss, score.hits, score.order_loss, score.order_hits]
+    reached = [score.loss, score.hits, score.follow_loss, score.follow_hits]
     run.curve.append([run.step, run.tokens, minutes, run.learning_rate, learnt, *reached])
     out = Path(config.out).expanduser()
     record = {"step": run.step, "tokens": run.tokens, "elapsed": run.clock.elapsed, "curve": run.curve}
@@ -145,8 +145,8 @@ def _measure(run: Run) -> None:
     checkpoints.replace_text(out / "curve.csv", curve_csv(run.curve))
     if config.progress:
         line = f"step {run.step:,}  {minutes:.1f} min  train {learnt:.3f}  validation {score.loss:.3f}"
-        order = f"  order {score.order_loss:.3f}  right {score.order_hits:.1%}" if config.order else ""
-        _say(f"{line}  hits {score.hits:.1%}{order}")
+        follow = f"  follows {score.follow_loss:.3f}  right {score.follow_hits:.1%}" if config.follow else ""
+        _say(f"{line}  hits {score.hits:.1%}{follow}")
     run.clock.tick()
 
 

@@ -14,7 +14,7 @@ from isonb.lab.model_sources import find, reject
 
 __all__ = ["digest", "history", "load_weights", "tokenizer"]
 
-HEADS = ("bert.pooler.", "cls.seq_relationship.")  # what only sentence order prediction trains
+HEADS = ("bert.pooler.", "cls.seq_relationship.")  # what only next sentence prediction trains
 
 
 def digest(start: str) -> str:
@@ -33,7 +33,7 @@ def tokenizer(start: str) -> Any:
 def load_weights(start: str, model: Any) -> None:
     """Put the model's weights into ``model``, a fresh one of the same shape.
 
-    What sentence order prediction alone trains stays fresh unless the model has learnt it. Raises
+    What next sentence prediction alone trains stays fresh unless the model has learnt it. Raises
     :class:`~isonb.lab.embedded.ModelError` for a model with other parameters.
     """
     from safetensors.torch import load_file

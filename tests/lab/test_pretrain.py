@@ -168,7 +168,7 @@ def counting(sentences: int, words: int, paragraph: int = 10) -> Stream:
 def shown(source: Stream, which: Tensor, length: int, cut: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Ids, segments, special places and labels of rows with nothing hidden."""
     parts = cut(source.starts, source.ends, which, length, torch.Generator().manual_seed(0))
-    return (*masking._rows(source.ids, parts, length), parts.swapped)
+    return (*masking._rows(source.ids, parts, length), parts.elsewhere)
 
 
 def test_the_stream_knows_where_sentences_begin_and_paragraphs_end(finished: Path) -> None:
@@ -187,8 +187,8 @@ def test_the_stream_knows_where_sentences_begin_and_paragraphs_end(finished: Pat
 def test_rows_are_full_contiguous_and_begin_at_a_sentence() -> None:
     source = counting(100, 5)
     which = torch.arange(64)
-    ids, kinds, special, swapped = shown(source, which, 16, segments.first_and_rest)
-    assert (swapped == NO_PAIR).all()
+    ids, kinds, special, elsewhere = shown(source, which, 16, segments.first_and_rest)
+    assert (elsewhere == NO_PAIR).all()
     pairs = 0
     for row, kind, apart, first in zip(ids, kinds, special, which, strict=True):
         content = row[~apart].tolist()
@@ -203,19 +203,19 @@ def test_rows_are_full_contiguous_and_begin_at_a_sentence() -> None:
 
 
 def test_a_sentence_longer_than_the_row_stays_one_segment() -> None:
-    for cut in (segments.first_and_rest, segments.cut_for_order):
-        ids, kinds, _, swapped = shown(counting(40, 30, paragraph=1), torch.arange(8), 16, cut)
+    for cut in (segments.first_and_rest, segments.cut_pairs):
+        ids, kinds, _, elsewhere = shown(counting(40, 30, paragraph=1), torch.arange(8), 16, cut)
         assert not kinds.any()
-        assert (swapped == NO_PAIR).all()
+        assert (elsewhere == NO_PAIR).all()
         assert (ids[:, 1:-1].diff() == 1).all()
 
 
 @pytest.mark.parametrize("length", [8, 16, 31])
-def test_pairs_for_order_are_two_cuts_of_one_paragraph_half_of_them_swapped(length: int) -> None:
+def test_pairs_for_order_are_two_cuts_of_one_paragraph_half_of_them_elsewhere(length: int) -> None:
     source = counting(1000, 5)
     which = torch.arange(980)
-    ids, kinds, special, swapped = shown(source, which, length, segments.cut_for_order)
-    for row, kind, apart, label, sentence in zip(ids, kinds, special, swapped.tolist(), which.tolist(), strict=True):
+    ids, kinds, special, elsewhere = shown(source, which, length, segments.cut_pairs)
+    for row, kind, apart, label, sentence in zip(ids, kinds, special, elsewhere.tolist(), which.tolist(), strict=True):
         parts = [row[~apart & (kind == number)] - 100 for number in (0, 1)]
         assert (row[0], row[-1]) == (CLS, SEP)
         assert apart.sum() == (2 if label == NO_PAIR else 3)
@@ -230,19 +230,19 @@ def test_pairs_for_order_are_two_cuts_of_one_paragraph_half_of_them_swapped(leng
         assert early[0] == 5 * sentence
         assert 0 < late[0] - early[-1] <= 5  # the next sentence after the cut
         assert early[0] // 50 == late[-1] // 50  # one paragraph
-    pairs = swapped[swapped != NO_PAIR]
+    pairs = elsewhere[elsewhere != NO_PAIR]
     assert 300 < len(pairs) < 980
     assert pairs.double().mean().item() == pytest.approx(0.5, abs=0.06)
 
 
-def test_neither_length_nor_cut_tells_swapped_pairs() -> None:
-    """The first segment of a row is as long, and as often cut inside a sentence, in order and swapped."""
+def test_neither_length_nor_cut_tells_elsewhere_pairs() -> None:
+    """The first segment of a row is as long, and as often cut inside a sentence, in order and elsewhere."""
     source = counting(20_020, 5, paragraph=1000)
-    ids, kinds, _, swapped = shown(source, torch.arange(20_000), 32, segments.cut_for_order)
+    ids, kinds, _, elsewhere = shown(source, torch.arange(20_000), 32, segments.cut_pairs)
     sizes = (kinds == 0).sum(-1) - 2
     last = ids.gather(-1, sizes.unsqueeze(-1)).squeeze(-1) - 100
     for clue in (sizes.double(), (sizes.double() - 14.5).square(), (last % 5 == 4).double()):
-        one, other = clue[swapped == 0], clue[swapped == 1]
+        one, other = clue[elsewhere == 0], clue[elsewhere == 1]
         error = (one.var() / len(one) + other.var() / len(other)).sqrt()
         assert abs(one.mean() - other.mean()) < 4 * error
     assert 0.15 < (last % 5 == 4).double().mean() < 0.25
@@ -270,23 +270,23 @@ def test_loss_is_that_of_the_whole_output_at_the_hidden_positions() -> None:
     want = -torch.log_softmax(logits.double(), -1)[torch.arange(len(rows.labels)), rows.labels].mean()
     assert found.words.item() == pytest.approx(want.item(), rel=1e-5)
     assert int(found.hits) == int((logits.argmax(-1) == rows.labels).sum())
-    assert (found.order, found.pairs) == (0, 0)
+    assert (found.follow, found.pairs) == (0, 0)
 
 
-def test_order_loss_is_that_of_the_pairs_alone() -> None:
-    model = mlm.bert(2, 16, 2, 600, 32, seed=0, order=True)
+def test_follow_loss_is_that_of_the_pairs_alone() -> None:
+    model = mlm.bert(2, 16, 2, 600, 32, seed=0, follow=True)
     source, draw = counting(80, 5), torch.Generator().manual_seed(0)
-    rows = masking.masked_rows(source, torch.arange(40), 16, 600, draw, order=True)
+    rows = masking.masked_rows(source, torch.arange(40), 16, 600, draw, follow=True)
     found = mlm.losses(model, rows, half=False)
-    asked = rows.swapped != NO_PAIR
+    asked = rows.elsewhere != NO_PAIR
     out = model(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).seq_relationship_logits[asked]
-    want = -torch.log_softmax(out.double(), -1).gather(-1, rows.swapped[asked, None]).mean()
+    want = -torch.log_softmax(out.double(), -1).gather(-1, rows.elsewhere[asked, None]).mean()
     assert 0 < int(found.pairs) == int(asked.sum()) < 40
-    assert found.order.item() == pytest.approx(want.item(), rel=1e-5)
-    assert int(found.order_hits) == int((out.argmax(-1) == rows.swapped[asked]).sum())
-    none = mlm.losses(model, dataclasses.replace(rows, swapped=torch.full_like(rows.swapped, NO_PAIR)), half=False)
-    (none.words + none.order).backward()
-    assert none.order == 0
+    assert found.follow.item() == pytest.approx(want.item(), rel=1e-5)
+    assert int(found.follow_hits) == int((out.argmax(-1) == rows.elsewhere[asked]).sum())
+    none = mlm.losses(model, dataclasses.replace(rows, elsewhere=torch.full_like(rows.elsewhere, NO_PAIR)), half=False)
+    (none.words + none.follow).backward()
+    assert none.follow == 0
     assert not model.bert.pooler.dense.weight.grad.any()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
 
@@ -313,7 +313,7 @@ def test_learning_rate_ends_at_zero_and_loss_falls(finished: Path) -> None:
     assert rows[-1]["learning_rate"] == 0.0
     assert rows[-1]["tokens"] == 12 * 8 * 16
     assert rows[-1]["validation_loss"] < rows[0]["validation_loss"]
-    assert all(0 < row["order_loss"] < 2 and 0 <= row["order_accuracy"] <= 1 for row in rows)
+    assert all(0 < row["follow_loss"] < 2 and 0 <= row["follow_accuracy"] <= 1 for row in rows)
 
 
 def test_a_longer_run_learns_from_context(folder: Path, tmp_path: Path) -> None:
@@ -344,31 +344,31 @@ def test_order_is_learnt_and_the_exported_pooler_tells_it(tmp_path: Path) -> Non
     pretrain.pretrain(config)
     head, first, *_, last = (tmp_path / "run" / "curve.csv").read_text().splitlines()
     begun, ended = (dict(zip(head.split(","), map(float, line.split(",")), strict=True)) for line in (first, last))
-    assert begun["order_accuracy"] < 0.65
-    assert ended["order_accuracy"] > 0.85
-    assert ended["order_loss"] < 0.3
+    assert begun["follow_accuracy"] < 0.65
+    assert ended["follow_accuracy"] > 0.85
+    assert ended["follow_loss"] < 0.3
     card = " ".join((tmp_path / "run" / "model" / "README.md").read_text().split())
     said = float(card.split("a guess: 0.693), ")[1].split("%")[0]) / 100
     model = AutoModelForPreTraining.from_pretrained(tmp_path / "run" / "model", dtype=torch.float32).eval()
     encoder = models.load(tmp_path / "run" / "model")
     held = masking.stream(encoder.tokenizer.backend_tokenizer, plot(60, seed=60), 40)
     score = mlm.validate(model, held, config.length, "cpu", half=False, sample=None)
-    assert score.order_hits == pytest.approx(said, abs=1e-3)
+    assert score.follow_hits == pytest.approx(said, abs=1e-3)
     which, draw = torch.arange(200), torch.Generator().manual_seed(3)
-    rows = masking.masked_rows(held, which, 20, len(encoder.tokenizer), draw, order=True)
+    rows = masking.masked_rows(held, which, 20, len(encoder.tokenizer), draw, follow=True)
     with torch.no_grad():  # the plain encoder's pooler, and the classifier on it
         pooled = encoder.model(input_ids=rows.input_ids, token_type_ids=rows.token_type_ids).pooler_output
-        right = (model.cls.seq_relationship(pooled).argmax(-1) == rows.swapped)[rows.swapped != NO_PAIR]
+        right = (model.cls.seq_relationship(pooled).argmax(-1) == rows.elsewhere)[rows.elsewhere != NO_PAIR]
     assert right.double().mean() > 0.8
 
 
-def test_order_needs_paragraphs_of_several_sentences(tmp_path: Path) -> None:
+def test_pairs_need_paragraphs_of_several_sentences(tmp_path: Path) -> None:
     lines = "\n".join(itertools.chain(*map(text.sentences_of, story(120))))
     (tmp_path / "train.txt").write_text(lines)
     run = settings(tmp_path, tmp_path / "run", steps=1)
-    with pytest.raises(TextError, match=r"room for two segments, 16 tokens; got none\. Use --no-order"):
+    with pytest.raises(TextError, match=r"room for two segments, 16 tokens; got none\. Use --no-follow"):
         pretrain.pretrain(run)
-    pretrain.pretrain(dataclasses.replace(run, order=False))
+    pretrain.pretrain(dataclasses.replace(run, follow=False))
 
 
 def test_same_seed_same_weights(folder: Path, tmp_path: Path, finished: Path) -> None:
@@ -509,17 +509,17 @@ def test_checkpoint_of_other_settings_or_text_is_refused(folder: Path, tmp_path:
         pretrain.pretrain(dataclasses.replace(run, text=tmp_path / "other"))
 
 
-def test_checkpoint_from_before_there_was_an_order_task_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_checkpoint_from_before_there_was_a_task_for_pairs_is_refused(folder: Path, tmp_path: Path) -> None:
     run, saved = settings(folder, tmp_path, steps=1), tmp_path / "checkpoint.safetensors"
     pretrain.pretrain(run)
-    with pytest.raises(CheckpointError, match="got order True -> False"):
-        pretrain.pretrain(dataclasses.replace(run, order=False))
+    with pytest.raises(CheckpointError, match="got follow True -> False"):
+        pretrain.pretrain(dataclasses.replace(run, follow=False))
     tensors, record = checkpoints.load_state(saved)
-    del record["settings"]["order"]
+    del record["settings"]["follow"]
     save_file(tensors, saved, {"record": json.dumps(record), "sha256": checkpoints._digest(tensors, record)})
-    for order in (True, False):
-        with pytest.raises(CheckpointError, match=rf"got order unknown \(an older run\) -> {order}\. Use the old"):
-            pretrain.pretrain(dataclasses.replace(run, order=order))
+    for follow in (True, False):
+        with pytest.raises(CheckpointError, match=rf"got follow unknown \(an older run\) -> {follow}\. Use the old"):
+            pretrain.pretrain(dataclasses.replace(run, follow=follow))
 
 
 def test_a_failed_write_leaves_the_old_checkpoint(
@@ -572,16 +572,16 @@ def test_export_loads_as_an_encoder(finished: Path) -> None:
         assert torch.equal(parameter, tensors[f"model.bert.pooler.{name}"].half().float())
 
 
-def test_without_the_order_task_the_pooler_is_a_rotation(folder: Path, tmp_path: Path) -> None:
-    pretrain.pretrain(settings(folder, tmp_path, steps=2, order=False))
+def test_without_the_task_for_pairs_the_pooler_is_a_rotation(folder: Path, tmp_path: Path) -> None:
+    pretrain.pretrain(settings(folder, tmp_path, steps=2, follow=False))
     pooled = [models.load(tmp_path / "model").model.pooler.dense.weight for _ in range(2)]
     assert torch.equal(*pooled)
     torch.testing.assert_close(pooled[0] @ pooled[0].T, torch.eye(16), atol=2e-3, rtol=0)
     assert json.loads((tmp_path / "model" / "config.json").read_text())["architectures"] == ["BertForMaskedLM"]
     card = " ".join((tmp_path / "model" / "README.md").read_text().split())
     assert "fixed random rotation" in card
-    assert "--no-order" in card
-    assert "order right" not in card
+    assert "--no-follow" in card
+    assert "follows: loss" not in card
 
 
 def test_exported_weights_are_the_trained_ones(finished: Path) -> None:
@@ -601,7 +601,7 @@ def test_card_says_what_was_done(finished: Path) -> None:
     assert "{" not in card
     for part in ("A made-up text, public domain.", "--steps 12 --seed 0", "12 steps", "not good for"):
         assert part in card
-    for part in ("sentence order prediction", "| order loss | order right |", "a guess: 50%"):
+    for part in ("next sentence prediction", "| follows: loss | right |", "a guess: 50%"):
         assert part in card
     assert "rotation" not in card
     assert models.load(finished / "model").revision in card
@@ -616,7 +616,7 @@ def test_card_says_what_was_done(finished: Path) -> None:
 def test_full_size_fits_in_five_megabytes() -> None:
     config = PretrainConfig("", "", steps=1)
     size = (config.layers, config.width, config.heads, config.vocabulary, 2 * config.length)
-    model = mlm.bert(*size, seed=0, order=config.order)
+    model = mlm.bert(*size, seed=0, follow=config.follow)
     count = sum(p.numel() for p in model.parameters())
     assert 2 * count < 4.5e6
 
@@ -706,7 +706,7 @@ def test_help_has_examples() -> None:
     assert "examples:" in shown
     options = {field.name for field in dataclasses.fields(PretrainConfig)}
     named = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", shown)}
-    assert named - {"help", "no_resume", "no_order"} <= options
+    assert named - {"help", "no_resume", "no_follow"} <= options
 
 
 @pytest.mark.gpu

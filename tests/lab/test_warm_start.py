@@ -32,14 +32,14 @@ def run(text: Path, out: Path, **changes: Any) -> Path:
     return pretrain(PretrainConfig(text, out, **({"steps": 10} | SMALL | changes)))
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["order", "words alone"])
+@pytest.fixture(scope="module", params=[True, False], ids=["pairs", "words alone"])
 def first(text: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    return run(text, tmp_path_factory.mktemp("first"), order=request.param)
+    return run(text, tmp_path_factory.mktemp("first"), follow=request.param)
 
 
 def test_it_begins_where_the_first_ended(text: Path, tmp_path: Path, first: Path) -> None:
     kept = load_state(first.parent / "checkpoint.safetensors")[1]
-    again = run(text, tmp_path, start=str(first), seed=1, steps=4, order=kept["settings"]["order"])
+    again = run(text, tmp_path, start=str(first), seed=1, steps=4, follow=kept["settings"]["follow"])
     ended, began = kept["curve"], load_state(again.parent / "checkpoint.safetensors")[1]["curve"]
     assert began[0][0] == 0
     assert began[0][5] == pytest.approx(ended[-1][5], abs=2e-3)  # the weights were rounded to float16
