@@ -40,7 +40,7 @@ EMBEDDED: dict[str, Embedded] = {
         package="isonb",
         module="isonb.lab",
         folder="data/tiny",
-        sha256="8c3ef968f1f2ba9b358afaf1a3e5f677b686d8b7e3449b96326c46d032fd4778",
+        sha256="a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",
         source="isonb.lab.pretrain",
     ),
 }
