@@ -132,7 +132,8 @@ def test_interrupting_keeps_what_has_finished_and_leaves_no_process(book):
         "--jobs",
         "2",
     ]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    restore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731 (ignored when tests run in the background)
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=restore)
     finished = book.build / "executed"
     deadline = time.monotonic() + 60
     while not (list(finished.glob("*.ipynb")) and pids.is_file()) and time.monotonic() < deadline:
