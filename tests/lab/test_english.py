@@ -88,6 +88,14 @@ def test_a_smaller_size_is_a_beginning_and_another_seed_is_another_sample():
     assert suite("paraphrase", "train", 20) != suite("paraphrase", "train", 20, seed=1)
 
 
+def test_rows_are_the_callers_own():
+    rows = english.suite("span", "test", 3)
+    rows[0]["answers"]["text"].clear()
+    rows.pop()
+    assert len(english.suite("span", "test", 3)) == 3
+    assert english.suite("span", "test", 3)[0]["answers"]["text"]
+
+
 def test_vocabulary_and_length():
     lengths = [
         len(t.split()) for task in ("acceptability", "entailment") for r in suite(task, "train") for t in texts(r)

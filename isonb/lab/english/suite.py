@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from isonb.checks import InputError
@@ -106,11 +108,15 @@ def suite(task: str, split: str, size: int | None = None, seed: int = 0) -> list
     drummer gracefully hid the sturdy jars.', 'label': 0}
     """
     _check(task, split, size, seed)
+    return deepcopy(_rows(task, split, SIZES[split] if size is None else size, seed))
+
+
+@lru_cache(maxsize=32)  # a run reads its rows several times, and a chapter makes many runs
+def _rows(task: str, split: str, wanted: int, seed: int) -> list[Row]:
     draw, chosen = Draw(f"{task} {split} {seed}", split), TASKS[task]
     rows: list[Row] = []
     seen: set[str] = set()
     labels: list[int] = []
-    wanted = SIZES[split] if size is None else size
     while len(rows) < wanted:
         labels = labels or draw.shuffled((0, 1))
         row = chosen.make(draw, labels[-1])
