@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -24,8 +25,19 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
     count = min(workers or min(4, os.cpu_count() or 1), len(todo))
     if count <= 1:
         return [_run(config) for config in todo]
-    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_with_parent) as pool:
         return list(pool.map(_run, todo))
+
+
+def _leave_with_parent() -> None:
+    """Ends this process when the one that started it is gone: a killed kernel's workers would wait for work for ever."""
+
+    def watch() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _run(config: Mapping[str, Any]) -> Record:
