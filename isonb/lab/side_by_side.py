@@ -30,14 +30,15 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
 
 
 def _leave_with_parent() -> None:
-    """Ends this process when the one that started it is gone: a killed kernel's workers would wait for work for ever."""
+    """Ends this process when the one that started it is gone; a killed kernel's workers would wait for ever."""
+    threading.Thread(target=_watch_parent, daemon=True).start()
 
-    def watch() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-            os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+def _watch_parent() -> None:
+    """Waits for the parent's end, then leaves."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
 
 
 def _run(config: Mapping[str, Any]) -> Record:
