@@ -68,11 +68,11 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     text = "run one experiment and leave its record and its notebook"
     add = _command(name, commands, text, examples).add_argument
     add("--task", default="english_sentiment", help="task (%(default)s); isonb list tasks")
-    add("--model", default="minilm", help="embedded name, hub id or folder (%(default)s); isonb list models")
+    add("--model", help="embedded name, hub id or folder (tiny, by the protocol embedded); isonb list models")
     add("--method", default="none", metavar="NAME", help="method (%(default)s); isonb list methods")
     add("-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the method; repeatable")
     add("--seed", type=int, default=0, help="seed (%(default)s)")
-    add("--protocol", default="small", help="settings to start from (%(default)s); isonb list protocols")
+    add("--protocol", help="settings to start from (small, where a model is named); isonb list protocols")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the run; repeatable")
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")

@@ -132,12 +132,17 @@ def test_module_and_script_are_the_same_command():
 def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_path, capsys):
     assert cli.main(["run", "--out", str(tmp_path)]) == 0
     config, _, options = executed[0]
-    assert config == resolve({"task": "english_sentiment", "model": "minilm"})
+    assert config == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "embedded"})
     assert options == {"data": None, "retry_failed": False}
     text = capsys.readouterr().out
     assert "accuracy  0.7500   (the same answer to everything: 0.5000)" in text
     for place in (f"records/{run_id(config)}.json", f"notebooks/{run_id(config)}.ipynb"):
         assert str(tmp_path / place) in text
+
+
+def test_run_starts_from_the_small_protocol_where_a_model_is_named(executed, tmp_path):
+    assert cli.main(["run", "--model", "tiny", "--out", str(tmp_path)]) == 0
+    assert executed[0][0] == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "small"})
 
 
 def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
