@@ -32,18 +32,19 @@ def rank_difference(
     b: ArrayLike,
     parts: Sequence[Sequence[int]] | None = None,
     *,
+    by_size: bool = False,
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> RankDifference:
     """Percentile bootstrap interval over pairs, which are resampled together; ranks are taken anew in every draw.
 
-    ``parts`` are row numbers: the correlation is then the plain mean of those of the parts, each resampled within
-    itself. Ten thousand draws, or fewer (never under a thousand) where that would be more than 1e8 values. ``p`` is
-    twice the share of the draws on the smaller side of 0. A constant side has correlation 0, as in
-    :func:`isonb.lab.scores.spearman`; draws with constant gold values have none and are left out. Raises
-    :class:`~isonb.lab.bootstrap.StatsError` for sides of different length, a part of fewer than 2 pairs, and when half
-    of the draws have no value.
+    ``parts`` are row numbers: the correlation is then the mean of those of the parts, each resampled within itself; the
+    plain mean, or with ``by_size`` weighted by their numbers of pairs. Ten thousand draws, or fewer (never under a
+    thousand) where that would be more than 1e8 values. ``p`` is twice the share of the draws on the smaller side of 0.
+    A constant side has correlation 0, as in :func:`isonb.lab.scores.spearman`; draws with constant gold values have
+    none and are left out. Raises :class:`~isonb.lab.bootstrap.StatsError` for sides of different length, a part of
+    fewer than 2 pairs, and when half of the draws have no value.
 
     >>> found = rank_difference([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
     >>> round(found.interval.estimate, 4), found.interval.low >= 0
@@ -57,8 +58,11 @@ def rank_difference(
         raise StatsError("each part must have at least 2 pairs; got one of fewer. Leave it out or use more pairs.")
     draws = max(FEWEST, min(draws, WORK // len(y)))
     generator = np.random.default_rng(seed)
-    estimate = np.mean([_differences(y[part], p[part], q[part], np.ones((1, len(part))))[0] for part in rows])
-    found = np.mean([_resampled(y[part], p[part], q[part], draws, generator) for part in rows], axis=0)
+    weights = [len(part) if by_size else 1 for part in rows]
+    once = [_differences(y[part], p[part], q[part], np.ones((1, len(part))))[0] for part in rows]
+    estimate = np.average(once, weights=weights)
+    drawn = [_resampled(y[part], p[part], q[part], draws, generator) for part in rows]
+    found = np.average(drawn, axis=0, weights=weights)
     found = found[~np.isnan(found)]
     if 2 * len(found) < draws or np.isnan(estimate):
         raise StatsError(f"half of the draws must have a value; got {len(found)} of {draws}. Use more pairs.")

@@ -64,22 +64,29 @@ def _spearman(cosines: Sequence[float], gold: Gold, protocol: str) -> float | No
 
 
 def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int) -> Values:
-    """What was gained over plain vectors, x 100: ``difference.spearman.mean`` and ``difference.spearman.all``.
+    """What was gained over plain vectors, x 100: ``difference.spearman.<protocol>``.
 
-    Both with ``.low`` and ``.high`` (95%, bootstrap over pairs) and ``.p`` behind. None as in :func:`scores`.
+    Each with ``.low`` and ``.high`` (95%, bootstrap over pairs) and ``.p`` behind. None as in :func:`scores`.
     """
     parts = list(gold.parts.values())
     whole = _gain(final, plain, gold, None, seed)
-    mean = whole if len(parts) == 1 else _gain(final, plain, gold, parts, seed) if parts else dict.fromkeys(whole)
-    found = {"mean": mean, "all": whole}
+    found = {"mean": whole, "weighted": whole, "all": whole}
+    if len(parts) != 1:
+        for protocol, by_size in (("mean", False), ("weighted", True)):
+            found[protocol] = _gain(final, plain, gold, parts, seed, by_size) if parts else dict.fromkeys(whole)
     return {f"difference.spearman.{p}{end}": value for p, values in found.items() for end, value in values.items()}
 
 
 def _gain(
-    final: Sequence[float], plain: Sequence[float], gold: Gold, parts: list[list[int]] | None, seed: int
+    final: Sequence[float],
+    plain: Sequence[float],
+    gold: Gold,
+    parts: list[list[int]] | None,
+    seed: int,
+    by_size: bool = False,
 ) -> Values:
     try:
-        found = rank_difference(gold.values, final, plain, parts, seed=seed)
+        found = rank_difference(gold.values, final, plain, parts, by_size=by_size, seed=seed)
     except StatsError:
         return dict.fromkeys(("", ".low", ".high", ".p"))
     ends = {"": found.interval.estimate, ".low": found.interval.low, ".high": found.interval.high}

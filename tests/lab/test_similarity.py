@@ -306,9 +306,10 @@ def test_a_task_with_subsets(monkeypatch):
     assert found["spearman.weighted"] == pytest.approx(
         (parts[0] * found["subset.even.pairs"] + parts[1] * found["subset.odd.pairs"]) / 60
     )
-    gap = found["spearman.mean"] - found["plain.spearman.mean"]
-    assert found["difference.spearman.mean"] == pytest.approx(gap, abs=1e-9)
-    assert found["difference.spearman.mean.low"] <= gap <= found["difference.spearman.mean.high"]
+    for protocol in ("mean", "weighted", "all"):
+        gap = found[f"spearman.{protocol}"] - found[f"plain.spearman.{protocol}"]
+        assert found[f"difference.spearman.{protocol}"] == pytest.approx(gap, abs=1e-9)
+        assert found[f"difference.spearman.{protocol}.low"] <= gap <= found[f"difference.spearman.{protocol}.high"]
 
 
 def drawn(n, seed=0, ties=True):
@@ -349,6 +350,9 @@ def test_the_mean_over_parts_and_equal_sides():
     found = rank_difference(gold, a, b, parts)
     gaps = [spearmanr(gold[p], a[p]).statistic - spearmanr(gold[p], b[p]).statistic for p in map(list, parts)]
     assert found.interval.estimate == pytest.approx(np.mean(gaps), abs=1e-12)
+    by_size = rank_difference(gold, a, b, parts, by_size=True).interval
+    assert by_size.estimate == pytest.approx((gaps[0] * 20 + gaps[1] * 40) / 60, abs=1e-12)
+    assert by_size.low < by_size.estimate < by_size.high
     same = rank_difference(gold, a, a)
     assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
 
