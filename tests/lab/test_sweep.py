@@ -76,8 +76,12 @@ def driver(out, experiments):
 
 
 @contextlib.contextmanager
-def cluster(out):
-    """A Dask scheduler and two workers, by the commands that people use; its address."""
+def cluster(out, hangs=None):
+    """A Dask scheduler and two workers, by the commands that people use; its address.
+
+    Runs have the environment of their worker, not that of the sweep: what is to hang is told here.
+    """
+    environment = {**os.environ, "FAKE_SECONDS": "0.1", "FAKE_HANG": str(hangs)}
     dask = [str(Path(sys.executable).with_name("dask"))]
     scheduler_file = out / "cluster.json"
     options = ["--scheduler-file", str(scheduler_file)]
@@ -89,7 +93,7 @@ def cluster(out):
     try:
         with (out / "cluster.log").open("ab") as log:
             for command in commands:
-                processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=out))
+                processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=out, env=environment))
             until(lambda: scheduler_file.exists() and scheduler_file.read_text().strip().endswith("}"))
         yield json.loads(scheduler_file.read_text())["address"]
     finally:
@@ -141,8 +145,8 @@ def test_a_killed_dask_worker_and_a_killed_sweep_lose_and_repeat_nothing(out, dr
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver):
-    with cluster(out) as scheduler:
-        sweeping = driver(scheduler=scheduler, seconds=0.1, runs=8, hangs=HANGS)
+    with cluster(out, HANGS) as scheduler:
+        sweeping = driver(scheduler=scheduler, runs=8)
         victim, worker = kill_a_worker(out)
         assert sweeping.wait(60) == 0, (out / "driver.log").read_text()
         assert [words[3] for words in journal(out, "start") if words[1] == victim][1] != worker
