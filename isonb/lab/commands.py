@@ -31,8 +31,9 @@ class CommandError(InputError):
 
 def _run(options: argparse.Namespace) -> int:
     # Two minutes on two cores is what a first run may take: tiny, with the settings it was tuned with.
-    model, protocol = (options.model, "small") if options.model else ("tiny", "embedded")
-    given = {"task": options.task, "model": model, "seed": options.seed, "protocol": options.protocol or protocol}
+    model, protocol = ("tiny", "embedded") if options.model is None else (options.model, "small")
+    protocol = protocol if options.protocol is None else options.protocol
+    given = {"task": options.task, "model": model, "seed": options.seed, "protocol": protocol}
     method = {"name": options.method} | _pairs(options.option, "-o")
     config = resolve(given | {"method": method} | _pairs(options.set, "--set"))
     print(title(config), flush=True)
