@@ -109,11 +109,13 @@ class _Process:
     """papermill at work on one job, in its own process group so that Ctrl-C ends it the same way everywhere."""
 
     def __init__(self, job: Job) -> None:
-        self.job, self.start = job, time.monotonic()
+        self.job, self.start, self.seen = job, time.monotonic(), (0.0, 0)
         job.partial.parent.mkdir(parents=True, exist_ok=True)
         source = job.partial.with_suffix(".source.ipynb")
         nbformat.write(job.chapter.cells, source)
-        command = [sys.executable, "-m", "papermill", str(source), str(job.partial), "--kernel", "python3"]
+        script = Path(__file__).with_name("engine.py")  # -P: beside it lie files named like other packages
+        command = [sys.executable, "-P", str(script), str(source), str(job.partial)]
+        command += ["--engine", "isonb", "--kernel", "python3"]
         command += ["--cwd", str(job.chapter.source.parent), "--no-progress-bar", "--log-level", "ERROR"]
         command += ["--parameters_yaml", json.dumps(job.parameters)] if job.parameters else []
         self.log = job.partial.with_suffix(".log")
@@ -121,6 +123,16 @@ class _Process:
             self.child = subprocess.Popen(
                 command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT}, start_new_session=True
             )
+
+    def done_cells(self) -> int:
+        """How many code cells have run; the notebook, which can be large, is read only when it was written anew."""
+        try:
+            written = self.job.partial.stat().st_mtime
+        except OSError:
+            return self.seen[1]
+        if written != self.seen[0]:
+            self.seen = written, _progress(self.job.partial)
+        return self.seen[1]
 
     def finish(self) -> None:
         """Save the outputs, or say what failed and where the partial notebook is."""
@@ -201,7 +213,7 @@ def _bar(jobs: Sequence[Job], progress: bool) -> Iterator[Any]:
 def _done_cells(jobs: Sequence[Job], running: Sequence[_Process]) -> int:
     at_work = {id(process.job) for process in running}
     ended = sum(len(job.chapter.code) for job in jobs if job.seconds and id(job) not in at_work)
-    return ended + sum(_progress(process.job.partial) for process in running)
+    return ended + sum(process.done_cells() for process in running)
 
 
 def _progress(partial: Path) -> int:
