@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.utils.data import Sampler
 
 from isonb.lab.tasks import Task
 
-__all__ = ["Collator", "LengthGrouped", "Tokens", "batched", "tokenize"]
+__all__ = ["Collator", "LengthGrouped", "LongestFirst", "Tokens", "batched", "tokenize"]
 
 MEGA = 50  # batches among which rows of like length are sought
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -40,6 +41,39 @@ class Tokens:
     def head(self, count: int) -> Tokens:
         """The first ``count`` rows."""
         return Tokens(self.rows[:count], self.windows[:count])
+
+
+@dataclass(frozen=True)
+class LongestFirst:
+    """Rows for passes without gradients, the longest first: batches of like length need little padding.
+
+    :meth:`back` brings what a model found for them into the order of the rows they were taken from.
+
+    >>> sorted_rows = LongestFirst(Tokens([{"input_ids": [7]}, {"input_ids": [8, 9]}]))
+    >>> [row["input_ids"] for row in sorted_rows], sorted_rows.back(torch.tensor([2.0, 1.0])).tolist()
+    ([[8, 9], [7]], [1.0, 2.0])
+    """
+
+    tokens: Tokens
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Numbers of the rows in the order they are passed."""
+        lengths = self.tokens.lengths
+        return sorted(range(len(lengths)), key=lambda row: -lengths[row])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.tokens[self.order[index]]
+
+    def back(self, found: Any) -> Tensor:
+        """Values (N, ...) in this order, in the order of the rows."""
+        found = torch.as_tensor(found)
+        there = torch.empty_like(found)
+        there[self.order] = found
+        return there
 
 
 def tokenize(task: Task, rows: Any, tokenizer: Any, max_length: int, accepted: Sequence[str]) -> Tokens:

@@ -9,7 +9,7 @@ import torch
 
 from isonb.checks import fail
 from isonb.lab.arithmetic import bfloat16_pays
-from isonb.lab.batches import Collator
+from isonb.lab.batches import Collator, LongestFirst
 from isonb.lab.finetuning import EVALUATED, Finetuning, Series
 from isonb.lab.options import OptionError
 from isonb.lab.settings import FinetuneSettings
@@ -27,13 +27,14 @@ def train(run_: Finetuning, folder: Path, *, resumable: bool, progress: bool) ->
     settings, material = run_.settings, run_.material
     kind, extra = trainer_class(run_.method, run_.model.decoder)
     watched = material.validation if material.held is None else material.held
+    shown = LongestFirst(watched.tokens)
     trainer = kind(
         model=run_.model,
         args=_arguments(run_, folder, resumable),
         data_collator=Collator(run_.encoder.tokenizer),
         train_dataset=material.train.tokens,
-        eval_dataset=watched.tokens,
-        compute_metrics=lambda found: watched.score(found.predictions[0]),
+        eval_dataset=shown,
+        compute_metrics=lambda found: watched.score(shown.back(found.predictions[0])),
         settings=settings,
         rates=run_.method.learning_rates(),
         **extra,
@@ -44,12 +45,13 @@ def train(run_: Finetuning, folder: Path, *, resumable: bool, progress: bool) ->
     classes = torch.tensor(list(watched.rows[run_.task.target])) if run_.task.kind == "classification" else None
     size = settings.cloud_examples
     trainer.on_validation = lambda points: tracker.validation(
-        points[:size], None if classes is None else classes[:size]
+        shown.back(points)[:size], None if classes is None else classes[:size]
     )
     trainer.train(resume_from_checkpoint=_checkpoint(folder) if resumable else None)
     trainer.compute_metrics = None  # what follows isn't the part that was watched
-    found = trainer.predict(material.validation.tokens)
-    return found.predictions[0], series_from_log(trainer.state.log_history)
+    reported = LongestFirst(material.validation.tokens)
+    found = trainer.predict(reported)
+    return reported.back(found.predictions[0]), series_from_log(trainer.state.log_history)
 
 
 def _callbacks(trainer: Any, settings: FinetuneSettings, bar: Any) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isonb.lab import models, spans
-from isonb.lab.batches import Collator, LengthGrouped, accepted_inputs, tokenize
+from isonb.lab.batches import Collator, LengthGrouped, LongestFirst, Tokens, accepted_inputs, tokenize
 from isonb.lab.spans import LONGEST, Window, answers
 from isonb.lab.tasks import TASKS, load_task
 
@@ -34,6 +34,19 @@ def test_orders_depend_on_seed_and_epoch_alone():
     assert order(0, 0) != order(0, 1)
     assert order(0, 0) != order(1, 0)
     assert sorted(order(0, 0, group=False)) != list(range(50))  # 48 of them, drawn
+
+
+def test_longest_first_pads_less_and_gives_values_back_in_the_order_of_the_rows(encoder):
+    lengths = torch.randint(1, 60, (203,), generator=torch.Generator().manual_seed(0)).tolist()
+    tokens = Tokens([{"input_ids": [5] * n, "attention_mask": [1] * n, "labels": n} for n in lengths])
+    passed = LongestFirst(tokens)
+    loader = torch.utils.data.DataLoader(passed, batch_size=16, collate_fn=Collator(encoder.tokenizer))
+    batches = list(loader)
+    assert sum(batch["input_ids"].numel() for batch in batches) < 1.1 * sum(lengths)
+    seen = torch.cat([batch["labels"] for batch in batches])
+    assert seen.tolist() == sorted(lengths, reverse=True)
+    assert passed.back(seen).tolist() == lengths
+    assert passed.back(seen[:, None].expand(-1, 2)).shape == (203, 2)
 
 
 def test_collator_pads_on_the_right(encoder):
