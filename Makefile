@@ -34,7 +34,7 @@ test: $(STAMP)  ## run every test (under 15 minutes on two cores)
 	@echo "All tests passed. Next: 'make book' to build the book, 'make bench' for the speed tables."
 
 browser: $(STAMP)  ## test the built book in headless Chromium, network off (after make book)
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -m browser tests/book
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m browser tests/book
 
 screens: $(STAMP)  ## pictures of every page, light, dark, wide and phone, in _build/screens
 	@$(OFFLINE) $(BIN)/python tests/book/screens.py
