@@ -129,7 +129,10 @@ def _order(run: Run) -> Tensor:
 
 
 def _measure(run: Run) -> None:
-    """Add a point to the curve; write the curve and the checkpoint."""
+    """Add a point to the curve; write the curve and the checkpoint.
+
+    The time of writing is counted with the next step: a budget that ended here would end before its last point.
+    """
     config = run.config
     learnt = float(torch.stack(run.recent).mean()) if run.recent else float("nan")
     score = mlm.validate(run.model, run.held, config.length, config.device, config.half)
@@ -147,7 +150,6 @@ def _measure(run: Run) -> None:
         line = f"step {run.step:,}  {minutes:.1f} min  train {learnt:.3f}  validation {score.loss:.3f}"
         follow = f"  follows {score.follow_loss:.3f}  right {score.follow_hits:.1%}" if config.follow else ""
         _say(f"{line}  hits {score.hits:.1%}{follow}")
-    run.clock.tick()
 
 
 def _say(line: str) -> None:

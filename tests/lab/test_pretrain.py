@@ -459,6 +459,24 @@ def test_budget_of_time_ends_the_run(folder: Path, tmp_path: Path) -> None:
     assert float(last[3]) == 0.0
 
 
+def test_a_budget_does_not_end_while_a_checkpoint_is_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, save = 0.0, checkpoints.save_state
+
+    def slowly(*what: Any) -> None:
+        nonlocal now
+        save(*what)
+        now += 0.5
+
+    monkeypatch.setattr(mlm.time, "thread_time", lambda: now)
+    monkeypatch.setattr(training.checkpoints, "save_state", slowly)
+    pretrain.pretrain(settings(folder, tmp_path, steps=None, minutes=0.02))
+    lines = (tmp_path / "curve.csv").read_text().splitlines()[1:]
+    step, _, minutes, rate, *_ = map(float, lines[-1].split(","))
+    assert (step, minutes, rate) == (3, 0.025, 0.0)  # 1.2 s are used up by the third writing, and step 3 says so
+
+
 def test_clock_does_not_count_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(mlm.time, "monotonic", lambda: now)
