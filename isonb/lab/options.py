@@ -14,6 +14,7 @@ Bake(minutes=12.0, crust='thin')
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import types
 import typing
@@ -36,6 +37,7 @@ class Options:
 
 
 T = TypeVar("T", bound=Options)
+_hints: Any = functools.cache(typing.get_type_hints)  # a grid builds hundreds of the same few kinds
 
 
 def option(
@@ -57,7 +59,7 @@ def build(kind: type[T], given: Mapping[str, Any], where: str) -> T:
             close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
             fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Options: {', '.join(known) or 'none'}."
             fail(OptionError, f"{where} must be given options it has", repr(name), fix)
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     values = {}
     for part in fields(kind):
         if part.name in given:
@@ -76,7 +78,7 @@ def describe(options: Options) -> dict[str, Any]:
 
 def rules(kind: type[Options]) -> dict[str, str]:
     """Each option's type, range and meaning in words, by name: for help texts and errors."""
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     return {part.name: f"{_rule(hints[part.name], part)}: {part.metadata['help']}" for part in fields(kind)}
 
 
