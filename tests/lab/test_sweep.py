@@ -239,8 +239,8 @@ def test_status_tells_what_is_running_and_what_is_left(out, experiments):
 
 def test_a_timeout_ends_the_run_and_all_it_started(out, experiments):
     options = {"experiments": experiments, "runner": "fake_runs:with_kernel"}
-    outcome = execute(config(0), out, timeout=1.5, **options)
-    assert (outcome.status, outcome.error) == ("failed", "timeout: the run took longer than 1.5 seconds")
+    outcome = execute(config(0), out, timeout=4.5, **options)
+    assert (outcome.status, outcome.error) == ("failed", "timeout: the run took longer than 4.5 seconds")
     assert gone(int(journal(out, "kernel")[0][2]))
     assert free(out / "locks" / f"{outcome.run_id}.lock")
 
