@@ -53,17 +53,18 @@ def build(kind: type[T], given: Mapping[str, Any], where: str) -> T:
     A whole number passes for a float, and text such as "1e-5", which YAML reads as text, for a number. Raises
     :class:`OptionError`, which names ``where``, the option, its rule and what came.
     """
-    known = rules(kind)
+    known = {part.name: part for part in fields(kind)}
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
             fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Options: {', '.join(known) or 'none'}."
             fail(OptionError, f"{where} must be given options it has", repr(name), fix)
     hints = _hints(kind)
-    values = {}
-    for part in fields(kind):
-        if part.name in given:
-            values[part.name] = _checked(given[part.name], hints[part.name], part, f"{part.name} of {where}")
+    values = {
+        name: _checked(given[name], hints[name], part, f"{name} of {where}")
+        for name, part in known.items()
+        if name in given
+    }
     return kind(**values)
 
 
