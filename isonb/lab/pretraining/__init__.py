@@ -1,0 +1,1 @@
+"""How the embedded model ``tiny`` was made."""
