@@ -30,7 +30,6 @@ __all__ = [
     "cosreg_penalty",
     "isoscore_penalty",
     "istar_penalty",
-    "orthogonality_penalty",
     "spectrum_penalty",
 ]
 
@@ -187,20 +186,6 @@ def spectrum_penalty(
     k = torch.arange(1, s.shape[-1] + 1, dtype=s.dtype, device=s.device)
     curve = c1 * torch.exp(-c2 * k**power) if prior == "exponential" else c1 * k**-power
     return (s - curve).square().sum(-1).mean()
-
-
-@border
-def orthogonality_penalty(matrix: Tensor) -> Tensor:
-    r""":math:`\lVert W^\top W - I\rVert_F^2`, what spectrum control adds for each of its two factors.
-
-    Shapes: matrix (..., n, k), columns meant to be orthonormal; returns (...).
-
-    >>> orthogonality_penalty(torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0]])).item()
-    115.0
-    """
-    matrix, _ = cloud(matrix, name="matrix", points=1)
-    gram = matrix.mT @ matrix
-    return (gram - torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)).square().sum((-2, -1))
 
 
 def as_single(loss: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The tasks, and one way to load them: the same columns, labels and row order rules whatever the rows come from.
+"""The tasks: what each predicts from which columns, how it is scored, and where its rows come from.
 
 >>> TASKS["cola"].metrics, TASKS["mrpc"].inputs
 (('matthews',), ('sentence1', 'sentence2'))
@@ -10,15 +10,12 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from isonb.checks import InputError, fail
-from isonb.lab.data import english, sources
-from isonb.lab.data.columns import conform
-from isonb.lab.data.sources import SourceError
+from isonb.lab.data import english
 
-__all__ = ["KINDS", "TASKS", "Task", "TaskError", "add_task", "load_task", "task_named"]
+__all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "add_task", "task_named"]
 
 KINDS = ("classification", "regression", "span", "similarity")
 
@@ -53,7 +50,7 @@ class Task:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that :func:`load_task` gives, in order."""
+        """The columns that :func:`~isonb.lab.data.rows.load_task` gives, in order."""
         extra = ("id",) if self.kind == "span" else ()
         return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
 
@@ -149,7 +146,7 @@ TASKS: dict[str, Task] = {
         _similarity("sickr", "mteb/sickr-sts", note=ALL_SPLITS),
     )
 }
-_GENERATED: dict[str, Rows] = {}
+GENERATED: dict[str, Rows] = {}
 
 
 def task_named(name: str) -> Task:
@@ -174,7 +171,7 @@ def add_task(task: Task, rows: Rows | None = None) -> None:
         fail(TaskError, "a task needs rows, or a hub id and a folder", "none", "Pass rows, or fill hub and folder.")
     TASKS[task.name] = task
     if rows is not None:
-        _GENERATED[task.name] = rows
+        GENERATED[task.name] = rows
 
 
 def _english(part: english.Task) -> Task:
@@ -196,62 +193,3 @@ for _part in english.TASKS.values():
     if _part.kind == "regression":  # the same pairs, to be scored by cosine without training
         _unsupervised = replace(_english(_part), name="english_sts", kind="similarity", splits=("test",))
         add_task(_unsupervised, partial(english.suite, _part.name))
-
-
-def load_task(
-    name: str,
-    source: str | Path | None = None,
-    *,
-    split: str | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    revision: str | None = None,
-) -> Any:
-    """The rows of one split as a ``datasets.Dataset`` with the columns ``TASKS[name].columns``.
-
-    Parameters
-    ----------
-    name
-        A name of :data:`TASKS`. A task whose rows we generate ignores ``source`` and ``revision``.
-    source
-        A folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache. None: the
-        folder in the environment variable ISONB_DATA, else the hub.
-    split
-        None: the task's first one.
-    limit, seed
-        At most so many rows, drawn by the seed and kept in file order; a smaller limit is a part of a larger one.
-    revision
-        A commit or tag of the hub's data set.
-
-    Raises :class:`TaskError` for an unknown task or split and a bad limit or seed, before anything is read, and
-    :class:`SourceError` for a missing folder, file or column, an empty split, a missing value, a label out of range,
-    and a hub that can't be reached with nothing in the cache.
-
-    A similarity task read from the hub has an empty ``subset`` column: the hub's copies don't keep it.
-    """
-    task = task_named(name)
-    split = task.splits[0] if split is None else split
-    _check_request(task, split, limit, seed)
-    table = _read(task, source, split, revision)
-    if len(table) == 0:
-        fail(SourceError, f"{task.name}, split {split!r} must have rows", "none", "Copy or make the split again.")
-    return conform(task, f"{task.name}, split {split!r}", table, sources.sample(len(table), limit, seed))
-
-
-def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None:
-    if split not in task.splits:
-        fix = f"Choose one of these. {task.note}".strip()
-        fail(TaskError, f"the split of {task.name} must be one of {', '.join(task.splits)}", repr(split), fix)
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        fail(TaskError, "limit must be an integer of at least 1, or None", repr(limit), "None takes all rows.")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        fail(TaskError, "seed must be an integer", repr(seed), "Try 0.")
-
-
-def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
-    if task.name in _GENERATED:
-        return sources.read_rows(_GENERATED[task.name](split))
-    folder = sources.data_folder(source)
-    if folder is not None:
-        return sources.read_folder(folder, task.folder, split)
-    return sources.read_hub(str(task.hub), task.config, split, revision=revision)

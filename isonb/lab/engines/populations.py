@@ -9,10 +9,8 @@ from torch import Tensor
 
 from isonb.isoscore import isoscore_from_cov
 
-__all__ = ["SPECTRA", "TAILS", "Points", "expected_score", "true_score", "variances"]
+__all__ = ["Points", "expected_score", "true_score", "variances"]
 
-SPECTRA = ("figure2", "isotropic")
-TAILS = ("gaussian", "student5")
 FREEDOM = 5  # degrees of freedom of the heavy tails: the fourth moment is finite, the sixth is not
 BLOCK = 4096
 

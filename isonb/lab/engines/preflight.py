@@ -10,14 +10,14 @@ import torch
 
 from isonb.checks import fail
 from isonb.lab.data import sources, spans
-from isonb.lab.data.columns import conform
+from isonb.lab.data.rows import conform, load_task
 from isonb.lab.data.sources import SourceError
-from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, load_task, task_named
+from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
-from isonb.lab.engines.synthetic import SyntheticSettings, check_sizes
+from isonb.lab.engines.synthetic import check_sizes
 from isonb.lab.methods import method_from
 from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import FinetuneSettings, resolve, settings_of
+from isonb.lab.runs.settings import FinetuneSettings, SyntheticSettings, resolve, settings_of
 
 __all__ = ["preflight"]
 

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from isonb.checks import DegenerateError, fail, strict
 from isonb.clouds import mean_pool
+from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.sts import pair_cosine
-from isonb.lab.data.tasks import load_task, task_named
+from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import Encoder, load
 from isonb.lab.encoders.vectors import (
     Pool,

@@ -13,8 +13,9 @@ from torch import Tensor
 from isonb.checks import fail
 from isonb.lab.data import scores, spans
 from isonb.lab.data.batches import Tokens, accepted_inputs, batched, tokenize
+from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import fingerprint, sample
-from isonb.lab.data.tasks import Task, TaskError, load_task, task_named
+from isonb.lab.data.tasks import Task, TaskError, task_named
 from isonb.lab.encoders.loading import Encoder, load_for_training
 from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.methods import Method, method_from
@@ -64,7 +65,7 @@ class Material:
 
 
 def read_material(task: Task, settings: FinetuneSettings, data: str | Path | None, encoder: Encoder) -> Material:
-    """Load and tokenise. Raises what :func:`~isonb.lab.data.tasks.load_task` raises, and for too few rows."""
+    """Load and tokenise. Raises what :func:`~isonb.lab.data.rows.load_task` raises, and for too few rows."""
     limits = {"train": settings.train_examples, "validation": settings.eval_examples}
     found = {
         split: load_task(task.name, data, split=split, limit=limit, seed=settings.sample_seed)

@@ -7,7 +7,6 @@ for the shrinkage covariance, disjoint samples X of growing size from the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,37 +14,18 @@ from torch import Tensor
 
 from isonb.checks import fail
 from isonb.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
-from isonb.lab.engines.populations import SPECTRA, TAILS, Points, expected_score, true_score
-from isonb.lab.options import OptionError, Options, option
+from isonb.lab.engines.populations import Points, expected_score, true_score
+from isonb.lab.options import OptionError
 from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import SyntheticSettings, resolve, settings_of
 from isonb.moments import Moments
 from isonb.squared_traces import squared_traces
 
-__all__ = ["SyntheticSettings", "check_sizes", "run"]
+__all__ = ["check_sizes", "run"]
 
 AT_ONCE = 8192  # points measured together
 Series = dict[str, list[tuple[float, float | None]]]
-
-
-@dataclass(frozen=True)
-class SyntheticSettings(Options):
-    """IsoScore* of small samples of a cloud with a known covariance (I-STAR, Figure 2)."""
-
-    seed: int = option(0, "of the points", low=0, high=10**6)
-    dim: int = option(768, "dimensions", low=5, high=16384)
-    spectrum: str = option("figure2", "variances: figure2 is 10, 6, 4, 4, then ones", choices=SPECTRA)
-    tail: str = option("gaussian", "distribution of the points; student5 has heavy tails", choices=TAILS)
-    sample_rows: int = option(250_000, "points in all", low=100, high=10**8)
-    shrinkage_rows: int = option(75_000, "points of S, behind the shrinkage covariance", low=4, high=10**8)
-    sizes: str = option("16 32 64 128 256 500 700 1000 2000 5000 10000", "sizes of X, rising, separated by spaces")
-    zetas: str = option("0 0.2 0.4 0.6 0.8 1", "shrinkage weights, rising, separated by spaces")
-    repeats: int = option(5, "disjoint samples of each size, at least", low=1, high=1000)
-    size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
-
-    def samples(self, size: int) -> int:
-        """Disjoint samples of a size."""
-        return max(self.repeats, self.size_rows // size)
 
 
 def check_sizes(settings: SyntheticSettings) -> tuple[list[int], list[float]]:
@@ -88,8 +68,6 @@ def run(config: Mapping[str, Any], *, progress: bool = True) -> Record:
     (``true.isoscore``), of all points and of S. Points are streamed; on a GPU where there is one.
     """
     from tqdm import tqdm
-
-    from isonb.lab.runs.settings import resolve, settings_of  # which imports the settings above
 
     clock, config = manifests.Clock(), resolve(config)
     settings = settings_of(SyntheticSettings, config)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,10 @@ import torch
 from isonb.checks import InputError, fail
 from isonb.lab.pretraining import checkpoints, masking, mlm, warm_start
 from isonb.lab.pretraining.text import read_folder
-from isonb.lab.pretraining.training import Run, text_digest, train
-from isonb.lab.runs.arithmetic import bfloat16_pays
+from isonb.lab.pretraining.training import PretrainConfig, Run, text_digest, train
 
-__all__ = ["PretrainConfig", "main", "pretrain"]
+__all__ = ["main", "pretrain"]
 
-# Settings that may change when a run is resumed; with another budget the learning rate moves to its new share.
-FREE = ("text", "out", "minutes", "steps", "threads", "device", "about", "resume", "progress")
 RANGES = {
     "minutes": (1e-6, 1e5),
     "steps": (1, 10**9),
@@ -41,50 +37,6 @@ RANGES = {
     "heads": (1, 64),
     "vocabulary": (64, 10**6),
 }
-
-
-@dataclass(frozen=True)
-class PretrainConfig:
-    """What to train and for how long. ``batch`` counts rows of ``length`` tokens; positions reach 2 * length.
-
-    ``minutes`` are CPU minutes of one thread, or GPU minutes. ``about`` (the text's source and licence) goes into the
-    model card. ``follow`` adds next sentence prediction to masked language modelling, and with it trains [CLS] and the
-    pooler. ``start`` names a model (or its folder) to go on from, "" random weights: its vocabulary and shape are kept.
-    ``resume`` takes up the run in ``out``.
-    """
-
-    text: str | Path
-    out: str | Path
-    minutes: float | None = None
-    steps: int | None = None
-    seed: int = 0
-    threads: int = 1
-    device: str = "cpu"
-    batch: int = 64
-    length: int = 64
-    learning_rate: float = 1.5e-3
-    warmup: float = 0.03
-    weight_decay: float = 0.01
-    bfloat16: bool = True
-    follow: bool = True
-    start: str = ""
-    layers: int = 4
-    width: int = 128
-    heads: int = 2
-    vocabulary: int = 8192
-    about: str = ""
-    resume: bool = True
-    progress: bool = True
-
-    @property
-    def half(self) -> bool:
-        """Whether passes run in bfloat16: wanted, and done by the device itself."""
-        return self.bfloat16 and bfloat16_pays(self.device)
-
-    def fixed(self) -> dict[str, Any]:
-        """The settings that a resumed run must share with the first."""
-        kept = {name: value for name, value in asdict(self).items() if name not in FREE}
-        return kept | {"start": warm_start.digest(self.start)}
 
 
 def pretrain(config: PretrainConfig) -> Path:

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from isonb.checks import fail
 from isonb.lab.data.tasks import task_named
-from isonb.lab.engines.synthetic import SyntheticSettings
 from isonb.lab.methods import method_from, resolved
 from isonb.lab.options import OptionError, Options, build, describe, option
 
@@ -91,6 +90,28 @@ class SimilaritySettings(Options):
     tuning_rate: float = option(3e-5, "learning rate of tuning", low=0, high=1)
     tuning_length: int = option(32, "tokens a sentence while tuning", low=4, high=8192)
     temperature: float = option(0.05, "of the contrastive loss", low=1e-4, high=100)
+
+
+@dataclass(frozen=True)
+class SyntheticSettings(Options):
+    """IsoScore* of small samples of a cloud with a known covariance (I-STAR, Figure 2)."""
+
+    seed: int = option(0, "of the points", low=0, high=10**6)
+    dim: int = option(768, "dimensions", low=5, high=16384)
+    spectrum: str = option("figure2", "variances: figure2 is 10, 6, 4, 4, then ones", choices=("figure2", "isotropic"))
+    tail: str = option(
+        "gaussian", "distribution of the points; student5 has heavy tails", choices=("gaussian", "student5")
+    )
+    sample_rows: int = option(250_000, "points in all", low=100, high=10**8)
+    shrinkage_rows: int = option(75_000, "points of S, behind the shrinkage covariance", low=4, high=10**8)
+    sizes: str = option("16 32 64 128 256 500 700 1000 2000 5000 10000", "sizes of X, rising, separated by spaces")
+    zetas: str = option("0 0.2 0.4 0.6 0.8 1", "shrinkage weights, rising, separated by spaces")
+    repeats: int = option(5, "disjoint samples of each size, at least", low=1, high=1000)
+    size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
+
+    def samples(self, size: int) -> int:
+        """Disjoint samples of a size."""
+        return max(self.repeats, self.size_rows // size)
 
 
 EXPERIMENTS: dict[str, type[Options]] = {

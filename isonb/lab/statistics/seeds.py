@@ -1,11 +1,10 @@
-"""What a handful of seeds can show: summaries, paired differences, exact tests, and a verdict by a fixed rule."""
+"""What a handful of seeds can show: summaries, exact tests, and a verdict by a fixed rule."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,9 +20,8 @@ from isonb.lab.statistics.intervals import (
     pieces,
 )
 
-__all__ = ["Paired", "Summary", "Verdict", "dz", "holm", "paired", "sign_flip", "student", "summary", "verdict"]
+__all__ = ["Summary", "Verdict", "dz", "holm", "sign_flip", "student", "summary", "verdict"]
 
-Scores: TypeAlias = Mapping[int, float] | Sequence[float] | Array
 ALTERNATIVES = ("two-sided", "greater", "less")
 EXACT = 20  # differences up to which every sign pattern is counted: about a million sums
 MANY = 20  # seeds from which the bootstrap's interval decides; below, Student's
@@ -39,17 +37,6 @@ class Summary:
     std: float | None
     min: float
     max: float
-
-
-@dataclass(frozen=True)
-class Paired:
-    """a - b over ``n`` pairs: ``interval`` of the mean difference, effect size ``dz``, two-sided sign-flip ``p``."""
-
-    n: int
-    mean: float
-    interval: Interval
-    dz: float
-    p: float
 
 
 @dataclass(frozen=True)
@@ -81,39 +68,6 @@ def student(values: ArrayLike, *, level: float = 0.95) -> Interval:
         raise StatsError(f"level must be between 0 and 1; got {level}. Pass 0.95 for a 95% interval.")
     half = float(scipy_stats.t.ppf((1 + level) / 2, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x)))
     return Interval(float(x.mean()), float(x.mean()) - half, float(x.mean()) + half, level, len(x), "student")
-
-
-def paired(
-    a: Scores, b: Scores, *, level: float = 0.95, method: str = "expanded", draws: int = DRAWS, seed: int = 0
-) -> Paired:
-    """Differences a - b, pair by pair. Mappings are paired by key (the seed) and must have the same keys.
-
-    ``method`` is a method of :func:`bootstrap`, or "student". Raises :class:`StatsError` for fewer than 2 pairs.
-
-    >>> found = paired({0: 0.7, 1: 0.8, 2: 0.9}, {2: 0.8, 1: 0.6, 0: 0.6})
-    >>> round(found.mean, 4), round(found.dz, 4), found.p
-    (0.1333, 2.3094, 0.25)
-    """
-    x = differences(a, b)
-    if method == "student":
-        interval = student(x, level=level)
-    else:
-        interval = bootstrap(x, level=level, method=method, draws=draws, seed=seed)
-    return Paired(len(x), float(x.mean()), interval, dz(x), sign_flip(x, draws=draws, seed=seed))
-
-
-def differences(a: Scores, b: Scores) -> Array:
-    """Differences a - b, in the order of the keys; :class:`StatsError` if a and b don't pair."""
-    if isinstance(a, Mapping) or isinstance(b, Mapping):
-        if not (isinstance(a, Mapping) and isinstance(b, Mapping)):
-            raise StatsError("a and b must both be mappings or both lists; got one of each. Key both by seed.")
-        if alone := sorted(set(a) ^ set(b), key=str):
-            raise StatsError(f"a and b must have the same seeds; got {alone} on one side only. Run the missing ones.")
-        a, b = ([scores[key] for key in sorted(scores)] for scores in (a, b))
-    x, y = finite(a, "a", 2), finite(b, "b", 2)
-    if len(x) != len(y):
-        raise StatsError(f"a and b must be pairs; got {len(x)} and {len(y)} values. Align them by seed.")
-    return x - y
 
 
 def dz(values: ArrayLike) -> float:

@@ -28,7 +28,7 @@ from isonb.checks import InputError, fail
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import PROTOCOLS, resolve
 
-__all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid"]
+__all__ = ["SIZES", "GridError", "Planned", "about_grid", "load_grid"]
 
 SIZES = ("smoke", "small", "full", "paper")
 MAX_BYTES = 256 * 1024
@@ -67,12 +67,6 @@ def load_grid(path: str | Path, size: str) -> list[Planned]:
             run = _planned({"protocol": size if size in PROTOCOLS else "small"} | given, where)
             found.setdefault(run.run_id, run)
     return list(found.values())
-
-
-def grid_sizes(path: str | Path) -> tuple[str, ...]:
-    """The sizes that a grid has, smallest first."""
-    grid = _read(path)
-    return tuple(name for name in SIZES if name in grid)
 
 
 def about_grid(path: str | Path) -> str:

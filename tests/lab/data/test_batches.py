@@ -5,8 +5,9 @@ import torch
 
 from isonb.lab.data import spans
 from isonb.lab.data.batches import Collator, LengthGrouped, LongestFirst, Tokens, accepted_inputs, tokenize
+from isonb.lab.data.rows import load_task
 from isonb.lab.data.spans import LONGEST, Window, answers
-from isonb.lab.data.tasks import TASKS, load_task
+from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders import loading
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from isonb.lab.data import sources
+from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
-from isonb.lab.data.tasks import load_task
 from tests.lab.hub_server import COMMIT, HubServer
 
 pytest.importorskip("datasets")
@@ -33,7 +33,8 @@ configs:
 ASK = """
 import json, sys
 from isonb.lab.data.sources import fingerprint
-from isonb.lab.data.tasks import InputError, load_task
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.tasks import InputError
 for request in json.loads(sys.argv[1]):
     try:
         rows = load_task(**request)

@@ -12,8 +12,9 @@ import pytest
 import isonb
 from isonb.checks import InputError
 from isonb.lab.data import scores, sources, tasks
+from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
-from isonb.lab.data.tasks import TASKS, Task, TaskError, load_task
+from isonb.lab.data.tasks import TASKS, Task, TaskError
 
 pytest.importorskip("datasets")
 pyarrow = pytest.importorskip("pyarrow")
@@ -75,14 +76,14 @@ def write(root: Path, task: Task, split: str, rows: list[dict[str, Any]]) -> Pat
 
 @pytest.fixture
 def registry() -> Iterator[None]:
-    before = dict(TASKS), dict(tasks._GENERATED)
+    before = dict(TASKS), dict(tasks.GENERATED)
     yield
-    for mine, old in zip((TASKS, tasks._GENERATED), before, strict=True):
+    for mine, old in zip((TASKS, tasks.GENERATED), before, strict=True):
         mine.clear()
         mine.update(old)
 
 
-GENERATED = sorted(tasks._GENERATED)
+GENERATED = sorted(tasks.GENERATED)
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name not in GENERATED])

@@ -23,9 +23,9 @@ from isonb.lab.encoders import catalogue, loading
 from isonb.lab.pretraining import checkpoints, masking, mlm, pretrain, segments, text, training
 from isonb.lab.pretraining.checkpoints import CheckpointError
 from isonb.lab.pretraining.masking import CLS, MASK, SEP, Stream
-from isonb.lab.pretraining.pretrain import PretrainConfig
 from isonb.lab.pretraining.segments import NO_PAIR
 from isonb.lab.pretraining.text import TextError
+from isonb.lab.pretraining.training import PretrainConfig
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

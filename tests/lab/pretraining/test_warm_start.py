@@ -12,7 +12,8 @@ from isonb.checks import InputError
 from isonb.lab.encoders.catalogue import ModelError, weights_digest
 from isonb.lab.pretraining import warm_start
 from isonb.lab.pretraining.checkpoints import CheckpointError, load_state
-from isonb.lab.pretraining.pretrain import PretrainConfig, pretrain
+from isonb.lab.pretraining.pretrain import pretrain
+from isonb.lab.pretraining.training import PretrainConfig
 
 pytest.importorskip("transformers")
 

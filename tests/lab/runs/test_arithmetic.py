@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from isonb.lab.engines.experiment import run
-from isonb.lab.pretraining.pretrain import PretrainConfig
+from isonb.lab.pretraining.training import PretrainConfig
 from isonb.lab.runs import arithmetic
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.lab.runs.manifest import hardware

@@ -13,14 +13,10 @@ from scipy import stats as scipy_stats
 
 from isonb.checks import InputError
 from isonb.lab.statistics import intervals as core
-from isonb.lab.statistics.intervals import StatsError, bootstrap, crossed, metric_difference, spearman
-from isonb.lab.statistics.seeds import dz, holm, paired, sign_flip, student, summary, verdict
+from isonb.lab.statistics.intervals import StatsError, bootstrap, spearman
+from isonb.lab.statistics.seeds import dz, holm, sign_flip, student, summary, verdict
 
 FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
-
-
-def accuracy(truth, guess):
-    return float(np.mean(truth == guess))
 
 
 def test_summary():
@@ -43,14 +39,11 @@ def test_percentile_against_every_resample():
     assert ours.estimate == pytest.approx(FIVE.mean())
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_ends_are_scipys_for_the_same_draws(method):
+def test_ends_are_scipys_for_the_same_draws():
     x = np.random.default_rng(3).exponential(size=25)
-    theirs = scipy_stats.bootstrap((x,), np.mean, n_resamples=2000, method=method, rng=np.random.default_rng(0))
-    draws, left_out = theirs.bootstrap_distribution, (x.sum() - x) / 24
-    ours = core._ends(draws, x.mean(), left_out, 0.95, method)
+    theirs = scipy_stats.bootstrap((x,), np.mean, n_resamples=2000, method="percentile", rng=np.random.default_rng(0))
     low, high = theirs.confidence_interval
-    assert ours == pytest.approx((low, high), rel=1e-9)
+    assert core._ends(theirs.bootstrap_distribution, 25, 0.95, "percentile") == pytest.approx((low, high), rel=1e-9)
 
 
 def test_expanded_has_students_width_for_many_normal_values():
@@ -59,7 +52,7 @@ def test_expanded_has_students_width_for_many_normal_values():
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
 
 
-@pytest.mark.parametrize("method", ["percentile", "expanded", "bca"])
+@pytest.mark.parametrize("method", ["percentile", "expanded"])
 def test_same_seed_same_interval(method):
     one, two = (bootstrap(FIVE, method=method, draws=500, seed=4) for _ in range(2))
     assert one == two
@@ -69,13 +62,13 @@ def test_same_seed_same_interval(method):
     assert bootstrap(FIVE + 5, method=method, draws=500, seed=4).low == pytest.approx(one.low + 5)
 
 
-@pytest.mark.parametrize("method", ["percentile", "expanded", "bca"])
+@pytest.mark.parametrize("method", ["percentile", "expanded"])
 def test_equal_values_give_a_point(method):
     found = bootstrap([0.25] * 6, method=method, draws=200)
     assert (found.low, found.high) == (0.25, 0.25)
 
 
-@pytest.mark.parametrize(("n", "method"), [(5, "student"), (20, "expanded"), (100, "percentile"), (100, "bca")])
+@pytest.mark.parametrize(("n", "method"), [(5, "student"), (20, "expanded"), (100, "percentile")])
 def test_coverage(n, method):
     generator, hits, rounds = np.random.default_rng(11), 0, 400
     for seed in range(rounds):
@@ -90,32 +83,6 @@ def test_percentile_of_five_seeds_is_too_short():
     samples = generator.normal(size=(400, 5))
     hits = sum(not bootstrap(x, method="percentile", draws=400).excludes() for x in samples)
     assert hits / 400 < 0.9  # the reason why a verdict on few seeds uses Student's interval
-
-
-def test_crossed_against_a_loop_and_its_parts():
-    generator = np.random.default_rng(2)
-    x = generator.normal(size=(4, 1)) * 2 + generator.normal(size=(4, 30))
-    found = crossed(x, draws=20_000)
-    slow = [x[generator.integers(0, 4, 4)][:, generator.integers(0, 30, 30)].mean() for _ in range(20_000)]
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(slow, [0.025, 0.975])), abs=0.06)
-    assert found.estimate == pytest.approx(x.mean())
-    same_seeds = np.tile(generator.normal(size=50), (3, 1))  # seeds vary nothing: examples alone decide
-    a, b = crossed(same_seeds, draws=20_000), bootstrap(same_seeds[0], method="percentile", draws=20_000)
-    assert (a.low, a.high) == pytest.approx((b.low, b.high), abs=0.02)
-
-
-def test_metric_difference_of_accuracy_is_the_bootstrap_of_hits():
-    generator = np.random.default_rng(8)
-    truth, a, b = (generator.integers(0, 2, 80) for _ in range(3))
-    found = metric_difference(accuracy, truth, a, b, draws=1000)
-    hits = (truth == a).astype(float) - (truth == b)
-    same = bootstrap(hits, method="percentile", draws=1000)
-    assert (found.estimate, found.low, found.high) == pytest.approx((same.estimate, same.low, same.high))
-
-
-def test_metric_undefined_in_most_draws():
-    with pytest.raises(StatsError, match="half of the draws"):
-        metric_difference(lambda truth, guess: math.nan, [0, 1], [0, 1], [1, 0], draws=100)
 
 
 def test_spearman_is_scipys_with_ties():
@@ -191,18 +158,6 @@ def test_holm_rejects_what_the_step_down_rejects(p, alpha):
     assert {name for name, value in found.items() if value <= alpha} == rejected
 
 
-def test_paired_pairs_by_seed():
-    a, b = {3: 0.9, 1: 0.7, 2: 0.8}, {1: 0.6, 2: 0.8, 3: 0.6}
-    found = paired(a, b, method="student")
-    assert found.mean == pytest.approx(0.4 / 3)
-    assert found.dz == pytest.approx(dz([0.1, 0.0, 0.3]))
-    assert found == paired([0.7, 0.8, 0.9], [0.6, 0.8, 0.6], method="student")
-    with pytest.raises(StatsError, match=r"\[4\]"):
-        paired(a, {**b, 4: 0.1})
-    with pytest.raises(StatsError, match="both"):
-        paired(a, [1, 2, 3])
-
-
 @pytest.mark.parametrize(
     ("values", "claim", "margin", "outcome", "reason"),
     [
@@ -250,13 +205,9 @@ def test_verdict_of_many_seeds_uses_the_bootstrap():
         lambda: bootstrap(FIVE, level=1),
         lambda: bootstrap(FIVE, draws=10),
         lambda: bootstrap(FIVE, method="bayes"),
-        lambda: crossed(FIVE),
-        lambda: crossed([[1.0, 2.0]]),
         lambda: student(FIVE, level=0),
         lambda: spearman([1, 2, 3, 4], [1, 1, 1, 1]),
         lambda: spearman([1, 2, 3, 4], [1, 2, 3, 4, 5]),
-        lambda: metric_difference(accuracy, [1, 0], [1, 0], [1]),
-        lambda: paired([1, 2], [1, 2, 3]),
         lambda: sign_flip([]),
         lambda: sign_flip(FIVE, "bigger"),
         lambda: holm({"a": 1.2}),

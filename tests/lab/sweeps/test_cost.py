@@ -7,7 +7,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from isonb.checks import InputError
-from isonb.lab.data.tasks import TASKS, load_task
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.locate import find
 from isonb.lab.runs.settings import resolve

@@ -3,7 +3,7 @@
 import pytest
 
 from isonb.lab.runs.run_ids import run_id
-from isonb.lab.sweeps.grids import GridError, about_grid, grid_sizes, load_grid
+from isonb.lab.sweeps.grids import GridError, about_grid, load_grid
 
 
 @pytest.fixture
@@ -37,7 +37,6 @@ small: {task: english_sentiment, learning_rate: 1e-4}
     assert all(run.run_id == run_id(run.config) for run in runs)
     assert load_grid(path, "small")[0].config["learning_rate"] == 1e-4
     assert about_grid(path) == "two tasks, three methods"
-    assert grid_sizes(path) == ("smoke", "small")
 
 
 def test_the_size_names_the_protocol_unless_a_block_does(grid):

@@ -1,16 +1,75 @@
-"""From whatever table a source gave to the columns and types that a task promises."""
+"""The rows of a task: one way to load them, and the same columns, types and order whatever they come from."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from isonb.checks import fail
+from isonb.lab.data import sources
 from isonb.lab.data.sources import SourceError
+from isonb.lab.data.tasks import GENERATED, Task, TaskError, task_named
 
-if TYPE_CHECKING:
-    from isonb.lab.data.tasks import Task
+__all__ = ["conform", "load_task"]
 
-__all__ = ["conform"]
+
+def load_task(
+    name: str,
+    source: str | Path | None = None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    revision: str | None = None,
+) -> Any:
+    """The rows of one split as a ``datasets.Dataset`` with the columns ``TASKS[name].columns``.
+
+    Parameters
+    ----------
+    name
+        A name of :data:`TASKS`. A task whose rows we generate ignores ``source`` and ``revision``.
+    source
+        A folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache. None: the
+        folder in the environment variable ISONB_DATA, else the hub.
+    split
+        None: the task's first one.
+    limit, seed
+        At most so many rows, drawn by the seed and kept in file order; a smaller limit is a part of a larger one.
+    revision
+        A commit or tag of the hub's data set.
+
+    Raises :class:`TaskError` for an unknown task or split and a bad limit or seed, before anything is read, and
+    :class:`SourceError` for a missing folder, file or column, an empty split, a missing value, a label out of range,
+    and a hub that can't be reached with nothing in the cache.
+
+    A similarity task read from the hub has an empty ``subset`` column: the hub's copies don't keep it.
+    """
+    task = task_named(name)
+    split = task.splits[0] if split is None else split
+    _check_request(task, split, limit, seed)
+    table = _read(task, source, split, revision)
+    if len(table) == 0:
+        fail(SourceError, f"{task.name}, split {split!r} must have rows", "none", "Copy or make the split again.")
+    return conform(task, f"{task.name}, split {split!r}", table, sources.sample(len(table), limit, seed))
+
+
+def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None:
+    if split not in task.splits:
+        fix = f"Choose one of these. {task.note}".strip()
+        fail(TaskError, f"the split of {task.name} must be one of {', '.join(task.splits)}", repr(split), fix)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        fail(TaskError, "limit must be an integer of at least 1, or None", repr(limit), "None takes all rows.")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        fail(TaskError, "seed must be an integer", repr(seed), "Try 0.")
+
+
+def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
+    if task.name in GENERATED:
+        return sources.read_rows(GENERATED[task.name](split))
+    folder = sources.data_folder(source)
+    if folder is not None:
+        return sources.read_folder(folder, task.folder, split)
+    return sources.read_hub(str(task.hub), task.config, split, revision=revision)
 
 
 def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
