@@ -27,9 +27,10 @@ from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps.child import unfinished
 from isonb.lab.sweeps.gpus import claimed, visible
-from isonb.lab.sweeps.locks import held
 from isonb.lab.sweeps.outcomes import Outcome
 from isonb.lab.sweeps.process import Answer, supervise
+from isonb.runtime.files import DiskError
+from isonb.runtime.locks import held
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 
@@ -148,7 +149,7 @@ def execute(
                 return Outcome(job.run_id, "stopped") if stop.is_set() else Outcome(job.run_id, "busy", BUSY)
             damaged = _set_damaged_aside(job)
             outcome = known(job) or _run(job, lock, stop)
-    except (OSError, RecordError) as error:
+    except (OSError, DiskError, RecordError) as error:
         outcome = Outcome(job.run_id, "not recorded", f"{type(error).__name__}: {error}")
     return Outcome(job.run_id, outcome.status, outcome.error, damaged, round(time.monotonic() - start, 3))
 
