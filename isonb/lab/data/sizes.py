@@ -12,7 +12,10 @@ __all__ = ["TaskSize", "task_size"]
 
 @dataclass(frozen=True)
 class TaskSize:
-    """Rows of the training and of the evaluation split, and tokens a row (mean, minilm's tokenizer)."""
+    """Rows of the training and of the evaluation split, and a row's mean tokens: both sentences of a pair together.
+
+    In similarity a sentence's. Counted by minilm's tokenizer.
+    """
 
     train: int
     evaluation: int
