@@ -25,6 +25,7 @@ __all__ = [
     "forest",
     "half_width",
     "joined",
+    "over_runs",
     "spread",
 ]
 
