@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import re
-import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,11 +21,10 @@ CONFIG = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def _ruff(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    program = shutil.which("ruff")
-    if program is None:
-        raise LintError("chapters are read by ruff; got no such program. Install it: pip install 'isonb[dev]'.")
+    if importlib.util.find_spec("ruff") is None:
+        raise LintError("chapters are read by ruff; got no such package. Install it: pip install 'isonb[dev]'.")
     config = ["--config", str(CONFIG)] if CONFIG.is_file() else []
-    command = [program, *arguments, *config, "--no-cache", str(folder)]
+    command = [sys.executable, "-m", "ruff", *arguments, *config, "--no-cache", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode > 1:
         raise LintError(f"ruff must read the chapters' cells; it said: {done.stderr.strip()[:500]}")
@@ -40,7 +39,7 @@ def _write(chapters: Sequence[Chapter], folder: Path) -> dict[str, Chapter]:
 
 
 def problems(chapters: Sequence[Chapter]) -> list[str]:
-    """What ruff finds in the cells of chapters, each as ``chapter.md: code cell N, line L: rule and what must hold``."""
+    """What ruff finds in the cells of chapters: ``chapter.md: code cell N, line L: rule and what must hold``."""
     with tempfile.TemporaryDirectory(prefix="isonb-style-") as name:
         folder = Path(name)
         named = _write(chapters, folder)
@@ -50,11 +49,14 @@ def problems(chapters: Sequence[Chapter]) -> list[str]:
             f"line {one['location']['row']}: {one['code']} {one['message']}"
             for one in found
         ]
-        untidy = re.findall(r"Would reformat: (\S+)", _ruff("format", "--check", folder=folder).stdout)
-        lines += [
-            f"{named[Path(file).name].name}.md: its cells aren't formatted; run: python -m isonb.pages lint --fix"
-            for file in untidy
-        ]
+        _ruff("format", "--quiet", folder=folder)
+        for file, chapter in named.items():
+            pairs = enumerate(zip(chapter.code, _sources(folder / file), strict=True), start=1)
+            lines += [
+                f"{chapter.name}.md: code cell {number} isn't formatted; run: python -m isonb.pages lint --fix"
+                for number, (cell, source) in pairs
+                if cell.source != source
+            ]
     return lines
 
 
@@ -72,8 +74,11 @@ def formatted(chapter: Chapter) -> list[str]:
         (file,) = _write([chapter], folder)
         _ruff("check", "--fix", "--quiet", folder=folder)
         _ruff("format", "--quiet", folder=folder)
-        cells = nbformat.read(folder / file, as_version=4).cells
-    return [cell.source for cell in cells if cell.cell_type == "code"]
+        return _sources(folder / file)
+
+
+def _sources(notebook: Path) -> list[str]:
+    return [cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
 
 
 def check(chapters: Sequence[Chapter]) -> None:
