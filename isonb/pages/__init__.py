@@ -13,6 +13,18 @@ from isonb.pages.errors import (
     PairingError,
     ParameterError,
 )
+from isonb.pages.evidence import (
+    OUTCOME_COLORS,
+    SPREAD,
+    cells_table,
+    claims_table,
+    courses,
+    forest,
+    half_width,
+    joined,
+    over_runs,
+    spread,
+)
 from isonb.pages.values import Table, glue, table
 from isonb.pages.widgets import live
 
@@ -21,6 +33,8 @@ __all__ = [
     "DASHES",
     "GREY",
     "OKABE_ITO",
+    "OUTCOME_COLORS",
+    "SPREAD",
     "BuildError",
     "ChapterError",
     "DescriptionError",
@@ -29,13 +43,21 @@ __all__ = [
     "PairingError",
     "ParameterError",
     "Table",
+    "cells_table",
+    "claims_table",
+    "courses",
     "dash",
+    "forest",
     "glue",
+    "half_width",
+    "joined",
     "live",
     "option_menu",
+    "over_runs",
     "points",
     "setup",
     "show",
     "slider",
+    "spread",
     "table",
 ]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from isonb.pages import lint
+from isonb.pages import lint, style
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
@@ -94,6 +94,7 @@ def _lint(book: Book, arguments: argparse.Namespace) -> str:
             print(f"rewrote {chapter.name}.md")
         chapters = Book(book.root).pick(arguments.chapters)
     lint.check(chapters)
+    style.check(chapters)
     return f"{len(chapters)} chapters keep the rules."
 
 

@@ -22,6 +22,7 @@ from importlib.resources import files
 from typing import Any
 
 from isonb.checks import InputError, fail
+from isonb.lab.data.sizes import task_size
 from isonb.lab.methods import Method, method_from
 from isonb.lab.runs.settings import resolve
 
@@ -145,7 +146,7 @@ class _Tally:
 
 
 def _finetune(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
-    size = _task(config["task"])
+    size = task_size(config["task"])
     train = min(size.train, config["train_examples"] or size.train)
     held = train * config["holdout"]
     train -= held
@@ -169,7 +170,7 @@ def _finetune(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
 
 
 def _similarity(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
-    size = _task(config["task"])
+    size = task_size(config["task"])
     pairs = min(size.evaluation, config["eval_examples"] or size.evaluation)
     length = min(size.tokens, config["max_length"])
     _contrast(method, length, tally)
@@ -194,13 +195,6 @@ def _wants_shrinkage(method: Method) -> bool:
 
 
 @dataclass(frozen=True)
-class _Task:
-    train: int
-    evaluation: int
-    tokens: float  # an example's mean, both sentences of a pair together; in similarity a sentence's
-
-
-@dataclass(frozen=True)
 class _Speed:
     description: str
     half: float
@@ -213,19 +207,6 @@ class _Speed:
 def _rows(name: str) -> list[dict[str, str]]:
     with (files("isonb.lab.data") / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-@functools.cache
-def _tasks() -> dict[str, _Task]:
-    return {
-        row["task"]: _Task(int(row["train"]), int(row["evaluation"]), float(row["tokens"]))
-        for row in _rows("task_sizes.csv")
-    }
-
-
-def _task(name: str) -> _Task:
-    """The size of a task; one that was added later is taken for 10,000 examples of 30 tokens."""
-    return _tasks().get(name, _Task(10_000, 1000, 30.0))
 
 
 @functools.cache

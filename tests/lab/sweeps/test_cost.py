@@ -7,8 +7,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from isonb.checks import InputError
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.locate import find
 from isonb.lab.runs.settings import resolve
@@ -66,23 +64,6 @@ def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
     assert found.assumed == ("nobody/nothing",)
     assert "nobody/nothing" in str(found)
     assert found.flops == cost.estimate([COLA]).flops
-
-
-@pytest.mark.parametrize("task", [name for name in TASKS if name.startswith("english")])
-def test_sizes_in_the_table_are_the_tasks(task):
-    size, splits = cost._task(task), TASKS[task].splits
-    assert len(load_task(task, split=splits[0])) == (size.train or size.evaluation)
-    if size.train:
-        assert len(load_task(task, split="validation")) == size.evaluation
-    rows = load_task(task, split=splits[0], limit=200)
-    texts = [list(rows[column]) for column in TASKS[task].inputs]
-    texts = [texts[0] + texts[1]] if TASKS[task].kind == "similarity" else texts
-    lengths = [len(ids) for ids in find("minilm").tokenizer(*texts)["input_ids"]]
-    assert size.tokens == pytest.approx(sum(lengths) / len(lengths), rel=0.1)
-
-
-def test_every_task_has_a_size():
-    assert set(cost._tasks()) == set(TASKS)
 
 
 def test_costs_grow_as_they_should():
