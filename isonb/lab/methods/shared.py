@@ -6,13 +6,14 @@ vectors takes part in the stages of a run.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import ShapeError, fail
+from isonb.checks import FitWarning, ShapeError, fail
 from isonb.lab.methods.base import Method, SecondPhase
 from isonb.lab.options import OptionError
 
@@ -75,9 +76,15 @@ class OnFeatures(Method):
         """The transform learned from vectors (n, d)."""
         raise NotImplementedError
 
+    def module(self, rows: Tensor, seed: int) -> FittedModule:
+        """The fitted transform as a module. On how many rows is the task's to say, and in its record: no warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)
+            return FittedModule(self.fitted(rows, seed))
+
     def second(self, features: Tensor, seed: int) -> SecondPhase:
         """The transform fitted on the features, and a new head for what it makes of them."""
-        return SecondPhase(FittedModule(self.fitted(features, seed)), head="new")
+        return SecondPhase(self.module(features, seed), head="new")
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class OnVectors(OnFeatures):
 
     def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
         """Both sides by the transform fitted on both."""
-        change = FittedModule(self.fitted(torch.cat([first, second]), seed))
+        change = self.module(torch.cat([first, second]), seed)
         return change(first), change(second)
 
 
