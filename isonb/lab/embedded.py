@@ -41,7 +41,7 @@ EMBEDDED: dict[str, Embedded] = {
         module="isonb.lab",
         folder="data/tiny",
         sha256="a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",
-        source="isonb.lab.pretrain",
+        source="isonb.lab.pretraining",
     ),
 }
 
