@@ -9,7 +9,7 @@ from isonb.lab import arithmetic
 from isonb.lab.arithmetic import bfloat16_pays
 from isonb.lab.experiment import run
 from isonb.lab.manifest import hardware
-from isonb.lab.pretrain import PretrainConfig
+from isonb.lab.pretraining import PretrainSettings
 
 RUN = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "method": "none", "precision": "bfloat16"}
 
@@ -24,8 +24,8 @@ def test_accelerators_always_the_processor_if_it_can(processor: bool) -> None:
     assert bfloat16_pays("cuda")
     assert bfloat16_pays("mps")
     assert bfloat16_pays("cpu") is processor
-    assert PretrainConfig("text", "out").half is processor
-    assert PretrainConfig("text", "out", bfloat16=False).half is False
+    assert PretrainSettings().half is processor
+    assert PretrainSettings(bfloat16=False).half is False
     assert torch.cuda.is_available() or hardware()["bfloat16"] is processor
 
 

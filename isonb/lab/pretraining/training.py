@@ -164,11 +164,12 @@ class Budget(TrainerCallback):  # type: ignore[misc]
         own = {"tokens": state.num_input_tokens_seen, "minutes": self.elapsed / 60, "budget": self.settings.words}
         state.log_history[-1] |= own | {"learning_rate": lr_scheduler.get_last_lr()[0]}
         self.points = curve(state.log_history)
-        text = self.points.drop(columns="budget").to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        points = self.points.drop(columns="budget")
+        text = points.to_csv(index=False, na_rep="nan", float_format="%.6g", lineterminator="\n")
         replace(Path(args.output_dir) / "curve.csv", text.encode())
         if self.off is None:
-            last = self.points.drop(columns="budget").iloc[-1]
-            self.bar.write("  ".join(f"{name} {value:.6g}" for name, value in last.items()), file=sys.stdout)
+            line = "  ".join(f"{name} {value:.6g}" for name, value in points.iloc[-1].items())
+            self.bar.write(line, file=sys.stdout)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Seal the checkpoint that was just written: without its record it doesn't count."""
