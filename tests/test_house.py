@@ -11,13 +11,20 @@ import isonb
 
 ROOT = Path(isonb.__file__).parent
 MATHS = sorted(ROOT.glob("*.py"))
-MAY_IMPORT = {"maths": set(), "integrations": {"maths"}, "lab": {"maths", "integrations"}, "pages": {"maths"}}
+MAY_IMPORT = {
+    "maths": set(),
+    "metrics": {"maths"},
+    "integrations": {"maths"},
+    "lab": {"maths", "integrations"},
+    "pages": {"maths"},
+    "cli": {"maths", "lab"},
+}
 
 
 def wing(module: str) -> str:
     """The part of the house a module name belongs to."""
     head = module.removeprefix("isonb").lstrip(".").split(".")[0]
-    return head if head in ("pages", "lab", "integrations") else "maths"
+    return "cli" if head == "__main__" else head if head in MAY_IMPORT else "maths"
 
 
 def imported(path: Path, top_level: bool = False) -> set[str]:
@@ -32,20 +39,27 @@ def imported(path: Path, top_level: bool = False) -> set[str]:
     return found
 
 
+def foreign(path: Path) -> set[str]:
+    """Libraries other than torch that a file needs to be imported."""
+    roots = {name.split(".")[0] for name in imported(path, top_level=True)}
+    return roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_arrows_point_down(path):
     own = wing("isonb." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
-    if path.name == "cli.py":
-        return  # the command line is where pages and lab meet
     others = {wing(name) for name in imported(path) if name.startswith("isonb")} - {own}
     assert others <= MAY_IMPORT[own], f"{path.name} ({own}) imports from {sorted(others)}"
 
 
 @pytest.mark.parametrize("path", MATHS, ids=lambda path: path.name)
 def test_maths_needs_torch_alone(path):
-    roots = {name.split(".")[0] for name in imported(path, top_level=True)}
-    foreign = roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
-    assert not foreign
+    assert not foreign(path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "metrics").glob("*.py")), ids=lambda path: path.name)
+def test_metrics_need_torchmetrics_alone(path):
+    assert foreign(path) <= {"torchmetrics"}
 
 
 def test_import_with_nothing_but_torch_installed():

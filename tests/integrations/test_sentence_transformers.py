@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from isonb.checks import InputError
 from isonb.integrations.sentence_transformers import IsotropyLoss, SoftDecay, append_transform, dense
 from isonb.isoscore import isoscore
-from isonb.lab.embedded import EMBEDDED, embedded_folder
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 

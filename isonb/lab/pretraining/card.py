@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isonb.lab.embedded import weights_digest
-from isonb.lab.model_sources import find
+from isonb.lab.encoders.catalogue import weights_digest
+from isonb.lab.encoders.locate import find
+from isonb.lab.encoders.text_models import with_dropout
 from isonb.lab.options import describe
 from isonb.lab.pretraining import PretrainSettings
-from isonb.lab.text_models import with_dropout
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -35,10 +35,10 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
     for a checkpoint that is damaged or belongs to other settings.
     """
     settings = _checked(build(PretrainSettings, options, "pretraining"))
-    from isonb.lab.model_sources import find
+    from isonb.lab.encoders.locate import find
+    from isonb.lab.encoders.text_models import quiet
     from isonb.lab.pretraining import card, training
     from isonb.lab.pretraining.text import Rows, read_folder
-    from isonb.lab.text_models import quiet
 
     torch.set_num_threads(settings.threads)
     out, texts = Path(out).expanduser(), read_folder(text)
@@ -72,7 +72,7 @@ def _checked(settings: PretrainSettings) -> PretrainSettings:
 
 def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tuple[Any, Any]:
     """Model and tokenizer: of the checkpoint, of the model to go on from, or fresh ones."""
-    from isonb.lab.model_sources import find
+    from isonb.lab.encoders.locate import find
     from isonb.lab.pretraining import training
     from isonb.lab.pretraining.text import train_tokenizer
 

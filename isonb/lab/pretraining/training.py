@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.utils.data import Subset
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
+from isonb.lab.encoders.text_models import quiet, with_dropout
 from isonb.lab.pretraining import PretrainSettings
 from isonb.lab.pretraining.text import NOT_ASKED, Hiding, Rows, TextError
-from isonb.lab.record_files import replace
-from isonb.lab.text_models import quiet, with_dropout
+from isonb.lab.runs.record import replace
 
 if TYPE_CHECKING:
     import pandas as pd

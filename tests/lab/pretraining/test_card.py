@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 transformers = pytest.importorskip("transformers")
 
-from isonb.lab import models  # noqa: E402
+from isonb.lab.encoders import loading  # noqa: E402
 from isonb.lab.pretraining.text import NOT_ASKED, Hiding, Rows, read_folder  # noqa: E402
 
 
@@ -29,9 +29,9 @@ def number(model: Path, after: str) -> float:
 
 
 def test_it_loads_as_an_encoder_with_the_trained_weights(finished: Path) -> None:
-    encoder = models.load(finished)
+    encoder = loading.load(finished)
     assert (encoder.layers, encoder.dim, encoder.max_length) == (1, 16, 32)
-    states = models.encode(encoder, ["The old cat.", "A gull follows the lantern."], progress=False)
+    states = loading.encode(encoder, ["The old cat.", "A gull follows the lantern."], progress=False)
     assert torch.isfinite(states.hidden_states).all()
     saved, trained = (load_file(at / "model.safetensors") for at in (finished, finished.parent / "checkpoint-12"))
     assert {value.dtype for value in saved.values()} == {torch.float16}
@@ -49,7 +49,7 @@ def test_the_card_says_what_was_done(finished: Path) -> None:
         assert part in card
     for part in ("next sentence prediction", "| follow loss | follow accuracy |", "from random weights"):
         assert part in card
-    assert models.load(finished).revision in card
+    assert loading.load(finished).revision in card
     assert str(finished.parent.parent) not in card
     assert (finished / "curve.csv").read_bytes() == (finished.parent / "curve.csv").read_bytes()
     assert number(finished, "perplexity") == pytest.approx(math.exp(number(finished, "weights): loss")), rel=2e-3)
@@ -84,7 +84,7 @@ def test_without_the_task_for_pairs_the_card_says_so(small: Callable[..., Path],
 def test_the_card_tells_what_came_before(small: Callable[..., Path], tmp_path: Path, finished: Path) -> None:
     card = (small(tmp_path, start=str(finished), steps=1) / "README.md").read_text()
     now, before = card.split("## What came before")
-    assert models.load(finished).revision in now
+    assert loading.load(finished).revision in now
     assert "from random weights" not in " ".join(now.split())
     assert f"--start {finished.name}" in now
     for part in ("### Training", "--steps 12", "### What it reached", "random weights"):

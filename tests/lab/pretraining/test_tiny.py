@@ -7,17 +7,17 @@ import torch
 
 pytest.importorskip("transformers")
 
-from isonb.lab import embedded, models
+from isonb.lab.encoders import catalogue, loading
 
 
 @pytest.fixture(scope="module")
-def tiny() -> models.Encoder:
-    return models.load("tiny")
+def tiny() -> loading.Encoder:
+    return loading.load("tiny")
 
 
-def test_tiny_is_small_checked_and_complete(tiny: models.Encoder) -> None:
-    folder, digest = embedded.embedded_folder(models.EMBEDDED["tiny"])
-    assert tiny.revision == digest == embedded.weights_digest(folder)
+def test_tiny_is_small_checked_and_complete(tiny: loading.Encoder) -> None:
+    folder, digest = catalogue.embedded_folder(catalogue.EMBEDDED["tiny"])
+    assert tiny.revision == digest == catalogue.weights_digest(folder)
     assert (tiny.layers, tiny.dim, tiny.max_length, len(tiny.tokenizer)) == (4, 128, 128, 8192)
     assert {p.dtype for p in tiny.model.parameters()} == {torch.float32}
     assert (folder / "model.safetensors").stat().st_size <= 5_000_000
@@ -26,7 +26,7 @@ def test_tiny_is_small_checked_and_complete(tiny: models.Encoder) -> None:
     assert "CC BY-SA 3.0" in card
 
 
-def test_tiny_splits_common_words_not_at_all_and_keeps_every_word(tiny: models.Encoder) -> None:
+def test_tiny_splits_common_words_not_at_all_and_keeps_every_word(tiny: loading.Encoder) -> None:
     sentence = "the film was shown in the united states in 2010, but it was not a success."
     pieces = tiny.tokenizer.tokenize(sentence.title())
     assert "film" in pieces
@@ -50,7 +50,7 @@ def test_tiny_guesses_hidden_words(sentence: str, word: str) -> None:
     from transformers.utils import logging
 
     logging.set_verbosity_error()
-    folder, _ = embedded.embedded_folder(models.EMBEDDED["tiny"])
+    folder, _ = catalogue.embedded_folder(catalogue.EMBEDDED["tiny"])
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
     coded = tokenizer(sentence, return_tensors="pt")
@@ -60,7 +60,7 @@ def test_tiny_guesses_hidden_words(sentence: str, word: str) -> None:
 
 
 def test_tiny_curve_reaches_what_the_card_says() -> None:
-    folder, _ = embedded.embedded_folder(models.EMBEDDED["tiny"])
+    folder, _ = catalogue.embedded_folder(catalogue.EMBEDDED["tiny"])
     lines = (folder / "curve.csv").read_text().splitlines()[1:]
     curve = [[float(value) for value in line.split(",")] for line in lines]
     card = (folder / "README.md").read_text()

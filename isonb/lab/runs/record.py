@@ -1,0 +1,186 @@
+"""One run's record as one JSON file: whole or not there, and read back only if it is as it was written.
+
+A record is written beside its place under a name of its own, flushed to disk and moved, so a killed process or a full
+disk leaves either the old record or none. Its checksum covers every value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isonb.checks import InputError
+from isonb.lab.runs.run_ids import run_id
+
+__all__ = ["SCHEMA", "Record", "RecordError", "read_record", "replace", "write_record"]
+
+SCHEMA = 1
+STATUSES = ("complete", "failed")
+KEYS = ("checksum", "config", "error", "manifest", "metrics", "run_id", "schema", "series", "status")
+AGAIN = "Delete the file and run it again (a sweep does so by itself)."
+
+
+class RecordError(InputError):
+    """A record that can't be written, or a file that isn't the record that was written."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one run leaves. ``run_id`` follows from ``config``.
+
+    ``metrics``: final numbers by name (None: not defined here). ``series``: logged (step, value) pairs by name.
+    ``status``: complete or failed; ``error`` says why a run failed and is empty otherwise.
+    """
+
+    config: Mapping[str, Any]
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    series: Mapping[str, Iterable[tuple[float, float | None]]] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    status: str = "complete"
+    error: str = ""
+
+    @property
+    def run_id(self) -> str:
+        """The stable name of the run, also of its file."""
+        return run_id(self.config)
+
+
+def write_record(folder: str | Path, record: Record) -> Path:
+    """Write ``<folder>/<run id>.json`` in one move and return its path; the last complete writer of a run wins.
+
+    Makes the folder. Raises :class:`RecordError` for values that JSON can't hold and when the disk refuses (full, not
+    writable); an older record of the same run is then untouched and nothing half-written stays.
+    """
+    body = _body(record)
+    text = json.dumps({**body, "checksum": _checksum(body)}, sort_keys=True, indent=1, ensure_ascii=False)
+    path = Path(folder) / f"{record.run_id}.json"
+    replace(path, (text + "\n").encode())
+    return path
+
+
+def read_record(path: str | Path) -> Record:
+    """The record in ``path``. Raises :class:`RecordError`, with what to do, unless it is whole and of this version."""
+    try:
+        found = json.loads(Path(path).read_bytes().decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RecordError(f"a record must be a readable JSON file; got {error} in {path}. {AGAIN}") from error
+    if not isinstance(found, dict) or "schema" not in found:
+        raise RecordError(f"a record must be a JSON object with a schema; got neither in {path}. {AGAIN}")
+    if found["schema"] != SCHEMA:
+        fix = "Read it with the isonb that wrote it, or run it again into another folder."
+        raise RecordError(f"a record must have schema {SCHEMA}; got {found['schema']!r} in {path}. {fix}")
+    if missing := sorted(set(KEYS) ^ set(found)):
+        raise RecordError(f"a record must have the keys {', '.join(KEYS)}; got a difference in {missing}. {AGAIN}")
+    if found.pop("checksum") != _checksum(found):
+        raise RecordError(f"a record must be as it was written; got another checksum in {path}. {AGAIN}")
+    try:
+        return _parse(found)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RecordError(f"a record's parts must have their kinds; got {error} in {path}. {AGAIN}") from error
+
+
+def _parse(found: Mapping[str, Any]) -> Record:
+    record = Record(
+        config=dict(found["config"]),
+        metrics={name: _number(value) for name, value in found["metrics"].items()},
+        series={name: [(_step(s, name), _number(v)) for s, v in pairs] for name, pairs in found["series"].items()},
+        manifest=dict(found["manifest"]),
+        status=found["status"],
+        error=found["error"],
+    )
+    if record.run_id != found["run_id"] or record.status not in STATUSES:
+        raise RecordError(f"run_id {found['run_id']!r} with status {record.status!r}")
+    return record
+
+
+def _body(record: Record) -> dict[str, Any]:
+    if record.status not in STATUSES:
+        raise RecordError(f"status must be one of {', '.join(STATUSES)}; got {record.status!r}. Name one of them.")
+    body = {
+        "config": dict(record.config),
+        "error": record.error,
+        "manifest": dict(record.manifest),
+        "metrics": {name: _text(value, name) for name, value in record.metrics.items()},
+        "run_id": record.run_id,
+        "schema": SCHEMA,
+        "series": {n: [[_step(s, n), _text(v, n)] for s, v in pairs] for n, pairs in record.series.items()},
+        "status": record.status,
+    }
+    try:
+        return dict(json.loads(json.dumps(body, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        fix = "Convert tensors and arrays to numbers or lists."
+        raise RecordError(f"a record must hold plain JSON values; got {error}. {fix}") from error
+
+
+def _text(value: Any, name: str) -> float | str | None:
+    """A number as JSON can hold it: NaN and infinity, which a diverged run gives, as text."""
+    if hasattr(value, "item"):  # numpy and torch scalars
+        with contextlib.suppress(ValueError, RuntimeError):
+            value = value.item()
+    if value is None or (isinstance(value, int | float) and math.isfinite(value)):
+        return value
+    if isinstance(value, float):
+        return repr(value)
+    raise RecordError(f"{name} must be a number or None; got {value!r}. Give each number its own name.")
+
+
+def _step(value: Any, name: str) -> float:
+    step = _text(value, name)
+    if step is None or isinstance(step, str):
+        raise RecordError(f"a step of {name} must be a finite number; got {value!r}. Count the updates.")
+    return step
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, str) else value
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path`` in one move, under a temporary name that no other writer shares."""
+    part = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _flush_folder(path.parent)
+    except BaseException as error:
+        if part:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+        if isinstance(error, OSError):
+            raise _refused(path, error) from error
+        raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """The move itself survives a power cut; a system that can't flush a folder has no say in it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _refused(path: Path, error: OSError) -> RecordError:
+    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+    fix = "Free some space and run it again." if full else "Check the folder and its permissions."
+    return RecordError(f"the disk must take {path.name}; got {error.strerror or error}. {fix}")

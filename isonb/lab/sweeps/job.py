@@ -1,0 +1,222 @@
+"""One run: one notebook, executed in its own process, that leaves one record.
+
+``OUT/records/<id>.json`` is the record, ``OUT/notebooks/<id>.ipynb`` the executed notebook, ``OUT/logs/<id>.log`` what
+its process said; ``OUT/work/<id>`` has checkpoints until the run has finished. ``OUT/locks/<id>.lock`` is held by the
+process of the run as long as that lives, so no two processes do the same run at once, and a run that was killed is free
+for the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import isonb
+from isonb.checks import InputError, fail
+from isonb.lab.runs.manifest import Clock, code_version, versions
+from isonb.lab.runs.record import Record, RecordError, read_record, write_record
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps.child import unfinished
+from isonb.lab.sweeps.gpus import claimed, visible
+from isonb.lab.sweeps.locks import held
+from isonb.lab.sweeps.outcomes import Outcome
+from isonb.lab.sweeps.process import Answer, supervise
+
+__all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
+
+TEMPLATES = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
+ERROR_LENGTH = 2000
+BUSY = "another process is at it"
+
+
+class ExecuteError(InputError):
+    """A run that can't be started: no template, a time limit of nothing, a folder of another kind."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is ready to start: its configuration written out, its folders, its template. :func:`prepare` makes it.
+
+    ``runner`` names the function ``module:function`` that the process of the run calls with the job as a mapping;
+    empty: papermill on the template.
+    """
+
+    config: Mapping[str, Any]
+    out: Path
+    template: Path
+    data: str | None = None
+    timeout: float | None = None
+    retry_failed: bool = False
+    runner: str = ""
+
+    @cached_property
+    def run_id(self) -> str:
+        """The id that follows from the configuration."""
+        return run_id(self.config)
+
+    @property
+    def record(self) -> Path:
+        """The file of its record."""
+        return self.out / "records" / f"{self.run_id}.json"
+
+    @property
+    def notebook(self) -> Path:
+        """The file of its executed notebook."""
+        return self.out / "notebooks" / f"{self.run_id}.ipynb"
+
+    @property
+    def work(self) -> Path:
+        """The folder of its checkpoints, from which it goes on when it was stopped; removed when it has finished."""
+        return self.out / "work" / self.run_id
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while it runs."""
+        return self.out / "locks" / f"{self.run_id}.lock"
+
+    def order(self) -> dict[str, Any]:
+        """What the process of the run is told: plain JSON values."""
+        folders = {"out": str(self.out), "data": self.data or "", "work": str(self.work)}
+        files = {"template": str(self.template), "notebook": str(self.notebook), "runner": self.runner}
+        return {"run_id": self.run_id, "parameters": {"config": dict(self.config), **folders}, **files}
+
+
+def prepare(
+    config: Mapping[str, Any],
+    out: str | Path,
+    *,
+    data: str | Path | None = None,
+    timeout: float | None = None,
+    experiments: str | Path | None = None,
+    retry_failed: bool = False,
+    runner: str = "",
+) -> Job:
+    """The job for a configuration, checked; nothing is started or written.
+
+    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`.
+    ``experiments`` is the folder of the templates ``<experiment>.md``, by default that of the checkout.
+    """
+    found = resolve(config)
+    if timeout is not None and not timeout > 0:
+        fail(ExecuteError, "timeout must be more than 0 seconds", repr(timeout), "None sets no limit.")
+    folder = TEMPLATES if experiments is None else Path(experiments).resolve()
+    template = folder / f"{found['experiment']}.md"
+    if not template.is_file():
+        fix = "Name the folder book/experiments of a checkout."
+        fail(ExecuteError, f"a {found['experiment']} run needs its template", f"no file {template}", fix)
+    if data is not None and str(data) != "hub":
+        data = Path(data).resolve()
+    where = None if data is None else str(data)
+    return Job(found, Path(out).resolve(), template, where, timeout, retry_failed, runner)
+
+
+def execute(
+    config: Mapping[str, Any] | Job,
+    out: str | Path | None = None,
+    *,
+    wait: bool = True,
+    stop: threading.Event | None = None,
+    **options: Any,
+) -> Outcome:
+    """Do one run unless it is done, and say how it ended. Never raises for a run that fails: its record says why.
+
+    ``config`` and ``out``, with the options of :func:`prepare`; or a :class:`Job`. A complete record is left alone, a
+    failed one too without ``retry_failed``; a damaged one is moved aside (``.json.damaged``) and run again. While
+    another process does the same run, this one waits for it (``wait=False``: gives up, "busy"). ``stop`` ends it early.
+    Where there are GPUs, the run gets one to itself. Raises :class:`ExecuteError` and what
+    :func:`~isonb.lab.runs.settings.resolve` raises, before anything starts.
+    """
+    if not isinstance(config, Job):
+        if out is None:
+            fail(ExecuteError, "out must be a folder", "None", "Name the folder that gets records and notebooks.")
+        config = prepare(config, out, **options)
+    job, stop = config, threading.Event() if stop is None else stop
+    start = time.monotonic()
+    damaged = ""
+    try:
+        with held([job.lock], wait=wait, stop=stop) as lock:
+            if stop.is_set() or lock is None:
+                return Outcome(job.run_id, "stopped") if stop.is_set() else Outcome(job.run_id, "busy", BUSY)
+            damaged = _set_damaged_aside(job)
+            outcome = known(job) or _run(job, lock, stop)
+    except (OSError, RecordError) as error:
+        outcome = Outcome(job.run_id, "not recorded", f"{type(error).__name__}: {error}")
+    return Outcome(job.run_id, outcome.status, outcome.error, damaged, round(time.monotonic() - start, 3))
+
+
+def known(job: Job) -> Outcome | None:
+    """How a run ended before, when that is the last word on it; None when it is to be run."""
+    record = _record(job)
+    if record is None or (record.status != "complete" and job.retry_failed):
+        return None
+    status = "skipped" if record.status == "complete" else "failed before"
+    return Outcome(job.run_id, status, record.error)  # type: ignore[arg-type]
+
+
+def _record(job: Job) -> Record | None:
+    """The good record of this very run, if there is one."""
+    with contextlib.suppress(RecordError):
+        record = read_record(job.record)
+        return record if record.run_id == job.run_id else None
+    return None
+
+
+def _set_damaged_aside(job: Job) -> str:
+    """Move a record that is no good to ``<id>.json.damaged``; why it is none, or nothing."""
+    if not job.record.exists() or _record(job) is not None:
+        return ""
+    try:
+        why = f"it is the record of {read_record(job.record).run_id}"
+    except RecordError as error:
+        why = str(error)
+    os.replace(job.record, job.record.with_name(job.record.name + ".damaged"))
+    return why
+
+
+def _run(job: Job, lock: int, stop: threading.Event) -> Outcome:
+    clock = Clock()
+    with claimed(visible(), stop=stop) as (environment, gpu):
+        if stop.is_set():
+            return Outcome(job.run_id, "stopped")
+        log = job.out / "logs" / f"{job.run_id}.log"
+        options: dict[str, Any] = {"environment": environment, "timeout": job.timeout, "stop": stop}
+        answer = supervise(job.order(), log, locks=(lock, *gpu), **options)
+    _settle(job, answer)
+    return _judge(job, answer, clock)
+
+
+def _settle(job: Job, answer: Answer) -> None:
+    """A process that was killed leaves its notebook as far as it came: kept, unless we stopped it."""
+    part = unfinished(job.notebook)
+    if part.is_file() and answer.kind != "stopped":
+        os.replace(part, job.notebook)
+    part.unlink(missing_ok=True)
+
+
+def _judge(job: Job, answer: Answer, clock: Clock) -> Outcome:
+    """The record decides: a run that has a complete one is finished, whatever its notebook did afterwards."""
+    record = _record(job)
+    if record is not None and record.status == "complete":
+        shutil.rmtree(job.work, ignore_errors=True)
+        return Outcome(job.run_id, "finished", f"after its record was written, {answer}" if answer.kind else "")
+    if answer.kind == "stopped":
+        return Outcome(job.run_id, "stopped", answer.text)
+    if answer.disk:
+        return Outcome(job.run_id, "not recorded", str(answer))
+    if not answer.kind and record is not None:
+        return Outcome(job.run_id, "failed", record.error)
+    reason = str(answer) if answer.kind else "the notebook ended without a record"
+    made = {"code": code_version(), "seconds": clock.seconds(), "seed": job.config["seed"]}
+    made |= {"started": clock.utc.isoformat(timespec="seconds"), "versions": versions()}
+    failed = Record(job.config, manifest=made, status="failed", error=reason[:ERROR_LENGTH])
+    write_record(job.record.parent, failed)
+    return Outcome(job.run_id, "failed", reason)

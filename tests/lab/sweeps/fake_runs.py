@@ -1,0 +1,65 @@
+"""Runs for the tests of sweeps: they sleep and put a record, prepared before, in its place; a journal says what ran.
+
+``python fake_runs.py OUT WORKERS SCHEDULER RUNS`` sweeps over them in a process that a test can kill.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def note(out, *words):
+    """One line to the journal, in one write."""
+    handle = os.open(Path(out) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, (" ".join(map(str, words)) + "\n").encode())
+    os.close(handle)
+
+
+def slow(job):
+    """Sleep, then leave the record. Seed FAKE_HANG sleeps for minutes the first time: it is there to be killed."""
+    out = Path(job["parameters"]["out"])
+    again = (out / "journal").exists() and f"start {job['run_id']} " in (out / "journal").read_text()
+    hang = str(job["parameters"]["config"]["seed"]) == os.environ.get("FAKE_HANG") and not again
+    note(out, "start", job["run_id"], os.getpid(), os.getppid())
+    time.sleep(600 if hang else float(os.environ.get("FAKE_SECONDS", "0.05")))
+    (out / "records").mkdir(exist_ok=True)
+    part = out / "records" / f".{job['run_id']}.{os.getpid()}"
+    shutil.copy(out / "prepared" / f"{job['run_id']}.json", part)
+    os.replace(part, out / "records" / f"{job['run_id']}.json")
+    note(out, "done", job["run_id"], os.getpid())
+
+
+def by_seed(job):
+    """Seeds 1 to 4 go wrong in four ways."""
+    seed = job["parameters"]["config"]["seed"]
+    if seed == 1:
+        raise ValueError("the loss must be finite; got nan")
+    if seed == 2:
+        raise OSError(28, "No space left on device")
+    if seed == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if seed == 4:
+        return
+    slow(job)
+
+
+def with_kernel(job):
+    """Start a process in a session of its own, as a kernel is, and wait for ever."""
+    kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    note(job["parameters"]["out"], "kernel", job["run_id"], kernel.pid)
+    kernel.wait()
+
+
+if __name__ == "__main__":
+    from isonb.lab.sweeps.sweep import sweep
+
+    folder, workers, scheduler = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    runs = [{"task": "english_sentiment", "protocol": "smoke", "seed": seed} for seed in range(int(sys.argv[4]))]
+    options = {"experiments": folder.parent / "experiments", "progress": False, "runner": "fake_runs:slow"}
+    report = sweep(runs, folder, workers=workers, scheduler=scheduler or None, **options)
+    print(report)
+    sys.exit(report.exit_code)
