@@ -122,12 +122,9 @@ def _collect(options: argparse.Namespace) -> int:
 
 def _pretrain(options: argparse.Namespace) -> int:
     from isonb.lab.pretraining.pretrain import pretrain
-    from isonb.lab.pretraining.training import PretrainConfig
 
     given = {name: value for name, value in vars(options).items() if name != "command"}
-    if given["minutes"] is None and given["steps"] is None:
-        given["minutes"] = 60.0
-    print(f"finished: {pretrain(PretrainConfig(**given))}")
+    print(f"finished: {pretrain(**given)}")
     return 0
 
 

@@ -41,7 +41,7 @@ EMBEDDED: dict[str, Embedded] = {
         module="isonb.lab.data",
         folder="tiny",
         sha256="a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",
-        source="isonb.lab.pretraining.pretrain",
+        source="isonb.lab.pretraining",
     ),
 }
 

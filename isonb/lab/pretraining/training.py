@@ -1,203 +1,260 @@
-"""One pretraining run while it lasts: its state, a step, a point of the curve with its checkpoint.
-
-Rows, their order and their hidden tokens are drawn from the seed and the number of the step alone. So a checkpoint
-needs no state of a generator, and a run that was stopped and started again ends where an uninterrupted one does.
-"""
+"""The model with its two losses, the budget that drives learning rate, curve and end, and their Trainer."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import Tensor, nn
+from torch.utils.data import Subset
+from transformers import PrinterCallback, Trainer, TrainerCallback
 
-from isonb.lab.pretraining import checkpoints, masking, mlm, warm_start
-from isonb.lab.runs.arithmetic import bfloat16_pays
+from isonb.lab.encoders.text_models import quiet, with_dropout
+from isonb.lab.pretraining import PretrainSettings
+from isonb.lab.pretraining.text import NOT_ASKED, Hiding, Rows, TextError
+from isonb.runtime.files import replace
 
-__all__ = ["PretrainConfig", "Run", "curve_csv", "text_digest", "train"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-POINTS = 40  # of the validation curve, each with a checkpoint
-LONG_EVERY = 4  # each fourth step takes rows of twice the length, so that every position is trained
-CURVE = (
-    *("step", "tokens", "minutes", "learning_rate"),
-    *("train_loss", "validation_loss", "validation_accuracy"),  # of hidden tokens
-    *("follow_loss", "follow_accuracy"),  # of held-out pairs; NaN without the task
-)
-# Settings that may change when a run is resumed; with another budget the learning rate moves to its new share.
-FREE = ("text", "out", "minutes", "steps", "threads", "device", "about", "resume", "progress")
-BAR = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
+__all__ = ["RECORD", "BertForPreTraining", "Budget", "BudgetTrainer", "curve", "digest", "fresh", "read"]
+
+SPREAD = 0.05  # of fresh weights; BERT's 0.02 is for a width of 768
+POINTS = 40  # of the curve, each with a checkpoint
+SAMPLE = 1024  # held-out rows of a point
+RECORD = "run.json"  # written last into a checkpoint: what it belongs to, and the sha256 of its files
+CURVE = {  # column: key of the Trainer's log. The loss in training is the sum of both tasks'
+    **{name: name for name in ("step", "tokens", "minutes", "learning_rate")},
+    "train_loss": "loss",
+    **{name: f"eval_{name}" for name in ("validation_loss", "validation_accuracy", "follow_loss", "follow_accuracy")},
+}
 
 
-@dataclass(frozen=True)
-class PretrainConfig:
-    """What to train and for how long. ``batch`` counts rows of ``length`` tokens; positions reach 2 * length.
+class BertForPreTraining(transformers.BertForPreTraining):  # type: ignore[misc]
+    """BERT with both heads, whose output layer sees the hidden tokens alone: of a small model it is the costliest part.
 
-    ``minutes`` are CPU minutes of one thread, or GPU minutes. ``about`` (the text's source and licence) goes into the
-    model card. ``follow`` adds next sentence prediction to masked language modelling, and with it trains [CLS] and the
-    pooler. ``start`` names a model (or its folder) to go on from, "" random weights: its vocabulary and shape are kept.
-    ``resume`` takes up the run in ``out``.
+    Rows are full, so the mask says nothing. A batch without a pair has no loss of next sentence prediction.
     """
 
-    text: str | Path
-    out: str | Path
-    minutes: float | None = None
-    steps: int | None = None
-    seed: int = 0
-    threads: int = 1
-    device: str = "cpu"
-    batch: int = 64
-    length: int = 64
-    learning_rate: float = 1.5e-3
-    warmup: float = 0.03
-    weight_decay: float = 0.01
-    bfloat16: bool = True
-    follow: bool = True
-    start: str = ""
-    layers: int = 4
-    width: int = 128
-    heads: int = 2
-    vocabulary: int = 8192
-    about: str = ""
-    resume: bool = True
-    progress: bool = True
-
-    @property
-    def half(self) -> bool:
-        """Whether passes run in bfloat16: wanted, and done by the device itself."""
-        return self.bfloat16 and bfloat16_pays(self.device)
-
-    def fixed(self) -> dict[str, Any]:
-        """The settings that a resumed run must share with the first."""
-        kept = {name: value for name, value in asdict(self).items() if name not in FREE}
-        return kept | {"start": warm_start.digest(self.start)}
+    def forward(
+        self,
+        input_ids: Tensor,
+        token_type_ids: Tensor,
+        attention_mask: Any,
+        labels: Tensor,
+        next_sentence_label: Tensor,
+    ) -> dict[str, Tensor]:
+        """``loss`` (nats) and ``counts`` (1, 6): sum of losses, hits and number of hidden tokens; the same of pairs."""
+        states, pooled = self.bert(input_ids, token_type_ids=token_type_ids, return_dict=False)[:2]
+        hidden = labels != NOT_ASKED
+        words = _counts(self.cls.predictions(states[hidden]), labels[hidden])
+        pairs = _counts(self.cls.seq_relationship(pooled), next_sentence_label)
+        loss = words[0] / words[2] + pairs[0] / pairs[2].clamp(min=1)
+        return {"loss": loss, "counts": torch.cat([words, pairs]).detach().unsqueeze(0)}
 
 
-@dataclass
-class Run:
-    """Everything that changes while training, and the data it reads."""
-
-    config: PretrainConfig
-    tokenizer: Any
-    train: masking.Stream
-    held: masking.Stream
-    fingerprint: str
-    model: Any
-    optimizer: torch.optim.Optimizer
-    clock: mlm.Clock
-    step: int = 0
-    tokens: int = 0
-    recent: list[Tensor] = field(default_factory=list)
-    curve: list[list[float]] = field(default_factory=list)
-    order: tuple[int, Tensor] | None = None
-    budgets: list[list[float | None]] = field(default_factory=list)  # step from which on, minutes, steps
-
-    @property
-    def share(self) -> float:
-        """The share of the budget that is used, at most 1."""
-        config = self.config
-        by_time = self.clock.elapsed / (60 * config.minutes) if config.minutes else 0.0
-        return min(1.0, max(by_time, self.step / config.steps if config.steps else 0.0))
-
-    @property
-    def learning_rate(self) -> float:
-        """The rate at this share of the budget."""
-        return self.config.learning_rate * mlm.rate(self.share, self.config.warmup)
+def _counts(scores: Tensor, wanted: Tensor) -> Tensor:
+    loss = nn.functional.cross_entropy(scores.float(), wanted, ignore_index=NOT_ASKED, reduction="sum")
+    return torch.stack([loss, (scores.argmax(-1) == wanted).sum(), (wanted != NOT_ASKED).sum()])
 
 
-def train(run: Run) -> None:
-    """Step until the budget is used. The last point of the curve is of the finished weights."""
-    from tqdm import tqdm
+def fresh(settings: PretrainSettings, vocabulary: int) -> BertForPreTraining:
+    """Random weights from the seed, without dropout: a model this small underfits its text, and would only be slowed.
 
-    done = int(POINTS * run.share)
-    with tqdm(total=100.0, disable=None if run.config.progress else True, bar_format=BAR, desc="pretrain") as bar:
-        bar.update(100 * run.share)
-        if not run.curve:
-            _measure(run)
-        while run.share < 1.0:
-            _one_step(run)
-            run.clock.tick()
-            if int(POINTS * run.share) > done:
-                done = int(POINTS * run.share)
-                _measure(run)
-            if run.step % 10 == 0 or run.share == 1.0:
-                speed = run.tokens / max(run.clock.elapsed, 1e-9)
-                bar.set_postfix_str(f"{speed:,.0f} tokens/s", refresh=False)
-                bar.update(100 * run.share - bar.n)
-        if run.curve[-1][0] != run.step:
-            _measure(run)
-
-
-def curve_csv(curve: Sequence[Sequence[float]]) -> str:
-    """The curve as CSV text with one head line."""
-    rows = [",".join(f"{value:.6g}" if value % 1 else f"{value:.0f}" for value in point) for point in curve]
-    return "\n".join((",".join(CURVE), *rows)) + "\n"
-
-
-def text_digest(text: str) -> str:
-    """sha256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _one_step(run: Run) -> None:
-    config = run.config
-    long = run.step % LONG_EVERY == LONG_EVERY - 1
-    length, size = (2 * config.length, max(1, config.batch // 2)) if long else (config.length, config.batch)
-    draw = torch.Generator().manual_seed((config.seed << 40) + run.step)
-    which = _order(run)[:size]
-    rows = masking.masked_rows(run.train, which, length, run.model.config.vocab_size, draw, config.follow)
-    rows = rows.to(config.device)
-    for group in run.optimizer.param_groups:
-        group["lr"] = run.learning_rate
-    loss = mlm.losses(run.model, rows, config.half)
-    torch.autograd.backward(loss.words + loss.follow)
-    nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
-    run.optimizer.step()
-    run.optimizer.zero_grad(set_to_none=True)
-    run.recent.append(loss.words.detach())
-    run.step, run.tokens = run.step + 1, run.tokens + rows.input_ids.numel()
-
-
-def _order(run: Run) -> Tensor:
-    """The sentences at which this step's rows begin: each once an epoch, in an order of the epoch's own."""
-    total, size = len(run.train.starts), run.config.batch
-    epoch, place = divmod(run.step, max(1, total // size))
-    if run.order is None or run.order[0] != epoch:
-        shuffle = torch.Generator().manual_seed((run.config.seed << 40) + (1 << 39) + epoch)
-        run.order = (epoch, torch.randperm(total, generator=shuffle))
-    return run.order[1][place * size : (place + 1) * size]
-
-
-def _measure(run: Run) -> None:
-    """Add a point to the curve; write the curve and the checkpoint.
-
-    The time of writing is counted with the next step: a budget that ended here would end before its last point.
+    The position table is learned, but starts as sines and cosines: from a random one a small model takes long to find
+    its neighbours, and until then predicts each token by its frequency alone.
     """
-    config = run.config
-    learnt = float(torch.stack(run.recent).mean()) if run.recent else float("nan")
-    score = mlm.validate(run.model, run.held, config.length, config.device, config.half)
-    run.recent.clear()
-    minutes = run.clock.tick() / 60
-    reached = [score.loss, score.hits, score.follow_loss, score.follow_hits]
-    run.curve.append([run.step, run.tokens, minutes, run.learning_rate, learnt, *reached])
-    out = Path(config.out).expanduser()
-    record = {"step": run.step, "tokens": run.tokens, "elapsed": run.clock.elapsed, "curve": run.curve}
-    record |= {"budgets": run.budgets}
-    record |= {"settings": config.fixed(), "text": run.fingerprint, "tokenizer": text_digest(run.tokenizer.to_str())}
-    checkpoints.save_state(out / "checkpoint.safetensors", run.model, run.optimizer, record)
-    checkpoints.replace_text(out / "curve.csv", curve_csv(run.curve))
-    if config.progress:
-        line = f"step {run.step:,}  {minutes:.1f} min  train {learnt:.3f}  validation {score.loss:.3f}"
-        follow = f"  follows {score.follow_loss:.3f}  right {score.follow_hits:.1%}" if config.follow else ""
-        _say(f"{line}  hits {score.hits:.1%}{follow}")
+    config = transformers.BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=settings.width,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        intermediate_size=4 * settings.width,
+        max_position_embeddings=2 * settings.length,
+        initializer_range=SPREAD,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model: BertForPreTraining = BertForPreTraining(with_dropout(config, 0.0)).float()
+    waves = SPREAD * math.sqrt(2) * _waves(2 * settings.length, settings.width)
+    model.bert.embeddings.position_embeddings.weight.data = waves
+    return model
 
 
-def _say(line: str) -> None:
-    from tqdm import tqdm
+def _waves(positions: int, width: int) -> Tensor:
+    """Sines and cosines (positions, width) with periods from 2 pi to 2000 pi: a fixed shift is then a rotation."""
+    speed = torch.exp(-math.log(1000.0) * torch.arange(width // 2) / (width // 2))
+    angle = torch.arange(positions).unsqueeze(-1) * speed
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)
 
-    tqdm.write(line, file=sys.stdout)
-    sys.stdout.flush()
+
+def read(folder: Path, seed: int) -> BertForPreTraining:
+    """The weights of a folder in float32, without dropout; heads that it lacks are drawn from the seed."""
+    config = with_dropout(transformers.BertConfig.from_pretrained(folder), 0.0)
+    with torch.random.fork_rng(devices=[]), quiet():
+        torch.manual_seed(seed)
+        model: BertForPreTraining = BertForPreTraining.from_pretrained(folder, config=config, dtype=torch.float32)
+    return model
+
+
+class Budget(TrainerCallback):  # type: ignore[misc]
+    """Counts work against the budget; asks for points of the curve, seals checkpoints, ends the run, shows a bar.
+
+    Seconds are CPU time of this thread or, with an accelerator, wall time with gaps cut to 10 s. Either way a process
+    that is stopped for a while isn't charged for it, nor, on the CPU, for waiting its turn.
+    """
+
+    def __init__(
+        self, settings: PretrainSettings, fixed: Mapping[str, Any], log: Sequence[dict[str, Any]], progress: bool
+    ) -> None:
+        self.settings, self.fixed, self.off = settings, fixed, None if progress else True
+        self.points = curve(log) if log else None
+        self.elapsed = 0.0 if self.points is None else 60.0 * self.points["minutes"].iloc[-1]
+        self._now = time.thread_time if settings.device == "cpu" else time.monotonic
+        self._last = self._now()
+        self.share = self.used(0 if self.points is None else self.points["step"].iloc[-1])
+        self.done = int(POINTS * self.share)
+        self.bar: Any = None
+
+    def used(self, step: float) -> float:
+        """The share of the budget that is used after so many updates, at most 1."""
+        shares = zip((self.elapsed / 60, step), self.settings.budget, strict=True)
+        return min(1.0, max(spent / whole for spent, whole in shares if whole))
+
+    def tick(self) -> None:
+        """Count the time since the last tick."""
+        now = self._now()
+        self.elapsed += now - self._last if self.settings.device == "cpu" else min(now - self._last, 10.0)
+        self._last = now
+
+    def rate(self, step: int) -> float:
+        """Count the time up to here; the share of the peak learning rate for the next update: up, then down to 0."""
+        self.tick()
+        self.share = self.used(step)
+        return min(self.share / self.settings.warmup, (1.0 - self.share) / (1.0 - self.settings.warmup))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Open the bar where the run stands."""
+        from tqdm import tqdm
+
+        form = "{l_bar}{bar}| {elapsed}<{remaining}"
+        self.bar = tqdm(total=100.0, initial=100 * self.share, disable=self.off, bar_format=form, desc="pretrain")
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Ask for a point and its checkpoint where one is due, the last when the budget is used.
+
+        The time that these take is counted with the next update: a budget never ends between a point and its writing.
+        """
+        due, self.done = int(POINTS * self.share) > self.done, int(POINTS * self.share)
+        control.should_log = control.should_evaluate = control.should_save = due
+        control.should_training_stop = self.share >= 1.0
+        self.bar.update(100 * self.share - self.bar.n)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **kwargs: Any) -> None:
+        """Add to the Trainer's log what only the budget knows; write the curve and a line."""
+        self.tick()
+        own = {"tokens": state.num_input_tokens_seen, "minutes": self.elapsed / 60, "budget": self.settings.words}
+        state.log_history[-1] |= own | {"learning_rate": lr_scheduler.get_last_lr()[0]}
+        self.points = curve(state.log_history)
+        points = self.points.drop(columns="budget")
+        text = points.to_csv(index=False, na_rep="nan", float_format="%.6g", lineterminator="\n")
+        replace(Path(args.output_dir) / "curve.csv", text.encode())
+        if self.off is None:
+            line = "  ".join(f"{name} {value:.6g}" for name, value in points.iloc[-1].items())
+            self.bar.write(line, file=sys.stdout)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Seal the checkpoint that was just written: without its record it doesn't count."""
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        files = {path.name: digest(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
+        replace(folder / RECORD, json.dumps({"settings": self.fixed, "files": files}, indent=1).encode())
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Close the bar."""
+        self.bar.close()
+
+
+class BudgetTrainer(Trainer):  # type: ignore[misc]
+    """A Trainer whose learning rate, points and end are the budget's. The curve is of a sample of the held-out rows."""
+
+    def __init__(self, budget: Budget, out: Path, model: Any, tokenizer: Any, rows: Rows, held: Rows) -> None:
+        self.budget, count = budget, min(SAMPLE, len(held))
+        super().__init__(
+            model,
+            _arguments(budget, out),
+            data_collator=Hiding(tokenizer),
+            train_dataset=rows,
+            eval_dataset=Subset(held, (torch.arange(count) * len(held) // count).tolist()),
+            processing_class=tokenizer,
+            compute_metrics=lambda found: _metrics(torch.as_tensor(found.predictions), held),
+            callbacks=[budget],
+        )
+        self.remove_callback(PrinterCallback)
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The rate of the next update: by the clock or the count, whichever is further on."""
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer or self.optimizer, lambda n: self.budget.rate(n)
+        )
+        return self.lr_scheduler
+
+
+def _arguments(budget: Budget, out: Path) -> Any:
+    settings = budget.settings
+    return transformers.TrainingArguments(
+        output_dir=str(out),
+        max_steps=settings.steps or 10**9,
+        per_device_train_batch_size=settings.batch,
+        per_device_eval_batch_size=128,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        adam_beta2=0.98,
+        adam_epsilon=1e-6,
+        optim="adamw_torch_fused",
+        bf16=settings.half,
+        use_cpu=settings.device == "cpu",
+        dataloader_pin_memory=settings.device != "cpu",
+        seed=settings.seed,
+        eval_on_start=budget.points is None,
+        save_total_limit=2,  # the last whole one and the one that is being written
+        include_num_input_tokens_seen="all",
+        logging_nan_inf_filter=False,
+        remove_unused_columns=False,
+        label_names=["labels", "next_sentence_label"],
+        report_to="none",
+        disable_tqdm=True,
+        **dict.fromkeys(("logging_strategy", "eval_strategy", "save_strategy"), "no"),  # the budget asks for them
+    )
+
+
+def curve(log: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The points in the Trainer's log, one row each: the columns of :data:`CURVE` (NaN where unknown), and budget."""
+    import pandas as pd
+
+    table = pd.DataFrame(list(log)).groupby("step", as_index=False).last()
+    table = table.reindex(columns=[*CURVE.values(), "budget"]).dropna(subset=["minutes"])
+    return table.set_axis([*CURVE, "budget"], axis=1).astype({"step": int, "tokens": int})
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _metrics(counts: Tensor, held: Rows) -> dict[str, float]:
+    """Mean losses (nats) and shares of right guesses; NaN for pairs where none is asked for."""
+    loss, hits, words, follow_loss, follow_hits, pairs = counts.double().sum(0).tolist()
+    if held.follow and not pairs:
+        fix = "Use --no-follow (follow=False), or a text with longer paragraphs."
+        raise TextError(f"held-out paragraphs must have room for two segments, {held.length} tokens; got none. {fix}")
+    values = (loss / words, hits / words, follow_loss / (pairs or math.nan), follow_hits / (pairs or math.nan))
+    return dict(zip(list(CURVE)[-4:], values, strict=True))

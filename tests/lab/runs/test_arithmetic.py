@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from isonb.lab.engines.experiment import run
-from isonb.lab.pretraining.training import PretrainConfig
+from isonb.lab.pretraining import PretrainSettings
 from isonb.lab.runs import arithmetic
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.lab.runs.manifest import hardware
@@ -24,8 +24,8 @@ def test_accelerators_always_the_processor_if_it_can(processor: bool) -> None:
     assert bfloat16_pays("cuda")
     assert bfloat16_pays("mps")
     assert bfloat16_pays("cpu") is processor
-    assert PretrainConfig("text", "out").half is processor
-    assert PretrainConfig("text", "out", bfloat16=False).half is False
+    assert PretrainSettings().half is processor
+    assert PretrainSettings(bfloat16=False).half is False
     assert torch.cuda.is_available() or hardware()["bfloat16"] is processor
 
 
