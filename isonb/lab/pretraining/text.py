@@ -108,7 +108,7 @@ def train_tokenizer(paragraphs: Sequence[str], vocabulary: int, max_length: int)
     from tokenizers import trainers
     from transformers import BertTokenizer
 
-    bare = BertTokenizer().backend_tokenizer
+    bare = BertTokenizer(do_lower_case=True).backend_tokenizer
     letters = Counter(c for text in paragraphs for c in bare.normalizer.normalize_str(text) if not c.isspace())
     alphabet = sorted(sorted(letters), key=letters.__getitem__, reverse=True)[:LETTERS]
     trainer = trainers.WordPieceTrainer(
@@ -119,7 +119,7 @@ def train_tokenizer(paragraphs: Sequence[str], vocabulary: int, max_length: int)
         show_progress=False,
     )
     bare.train_from_iterator(paragraphs, trainer)
-    return BertTokenizer(vocab=bare.get_vocab(), model_max_length=max_length)
+    return BertTokenizer(vocab=bare.get_vocab(), do_lower_case=True, model_max_length=max_length)
 
 
 class Rows(Dataset[dict[str, Tensor]]):
@@ -200,9 +200,11 @@ class Hiding(DataCollatorForLanguageModeling):  # type: ignore[misc]
     """Hides 15% of the tokens (80% masked, 10% replaced, 10% left); which ones follows from the rows alone."""
 
     def torch_call(self, examples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-        """A batch of rows with labels."""
-        self.generator = _drawn_from(torch.stack([example["input_ids"] for example in examples]))
-        batch: dict[str, Tensor] = super().torch_call(examples)
+        """A batch of rows with labels. Rows are full, so there is nothing to pad and no attention mask."""
+        batch = {name: torch.stack([example[name] for example in examples]) for name in examples[0]}
+        self.generator = _drawn_from(batch["input_ids"])
+        special = batch.pop("special_tokens_mask")
+        batch["input_ids"], batch["labels"] = self.torch_mask_tokens(batch["input_ids"], special)
         return batch
 
 

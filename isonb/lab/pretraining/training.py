@@ -41,16 +41,11 @@ CURVE = {  # column: key of the Trainer's log. The loss in training is the sum o
 class BertForPreTraining(transformers.BertForPreTraining):  # type: ignore[misc]
     """BERT with both heads, whose output layer sees the hidden tokens alone: of a small model it is the costliest part.
 
-    Rows are full, so the mask says nothing. A batch without a pair has no loss of next sentence prediction.
+    A batch without a pair has no loss of next sentence prediction.
     """
 
     def forward(
-        self,
-        input_ids: Tensor,
-        token_type_ids: Tensor,
-        attention_mask: Any,
-        labels: Tensor,
-        next_sentence_label: Tensor,
+        self, input_ids: Tensor, token_type_ids: Tensor, labels: Tensor, next_sentence_label: Tensor
     ) -> dict[str, Tensor]:
         """``loss`` (nats) and ``counts`` (1, 6): sum of losses, hits and number of hidden tokens; the same of pairs."""
         states, pooled = self.bert(input_ids, token_type_ids=token_type_ids, return_dict=False)[:2]
