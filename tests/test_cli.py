@@ -358,7 +358,13 @@ def test_method_words_name_what_is_not_the_default():
 
 @pytest.mark.parametrize(
     ("what", "names"),
-    [("tasks", TASKS), ("methods", METHODS), ("protocols", PROTOCOLS), ("models", ("minilm", "tiny"))],
+    [
+        ("tasks", TASKS),
+        ("methods", METHODS),
+        ("protocols", PROTOCOLS),
+        ("models", ("minilm", "tiny")),
+        ("grids", ("istar_search",)),
+    ],
 )
 def test_lists_have_everything(what, names, capsys):
     assert cli.main(["list", what]) == 0

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from isonb.checks import DependencyError, InputError
+from isonb.checks import InputError, needs
 from isonb.lab.execute import Job, execute
 from isonb.lab.outcomes import Outcome
 
@@ -39,10 +39,8 @@ def run_on_dask(jobs: Sequence[Job], scheduler: str, workers: int) -> Iterator[O
     stops a local cluster with all its runs. On another one, runs that have begun go on to their record, the others
     don't begin. Raises :class:`SchedulerError`, or :class:`~isonb.checks.DependencyError` without ``distributed``.
     """
-    try:
+    with needs("a sweep on Dask", "cluster"):
         from distributed import as_completed
-    except ImportError as error:
-        raise DependencyError("Dask runs need distributed. Install it: pip install 'isonb[cluster]'.") from error
     with ExitStack() as stack:
         client = _client(stack, scheduler, workers)
         futures = {}
