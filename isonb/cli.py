@@ -27,9 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return COMMANDS[options.command](options)
     except (InputError, ImportError) as error:
-        more = (
-            "" if isinstance(error, InputError | DependencyError) else ". The lab's libraries: pip install 'isonb[lab]'"
-        )
+        told = isinstance(error, InputError | DependencyError)
+        more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
         print(f"error: {' '.join(str(error).split())}{more}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

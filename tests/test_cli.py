@@ -1,10 +1,10 @@
 """The command line: what it prints, its exit codes, and that it starts without the libraries it doesn't need."""
 
-import json
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +16,7 @@ from isonb.lab import commands
 from isonb.lab.grids import grid_sizes, load_grid
 from isonb.lab.methods import METHODS
 from isonb.lab.outcomes import Outcome, Report
-from isonb.lab.records import Record, run_id, scan, write_record
+from isonb.lab.records import Record, run_id, write_record
 from isonb.lab.settings import PROTOCOLS, resolve
 from isonb.lab.summary import method_words, summary
 from isonb.lab.tasks import TASKS
@@ -121,6 +121,13 @@ def test_help_imports_nothing_but_the_maths():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_that_of_the_project(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    project = tomllib.loads((GRIDS.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert capsys.readouterr().out == f"isonb {isonb.__version__}\n" == f"isonb {project['version']}\n"
 
 
 def test_module_and_script_are_the_same_command():
@@ -376,28 +383,3 @@ def test_lists_have_everything(what, names, capsys):
 def test_pretrain_is_reached_and_its_errors_are_one_line(tmp_path, capsys):
     text = fails(capsys, "pretrain", "--text", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "1")
     assert str(tmp_path) in text
-
-
-@pytest.mark.slow
-def test_a_run_from_the_shell(tmp_path):
-    words = [
-        "run",
-        "--task",
-        SMOKE["task"],
-        "--model",
-        "tiny",
-        "--protocol",
-        "smoke",
-        "--method",
-        "istar",
-        "-o",
-        "weight=-1",
-        "--out",
-    ]
-    done = subprocess.run([sys.executable, "-m", "isonb", *words, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (found,) = scan(tmp_path / "records").records.values()
-    assert found.config == resolve(SMOKE | {"method": {"name": "istar", "weight": -1}})
-    assert f"{found.metrics['matthews']:.4f}" in done.stdout
-    notebook = json.loads((tmp_path / "notebooks" / f"{found.run_id}.ipynb").read_text(encoding="utf-8"))
-    assert notebook["cells"]

@@ -5,7 +5,6 @@ The maths of :mod:`isonb` never imports this package. Submodules bring their hea
 
 from isonb.checks import needs
 
-with needs(
-    "isonb.lab", "lab", "numpy", "pandas", "scipy", "transformers", "yaml"
-):  # what its files import at their top
+# What the files of this package import at their top.
+with needs("isonb.lab", "lab", "numpy", "pandas", "scipy", "transformers", "yaml"):
     pass

@@ -14,12 +14,8 @@ __all__ = ["EXPERIMENTS_FOLDER", "RECORDINGS_FOLDER", "shipped_grids"]
 
 PACKAGE = Path(isonb.__file__).resolve().parent
 BOOK = PACKAGE.parent / "book"
-
-
 INSIDE = PACKAGE / "experiments"  # the wheel puts book/experiments there
-EXPERIMENTS_FOLDER = (
-    INSIDE if INSIDE.is_dir() else BOOK / "experiments"
-)  # templates <experiment>.md and grids <name>.yaml
+EXPERIMENTS_FOLDER = INSIDE if INSIDE.is_dir() else BOOK / "experiments"
 RECORDINGS_FOLDER = BOOK / "recorded"
 
 

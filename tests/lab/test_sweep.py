@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support import interruptible
 from waiting import gone, until
 
 from isonb.lab.dask_pool import SchedulerError
@@ -64,7 +65,9 @@ def driver(out, experiments):
         command = [sys.executable, str(HERE / "fake_runs.py"), str(out), str(workers), scheduler, str(runs)]
         environment = {**os.environ, "FAKE_SECONDS": str(seconds), "FAKE_HANG": str(hangs)}
         with (out / "driver.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+            process = subprocess.Popen(
+                interruptible(command), stdout=log, stderr=log, env=environment, start_new_session=True
+            )
         started.append(process)
         return process
 
