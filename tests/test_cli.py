@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -103,7 +104,8 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
             continue
         options = cli._parser(words).parse_args(words)
         if options.command == "sweep":
-            assert options.size in grid_sizes(root / options.grid)
+            file = root / options.grid
+            assert options.size in grid_sizes(file if file.is_file() else options.grid)
         if options.command == "run":
             method = {"name": options.method} | commands._pairs(options.option, "-o")
             resolve({"task": options.task, "method": method} | commands._pairs(options.set, "--set"))
@@ -326,6 +328,14 @@ def test_collect_prints_means_over_seeds_and_writes_all_runs(tmp_path, capsys):
     assert line.split() == ["tiny", "english_acceptability", "none", "matthews", "0.6000", "0.2646", "3", "0.0000"]
     assert "istar weight=-3" in text
     assert len(pd.read_parquet(file)) == 5
+
+
+def test_collect_says_when_runs_of_several_processors_share_a_mean(tmp_path, capsys):
+    for seed, cpu in enumerate(("Xeon", "Xeon", "EPYC")):
+        made = record(seed=seed)
+        write_record(tmp_path / "records", replace(made, manifest={"hardware": {"cpu": cpu, "gpus": []}}))
+        assert cli.main(["collect", str(tmp_path)]) == 0
+        assert ("2 kinds of processor: EPYC (1), Xeon (2)" in capsys.readouterr().out) == (cpu == "EPYC")
 
 
 def test_collect_of_no_folder_is_one_line(tmp_path, capsys):

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from build import ProjectBuilder
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import isonb
 from isonb.lab.records import scan
@@ -173,3 +174,24 @@ def test_the_lab_looks_for_what_its_files_import_and_its_extra_brings_it():
     owners = metadata.packages_distributions()
     for name in looked_for:
         assert {owner.lower().replace("_", "-") for owner in owners[name]} & brought
+
+
+def test_every_pin_has_the_hashes_of_its_files_and_every_direct_need_is_pinned():
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    pins = {}
+    for line in lines:
+        pin = Requirement(line.split(" --hash")[0])
+        assert re.findall(r"--hash=sha256:[0-9a-f]{64}(?= |$)", line), f"{pin.name} has no hash"
+        assert str(pin.specifier).startswith("==")
+        pins[canonicalize_name(pin.name)] = str(pin.specifier).removeprefix("==")
+    needs = [Requirement(line) for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    for need in needs + [Requirement(line) for line in PROJECT["dependencies"]]:
+        assert need.name == "isonb" or need.specifier.contains(pins[canonicalize_name(need.name)]), need
+
+
+def test_actions_of_the_workflow_are_pinned_by_commit():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (.*)", text)
+    assert used
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[0-9.]+", line) for line in used)

@@ -79,7 +79,7 @@ def driver(out, experiments):
 
 
 @contextlib.contextmanager
-def cluster(out, hangs=None):
+def cluster(out, hangs=None, protocol="tcp"):
     """A Dask scheduler and two workers, by the commands that people use; its address.
 
     Runs have the environment of their worker, not that of the sweep: what is to hang is told here.
@@ -88,7 +88,9 @@ def cluster(out, hangs=None):
     dask = [str(Path(sys.executable).with_name("dask"))]
     scheduler_file = out / "cluster.json"
     options = ["--scheduler-file", str(scheduler_file)]
-    commands = [[*dask, "scheduler", "--port", "0", "--no-dashboard", "--interface", "lo", *options]]
+    commands = [
+        [*dask, "scheduler", "--protocol", protocol, "--port", "0", "--no-dashboard", "--interface", "lo", *options]
+    ]
     commands += 2 * [
         [*dask, "worker", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny", *options]
     ]
@@ -146,9 +148,24 @@ def test_a_killed_dask_worker_and_a_killed_sweep_lose_and_repeat_nothing(out, dr
     assert {name: content for name, content in records(out).items() if name in kept} == kept
 
 
+@pytest.fixture
+def tls(tmp_path, monkeypatch):
+    """A key and its certificate for scheduler, workers and sweeps, named in the environment as the book says."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=isonb", "-days", "2"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION", "true")
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TLS__CA_FILE", certificate)
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT", certificate)
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY", key)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("tls")
 def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver):
-    with cluster(out, HANGS) as scheduler:
+    with cluster(out, HANGS, "tls") as scheduler:
+        assert scheduler.startswith("tls://")
         sweeping = driver(scheduler=scheduler, runs=8)
         victim, worker = kill_a_worker(out)
         assert sweeping.wait(60) == 0, (out / "driver.log").read_text()
@@ -280,6 +297,8 @@ def test_no_scheduler_is_an_error_before_anything_starts(out, experiments, monke
     monkeypatch.setattr("isonb.lab.dask_pool.CONNECT", 0.5)
     with pytest.raises(SchedulerError, match="must answer at tcp:"):
         sweep([config(0)], out, scheduler="tcp://127.0.0.1:9", experiments=experiments, progress=False)
+    with pytest.raises(SchedulerError, match="TLS"):  # no certificate is named
+        sweep([config(0)], out, scheduler="tls://127.0.0.1:9", experiments=experiments, progress=False)
     assert not (out / "locks").exists()
 
 
