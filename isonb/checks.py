@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -35,6 +36,8 @@ __all__ = [
     "cloud",
     "fits",
     "mask_of",
+    "missing",
+    "needs",
     "nonnegative",
     "strict",
     "tensor_of",
@@ -75,6 +78,40 @@ class DependencyError(ImportError):
 
 class FitWarning(UserWarning):
     """A transform keeps fewer directions than asked for, or was fitted on too few points; the message says how much."""
+
+
+def missing(by: str, library: str, extra: str) -> DependencyError:
+    """The error that says which library ``by`` needs, and the extra of isonb that brings it.
+
+    >>> print(missing("rips_barcode", "gudhi", "topology"))
+    rips_barcode needs gudhi: pip install 'isonb[topology]'
+    """
+    return DependencyError(f"{by} needs {library}: pip install 'isonb[{extra}]'")
+
+
+@contextlib.contextmanager
+def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
+    """Imports in this block that fail, and ``modules`` that aren't there, are a :class:`DependencyError`.
+
+    ``modules`` are looked for, not imported.
+
+    >>> with needs("this example", "lab"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    ...
+    isonb.checks.DependencyError: this example needs no_such_library: pip install 'isonb[lab]'
+    """
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            raise missing(by, name, extra)
+    try:
+        yield
+    except ImportError as error:
+        if isinstance(error, DependencyError):
+            raise
+        library = error.name or str(error)
+        old = "" if isinstance(error, ModuleNotFoundError) else f" in another version ({error})"
+        raise missing(by, library.split(".")[0] + old, extra) from error
 
 
 @contextlib.contextmanager

@@ -11,10 +11,11 @@ from typing import Any
 from isonb.checks import InputError, fail
 from isonb.cli.lists import LISTS
 from isonb.cli.summary import scores, summary, title
+from isonb.lab.runs.arithmetic import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import collect, scan
+from isonb.lab.runs.table import collect, scan, table
 from isonb.lab.sweeps.cost import Estimate, estimate
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
@@ -109,11 +110,13 @@ def _status(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     folder = Path(options.folder) / "records"
     found = scan(folder)
-    table = summary(found.records.values())
-    if len(table):
-        print(table.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
+    means = summary(found.records.values())
+    if len(means):
+        print(means.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
     failed = len(found.records) - len(found.complete())
     print(f"{len(found.complete())} runs, {failed} failed, {len(found.damaged)} damaged records")
+    if told := mixed_processors(table(found.records[name] for name in found.complete())):
+        print(told)
     if options.out:
         collect(folder, options.out)
         print(f"table     {options.out}: one row a run")

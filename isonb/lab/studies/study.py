@@ -60,8 +60,7 @@ class Study:
         """
         design = design_of(name)
         home = FOLDER if folder is None else Path(folder)
-        plan = home.parent / "experiments" / f"{design.name}.yaml" if grid is None else Path(grid)
-        planned = load_grid(plan, design.size)
+        planned = load_grid(design.name if grid is None else grid, design.size)
         return cls.of(design, planned, home, live or {})
 
     @classmethod

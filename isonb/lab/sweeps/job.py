@@ -19,7 +19,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import isonb
 from isonb.checks import InputError, fail
 from isonb.lab.runs.manifest import Clock, code_version, versions
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record
@@ -31,10 +30,10 @@ from isonb.lab.sweeps.outcomes import Outcome
 from isonb.lab.sweeps.process import Answer, supervise
 from isonb.runtime.files import DiskError
 from isonb.runtime.locks import held
+from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 
-TEMPLATES = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
 ERROR_LENGTH = 2000
 BUSY = "another process is at it"
 
@@ -104,15 +103,15 @@ def prepare(
     """The job for a configuration, checked; nothing is started or written.
 
     ``config`` as in :func:`~isonb.lab.runs.settings.resolve`.
-    ``experiments`` is the folder of the templates ``<experiment>.md``, by default that of the checkout.
+    ``experiments`` is the folder of the templates ``<experiment>.md``, by default those of isonb.
     """
     found = resolve(config)
     if timeout is not None and not timeout > 0:
         fail(ExecuteError, "timeout must be more than 0 seconds", repr(timeout), "None sets no limit.")
-    folder = TEMPLATES if experiments is None else Path(experiments).resolve()
+    folder = EXPERIMENTS_FOLDER if experiments is None else Path(experiments).resolve()
     template = folder / f"{found['experiment']}.md"
     if not template.is_file():
-        fix = "Name the folder book/experiments of a checkout."
+        fix = "Name the folder of the templates, or none for those of isonb."
         fail(ExecuteError, f"a {found['experiment']} run needs its template", f"no file {template}", fix)
     if data is not None and str(data) != "hub":
         data = Path(data).resolve()

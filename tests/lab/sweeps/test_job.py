@@ -17,9 +17,10 @@ import isonb
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps.gpus import claimed, visible
-from isonb.lab.sweeps.job import TEMPLATES, execute, prepare
+from isonb.lab.sweeps.job import execute, prepare
 from isonb.pages.pair import canonical
 from isonb.runtime.locks import free
+from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 HEADER = """\
 ---
@@ -159,7 +160,7 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
 
 @pytest.mark.parametrize("name", ["finetune", "similarity", "synthetic"])
 def test_templates_are_spelled_as_jupyter_saves_them(name):
-    text = (TEMPLATES / f"{name}.md").read_text(encoding="utf-8")
+    text = (EXPERIMENTS_FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert canonical(text) == text
     assert ":tags: [parameters]\n\nconfig: dict = " in text
 

@@ -2,19 +2,18 @@
 
 import functools
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import yaml
 
-import isonb
 from isonb.lab.data.tasks import KINDS, TASKS
 from isonb.lab.methods import METHODS
 from isonb.lab.studies.printed import hyperparameters
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.grids import SIZES, about_grid, load_grid
+from isonb.runtime.places import EXPERIMENTS_FOLDER
 
-FOLDER = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
+FOLDER = EXPERIMENTS_FOLDER
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
     ("baselines", "smoke"): 18 * 4,
