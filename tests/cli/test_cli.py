@@ -21,7 +21,7 @@ from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import PROTOCOLS, resolve
 from isonb.lab.sweeps import cost
-from isonb.lab.sweeps.grids import load_grid
+from isonb.lab.sweeps.grids import grid_sizes, load_grid
 from isonb.lab.sweeps.outcomes import Outcome, Report
 
 GRIDS = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
