@@ -10,7 +10,7 @@ from isonb.lab.engines.stages import Finetuning, Part, Series
 from isonb.lab.measuring.cloud import attempt, cloud_measures
 from isonb.spectrum import explained_variance
 
-__all__ = ["second"]
+__all__ = ["features", "second"]
 
 CLOUD_ROWS = 1500  # points that are measured
 CURVE = 20  # components of the curve of explained variance
@@ -19,8 +19,8 @@ CURVE = 20  # components of the curve of explained variance
 def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> dict[str, float]:
     """Stage 3 on cached features: the scores after it."""
     material, seed = run_.material, run_.settings.seed
-    train, validation = _features(run_, material.train), _features(run_, material.validation)
-    watched = validation if material.held is None else _features(run_, material.held)
+    train, validation = features(run_, material.train), features(run_, material.validation)
+    watched = validation if material.held is None else features(run_, material.held)
     part = material.validation if material.held is None else material.held
     torch.manual_seed(seed)
     phase = run_.method.second(train.cloud, seed)
@@ -50,7 +50,8 @@ def _padded(logits: Tensor | list[Tensor]) -> Tensor:
 
 
 @torch.no_grad()
-def _features(run_: Finetuning, part: Part) -> Features:
+def features(run_: Finetuning, part: Part) -> Features:
+    """What the head reads (or a method's own features) of every row of a part, computed once."""
     run_.model.eval()
     rows: list[Tensor] = []
     labels = []

@@ -9,9 +9,10 @@ from typing import Any
 from isonb.checks import InputError
 from isonb.lab.studies.verdicts import Claim
 
-__all__ = ["PLAIN", "TASK_NAMES", "Design", "StudyError"]
+__all__ = ["PLAIN", "TASK_NAMES", "UNTUNED", "Design", "StudyError"]
 
 PLAIN = "none"  # the arm without a method, in every study
+UNTUNED = "no method had a stopping or a strength of its own in this protocol"
 TASK_NAMES = {
     "cola": "CoLA",
     "mrpc": "MRPC",
@@ -36,7 +37,8 @@ class Design:
     ``name``: of the grid (``book/experiments/<name>.yaml``), whose ``size`` is the plan. ``page``: the chapter.
     ``recordings``: where its runs are; of a run that is in several, the first counts. ``arm(config)``: the name of the
     arm in print, or None for a run that is no part of the comparison. ``suite(config)``: the place of a run in the
-    tables, by default the name of its task in print.
+    tables, by default the name of its task in print. ``reservation``: why these runs can't tell gains or losses of a
+    score, whatever the task; empty where each method had its own stopping and the same tuning as the others.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Design:
     claims: tuple[Claim, ...] = ()
     suite: Callable[[Mapping[str, Any]], str] | None = None
     size: str = "small"
+    reservation: str = ""
 
     def suite_of(self, config: Mapping[str, Any]) -> str:
         """The suite of a run."""

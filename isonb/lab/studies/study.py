@@ -229,7 +229,9 @@ def design_of(name: str) -> Design:
 
 
 def _gate(study: Study, cell: str) -> str:
-    """What :meth:`Study.learned` says of the suite of a cell, whose name is the suite's with a detail behind it."""
+    """Why a cell can't tell gains: the design's reservation, or what :meth:`Study.learned` says of the cell's suite."""
+    if study.design.reservation:
+        return study.design.reservation
     known = [s for s in (*study.suites, *study.live_suites) if cell == s or cell.startswith(f"{s},")]
     return study.learned(max(known, key=len, default=cell))
 

@@ -1,5 +1,7 @@
 """A study on made-up runs: one supported claim, one contradicted, too few seeds, a task at the majority answer."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -89,6 +91,13 @@ def test_the_gate_says_why(study):
     assert study.learned("nowhere") == "no plain runs"
     (cell,) = (row for row in cell_rows(study.verdicts("live")[:1], tested=False))
     assert (cell["cell"], cell["outcome"]) == ("entailment", "not testable")
+
+
+def test_a_reservation_keeps_scores_from_being_judged(study):
+    design = replace(study.design, reservation="nothing was tuned")
+    found = {one.claim.number: one for one in replace(study, design=design).verdicts("live")}
+    assert [found[number].outcome for number in (1, 2, 3)] == ["not testable", "not testable", "supported"]
+    assert {cell.reason for cell in found[1].cells} == {"nothing was tuned"}
 
 
 def test_two_seeds_are_too_few(study):

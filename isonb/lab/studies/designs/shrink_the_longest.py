@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from isonb.lab.studies.design import PLAIN, Design
+from isonb.lab.studies.design import PLAIN, UNTUNED, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
 
@@ -117,4 +117,5 @@ DESIGN = Design(
     recordings=("shrink_the_longest", "baselines"),
     arm=arm_of,
     claims=CLAIMS,
+    reservation=UNTUNED,
 )
