@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import isonb
-
 __all__ = ["EXPERIMENTS_FOLDER", "RECORDINGS_FOLDER", "shipped_grids"]
 
-PACKAGE = Path(isonb.__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 BOOK = PACKAGE.parent / "book"
 INSIDE = PACKAGE / "experiments"  # the wheel puts book/experiments there
 EXPERIMENTS_FOLDER = INSIDE if INSIDE.is_dir() else BOOK / "experiments"
