@@ -34,7 +34,7 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
     model, train, held = trainer.model.half().float(), trainer.train_dataset, trainer.eval_dataset.dataset
     reached = trainer.predict(held).metrics
     with_dropout(model.config, 0.1)
-    model.half().save_pretrained(part)
+    model.half().save_pretrained(part, save_original_format=False)  # today's names, whatever the start's were
     trainer.processing_class.save_pretrained(part)
     shutil.copy(out / "curve.csv", part / "curve.csv")
     on_cpu = f"{settings.threads} thread(s) of {platform.machine()} ({torch.backends.cpu.get_cpu_capability()})"

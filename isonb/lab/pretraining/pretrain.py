@@ -51,8 +51,8 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
     log = json.loads((saved / "trainer_state.json").read_text())["log_history"] if saved else []
     budget = training.Budget(settings, fixed, log, progress)
     trainer = training.BudgetTrainer(budget, out, model, tokenizer, rows, held)
-    for other in out.glob("checkpoint-*"):  # begun and never sealed, or of a run that is begun again
-        if other != saved:
+    for other in training.checkpoints(out):  # begun and never sealed, or of a run that is begun again
+        if not saved or not (other / training.RECORD).is_file():
             shutil.rmtree(other)
     with quiet():
         if budget.share < 1.0:
@@ -90,14 +90,14 @@ def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tupl
 
 def _last_checkpoint(out: Path, fixed: dict[str, Any]) -> Path | None:
     """The last sealed checkpoint. CheckpointError unless it belongs to this run and is as it was written."""
-    from isonb.lab.pretraining.training import RECORD, digest
+    from isonb.lab.pretraining.training import RECORD, checkpoints, digest
 
-    found = sorted(out.glob(f"checkpoint-*/{RECORD}"), key=lambda path: int(path.parent.name.partition("-")[2]))
-    if not found:
+    sealed = [folder for folder in checkpoints(out) if (folder / RECORD).is_file()]
+    if not sealed:
         return None
-    folder, bad = found[-1].parent, RECORD
+    folder, bad = sealed[-1], RECORD
     try:
-        record = json.loads(found[-1].read_text(encoding="utf-8"))
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         then = {name: record["settings"].get(name, "unknown (an older run)") for name in fixed}
         bad = next((name for name, whole in record["files"].items() if digest(folder / name) != whole), "")
     except (OSError, ValueError, KeyError, AttributeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ from isonb.runtime.files import replace
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RECORD", "BertForPreTraining", "Budget", "BudgetTrainer", "curve", "digest", "fresh", "read"]
+__all__ = ["RECORD", "BertForPreTraining", "Budget", "BudgetTrainer", "checkpoints", "curve", "digest", "fresh", "read"]
 
 SPREAD = 0.05  # of fresh weights; BERT's 0.02 is for a width of 768
 POINTS = 40  # of the curve, each with a checkpoint
@@ -167,10 +168,12 @@ class Budget(TrainerCallback):  # type: ignore[misc]
             self.bar.write(line, file=sys.stdout)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Seal the checkpoint that was just written: without its record it doesn't count."""
+        """Seal the checkpoint that was just written: without its record it doesn't count. The one before stays, too."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         files = {path.name: digest(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
         replace(folder / RECORD, json.dumps({"settings": self.fixed, "files": files}, indent=1).encode())
+        for old in checkpoints(folder.parent)[:-2]:
+            shutil.rmtree(old)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Close the bar."""
@@ -219,7 +222,6 @@ def _arguments(budget: Budget, out: Path) -> Any:
         dataloader_pin_memory=settings.device != "cpu",
         seed=settings.seed,
         eval_on_start=budget.points is None,
-        save_total_limit=2,  # the last whole one and the one that is being written
         include_num_input_tokens_seen="all",
         logging_nan_inf_filter=False,
         remove_unused_columns=False,
@@ -237,6 +239,11 @@ def curve(log: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(list(log)).groupby("step", as_index=False).last()
     table = table.reindex(columns=[*CURVE.values(), "budget"]).dropna(subset=["minutes"])
     return table.set_axis([*CURVE, "budget"], axis=1).astype({"step": int, "tokens": int})
+
+
+def checkpoints(out: Path) -> list[Path]:
+    """The folders of the checkpoints in ``out``, sealed or not, in the order of their updates."""
+    return sorted(out.glob("checkpoint-*"), key=lambda path: int(path.name.removeprefix("checkpoint-")))
 
 
 def digest(path: Path) -> str:
