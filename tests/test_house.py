@@ -11,13 +11,19 @@ import isonb
 
 ROOT = Path(isonb.__file__).parent
 MATHS = sorted(ROOT.glob("*.py"))
-MAY_IMPORT = {"maths": set(), "integrations": {"maths"}, "lab": {"maths", "integrations"}, "pages": {"maths"}}
+MAY_IMPORT = {
+    "maths": set(),
+    "integrations": {"maths"},
+    "runtime": set(),
+    "lab": {"maths", "integrations", "runtime"},
+    "pages": {"maths", "runtime"},
+}
 
 
 def wing(module: str) -> str:
     """The part of the house a module name belongs to."""
     head = module.removeprefix("isonb").lstrip(".").split(".")[0]
-    return head if head in ("pages", "lab", "integrations") else "maths"
+    return head if head in MAY_IMPORT else "maths"
 
 
 def imported(path: Path, top_level: bool = False) -> set[str]:

@@ -23,13 +23,13 @@ import isonb
 from isonb.checks import InputError, fail
 from isonb.lab.child import unfinished
 from isonb.lab.gpus import claimed, visible
-from isonb.lab.locks import held
 from isonb.lab.manifest import Clock, code_version, versions
 from isonb.lab.outcomes import Outcome
 from isonb.lab.record_files import Record, RecordError, read_record, write_record
 from isonb.lab.run_ids import run_id
 from isonb.lab.settings import resolve
 from isonb.lab.supervise import Answer, supervise
+from isonb.runtime.locks import held
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 

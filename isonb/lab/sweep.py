@@ -16,12 +16,12 @@ from isonb.lab.dask_pool import run_on_dask
 from isonb.lab.execute import ExecuteError, known, prepare
 from isonb.lab.gpus import visible
 from isonb.lab.grids import Planned
-from isonb.lab.locks import free
 from isonb.lab.outcomes import Outcome, Report, Status
 from isonb.lab.pool import run_here
 from isonb.lab.records import scan
 from isonb.lab.run_ids import run_id
 from isonb.lab.settings import resolve
+from isonb.runtime.locks import free
 
 __all__ = ["status", "sweep"]
 

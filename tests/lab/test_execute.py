@@ -16,10 +16,10 @@ from waiting import gone, until
 import isonb
 from isonb.lab.execute import TEMPLATES, execute, prepare
 from isonb.lab.gpus import claimed, visible
-from isonb.lab.locks import free
 from isonb.lab.record_files import read_record
 from isonb.lab.settings import resolve
 from isonb.pages.pair import canonical
+from isonb.runtime.locks import free
 
 HEADER = """\
 ---

@@ -18,11 +18,11 @@ from waiting import gone, until
 from isonb.lab.dask_pool import SchedulerError
 from isonb.lab.execute import ExecuteError, execute, prepare
 from isonb.lab.grids import load_grid
-from isonb.lab.locks import free, held
 from isonb.lab.record_files import Record, read_record, write_record
 from isonb.lab.records import scan
 from isonb.lab.settings import resolve
 from isonb.lab.sweep import status, sweep
+from isonb.runtime.locks import free, held
 
 HERE = Path(__file__).parent
 RUNS, HANGS = 20, 3
