@@ -15,8 +15,9 @@ MAY_IMPORT = {
     "maths": set(),
     "metrics": {"maths"},
     "integrations": {"maths"},
-    "lab": {"maths", "integrations"},
-    "pages": {"maths"},
+    "runtime": set(),
+    "lab": {"maths", "integrations", "runtime"},
+    "pages": {"maths", "runtime"},
     "cli": {"maths", "lab"},
 }
 
