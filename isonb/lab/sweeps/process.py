@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from isonb.lab.sweeps import child
+from isonb.runtime.leash import Leash
 
 __all__ = ["Answer", "supervise"]
 
 LOOK_EVERY = 0.05  # seconds
-GRACE = 10.0  # seconds that a run gets to end its kernel
 LOG_LINES = 3
 # What one process a run needs; values that are set already stay.
 DEFAULTS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0"}
@@ -75,25 +73,21 @@ def supervise(
     set, and when this function is left early.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-P", child.__file__]
     with log.open("w", encoding="utf-8") as said:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
+        run = Leash(
+            f"{child.__file__}:main",
+            job,
+            environment={**DEFAULTS, **os.environ, **FIXED, **environment},
+            locks=locks,
             stdout=subprocess.PIPE,
             stderr=said,
-            env={**DEFAULTS, **os.environ, **FIXED, **environment},
-            pass_fds=tuple(locks),
-            start_new_session=True,  # Ctrl-C reaches us alone; we end it
         )
     try:
-        assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died at once: its exit code says so
-            process.stdin.write((json.dumps(dict(job)) + "\n").encode())
-            process.stdin.flush()
-        return _wait(process, timeout, stop) or _answer(process, log)
+        return _wait(run.process, timeout, stop) or _answer(run.process, log)
     finally:
-        _end(process)
+        run.end()
+        assert run.process.stdout is not None
+        run.process.stdout.close()
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float | None, stop: threading.Event | None) -> Answer | None:
@@ -118,17 +112,3 @@ def _answer(process: subprocess.Popen[bytes], log: Path) -> Answer:
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LOG_LINES:]
         return Answer("ProcessEnded", f"the process of the run ended with {how}. " + " / ".join(lines))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close its stdin, at which it ends its kernel and itself; make sure of it."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.close()
-    try:
-        process.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    process.stdout.close()

@@ -1,0 +1,156 @@
+"""A process that does one job, never outlives the process that started it, and leaves no temporary file.
+
+:class:`Leash` starts this file as a script in a new Python. It reads its job, one line of JSON, from stdin and gives it
+to a function. stdin stays open as long as the starter lives: when it ends, however that came about, the process kills
+all that it has started, removes its temporary folder and kills itself. Scripts may import this module, and need not
+import isonb for it, which brings torch: that is for the kernels they start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ENDING", "Leash"]
+
+ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the job
+GRACE = 10.0  # seconds that a process gets to end what it has started
+PREFIX = "isonb-run-"
+YOUNG = 60.0  # seconds: a folder this young may not be locked yet
+
+
+class Leash:
+    """A process at work on ``function(job)``; ``function`` is ``FILE.py:NAME`` or ``MODULE:NAME``.
+
+    Its temporary folder (``TMPDIR``) goes with it. It inherits ``locks`` and, in ``options``, what
+    :class:`subprocess.Popen` takes. Ctrl-C doesn't reach it: end it with :meth:`end`.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        job: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        locks: Sequence[int] = (),
+        **options: Any,
+    ) -> None:
+        self.folder, self._lock = _scratch()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", __file__, self.folder, function],
+                stdin=subprocess.PIPE,
+                env={**environment, "TMPDIR": self.folder},
+                pass_fds=(*locks, self._lock),
+                start_new_session=True,
+                **options,
+            )
+        except BaseException:
+            self._clean()
+            raise
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died at once: its exit code says so
+            self.process.stdin.write((json.dumps(dict(job)) + "\n").encode())
+            self.process.stdin.flush()
+
+    def end(self) -> int:
+        """End the process, and all it has started, if it still runs; its exit code."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self._clean()
+        return self.process.wait()
+
+    def _clean(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _scratch() -> tuple[str, int]:
+    """A new temporary folder and its lock. Folders whose holders were all killed at once are removed on the way."""
+    for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > YOUNG:
+                lock = _locked(old)
+                shutil.rmtree(old, ignore_errors=True)
+                os.close(lock)
+    folder = tempfile.mkdtemp(prefix=PREFIX)
+    return folder, _locked(folder)
+
+
+def _locked(folder: str | Path) -> int:
+    """Lock a folder, or OSError: the lock is held as long as a process has it open."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _main(folder: str, function: str) -> int:
+    """Do the job on stdin; the exit code."""
+    import psutil  # before the work, so that the watch is ready when that begins
+
+    sys.modules["isonb.runtime.leash"] = sys.modules[__name__]
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_watch, args=(0, folder, psutil), daemon=True).start()
+    try:
+        return int(_named(function)(job) or 0)
+    finally:
+        if ENDING.is_set():
+            threading.Event().wait()  # the watch has work to do, and ends us
+
+
+def _named(function: str) -> Callable[[Mapping[str, Any]], int | None]:
+    where, _, name = function.rpartition(":")
+    found = runpy.run_path(where) if where.endswith(".py") else vars(importlib.import_module(where))
+    return found[name]  # type: ignore[no-any-return]
+
+
+def _watch(pipe: int, folder: str, psutil: Any) -> None:
+    """Wait for the end of the starter, then end all that this process has started, and itself."""
+    while os.read(pipe, 1024):
+        pass
+    ENDING.set()
+    _kill_descendants(psutil)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kill_descendants(psutil: Any) -> None:
+    """Kill children and theirs; look again, as one of them may just have started another."""
+    for _ in range(20):
+        found = psutil.Process().children(recursive=True)
+        if not found:
+            return
+        for process in found:
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        psutil.wait_procs(found, timeout=1)
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

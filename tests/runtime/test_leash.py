@@ -1,0 +1,129 @@
+"""A leashed process does its job, ends with its starter however that ends, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from isonb.runtime import leash
+from isonb.runtime.leash import Leash
+
+JOBS = """
+import os, pathlib, subprocess, sys, tempfile, time
+
+
+def report(job):
+    from isonb.runtime.leash import ENDING
+    torch = [name for name in sys.modules if name in ("isonb", "torch")]
+    print(job["word"], ENDING.is_set(), torch, tempfile.gettempdir() == os.environ["TMPDIR"])
+    return job["code"]
+
+
+def hang(job):
+    helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    pathlib.Path(tempfile.mkdtemp(), "file").write_text("x")
+    part = pathlib.Path(job["pids"] + ".part")
+    part.write_text(f"{os.getpid()} {helper.pid}")
+    part.rename(job["pids"])
+    helper.wait()
+"""
+STARTER = f"""
+import os, runpy, sys, time
+held = runpy.run_path({leash.__file__!r})["Leash"](sys.argv[1], {{"pids": sys.argv[2]}}, environment=dict(os.environ))
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    path = tmp_path / "jobs.py"
+    path.write_text(JOBS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """An empty folder for temporary files."""
+    folder = tmp_path / "t"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    yield folder
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+def until(condition, seconds=30):
+    """Wait for something true, and return it."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+    return found
+
+
+def gone(pid):
+    """Whether no such process lives."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def pids(path):
+    until(path.exists)
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def test_a_job_is_done_without_importing_isonb_or_torch(jobs, temporary):
+    job = {"word": "tree \N{EVERGREEN TREE}", "code": 3}
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    held = Leash(f"{jobs}:report", job, environment=environment, stdout=subprocess.PIPE)
+    said = held.process.stdout.read().decode()
+    held.process.stdout.close()
+    assert said == "tree \N{EVERGREEN TREE} False [] True\n"
+    assert held.end() == 3
+    assert list(temporary.iterdir()) == []
+
+
+def test_ending_it_ends_what_it_started(jobs, temporary, tmp_path):
+    held = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "pids")}, environment=dict(os.environ))
+    started = pids(tmp_path / "pids")
+    assert held.end() != 0
+    assert all(gone(pid) for pid in started)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
+def test_it_ends_with_its_starter(jobs, temporary, tmp_path, number):
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{jobs}:hang", str(tmp_path / "pids")])
+    started = pids(tmp_path / "pids")
+    starter.send_signal(number)
+    starter.wait(30)
+    until(lambda: all(gone(pid) for pid in started), 10)
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_next_removes_what_two_killed_at_once_have_left(jobs, temporary, tmp_path):
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{jobs}:hang", str(tmp_path / "pids")])
+    process, helper = pids(tmp_path / "pids")
+    (left,) = temporary.iterdir()
+    for pid in (process, starter.pid, helper):
+        os.kill(pid, signal.SIGSTOP)  # so that neither sees the other go
+    for pid in (process, starter.pid, helper):
+        os.kill(pid, signal.SIGKILL)
+    starter.wait(30)
+    until(lambda: gone(process))
+    other = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "others")}, environment=dict(os.environ))
+    pids(tmp_path / "others")
+    assert left.exists(), "it is too young to tell"
+    for folder in (left, Path(other.folder)):
+        os.utime(folder, (0, time.time() - 2 * leash.YOUNG))
+    third = Leash(f"{jobs}:report", {"word": "x", "code": 0}, environment=dict(os.environ), stdout=subprocess.DEVNULL)
+    assert not left.exists()
+    assert Path(other.folder).exists(), "its process lives"
+    other.end()
+    third.end()
+    assert list(temporary.iterdir()) == []
