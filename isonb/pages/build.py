@@ -24,6 +24,7 @@ __all__ = ["build", "html", "vendor"]
 # MathJax 3.2.2, es5/tex-svg.js as published on npm; a Python package carries it, so that no other index is needed.
 MATHJAX_PACKAGE = "sphinx-mathjax-offline"
 MATHJAX_SHA256 = "d4295dc33744836935c1399feece5159577b34c5c8ffb9f1c6324cd82e03a882"
+HTML = f"{Path(__file__).with_name('make_html.py')}:html"  # a file: what is imported by name brings torch
 
 
 def mathjax() -> bytes:
@@ -63,9 +64,8 @@ def html(book: Book) -> Path:
     log = book.build / "html.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as said:
-        script = Path(__file__).with_name("make_html.py")
         options: dict[str, Any] = {"environment": environment, "cwd": book.root, "stdout": said, "stderr": said}
-        sphinx = Leash(f"{script}:html", {"arguments": arguments}, **options)
+        sphinx = Leash(HTML, {"arguments": arguments}, **options)
         try:
             sphinx.process.wait()
         finally:

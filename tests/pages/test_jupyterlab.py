@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import jupytext.cli
 import pytest
 
 from isonb.pages.__main__ import main
@@ -42,6 +43,16 @@ def clone(tmp_path_factory):
 
 def git(root, *words):
     return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def test_jupytext_changes_nothing_in_untouched_pairs(clone):
+    files = [clone / name for name in FILES]
+    for newer in (".md", ".ipynb"):
+        for path in files:
+            os.utime(path, (1e9, 1e9 + 100 * (path.suffix == newer)))
+        before = [path.read_bytes() for path in files]
+        assert jupytext.cli.jupytext(["--sync", "--quiet", *map(str, files[::2])]) == 0
+        assert [path.read_bytes() for path in files] == before
 
 
 @pytest.fixture(scope="module")
