@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   python -m isonb.pages build                              run what must run, then the HTML
   python -m isonb.pages build --smoke                      the same with each chapter's smoke parameters
   python -m isonb.pages params barcodes                    which parameters a chapter takes
-  python -m isonb.pages execute barcodes -p n_points 100   one run with a parameter, into runs/
+  python -m isonb.pages execute barcodes -p corpus 100     one run with a parameter, into runs/
   python -m isonb.pages lint --fix                         check the sources; spell them as Jupyter saves them
 """
 

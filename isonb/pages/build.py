@@ -6,8 +6,6 @@ import hashlib
 import importlib.metadata
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +17,15 @@ from isonb.pages.run import Job, execute
 from isonb.pages.status import status_page
 from isonb.pages.vega import write_bundle
 from isonb.runtime.files import update
+from isonb.runtime.leash import Leash
+from isonb.runtime.locks import held
 
 __all__ = ["build", "html", "vendor"]
 
 # MathJax 3.2.2, es5/tex-svg.js as published on npm; a Python package carries it, so that no other index is needed.
 MATHJAX_PACKAGE = "sphinx-mathjax-offline"
 MATHJAX_SHA256 = "d4295dc33744836935c1399feece5159577b34c5c8ffb9f1c6324cd82e03a882"
+HTML = f"{Path(__file__).with_name('make_html.py')}:html"  # a file: what is imported by name brings torch
 
 
 def mathjax() -> bytes:
@@ -59,20 +60,27 @@ def html(book: Book) -> Path:
     """Run Jupyter Book from scratch (a cached page would hide its warnings) and return the index page."""
     for folder in ("html", ".doctrees", "jupyter_execute"):
         shutil.rmtree(book.build / folder, ignore_errors=True)
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(book.root)]
-    command += ["-n", "-W", "--keep-going", "-q"]
+    arguments = ["build", str(book.root), "-n", "-W", "--keep-going", "-q"]
     environment = {**os.environ, "ISONB_BOOK": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    done = subprocess.run(command, env=environment, cwd=book.root, capture_output=True, text=True)
-    if done.returncode:
-        raise BuildError(f"jupyter-book found problems (exit code {done.returncode}):\n{_complaints(done)}")
+    log = book.build / "html.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as said:
+        options: dict[str, Any] = {"environment": environment, "cwd": book.root, "stdout": said, "stderr": said}
+        sphinx = Leash(HTML, {"arguments": arguments}, **options)
+        try:
+            sphinx.process.wait()
+        finally:
+            code = sphinx.end()
+    if code:
+        raise BuildError(f"jupyter-book found problems (exit code {code}):\n{_complaints(log)}")
     index = book.build / "html" / "index.html"
     if not index.is_file():
         raise BuildError(f"jupyter-book ended well but wrote no {index}; is it version 1.x?")
     return index
 
 
-def _complaints(done: subprocess.CompletedProcess[str]) -> str:
-    lines = (done.stderr + done.stdout).splitlines()
+def _complaints(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line]
     return "\n".join(told or lines[-30:])
 
@@ -83,9 +91,10 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None,
     jobs = [Job(book, chapter, chapter.validate(given.get(chapter.name, {}))) for chapter in book.chapters]
     force = bool(options.pop("force", False))
     execute(jobs, force=force, **options)
-    write_pages(book, jobs)
-    vendor(book)
-    return html(book)
+    with held([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
+        write_pages(book, jobs)
+        vendor(book)
+        return html(book)
 
 
 def write_pages(book: Book, jobs: Sequence[Job]) -> None:

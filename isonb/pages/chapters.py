@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from isonb.pages.parameters import Parameter, Value, parse_parameters, validate_
 __all__ = ["Book", "Chapter"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
+SCRATCH = re.compile(r"\.|__pycache__$")  # what tools leave: checkpoints of notebooks, compiled modules
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,18 @@ class Book:
 
     @cached_property
     def environment(self) -> str:
-        """A key of all that chapters run on: the package with its data, recorded tables, pins, Python version."""
+        """A key of all that chapters run on: the package, what lies beside the pages, the pins, Python's version.
+
+        Beside the pages lie recorded tables and grids. A chapter may read any of it, so all of it counts but the pages
+        themselves and the bibliography.
+        """
         digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
-        for folder in (PACKAGE, self.root / "book" / "recorded"):
-            for path in sorted(folder.rglob("*")):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    digest.update(path.relative_to(folder).as_posix().encode())
+        pages = {self.root / f"{page.removesuffix('.ipynb')}{end}" for page in self.pages for end in (".md", ".ipynb")}
+        for folder in (PACKAGE, self.root / "book"):
+            for path in sorted(set(folder.rglob("*")) - pages):
+                name = path.relative_to(folder)
+                if path.is_file() and path.suffix != ".bib" and not any(map(SCRATCH.match, name.parts)):
+                    digest.update(name.as_posix().encode())
                     digest.update(hashlib.sha256(path.read_bytes()).digest())
         pins = self.root / "requirements.txt"
         digest.update(pins.read_bytes() if pins.is_file() else b"")

@@ -2,20 +2,21 @@
 
 papermill saves before and after every cell. A chapter has a hundred cells and megabytes of charts, and saving them took
 longer than running it. Here a save waits until the last one has cost no more than a twentieth of the time since; the
-end, good or bad, is always saved. Run as a script, so that a child doesn't import isonb: ``engine.py IN OUT --engine
-isonb ...``.
+end, good or bad, is always saved. Chapters run on a leash (:mod:`isonb.runtime.leash`), which takes this file without
+importing isonb.
 """
 
 from __future__ import annotations
 
-import signal
+import logging
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from papermill.cli import papermill
+import papermill
 from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
 
-__all__ = ["NAME", "Engine", "Manager"]
+__all__ = ["NAME", "Engine", "Manager", "chapter"]
 
 NAME = "isonb"
 PATIENCE = 20  # so much longer than a save took must pass before the next
@@ -54,7 +55,13 @@ class Engine(NBClientEngine):  # type: ignore[misc]
 
 papermill_engines.register(NAME, Engine)
 
-if __name__ == "__main__":
-    # Its starter ends it by SIGINT, which is ignored in all that a shell starts in the background.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    papermill()
+
+def chapter(job: Mapping[str, Any]) -> None:
+    """Run the notebook ``source`` with ``parameters`` in the folder ``cwd`` and write ``target``."""
+    logging.basicConfig(level="ERROR", format="%(message)s")
+    from isonb.runtime.leash import sockets  # there already: nothing of isonb is imported for it
+
+    options = {name: job[name] for name in ("parameters", "cwd")} | sockets()
+    papermill.execute_notebook(
+        job["source"], job["target"], engine_name=NAME, kernel_name="python3", progress_bar=False, **options
+    )

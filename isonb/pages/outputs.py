@@ -24,9 +24,15 @@ def code_cells(notebook: Any) -> list[Any]:
     return [cell for cell in cells if INJECTED not in cell.metadata.get("tags", [])]
 
 
-def scrubber(root: Path) -> Any:
+def scrubber(root: Path, temporary: str) -> Any:
     """A function that removes this machine's folders from any text inside outputs, so that no page names them."""
-    folders = [(str(root), "."), (sys.prefix, "python"), (tempfile.gettempdir(), "tmp"), (str(Path.home()), "~")]
+    folders = [
+        (temporary, "tmp"),
+        (str(root), "."),
+        (sys.prefix, "python"),
+        (tempfile.gettempdir(), "tmp"),
+        (str(Path.home()), "~"),
+    ]
     pairs = [(folder, short) for folder, short in folders if len(folder) > 1]
 
     def scrub(value: Any) -> Any:
@@ -42,12 +48,13 @@ def scrubber(root: Path) -> Any:
     return scrub
 
 
-def harvest(executed: Any, root: Path) -> tuple[list[list[Any]], str]:
+def harvest(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[Any]], str]:
     """The outputs of each code cell, made deterministic, and what went to stderr (kept out of the pages).
 
     Chunks of one stream are joined (their borders depend on timing); widget views and transient fields are dropped.
+    ``temporary`` is the folder that the run had for its temporary files.
     """
-    scrub = scrubber(root)
+    scrub = scrubber(root, temporary)
     errors: list[str] = []
     outputs = []
     for cell in code_cells(executed):

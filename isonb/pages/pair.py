@@ -30,7 +30,15 @@ def canonical(text: str) -> str:
     header["formats"] = "ipynb,md:myst"
     header["notebook_metadata_filter"] = HEADER_FILTER
     header.get("text_representation", {}).pop("jupytext_version", None)
-    return str(jupytext.writes(notebook, fmt="md:myst"))
+    return str(jupytext.writes(nbformat.reads(_written(notebook), as_version=4), fmt="md:myst"))
+
+
+def _written(notebook: Any) -> str:
+    """The file of a notebook as Jupyter writes it: keys sorted, and no word on how its text is represented.
+
+    Else jupytext would see a pair that differs, and refuse to open it.
+    """
+    return str(jupytext.writes(notebook, fmt="ipynb")).rstrip("\n") + "\n"
 
 
 def _fingerprint(notebook: Any) -> str:
@@ -59,7 +67,7 @@ def _check_no_edit_lost(chapter: Chapter, force: bool) -> None:
 def _write(chapter: Chapter, notebook: Any, force: bool) -> bool:
     _check_no_edit_lost(chapter, force)
     notebook.metadata["isonb_source"] = _fingerprint(chapter.cells)
-    return update(chapter.notebook, nbformat.writes(notebook) + "\n")
+    return update(chapter.notebook, _written(notebook))
 
 
 def pair(chapter: Chapter, *, force: bool = False) -> bool:

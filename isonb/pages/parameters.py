@@ -61,7 +61,7 @@ class Parameter:
             fits = value in self.options
         elif fits and self.low is not None and self.high is not None:
             fits = isinstance(value, int | float) and self.low <= value <= self.high
-        if not fits or not isinstance(value, int | float | str):
+        if not fits or not isinstance(value, int | float | str) or not _is_text(str(value)):
             raise ParameterError(f"parameter {self.name} must be {self.rule}; got {value!r}. It means: {self.help}.")
         return value
 
@@ -78,6 +78,15 @@ class Parameter:
             except (ValueError, SyntaxError):
                 value = text
         return self.check(value)
+
+
+def _is_text(value: str) -> bool:
+    """Whether a notebook can hold it: half a character, as from a broken command line, it can't."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _literal(text: str, line: str) -> object:

@@ -1,7 +1,8 @@
 """Run chapters: papermill on a temporary copy, one process each, side by side; finished work is never lost.
 
 The outputs of a chapter live in ``_build/executed/KEY.ipynb``. The key covers all that they depend on, so a second
-build runs nothing, an edit of prose runs nothing, and an edit of the module runs what it must.
+build runs nothing, an edit of prose runs nothing, and an edit of the module runs what it must. Who runs a chapter holds
+its lock, so two commands at once share the work; and no chapter outlives the command that runs it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,8 @@ from isonb.pages.outputs import code_cells, graft, harvest
 from isonb.pages.parameters import Value
 from isonb.pages.record import run_record
 from isonb.runtime.files import update
+from isonb.runtime.leash import Leash
+from isonb.runtime.locks import free, held
 
 __all__ = ["Job", "execute"]
 
@@ -53,6 +54,7 @@ class Job:
     parameters: dict[str, Value] = field(default_factory=dict)
     error: str = ""
     seconds: float = 0.0
+    ended: bool = False
 
     @property
     def key(self) -> str:
@@ -69,50 +71,82 @@ class Job:
         """Where papermill writes while it runs; it stays there after a failure."""
         return self.book.build / "running" / f"{self.chapter.slug}-{self.key}.ipynb"
 
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while it runs."""
+        return self.book.build / "locks" / f"{self.chapter.slug}-{self.key}.lock"
+
 
 def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = False, progress: bool = True) -> None:
     """Run the jobs that have no executed notebook yet; raises :class:`ChapterError` when any failed, after all ended.
 
-    Every finished job is saved when it ends: Ctrl-C, or the failure of another, loses none.
+    Every finished job is saved when it ends: Ctrl-C, or the failure of another, loses none. What another process is
+    running already is waited for, not run twice.
     """
     todo = [job for job in jobs if force or not job.cached.is_file()]
     if not todo:
         return
     waiting = list(todo)
     workers = max(1, min(workers or os.cpu_count() or 1, len(waiting)))
-    with _bar(todo, progress) as bar, _killing([]) as running:
+    with _bar(todo, progress) as bar, _ending([]) as running:
         while waiting or running:
-            while waiting and len(running) < workers:
-                running.append(_Process(waiting.pop(0)))
+            _start(waiting, running, workers, force)
             time.sleep(0.2)
             for process in [p for p in running if p.child.poll() is not None]:
                 running.remove(process)
                 process.finish()
-            bar.set_postfix_str(", ".join(p.job.chapter.slug for p in running), refresh=False)
+            shown = [p.job.chapter.slug for p in running] or ["another process is at work"] * bool(waiting)
+            bar.set_postfix_str(", ".join(shown), refresh=False)
             bar.update(_done_cells(todo, running) - bar.n)
     failed = [job for job in jobs if job.error]
     if failed:
         raise ChapterError("\n\n".join(job.error for job in failed))
 
 
-class _Process:
-    """papermill at work on one job, in its own process group so that Ctrl-C ends it the same way everywhere."""
+def _start(waiting: list[Job], running: list[_Process], workers: int, force: bool) -> None:
+    """Move jobs from ``waiting`` to ``running``: those that no other process runs, and hasn't run meanwhile."""
+    for job in list(waiting):
+        if len(running) >= workers:
+            return
+        with contextlib.ExitStack() as stack:
+            lock = stack.enter_context(held([job.lock], wait=False))
+            if lock is None:
+                continue
+            waiting.remove(job)
+            if job.cached.is_file() and not force:
+                job.ended = True
+            else:
+                running.append(_Process(job, lock))
+                running[-1].held = stack.pop_all()
 
-    def __init__(self, job: Job) -> None:
-        self.job, self.start, self.seen = job, time.monotonic(), (0.0, 0)
+
+class _Process:
+    """papermill at work on one job, on a leash; ``held`` is its lock."""
+
+    def __init__(self, job: Job, lock: int) -> None:
+        self.job, self.start, self.seen, self.held = job, time.monotonic(), (0.0, 0), contextlib.ExitStack()
+        _remove_working_files(job)
         job.partial.parent.mkdir(parents=True, exist_ok=True)
-        source = job.partial.with_suffix(".source.ipynb")
+        source, self.log = job.partial.with_suffix(".source.ipynb"), job.partial.with_suffix(".log")
         nbformat.write(job.chapter.cells, source)
-        script = Path(__file__).with_name("engine.py")  # -P: beside it lie files named like other packages
-        command = [sys.executable, "-P", str(script), str(source), str(job.partial)]
-        command += ["--engine", "isonb", "--kernel", "python3"]
-        command += ["--cwd", str(job.chapter.source.parent), "--no-progress-bar", "--log-level", "ERROR"]
-        command += ["--parameters_yaml", json.dumps(job.parameters)] if job.parameters else []
-        self.log = job.partial.with_suffix(".log")
+        order = {"source": str(source), "target": str(job.partial), "cwd": str(job.chapter.source.parent)}
+        script = Path(__file__).with_name("engine.py")
         with self.log.open("w", encoding="utf-8") as log:
-            self.child = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT}, start_new_session=True
+            self.leash = Leash(
+                f"{script}:chapter",
+                {**order, "parameters": job.parameters},
+                environment={**os.environ, **ENVIRONMENT},
+                locks=[lock],
+                stdout=log,
+                stderr=log,
             )
+        self.child = self.leash.process
+
+    def end(self) -> None:
+        """End it wherever it is, and keep nothing of it."""
+        self.leash.end()
+        _remove_working_files(self.job)
+        self.held.close()
 
     def done_cells(self) -> int:
         """How many code cells have run; the notebook, which can be large, is read only when it was written anew."""
@@ -126,29 +160,40 @@ class _Process:
 
     def finish(self) -> None:
         """Save the outputs, or say what failed and where the partial notebook is."""
+        code = self.leash.end()
+        with self.held:
+            self.job.seconds, self.job.ended = time.monotonic() - self.start, True
+            self.job.error = self._save(code)
+
+    def _save(self, code: int) -> str:
+        """Put the outputs where they stay; what went wrong, or nothing."""
         job = self.job
-        job.seconds = time.monotonic() - self.start
         try:
             executed = nbformat.read(job.partial, as_version=4)
         except (OSError, ValueError):
             log = self.log.read_text(encoding="utf-8").strip().splitlines()
-            job.error = f"{job.chapter.name} didn't start:\n" + "\n".join(log[-SHOWN_LINES:])
-            return
-        if self.child.returncode != 0:
-            job.error = _failure(job, executed)
-            return
+            return f"{job.chapter.name} didn't start:\n" + "\n".join(log[-SHOWN_LINES:])
+        done = [cell.metadata.get("papermill", {}).get("status") == "completed" for cell in code_cells(executed)]
+        if code != 0 or not all(done):
+            return _failure(job, executed)
         clean = job.chapter.fresh()
-        outputs, stderr = harvest(executed, job.book.root)
+        outputs, stderr = harvest(executed, job.book.root, self.leash.folder)
         graft(clean, outputs)
         clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key)
         update(job.cached, nbformat.writes(clean) + "\n")
-        _clear(job, stderr)
+        _remove_working_files(job)
+        _keep_stderr(job, stderr)
+        return ""
 
 
-def _clear(job: Job, stderr: str) -> None:
-    """Remove the temporary files of a finished job; keep what it said on stderr, if anything."""
-    for path in (job.partial, job.partial.with_suffix(".source.ipynb"), job.partial.with_suffix(".log")):
-        path.unlink(missing_ok=True)
+def _remove_working_files(job: Job) -> None:
+    """Remove what runs of this chapter have left, with whatever key; its lock must be held."""
+    for path in job.partial.parent.glob(f"{job.chapter.slug}-{'[0-9a-f]' * len(job.key)}.*"):
+        if path.name.startswith(job.partial.stem) or free(job.lock.with_name(f"{path.name.split('.')[0]}.lock")):
+            path.unlink(missing_ok=True)
+
+
+def _keep_stderr(job: Job, stderr: str) -> None:
     said = job.book.build / "executed" / f"{job.chapter.slug}.stderr.txt"
     said.unlink(missing_ok=True)
     if stderr.strip():
@@ -173,20 +218,13 @@ def _failure(job: Job, executed: Any) -> str:
 
 
 @contextlib.contextmanager
-def _killing(running: list[_Process]) -> Iterator[list[_Process]]:
-    """End what still runs when this block is left early: first politely (papermill stops its kernel), then for good."""
+def _ending(running: list[_Process]) -> Iterator[list[_Process]]:
+    """End what still runs when this block is left early."""
     try:
         yield running
     finally:
         for process in running:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.child.pid, signal.SIGINT)
-        for process in running:
-            try:
-                process.child.wait(timeout=3)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.child.pid, signal.SIGKILL)
-                process.child.wait()
+            process.end()
 
 
 @contextlib.contextmanager
@@ -201,8 +239,7 @@ def _bar(jobs: Sequence[Job], progress: bool) -> Iterator[Any]:
 
 
 def _done_cells(jobs: Sequence[Job], running: Sequence[_Process]) -> int:
-    at_work = {id(process.job) for process in running}
-    ended = sum(len(job.chapter.code) for job in jobs if job.seconds and id(job) not in at_work)
+    ended = sum(len(job.chapter.code) for job in jobs if job.ended)
     return ended + sum(process.done_cells() for process in running)
 
 
@@ -217,7 +254,10 @@ def _progress(partial: Path) -> int:
 
 
 def clean_build(book: Book) -> None:
-    """Remove everything built and every generated notebook."""
+    """Remove everything built and every generated notebook; :class:`ChapterError` while a process builds."""
+    busy = sorted(path.stem for path in (book.build / "locks").glob("*.lock") if not free(path))
+    if busy:
+        raise ChapterError(f"nothing may be at work in {book.build}; a process runs {', '.join(busy)}. Stop it first.")
     shutil.rmtree(book.build, ignore_errors=True)
     for chapter in book.chapters:
         chapter.notebook.unlink(missing_ok=True)

@@ -25,19 +25,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENDING", "Leash"]
+__all__ = ["ENDING", "Leash", "sockets"]
 
 ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the job
 GRACE = 10.0  # seconds that a process gets to end what it has started
 PREFIX = "isonb-run-"
+LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
 YOUNG = 60.0  # seconds: a folder this young may not be locked yet
 
 
 class Leash:
     """A process at work on ``function(job)``; ``function`` is ``FILE.py:NAME`` or ``MODULE:NAME``.
 
-    Its temporary folder (``TMPDIR``) goes with it. It inherits ``locks`` and, in ``options``, what
-    :class:`subprocess.Popen` takes. Ctrl-C doesn't reach it: end it with :meth:`end`.
+    Its folder for temporary files, and for what kernels write about themselves, goes with it. It inherits ``locks``;
+    ``options`` are those of :class:`subprocess.Popen`. Ctrl-C doesn't reach it: end it with :meth:`end`.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Leash:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", __file__, self.folder, function],
                 stdin=subprocess.PIPE,
-                env={**environment, "TMPDIR": self.folder},
+                env={**environment, "TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder},
                 pass_fds=(*locks, self._lock),
                 start_new_session=True,
                 **options,
@@ -82,6 +83,19 @@ class Leash:
     def _clean(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
+
+
+def sockets() -> dict[str, Any]:
+    """Options of nbclient for a kernel with sockets in our folder: ports, many kernels that start at once might share.
+
+    None where the folder's name is too long for a socket.
+    """
+    from traitlets.config import Config
+
+    folder = tempfile.gettempdir()
+    if len(os.fsencode(folder)) >= LONGEST_SOCKET:
+        return {}
+    return {"config": Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})}
 
 
 def _scratch() -> tuple[str, int]:

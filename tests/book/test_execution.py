@@ -1,18 +1,22 @@
 """Running chapters: what runs again and what doesn't, failures, interruption, parameters."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from conftest import plain_chapter
-from support import interruptible
 
+from isonb.pages import build as building
 from isonb.pages import run
-from isonb.pages.__main__ import main
+from isonb.pages.__main__ import EXAMPLES, main, parser
 from isonb.pages.chapters import Book
 from isonb.pages.errors import ChapterError, ParameterError
 from isonb.pages.run import Job
@@ -22,7 +26,7 @@ from isonb.pages.run import Job
 def no_kernel(monkeypatch):
     """Fail when anything is run."""
 
-    def refuse(job):
+    def refuse(job, lock):
         raise AssertionError(f"{job.chapter.name} was run")
 
     monkeypatch.setattr(run, "_Process", refuse)
@@ -58,7 +62,7 @@ def test_what_changes_the_key(book, monkeypatch):
     assert job_of(Book(book.root)).key != key, "another pin"
 
 
-def test_an_edit_of_the_module_or_a_recorded_table_changes_the_key(book, tmp_path, monkeypatch):
+def test_an_edit_of_the_module_a_recorded_table_or_a_grid_changes_the_key(book, tmp_path, monkeypatch):
     from isonb.pages import chapters
 
     package = tmp_path / "package"
@@ -73,10 +77,22 @@ def test_an_edit_of_the_module_or_a_recorded_table_changes_the_key(book, tmp_pat
     (book.root / "book" / "recorded").mkdir()
     (book.root / "book" / "recorded" / "table.csv").write_text("a\n1\n", encoding="utf-8")
     keys.append(Book(book.root).environment)
-    (package / "__pycache__").mkdir()
-    (package / "__pycache__" / "maths.pyc").write_bytes(b"1")
-    assert len(set(keys)) == 4
-    assert Book(book.root).environment == keys[-1]
+    (book.root / "book" / "experiments").mkdir()
+    for seeds in ("[0]", "[0, 1]"):
+        (book.root / "book" / "experiments" / "grid.yaml").write_text(f"seed: {seeds}\n", encoding="utf-8")
+        keys.append(Book(book.root).environment)
+    assert len(set(keys)) == 6
+
+
+def test_what_does_not_change_the_key(book, stand_in):
+    key = Book(book.root).environment
+    for name in ("book/intro.md", "book/sample.md", "book/references.bib"):
+        with (book.root / name).open("a", encoding="utf-8") as page:
+            page.write("\nMore words.\n")
+    for name in ("book/sample.ipynb", "book/.ipynb_checkpoints/sample-checkpoint.md", "book/__pycache__/x.pyc"):
+        (book.root / name).parent.mkdir(exist_ok=True)
+        (book.root / name).write_text("{}", encoding="utf-8")
+    assert Book(book.root).environment == key
 
 
 def test_a_failed_cell_is_reported_and_the_others_are_kept(book, capsys):
@@ -102,6 +118,31 @@ def test_parameters_are_refused_before_a_kernel_starts(book, no_kernel, capsys):
     assert "names 0 chapters. There are: book/sample" in capsys.readouterr().err
 
 
+def test_the_examples_of_the_help_do_what_they_say():
+    """Each line parses, names a chapter of the book and gives it a parameter that it takes."""
+    real = Book(Path(__file__).resolve().parents[2])
+    lines = [line.split("  ")[1].strip() for line in EXAMPLES.splitlines()[1:]]
+    assert len(lines) == 5
+    for line in lines:
+        arguments = parser().parse_args(line.removeprefix("python -m isonb.pages ").split())
+        for chapter in real.pick(getattr(arguments, "chapters", [])):
+            chapter.validate(dict(getattr(arguments, "p", [])))
+
+
+def test_a_text_parameter_takes_any_text(book, capsys):
+    book = plain_chapter(book, "words", "print(word)", parameters='word: str = "x"  # any')
+    for word in ("\N{EVERGREEN TREE} 'a' \\ \"b\": {c}", "\x7f\x85 \N{LINE SEPARATOR}"):
+        assert main(["--root", str(book.root), "execute", "words", "-p", "word", word, "--quiet"]) == 0
+        notebook = nbformat.read(book.root / capsys.readouterr().out.strip().removeprefix("Open: "), as_version=4)
+        assert notebook.cells[-1].outputs[0].text == word + "\n"
+
+
+def test_half_a_character_is_refused(book, no_kernel, capsys):
+    book = plain_chapter(book, "words", "print(word)", parameters='word: str = "x"  # any')
+    assert main(["--root", str(book.root), "execute", "words", "-p", "word", "\udcff", "--quiet"]) == 1
+    assert r"parameter word must be str; got '\udcff'" in capsys.readouterr().err
+
+
 def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     book = plain_chapter(book, "quick", "print('n is', n)", "import sys; print('warned', file=sys.stderr)")
     source = (book.root / "book" / "quick.md").read_bytes()
@@ -116,64 +157,175 @@ def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     assert (book.build / "executed" / "quick.stderr.txt").read_text(encoding="utf-8") == "warned\n"
 
 
-def test_interrupting_keeps_what_has_finished_and_leaves_no_process(book):
+@pytest.fixture
+def command(book, tmp_path):
+    """Start a command of the book in a process of its own; what is left of it is killed after the test."""
+    started = []
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def start(*words):
+        # the shell may have told us to ignore Ctrl-C, and a process hands that on
+        default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+        options = {"env": {**os.environ, "TMPDIR": str(temporary)}, "stderr": subprocess.PIPE, "text": True}
+        line = [sys.executable, "-m", "isonb.pages", "--root", str(book.root), *words]
+        process = subprocess.Popen(line, preexec_fn=default, **options)
+        started.append(process)
+        return process
+
+    start.temporary = temporary
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def hanging(book, name):
+    """A chapter that writes the ids of its kernel, and of a process that this has started, and waits."""
+    pids = book.root / f"{name}.pids"
+    cell = f"""import os, subprocess, sys, time
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+open({str(pids)!r} + ".part", "w").write(f"{{os.getpid()}} {{helper.pid}}")
+os.rename({str(pids)!r} + ".part", {str(pids)!r})
+time.sleep(600)"""
+    return plain_chapter(book, name, cell), pids
+
+
+def until(condition, seconds=60):
+    """Wait for something true, and return it."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)
+    return found
+
+
+def gone(pid):
+    """Whether no such process lives."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def leaves_nothing_running(path, temporary):
+    until(lambda: all(gone(int(pid)) for pid in path.read_text().split()), 10)
+    until(lambda: not list(temporary.iterdir()), 5)
+
+
+def test_interrupting_keeps_what_has_finished_and_leaves_no_process(book, command):
     book = plain_chapter(book, "first", "print('done')")
-    pids = book.root / "pid.txt"
-    slow = f"import os, time\nopen({str(pids)!r}, 'w').write(str(os.getpid()))\ntime.sleep(100)"
-    book = plain_chapter(book, "second", slow)
-    command = [
-        sys.executable,
-        "-m",
-        "isonb.pages",
-        "--root",
-        str(book.root),
-        "execute",
-        "first",
-        "second",
-        "--jobs",
-        "2",
-    ]
-    child = subprocess.Popen(interruptible(command), stderr=subprocess.PIPE, text=True)
-    finished = book.build / "executed"
-    deadline = time.monotonic() + 60
-    while not (list(finished.glob("*.ipynb")) and pids.is_file()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    child.send_signal(signal.SIGINT)
-    _, told = child.communicate(timeout=30)
-    assert child.returncode == 130
+    book, pids = hanging(book, "second")
+    process = command("execute", "first", "second", "--jobs", "2")
+    until(lambda: list((book.build / "executed").glob("*.ipynb")) and pids.is_file())
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
     assert "Chapters that had finished are kept" in told
-    assert len(list(finished.glob("*.ipynb"))) == 1
-    kernel = int(pids.read_text(encoding="utf-8"))
-    for _ in range(50):
-        if not _alive(kernel):
-            return
-        time.sleep(0.2)
-    raise AssertionError("the kernel of the interrupted chapter still runs")
+    assert len(list((book.build / "executed").glob("*.ipynb"))) == 1
+    leaves_nothing_running(pids, command.temporary)
+    assert list((book.build / "running").iterdir()) == []
 
 
-def test_papermill_is_ended_politely_where_the_shell_ignores_interrupts(book):
-    pids = book.root / "pid.txt"
-    slow = f"import os, time\nopen({str(pids)!r}, 'w').write(str(os.getpid()))\ntime.sleep(100)"
-    job = job_of(plain_chapter(book, "slow", slow), "slow")
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_no_chapter_outlives_the_command(book, command, number):
+    book, pids = hanging(book, "slow")
+    process = command("execute", "slow", "--quiet")
+    until(pids.is_file)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    leaves_nothing_running(pids, command.temporary)
+
+
+@contextlib.contextmanager
+def interrupted(condition):
+    """Ctrl-C, wherever we are, as soon as the condition holds."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    def watch():
+        until(condition)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     try:
-        with run._killing([]) as running:
-            running.append(run._Process(job))
-            deadline = time.monotonic() + 60
-            while not pids.is_file() and time.monotonic() < deadline:
-                time.sleep(0.1)
+        with pytest.raises(KeyboardInterrupt):
+            yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    assert running[0].child.returncode == 1  # it ended its kernel and itself; -9 would leave the kernel to itself
+        watcher.join()
+        signal.signal(signal.SIGUSR1, before)
 
 
-def _alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as status:
-        return status.read().split()[2] != "Z"
+def test_no_sphinx_outlives_a_build(book, monkeypatch):
+    pid, script = book.root / "pid", book.root / "sphinx.py"
+    wait = f"os.symlink(str(os.getpid()), {str(pid)!r}); time.sleep(600)"
+    script.write_text(f"import os, time\n\n\ndef html(job):\n    {wait}\n", encoding="utf-8")
+    monkeypatch.setattr(building, "HTML", f"{script}:html")
+    with interrupted(pid.is_symlink):
+        building.html(book)
+    assert gone(int(os.readlink(pid)))
+
+
+def test_two_executions_share_the_work(book):
+    """Both are asked for the same chapters; each chapter runs once, and its outputs are whole."""
+    journal = book.root / "journal"
+    cell = f"import time; time.sleep(0.05); open({str(journal)!r}, 'a').write('x'); print('here')"
+    names = ["one", "two", "three"]
+    for name in names:
+        book = plain_chapter(book, name, *[cell] * 6)
+    both = [
+        threading.Thread(
+            target=run.execute, args=([job_of(book, name) for name in names],), kwargs={"workers": 2, "progress": False}
+        )
+        for _ in range(2)
+    ]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(120)
+    assert journal.read_text() == "x" * 6 * len(names)
+    for name in names:
+        notebook = nbformat.read(job_of(book, name).cached, as_version=4)
+        assert sum(bool(cell.get("outputs")) for cell in notebook.cells) == 6
+    assert list((book.build / "running").iterdir()) == []
+
+
+def test_an_interrupted_second_execution_leaves_the_first_alone(book, capsys):
+    began, go = book.root / "began", book.root / "go"
+    begin = f"import os, time\nopen({str(began)!r}, 'w')"
+    wait = f"while not os.path.exists({str(go)!r}):\n    time.sleep(0.05)\nprint('went')"
+    book = plain_chapter(book, "slow", begin, wait, "print('end')")
+    first = threading.Thread(target=run.execute, args=([job_of(book, "slow")],), kwargs={"progress": False})
+    first.start()
+    until(began.is_file)
+    told = time.monotonic() + 1
+    with interrupted(lambda: time.monotonic() > told):
+        run.execute([job_of(book, "slow")])
+    assert "another process is at work" in capsys.readouterr().err
+    with pytest.raises(ChapterError, match=r"a process runs slow-[0-9a-f]{16}\. Stop it first"):
+        run.clean_build(book)
+    go.touch()
+    first.join(60)
+    cells = nbformat.read(job_of(book, "slow").cached, as_version=4).cells
+    assert [cell.outputs[0].text for cell in cells if cell.get("outputs")] == ["went\n", "end\n"]
+
+
+def test_half_a_notebook_is_never_kept_as_whole(book, monkeypatch):
+    """Whatever ends papermill early and makes it look well: a cell that hasn't run is noticed."""
+    book = plain_chapter(book, "short", "print(1)", "print(2)")
+    job = job_of(book, "short")
+    saved = run._Process._save
+
+    def cut(process, code):
+        executed = nbformat.read(job.partial, as_version=4)
+        executed.cells[-1].outputs, executed.cells[-1].metadata.papermill.status = [], "pending"
+        nbformat.write(executed, job.partial)
+        return saved(process, code)
+
+    monkeypatch.setattr(run._Process, "_save", cut)
+    with pytest.raises(ChapterError, match="failed outside its cells"):
+        run.execute([job], progress=False)
+    assert not job.cached.exists()
 
 
 def test_a_kernel_that_dies_is_a_failure_with_a_message(book):

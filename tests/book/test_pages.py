@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import os
 import re
 
 import jupytext
+import jupytext.cli
 import nbformat
 import pytest
 
@@ -114,6 +116,16 @@ def test_round_trip_keeps_source_and_header(book):
     assert jupytext.writes(notebook, fmt="md:myst") == text, "what JupyterLab saves after opening the notebook"
 
 
+@pytest.mark.parametrize("newer", ["md", "ipynb"])
+def test_jupytext_changes_nothing_in_an_untouched_pair(copy, newer):
+    chapter = copy.chapters[0]
+    before = chapter.source.read_bytes(), chapter.notebook.read_bytes()
+    for path in (chapter.source, chapter.notebook):
+        os.utime(path, (1e9, 1e9 + 100 * path.suffix.endswith(newer)))
+    assert jupytext.cli.jupytext(["--sync", "--quiet", str(chapter.notebook)]) == 0
+    assert (chapter.source.read_bytes(), chapter.notebook.read_bytes()) == before
+
+
 def test_pairing_keeps_outputs_and_loses_no_edit(copy):
     chapter = copy.chapters[0]
     before = chapter.notebook.read_bytes()
@@ -156,7 +168,7 @@ def test_clean_removes_what_was_built(copy, capsys):
 def test_help_has_examples(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "python -m isonb.pages execute barcodes -p n_points 100" in capsys.readouterr().out
+    assert "python -m isonb.pages execute barcodes -p" in capsys.readouterr().out
 
 
 def test_params_lists_the_grammar(book, capsys):

@@ -22,14 +22,63 @@ def book(monkeypatch):
     monkeypatch.setenv("ISONB_BOOK", "1")
 
 
-def test_with_a_kernel_it_is_a_widget(monkeypatch):
+@pytest.fixture
+def live(monkeypatch):
+    """Show a live control; the outputs it made, and what they are after its controls were moved."""
     monkeypatch.delenv("ISONB_BOOK", raising=False)
-    seen = []
-    widget = pages.live(lambda n: seen.append(n), n=(1, 9, 2))
-    assert isinstance(widget, ipywidgets.interactive)
-    widget.update()
-    widget.children[0].value = 3
-    assert seen[-1] == 3
+
+    def show(draw, moves=(), **controls):
+        made = dict.fromkeys(controls)
+
+        def keep(name, **options):
+            made[name] = ipywidgets.interactive.widget_from_abbrev(controls[name])
+            return made[name]
+
+        with capture_output() as first:
+            assert pages.live(draw, **{name: keep(name) for name in controls}) is None
+        with capture_output() as later:
+            for name, value in moves:
+                made[name].value = value
+        return made, first, later.outputs
+
+    return show
+
+
+def test_with_a_kernel_it_is_a_box_of_controls_and_one_picture(live):
+    made, shown, later = live(lambda n, kind: f"{n} {kind}", n=(1, 9, 2), kind=["a", "b"])
+    box, picture = shown.outputs
+    assert box.data["application/vnd.jupyter.widget-view+json"]
+    assert picture.data == {"text/plain": "'5 a'"}
+    assert later == []
+    assert [made["n"].description, made["kind"].description] == ["n", "kind"]
+
+
+def test_the_picture_is_replaced_in_its_place(live):
+    moves = [("n", 7), ("kind", "b"), ("kind", "b"), ("n", 9)]
+    _, shown, later = live(lambda n, kind: f"{n} {kind}", moves, n=(1, 9, 2), kind=["a", "b"])
+    assert [output.data["text/plain"] for output in later] == ["'7 a'", "'7 b'", "'9 b'"]
+    place = shown.outputs[1].transient["display_id"]
+    assert all(output.update and output.transient["display_id"] == place for output in later)
+
+
+def test_a_chart_has_no_png_while_it_moves(live):
+    pages.setup()
+
+    def draw(n):
+        pages.show(alt.Chart(alt.Data(values=[{"x": n}])).mark_point().encode(x="x:Q"), description=f"A point at {n}.")
+
+    _, shown, (moved,) = live(draw, [("n", 3)], n=(1, 3))
+    assert sorted(shown.outputs[1].data) == sorted(moved.data) == ["application/vnd.vegalite.v5+json", "text/plain"]
+    assert moved.data["text/plain"] == "A point at 3." == moved.data["application/vnd.vegalite.v5+json"]["description"]
+
+
+def test_an_error_is_shown_in_the_place_of_the_picture_and_goes_again(live):
+    _, _, later = live(lambda n: f"{1 / n}", [("n", 0), ("n", 2)], n=(-1, 3))
+    assert "ZeroDivisionError" in later[0].data["text/plain"]
+    assert later[1].data == {"text/plain": "'0.5'"}
+    assert later[0].update
+    with pytest.raises(ZeroDivisionError):
+        live(lambda n: 1 / 0, n=(1, 3))
 
 
 def test_in_the_book_it_runs_once_with_the_defaults_and_shows_nothing(book):
@@ -37,8 +86,7 @@ def test_in_the_book_it_runs_once_with_the_defaults_and_shows_nothing(book):
 
     def draw(n, kind, flag, free):
         seen.append((n, kind, flag, free))
-        print("text")
-        return alt.Chart()
+        return f"{n} {kind}"
 
     free = ipywidgets.FloatSlider(value=0.3, min=0, max=1)
     with capture_output() as shown:
@@ -53,17 +101,13 @@ def test_a_broken_draw_fails_the_build(book):
         pages.live(lambda n: 1 / 0, n=(1, 3))
 
 
-def test_a_returned_picture_is_shown_live(monkeypatch):
-    monkeypatch.delenv("ISONB_BOOK", raising=False)
-    widget = pages.live(lambda n: f"{n} points", n=(1, 3))
-    with capture_output() as shown:
-        widget.update()
-    assert [output.data["text/plain"] for output in shown.outputs] == ["'2 points'"]
-
-
-def test_a_draw_that_shows_nothing_is_refused(book):
-    with pytest.raises(PageError, match="must show or return something"):
+@pytest.mark.parametrize("found", ["book", "live"])
+def test_a_draw_shows_one_picture(found, request):
+    request.getfixturevalue(found)
+    with pytest.raises(PageError, match=r"must show or return one picture; \{'n': 2\} gave 0"):
         pages.live(lambda n: None, n=(1, 3))
+    with pytest.raises(PageError, match="gave 2"):
+        pages.live(lambda n: print(n) or "picture", n=(1, 3))
 
 
 def test_controls_are_checked(book):

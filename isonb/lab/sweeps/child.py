@@ -10,14 +10,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 __all__ = ["main", "notebook", "unfinished"]
 
-LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
 START_TIMEOUT = 300  # seconds a kernel may take to start on a busy machine
 
 
@@ -41,18 +39,14 @@ def notebook(job: Mapping[str, Any]) -> None:
     """Execute the template of a job by papermill. The notebook gets its name when it has ended, well or not."""
     import jupytext
     import papermill
-    from traitlets.config import Config
 
-    from isonb.runtime.leash import ENDING  # there already: nothing of isonb is imported for it
+    from isonb.runtime.leash import ENDING, sockets  # there already: nothing of isonb is imported for it
 
     target = Path(job["notebook"])
     part = unfinished(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     source = jupytext.reads(Path(job["template"]).read_text(encoding="utf-8"), fmt="md:myst")
-    options: dict[str, Any] = {"kernel_name": "python3", "cwd": os.getcwd(), "start_timeout": START_TIMEOUT}
-    sockets = tempfile.gettempdir()  # the leash's own
-    if len(os.fsencode(sockets)) < LONGEST_SOCKET:  # not ports, which many kernels starting at once might share
-        options["config"] = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
+    options = {"kernel_name": "python3", "cwd": os.getcwd(), "start_timeout": START_TIMEOUT, **sockets()}
     try:
         papermill.execute_notebook(source, part, parameters=job["parameters"], progress_bar=False, **options)
     finally:
