@@ -95,7 +95,8 @@ def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
     if whole.is_file():
         return [whole]
     shards = sorted(folder.glob(f"{split}-?????-of-?????.parquet"))
-    if not shards or len(shards) != int(shards[0].stem[-5:]):
+    whole_set = [f"{split}-{i:05d}-of-{len(shards):05d}.parquet" for i in range(len(shards))]
+    if not shards or [path.name for path in shards] != whole_set:
         found = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
         fix = f"Put the split there, or pass source={HUB!r} to download."
         fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", found or "no files", fix)

@@ -19,7 +19,7 @@ from isonb.lab.encoders.hub import Silence, ask, first_line
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 from isonb.lab.encoders.weights import INDEX, WHOLE, lacking, weight_names
 
-__all__ = ["MODELS_VARIABLE", "Source", "find", "reject", "spelled", "weights_now"]
+__all__ = ["MODELS_VARIABLE", "Source", "find", "is_folder", "reject", "spelled", "weights_now"]
 
 MODELS_VARIABLE = "ISONB_MODELS"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
@@ -97,6 +97,11 @@ def spelled(name: str) -> str:
     return f"./{plain}" if plain in EMBEDDED else plain
 
 
+def is_folder(name: str) -> bool:
+    """Whether a name means a folder, there or not, and nothing on the hub."""
+    return _folder(name) is not None or not _hub_id(name)
+
+
 def _place(name: str | Path, revision: str | None) -> tuple[Path, str | None] | None:
     """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
     text = str(name)
@@ -123,7 +128,7 @@ def _folder(text: str) -> Path | None:
 
 def _hub_id(text: str) -> bool:
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
     try:
         validate_repo_id(text)
