@@ -87,8 +87,6 @@ def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
     if missing:
         invariant = f"{where} must have the columns {', '.join(task.columns)}"
         fail(SourceError, invariant, f"{', '.join(table.column_names)}", f"Add {', '.join(missing)}.")
-    if twice := [column for column in task.columns if table.column_names.count(column) > 1]:
-        fail(SourceError, f"{where} must have each column once", f"{twice[0]} twice", "Rename or drop one of them.")
     table, features = table.select(list(task.columns)), _features(task)
     try:
         table = table.replace_schema_metadata(None).cast(pyarrow.schema(list(features.arrow_schema)))

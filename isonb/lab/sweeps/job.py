@@ -128,7 +128,8 @@ def _out(out: str | Path) -> Path:
     """The folder of a sweep, there or to be made."""
     try:
         found = Path(out).resolve()
-        good = found.is_dir() or not (found.exists() or found.is_symlink())
+        there = next(path for path in (found, *found.parents) if path.exists() or path.is_symlink())
+        good = there.is_dir()
     except (OSError, RuntimeError, ValueError):  # a link to itself, too long a name, a zero byte
         good = False
     if not good or not writable(str(out)):

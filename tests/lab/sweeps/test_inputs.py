@@ -166,7 +166,7 @@ def test_out_is_a_folder(name, tmp_path, experiments):
 
 def configuration(row):
     """The configuration in a row of a recorded table, where values of several kinds in a column are text."""
-    found = {"method": {}, "train_examples": None}
+    found = {"synthetic": {}, "finetune": {"method": {}, "train_examples": None}}.get(row["experiment"], {"method": {}})
     for name, value in row.items():
         if name.startswith(("metric.", "manifest.")) or name in ("run_id", "status", "error") or pd.isna(value):
             continue
