@@ -10,13 +10,15 @@ import pytest
 import isonb
 
 ROOT = Path(isonb.__file__).parent
+TESTS = Path(__file__).parent
 MATHS = sorted(ROOT.glob("*.py"))
 MAY_IMPORT = {
     "maths": set(),
     "metrics": {"maths"},
     "integrations": {"maths"},
-    "lab": {"maths", "integrations"},
-    "pages": {"maths"},
+    "runtime": {"maths"},
+    "lab": {"maths", "integrations", "runtime"},
+    "pages": {"maths", "runtime"},
     "cli": {"maths", "lab"},
 }
 
@@ -60,6 +62,43 @@ def test_maths_needs_torch_alone(path):
 @pytest.mark.parametrize("path", sorted((ROOT / "metrics").glob("*.py")), ids=lambda path: path.name)
 def test_metrics_need_torchmetrics_alone(path):
     assert foreign(path) <= {"torchmetrics"}
+
+
+def asserts(node: ast.AST) -> bool:
+    """An assertion, or a call of what asserts: pytest.raises and the helpers of the tests."""
+    name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.Assert) or name.startswith(("assert_", "check_", "expect", "raises"))
+
+
+def early_returns(text: str) -> list[str]:
+    """Tests that may return before anything was asserted."""
+    found = []
+    for test in ast.walk(ast.parse(text)):
+        if not isinstance(test, ast.FunctionDef) or not test.name.startswith("test_"):
+            continue
+        nested = [node for node in ast.walk(test) if is_function(node) and node is not test]
+        elsewhere = {part for inner in nested for part in ast.walk(inner)}
+        nodes = [node for node in ast.walk(test) if node not in elsewhere]
+        first = min((node.lineno for node in nodes if asserts(node)), default=sys.maxsize)
+        found += [test.name for node in nodes if isinstance(node, ast.Return) and node.lineno < first]
+    return found
+
+
+def is_function(node: ast.AST) -> bool:
+    """Whether what stands in it is run elsewhere."""
+    return isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef)
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: path.name)
+def test_no_test_returns_before_it_has_asserted(path):
+    assert not early_returns(path.read_text(encoding="utf-8"))
+
+
+def test_an_early_return_is_seen():
+    early = "def test_a(x):\n    if x:\n        return\n    assert x"
+    late = "def test_a(x):\n    assert x\n    def inner():\n        return 1\n    return"
+    assert early_returns(early) == ["test_a"]
+    assert early_returns(late) == []
 
 
 def test_import_with_nothing_but_torch_installed():

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from isonb.lab.engines.progress import read_progress
 from isonb.lab.sweeps.job import Job
+from isonb.runtime.progress import read_progress
 
 __all__ = ["progress"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.pair import canonical
-from isonb.pages.run import write_atomically
+from isonb.runtime.files import update
 
 __all__ = ["HEADINGS", "check", "fix", "problems"]
 
@@ -199,4 +199,4 @@ def check(chapters: Sequence[Chapter]) -> None:
 
 def fix(chapter: Chapter) -> bool:
     """Rewrite the source as Jupyter would save it. Returns whether it changed."""
-    return write_atomically(chapter.source, canonical(chapter.source.read_text(encoding="utf-8")))
+    return update(chapter.source, canonical(chapter.source.read_text(encoding="utf-8")))

@@ -15,7 +15,8 @@ import nbformat
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.outputs import code_cells, graft, with_overrides
-from isonb.pages.run import Job, parameter_text, write_atomically
+from isonb.pages.run import Job, parameter_text
+from isonb.runtime.files import update
 
 __all__ = ["canonical", "pair", "put_outputs"]
 
@@ -58,7 +59,7 @@ def _check_no_edit_lost(chapter: Chapter, force: bool) -> None:
 def _write(chapter: Chapter, notebook: Any, force: bool) -> bool:
     _check_no_edit_lost(chapter, force)
     notebook.metadata["isonb_source"] = _fingerprint(chapter.cells)
-    return write_atomically(chapter.notebook, nbformat.writes(notebook) + "\n")
+    return update(chapter.notebook, nbformat.writes(notebook) + "\n")
 
 
 def pair(chapter: Chapter, *, force: bool = False) -> bool:

@@ -26,8 +26,9 @@ from isonb.pages.errors import ChapterError
 from isonb.pages.outputs import code_cells, graft, harvest
 from isonb.pages.parameters import Value
 from isonb.pages.record import run_record
+from isonb.runtime.files import update
 
-__all__ = ["Job", "execute", "write_atomically"]
+__all__ = ["Job", "execute"]
 
 ENVIRONMENT = {
     "ISONB_BOOK": "1",
@@ -67,17 +68,6 @@ class Job:
     def partial(self) -> Path:
         """Where papermill writes while it runs; it stays there after a failure."""
         return self.book.build / "running" / f"{self.chapter.slug}-{self.key}.ipynb"
-
-
-def write_atomically(path: Path, text: str) -> bool:
-    """Write a file whole or not at all, and not when it is the same already. Returns whether it was written."""
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
-    return True
 
 
 def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = False, progress: bool = True) -> None:
@@ -151,7 +141,7 @@ class _Process:
         outputs, stderr = harvest(executed, job.book.root)
         graft(clean, outputs)
         clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key)
-        write_atomically(job.cached, nbformat.writes(clean) + "\n")
+        update(job.cached, nbformat.writes(clean) + "\n")
         _clear(job, stderr)
 
 

@@ -7,11 +7,11 @@ import pytest
 from isonb import cli
 from isonb.cli import commands
 from isonb.cli import progress as bars
-from isonb.lab.engines.progress import Progress, read_progress
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps import job as jobs
 from isonb.lab.sweeps.job import prepare
 from isonb.lab.sweeps.outcomes import Outcome
+from isonb.runtime.progress import Progress, read_progress
 from tests.lab import random_models
 
 SMOKE = {"task": "english_sentiment", "protocol": "smoke"}

@@ -11,9 +11,9 @@ from transformers import Trainer, TrainerCallback
 
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.data.batches import LengthGrouped
-from isonb.lab.engines.progress import Progress
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FinetuneSettings
+from isonb.runtime.progress import Progress
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "trainer_class"]
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
-import platform
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ import torch
 import isonb
 from isonb.checks import InputError
 from isonb.lab.runs.arithmetic import bfloat16_pays
+from isonb.runtime import machine
 
 __all__ = ["Clock", "ManifestError", "code_version", "hardware", "manifest", "versions"]
 
@@ -99,48 +97,12 @@ def _fingerprint(data: str | Mapping[str, Any]) -> Any:
 
 def versions() -> dict[str, str | None]:
     """Versions of Python, CUDA and the packages that can change a number; None: not there."""
-    found: dict[str, str | None] = {"cuda": torch.version.cuda, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return dict(sorted(found.items()))
+    return dict(sorted({"cuda": torch.version.cuda, **machine.versions(PACKAGES)}.items()))
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads, memory, system, the names of the GPUs, and whether bfloat16 is bfloat16 here.
-
-    ``cores`` counts those this process may use; ``threads`` those torch computes with.
-    """
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return {
-        "bfloat16": bfloat16_pays("cuda" if count else "cpu"),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "cpu": _cpu_model(),
-        "gpus": [torch.cuda.get_device_name(i) for i in range(count)],
-        "machine": platform.machine(),
-        "memory_gib": _memory_gib(),
-        "system": platform.system(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-@functools.cache
-def _cpu_model() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else platform.processor() or platform.machine()
-
-
-def _memory_gib() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):  # not every system answers
-        return None
+    """:func:`isonb.runtime.machine.hardware`, and whether bfloat16 is bfloat16 here."""
+    return {"bfloat16": bfloat16_pays("cuda" if torch.cuda.is_available() else "cpu")} | machine.hardware()
 
 
 @functools.cache

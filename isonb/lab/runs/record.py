@@ -1,18 +1,14 @@
 """One run's record as one JSON file: whole or not there, and read back only if it is as it was written.
 
-A record is written beside its place under a name of its own, flushed to disk and moved, so a killed process or a full
-disk leaves either the old record or none. Its checksum covers every value.
+It is written in one move (:mod:`isonb.runtime.files`). Its checksum covers every value.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +17,9 @@ from typing import Any
 from isonb.checks import InputError
 from isonb.lab.options import shown
 from isonb.lab.runs.run_ids import run_id
+from isonb.runtime.files import replace
 
-__all__ = ["SCHEMA", "Record", "RecordError", "read_record", "replace", "write_record"]
+__all__ = ["SCHEMA", "Record", "RecordError", "read_record", "write_record"]
 
 SCHEMA = 1
 SHOWN = 16  # metrics of a printed record
@@ -69,8 +66,8 @@ class Record:
 def write_record(folder: str | Path, record: Record) -> Path:
     """Write ``<folder>/<run id>.json`` in one move and return its path; the last complete writer of a run wins.
 
-    Makes the folder. Raises :class:`RecordError` for values that JSON can't hold and when the disk refuses (full, not
-    writable); an older record of the same run is then untouched and nothing half-written stays.
+    Makes the folder. Raises :class:`RecordError` for values that JSON can't hold and
+    :class:`~isonb.runtime.files.DiskError` when the disk refuses; an older record of the same run is then untouched.
     """
     body = _body(record)
     text = json.dumps({**body, "checksum": _checksum(body)}, sort_keys=True, indent=1, ensure_ascii=False)
@@ -175,40 +172,3 @@ def _number(value: Any) -> float | None:
 
 def _checksum(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path`` in one move, under a temporary name that no other writer shares."""
-    part = ""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-        _flush_folder(path.parent)
-    except BaseException as error:
-        if part:
-            with contextlib.suppress(OSError):
-                os.unlink(part)
-        if isinstance(error, OSError):
-            raise _refused(path, error) from error
-        raise
-
-
-def _flush_folder(folder: Path) -> None:
-    """The move itself survives a power cut; a system that can't flush a folder has no say in it."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _refused(path: Path, error: OSError) -> RecordError:
-    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-    fix = "Free some space and run it again." if full else "Check the folder and its permissions."
-    return RecordError(f"the disk must take {path.name}; got {error.strerror or error}. {fix}")

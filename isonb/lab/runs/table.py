@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from isonb.checks import InputError
-from isonb.lab.runs.record import Record, RecordError, read_record, replace
+from isonb.lab.runs.record import Record, RecordError, read_record
+from isonb.runtime.files import replace
 
 __all__ = ["Damage", "Scan", "check_table", "collect", "column_order", "scan", "series_table", "table"]
 

@@ -18,9 +18,10 @@ import pandas as pd
 
 import isonb
 from isonb.checks import InputError
-from isonb.lab.runs.record import Record, replace
+from isonb.lab.runs.record import Record
 from isonb.lab.runs.table import column_order, scan, series_table, table
 from isonb.lab.sweeps.grids import Planned
+from isonb.runtime.files import replace
 
 __all__ = ["FOLDER", "KEPT", "SCHEMA", "Recorded", "RecordedError", "publish", "recorded", "tail_means"]
 

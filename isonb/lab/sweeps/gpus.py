@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from isonb.lab.sweeps.locks import held
+from isonb.runtime.locks import held
 
 __all__ = ["claimed", "visible"]
 

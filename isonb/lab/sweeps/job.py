@@ -31,9 +31,9 @@ from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps.child import unfinished
 from isonb.lab.sweeps.gpus import claimed, visible
-from isonb.lab.sweeps.locks import held
 from isonb.lab.sweeps.outcomes import Outcome
 from isonb.lab.sweeps.process import Answer, supervise
+from isonb.runtime.locks import held
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 

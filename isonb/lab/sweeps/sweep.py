@@ -20,8 +20,8 @@ from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import Planned
 from isonb.lab.sweeps.job import ExecuteError, known, prepare
 from isonb.lab.sweeps.local import run_here
-from isonb.lab.sweeps.locks import free
 from isonb.lab.sweeps.outcomes import Outcome, Report, Status
+from isonb.runtime.locks import free
 
 __all__ = ["status", "sweep"]
 

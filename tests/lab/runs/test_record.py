@@ -25,6 +25,7 @@ from isonb.lab.runs.manifest import Clock, ManifestError, manifest
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record
 from isonb.lab.runs.run_ids import ConfigError, canonical, run_id
 from isonb.lab.runs.table import scan
+from isonb.runtime.files import DiskError
 
 CONFIG = {"task": "cola", "model": "minilm", "method": {"name": "istar", "zeta": 0.2}, "seed": 1, "lr": 5e-5}
 
@@ -298,9 +299,9 @@ def test_full_disk_leaves_the_old_record(tmp_path, monkeypatch, call):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, call, full)
-    with pytest.raises(RecordError, match="Free some space"):
+    with pytest.raises(DiskError, match="Free some space"):
         write_record(tmp_path, a_record(metrics={"accuracy": 0.1}))
-    with pytest.raises(RecordError, match="Free some space"):
+    with pytest.raises(DiskError, match="Free some space"):
         tables.collect(tmp_path, tmp_path / "table.parquet")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == before
@@ -318,7 +319,7 @@ def test_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
 def test_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(RecordError, match="permissions"):
+    with pytest.raises(DiskError, match="permissions"):
         write_record(tmp_path / "file", a_record())
 
 

@@ -18,8 +18,8 @@ from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps.gpus import claimed, visible
 from isonb.lab.sweeps.job import TEMPLATES, execute, prepare
-from isonb.lab.sweeps.locks import free
 from isonb.pages.pair import canonical
+from isonb.runtime.locks import free
 
 HEADER = """\
 ---

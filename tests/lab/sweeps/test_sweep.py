@@ -21,8 +21,8 @@ from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.dask import SchedulerError
 from isonb.lab.sweeps.grids import load_grid
 from isonb.lab.sweeps.job import ExecuteError, execute, prepare
-from isonb.lab.sweeps.locks import free, held
 from isonb.lab.sweeps.sweep import status, sweep
+from isonb.runtime.locks import free, held
 
 HERE = Path(__file__).parent
 RUNS, HANGS = 20, 3
