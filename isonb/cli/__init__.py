@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from isonb import __version__
-from isonb.checks import DependencyError, InputError
+from isonb.checks import DependencyError, InputError, fail
 
 __all__ = ["main"]
 
@@ -21,8 +21,11 @@ LISTS = ("tasks", "models", "methods", "protocols", "grids")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 1 (runs failed), 2 (bad input) or 130 (stopped by hand)."""
     words = list(sys.argv[1:] if argv is None else argv)
-    options = _parser(words).parse_args(words)
     try:
+        if not words:
+            _parser(words).print_help()
+            return 0
+        options = _parsed(words)
         from isonb.cli.commands import COMMANDS
 
         return COMMANDS[options.command](options)
@@ -36,8 +39,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of isonb: one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise it."""
+        raise InputError(f"{message}. {self.prog} --help shows what there is")
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The words as options. What is left over after ``-o weight`` was meant as its value."""
+    parser = _parser(words)
+    options, rest = parser.parse_known_args(words)
+    for flag, given in (("-o", "option"), ("--set", "set")):
+        names = [word for word in getattr(options, given, ()) if "=" not in word]
+        if rest and names:
+            fix = f"Write {flag} {names[0]}={rest[0]}."
+            fail(InputError, f"{flag} must be NAME=VALUE", f"{names[0]!r} and {rest[0]!r}", fix)
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
+
+
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="isonb",
         description="Experiments on the isotropy of embedding spaces: four papers, their methods and baselines.",
         epilog="isonb COMMAND --help shows a command's options and examples. Start with: isonb run",
@@ -116,7 +141,7 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     text = "print means and standard deviations over seeds, and write the table of all runs"
     add = _command(name, commands, text, examples).add_argument
     add("folder", metavar="OUT", help="folder of a sweep")
-    add("--out", metavar="FILE", help="parquet file that gets one row a run")
+    add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
 
 
 def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from isonb.checks import InputError, fail
 from isonb.cli.lists import LISTS
+from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, title
+from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.arithmetic import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import collect, scan, table
+from isonb.lab.runs.table import check_table, collect, scan, table
 from isonb.lab.sweeps.cost import Estimate, estimate
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
-from isonb.lab.sweeps.job import execute
+from isonb.lab.sweeps.job import execute, known, prepare
 from isonb.lab.sweeps.needs import needs
 from isonb.lab.sweeps.sweep import status, sweep
 
@@ -39,14 +42,21 @@ def _run(options: argparse.Namespace) -> int:
     given = {"task": options.task, "model": model, "seed": options.seed, "protocol": protocol}
     method = {"name": options.method} | _pairs(options.option, "-o")
     config = resolve(given | {"method": method} | _pairs(options.set, "--set"))
-    print(title(config), flush=True)
-    outcome = execute(config, options.out, data=options.data, retry_failed=options.retry_failed)
     out = Path(options.out)
+    job = prepare(config, out, data=options.data, retry_failed=options.retry_failed)
+    if known(job) is None:
+        preflight(job.config, job.data)
+    print(title(config), flush=True)
+    if job.differs:
+        print(f"apart     {job.differs} than in {out / 'records' / run_id(config)}.json: a run of its own", flush=True)
+    with progress(job):
+        outcome = execute(job)
     log = out / "logs" / f"{outcome.run_id}.log"
     if outcome.status not in ("finished", "skipped"):
-        print(f"{outcome}\nlog       {log}", file=sys.stderr)
+        again = "\nagain     the same with --retry-failed" if outcome.status == "failed before" else ""
+        print(f"{outcome}\nlog       {log}{again}", file=sys.stderr)
         return 130 if outcome.status == "stopped" else 1
-    path = out / "records" / f"{run_id(config)}.json"
+    path = out / "records" / f"{outcome.run_id}.json"
     for name, value, base in scores(read_record(path)):
         what = "plain vectors" if config["experiment"] == "similarity" else "the same answer to everything"
         beside = "" if base is None else f"   ({what}: {base:.4f})"
@@ -58,8 +68,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    configs = [run.config for run in load_grid(options.grid, options.size)]
+    planned = [run.config for run in load_grid(options.grid, options.size)]
+    jobs = [prepare(config, options.out, data=options.data) for config in planned]
+    configs = [job.config for job in jobs]
     print(about_grid(options.grid))
+    for differs, count in Counter(job.differs for job in jobs if job.differs).items():
+        print(f"apart     {count} runs of {differs} than in the records there: runs of their own")
     todo = _todo(configs, options)
     wanted = needs(todo, options.data)
     for need in wanted:
@@ -102,6 +116,8 @@ def _agreed(cost: Estimate, options: argparse.Namespace) -> bool:
 
 
 def _status(options: argparse.Namespace) -> int:
+    if not Path(options.out).is_dir():
+        fail(CommandError, "OUT must be the folder of a sweep", repr(options.out), "Name the --out of the sweep.")
     configs = [run.config for run in load_grid(options.grid, options.size)] if options.grid else None
     print(status(options.out, configs))
     return 0
@@ -109,6 +125,11 @@ def _status(options: argparse.Namespace) -> int:
 
 def _collect(options: argparse.Namespace) -> int:
     folder = Path(options.folder) / "records"
+    if not folder.is_dir():
+        got = f"{options.folder!r}, which holds no folder of records"
+        fail(CommandError, "OUT must be the folder of a sweep", got, "Name the --out of the sweep.")
+    if options.out:
+        check_table(options.out)
     found = scan(folder)
     means = summary(found.records.values())
     if len(means):
@@ -147,7 +168,7 @@ def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
             fail(CommandError, f"{flag} must be NAME=VALUE", repr(word), f"Write {flag} weight=-3, say.")
         try:
             found[name.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):  # ValueError: the 45th of a 13th month, a number of 5,000 digits
             found[name.strip()] = value
     return found
 

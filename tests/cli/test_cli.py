@@ -43,10 +43,11 @@ def executed(monkeypatch):
     """Calls of ``execute``, which writes a record instead of running."""
     calls = []
 
-    def execute(config, out, **options):
-        calls.append((config, out, options))
-        write_record(Path(out) / "records", Record(config, metrics={"accuracy": 0.75, "baseline.accuracy": 0.5}))
-        return Outcome(run_id(config), "finished")
+    def execute(job):
+        calls.append((job.config, str(job.out), {"data": job.data, "retry_failed": job.retry_failed}))
+        metrics = {"accuracy": 0.75, "baseline.accuracy": 0.5}
+        write_record(job.record.parent, Record(job.config, metrics=metrics))
+        return Outcome(job.run_id, "finished")
 
     monkeypatch.setattr(commands, "execute", execute)
     return calls
@@ -341,7 +342,7 @@ def test_collect_says_when_runs_of_several_processors_share_a_mean(tmp_path, cap
 
 
 def test_collect_of_no_folder_is_one_line(tmp_path, capsys):
-    assert "records are read from a folder" in fails(capsys, "collect", str(tmp_path / "nothing"))
+    assert "OUT must be the folder of a sweep" in fails(capsys, "collect", str(tmp_path / "nothing"))
 
 
 def test_similarity_stands_beside_plain_vectors(monkeypatch, tmp_path, capsys):
@@ -352,7 +353,7 @@ def test_similarity_stands_beside_plain_vectors(monkeypatch, tmp_path, capsys):
     assert found[["metric", "mean"]].values.tolist() == [["spearman.all", 60.0], ["spearman.mean", 61.0]]
     assert found["baseline"].tolist()[1] == 55.0
     write_record(tmp_path / "records", Record(config, metrics=metrics))
-    monkeypatch.setattr(commands, "execute", lambda config, *args, **options: Outcome(run_id(config), "skipped"))
+    monkeypatch.setattr(commands, "execute", lambda job: Outcome(job.run_id, "skipped"))
     words = ["run", "--task", "sts12", "--model", "minilm", "--method", "whitening"]
     assert cli.main([*words, "--out", str(tmp_path)]) == 0
     text = capsys.readouterr().out

@@ -61,11 +61,10 @@ def data_folder(source: str | Path | None) -> Path | None:
 def read_folder(root: Path, data_set: str, split: str) -> Any:
     """The Arrow table of one split below ``root``; :class:`SourceError` says which file was expected where."""
     from pyarrow import ArrowException, concat_tables  # type: ignore[import-untyped,unused-ignore]
-    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
 
     files = parquet_files(root, data_set, split)
     try:  # file by file: column types and metadata as written, and no folder name is taken for a column
-        return concat_tables([ParquetFile(file).read() for file in files], promote_options="default")
+        return concat_tables([file.read() for file in _opened(files)], promote_options="default")
     except (ArrowException, OSError) as error:
         fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
 
@@ -76,16 +75,27 @@ def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any,
     Raises :class:`SourceError` as :func:`read_folder`.
     """
     from pyarrow import ArrowException, Table  # type: ignore[import-untyped,unused-ignore]
-    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
 
     files = parquet_files(root, data_set, split)
     try:
-        opened = [ParquetFile(file) for file in files]
+        opened = _opened(files)
         first = next((file for file in opened if file.metadata.num_rows), opened[0])
         rows = list(itertools.islice(first.iter_batches(batch_size=count), 1))
         return Table.from_batches(rows, first.schema_arrow), sum(file.metadata.num_rows for file in opened)
     except (ArrowException, OSError) as error:
         fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+
+
+def _opened(files: Iterable[Path]) -> list[Any]:
+    """The files, opened, no rows read; a column that stands twice would be taken at random."""
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
+
+    opened = {file: ParquetFile(file) for file in files}
+    for path, file in opened.items():
+        names = file.schema_arrow.names
+        if twice := [name for name in names if names.count(name) > 1]:
+            fail(SourceError, f"{path} must have each column once", f"{twice[0]} twice", "Rename or drop one of them.")
+    return list(opened.values())
 
 
 def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
@@ -95,7 +105,8 @@ def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
     if whole.is_file():
         return [whole]
     shards = sorted(folder.glob(f"{split}-?????-of-?????.parquet"))
-    if not shards or len(shards) != int(shards[0].stem[-5:]):
+    whole_set = [f"{split}-{i:05d}-of-{len(shards):05d}.parquet" for i in range(len(shards))]
+    if not shards or [path.name for path in shards] != whole_set:
         found = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
         fix = f"Put the split there, or pass source={HUB!r} to download."
         fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", found or "no files", fix)

@@ -14,6 +14,7 @@ from typing import Any
 
 from isonb.checks import InputError, fail
 from isonb.lab.data import english
+from isonb.lab.options import shown
 
 __all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "add_task", "task_named"]
 
@@ -151,10 +152,10 @@ GENERATED: dict[str, Rows] = {}
 
 def task_named(name: str) -> Task:
     """The task called ``name``; :class:`TaskError` names the nearest one and all."""
-    if name not in TASKS:
-        close = difflib.get_close_matches(str(name).lower(), TASKS, n=1, cutoff=0.5)
+    if not isinstance(name, str) or name not in TASKS:
+        close = difflib.get_close_matches(name.lower(), TASKS, n=1, cutoff=0.5) if isinstance(name, str) else ()
         fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Tasks: {', '.join(TASKS)}."
-        fail(TaskError, "the task must be one of isonb's", repr(name), fix)
+        fail(TaskError, "the task must be one of isonb's", shown(name), fix)
     return TASKS[name]
 
 

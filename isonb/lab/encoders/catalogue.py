@@ -8,7 +8,8 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from isonb.checks import DependencyError, InputError
+from isonb.checks import DependencyError, InputError, fail
+from isonb.lab.encoders.weights import lacking, weight_names
 
 __all__ = ["EMBEDDED", "Embedded", "ModelError", "embedded_folder", "embedded_place", "weights_digest"]
 
@@ -70,12 +71,11 @@ def embedded_folder(entry: Embedded) -> tuple[Path, str]:
 
 
 def weights_digest(folder: Path) -> str:
-    """sha256 of the weights: of the one file, or of the list of the shards' own digests."""
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise ModelError(
-            f"a model folder must hold *.safetensors weights; got none in {folder}. Convert the model first."
-        )
+    """sha256 of the weights that are loaded: of the one file, or of the list of the shards' own digests."""
+    there = {path.name for path in folder.iterdir()}
+    if why := lacking(folder, there):
+        fail(ModelError, "a model folder must hold safetensors weights", f"{folder}, which {why}", "Name another.")
+    files = [folder / name for name in weight_names(folder, there)]
     stats = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     digests = [_file_digest(*stat) for stat in stats]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()

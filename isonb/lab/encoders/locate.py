@@ -8,23 +8,20 @@ at last on the hub, which is asked once.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
 from isonb.checks import fail
 from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, embedded_place, weights_digest
 from isonb.lab.encoders.hub import Silence, ask, first_line
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
+from isonb.lab.encoders.weights import INDEX, WHOLE, lacking, weight_names
 
-__all__ = ["MODELS_VARIABLE", "Source", "find", "reject"]
+__all__ = ["MODELS_VARIABLE", "Source", "find", "is_folder", "reject", "spelled", "weights_now"]
 
 MODELS_VARIABLE = "ISONB_MODELS"
-HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
-INDEX = "model.safetensors.index.json"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -70,18 +67,74 @@ def find(name: str | Path, *, revision: str | None = None) -> Source:
     >>> source.config.model_type, source.max_length, source.commit
     ('bert', 512, None)
     """
+    place = _place(name, revision)
+    return _on_hub(str(name), revision) if place is None else _in_folder(str(name), *place)
+
+
+def weights_now(name: str) -> str:
+    """The commit or sha256 of the weights that ``name`` stands for now; nothing is downloaded.
+
+    Raises :class:`ModelError` for a folder without weights and for a hub that doesn't answer.
+    """
+    if name in EMBEDDED:
+        return embedded_folder(EMBEDDED[name])[1]
+    place = _place(name, None)
+    if place is None:
+        return str(_asked(name, None).sha)
+    folder, commit = place
+    return commit or weights_digest(folder)
+
+
+def spelled(name: str) -> str:
+    """One spelling of a folder's name: ``./mybert`` and ``mybert/`` are ``mybert`` where that is a folder.
+
+    >>> spelled("google-bert/bert-base-uncased")
+    'google-bert/bert-base-uncased'
+    """
+    plain = PurePath(name).as_posix()
+    if plain == name or _folder(name) is None:
+        return name
+    return f"./{plain}" if plain in EMBEDDED else plain
+
+
+def is_folder(name: str) -> bool:
+    """Whether a name means a folder, there or not, and nothing on the hub."""
+    return _folder(name) is not None or not _hub_id(name)
+
+
+def _place(name: str | Path, revision: str | None) -> tuple[Path, str | None] | None:
+    """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
     text = str(name)
     if text in EMBEDDED:
-        return _in_folder(text, embedded_place(EMBEDDED[text]))
-    if text and Path(text).expanduser().is_dir():
-        return _in_folder(text, Path(text).expanduser().resolve())
-    if isinstance(name, Path) or not HUB_ID.fullmatch(text):
+        return embedded_place(EMBEDDED[text]), None
+    if (folder := _folder(text)) is not None:
+        return folder, None
+    if isinstance(name, Path) or not _hub_id(text):
         reject(name, "it is no folder and can't be a hub id")
-    folder = None if revision else _stand_in(text)
-    if folder is not None:
-        return _in_folder(text, folder)
+    if not revision and (folder := _stand_in(text)) is not None:
+        return folder, None
     folder = _cached(text, revision)
-    return _in_folder(text, folder, folder.name) if folder is not None else _on_hub(text, revision)
+    return None if folder is None else (folder, folder.name)
+
+
+def _folder(text: str) -> Path | None:
+    """The folder of that name, if there is one."""
+    try:
+        path = Path(text).expanduser()
+        return path.resolve() if text and path.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long a name, nobody's home, a zero byte
+        return None
+
+
+def _hub_id(text: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(text)
+    except HFValidationError:
+        return False
+    return True
 
 
 def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
@@ -103,8 +156,7 @@ def _stand_in(hub_id: str) -> Path | None:
 
 
 def _in_folder(name: str, folder: Path, commit: str | None = None) -> Source:
-    why = _lacks(path.name for path in folder.iterdir())
-    if why:
+    if why := _lacks(folder):
         reject(name, f"{folder} {why}")
     return _checked(name, folder, commit)
 
@@ -112,21 +164,22 @@ def _in_folder(name: str, folder: Path, commit: str | None = None) -> Source:
 def _checked(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] = ()) -> Source:
     try:
         config = read_config(folder)
+        if getattr(config, "transformers_weights", None) not in (None, WHOLE, INDEX):
+            raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
         return Source(name, folder, commit, config, read_tokenizer(folder), missing)
     except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
         reject(name, first_line(error), error)
 
 
-def _lacks(names: Iterable[str]) -> str:
-    """What files of a model are not among ``names``, in words; empty: none."""
-    files = set(names)
+def _lacks(folder: Path, files: Collection[str] | None = None) -> str:
+    """What the folder of a model lacks, in words; empty: nothing. ``files``: the names there, or on the hub."""
+    files = {path.name for path in folder.iterdir() if path.exists()} if files is None else files
     if "config.json" not in files:
         return "has no config.json"
-    shards = [name for name in files if WEIGHTS.fullmatch(name) and "-of-" in name]
-    whole = INDEX in files and bool(shards) and len(shards) == int(shards[0][-17:-12])
-    if "model.safetensors" not in files and not whole:
-        return "has no safetensors weights (model.safetensors, or all its shards); convert the model first"
-    return "" if files.intersection(TOKENIZERS) else f"has no tokenizer ({', '.join(TOKENIZERS)})"
+    if "adapter_config.json" in files:
+        return "has an adapter beside its weights (adapter_config.json); merge it into the model first"
+    tokenizer = set(TOKENIZERS).intersection(files)
+    return lacking(folder, files) or ("" if tokenizer else f"has no tokenizer ({', '.join(TOKENIZERS)})")
 
 
 def _cached(hub_id: str, revision: str | None) -> Path | None:
@@ -137,18 +190,18 @@ def _cached(hub_id: str, revision: str | None) -> Path | None:
     if not isinstance(found, str):
         return None
     folder = Path(found).parent
-    return None if _lacks(path.name for path in folder.iterdir() if path.exists()) else folder
+    return None if _lacks(folder) else folder
 
 
-def _on_hub(hub_id: str, revision: str | None) -> Source:
-    """Configuration and tokenizer downloaded, the weights seen to be there."""
+def _asked(hub_id: str, revision: str | None) -> Any:
+    """What the hub says of a model: its commit and its files."""
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
     if "/" not in hub_id:
-        reject(hub_id, "not in the local cache; to download a model, write organisation/model")
+        reject(hub_id, "no such folder and not in the local cache; to download a model, write organisation/model")
     try:
-        info = ask(lambda: HfApi().model_info(hub_id, revision=revision, timeout=10))
+        return ask(lambda: HfApi().model_info(hub_id, revision=revision, timeout=10))
     except Silence as error:
         why = f"no answer from {constants.ENDPOINT} and no whole copy in the cache"
         fix = f"Connect once, name a folder, or put the model into ${MODELS_VARIABLE}/{hub_id}"
@@ -157,14 +210,20 @@ def _on_hub(hub_id: str, revision: str | None) -> Source:
         reject(hub_id, "the hub has no such model, or shows it only to some who log in", error)
     except HfHubHTTPError as error:
         reject(hub_id, f"the hub says {first_line(error)}", error)
+
+
+def _on_hub(hub_id: str, revision: str | None) -> Source:
+    """Configuration, tokenizer and the list of the weights downloaded, the weights seen to be there."""
+    info = _asked(hub_id, revision)
     files = [part.rfilename for part in info.siblings or () if "/" not in part.rfilename]
-    why = _lacks(files)
-    if why:
-        reject(hub_id, f"its repository {why}")
+    if "config.json" not in files:
+        reject(hub_id, "its repository has no config.json")
     folder = _download(hub_id, revision, ("config.json",))  # by the name asked for, which the cache then knows
     small = [name for name in files if name.endswith((".json", ".txt", ".model"))]
     _download(hub_id, folder.name, small)
-    return _checked(hub_id, folder, folder.name, tuple(name for name in files if WEIGHTS.fullmatch(name)))
+    if why := _lacks(folder, files):
+        reject(hub_id, f"its repository {why}")
+    return _checked(hub_id, folder, folder.name, tuple(weight_names(folder, files)))
 
 
 def _download(hub_id: str, revision: str | None, files: Iterable[str]) -> Path:

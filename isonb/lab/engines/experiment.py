@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import InputError
+from isonb.checks import InputError, fail
+from isonb.lab.engines.inputs import named
 from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.run_ids import run_id
@@ -33,6 +34,14 @@ def run(
     """
     config = resolve(config)
     preflight(config, data)
+    record = _run(config, data, work, progress)
+    if "inputs" in config and config["inputs"] != (now := named(record.manifest["data"])):
+        fix = "They changed while it ran: start it again."
+        fail(InputError, f"rows and weights must be those the run is named by, {config['inputs']}", now, fix)
+    return record
+
+
+def _run(config: dict[str, Any], data: str | Path | None, work: str | Path | None, progress: bool) -> Record:
     if config["experiment"] == "finetune":
         from isonb.lab.engines import finetune
 

@@ -28,10 +28,10 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     """Raise the one typed error of a run that could not be carried out; return if nothing stands in its way.
 
     ``config`` as in :func:`~isonb.lab.runs.settings.resolve`, ``data`` a folder in the hub's layout, "hub" or None.
-    Checked, in this order: every option, task and method; that the model can be loaded
-    (:func:`isonb.lab.encoders.locate.find`: no weights are read); that the method can be set up for its width; that
-    lengths and precision are possible; that each split is there with the task's columns and enough rows. Of parquet
-    files only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next.
+    Checked, in this order: every option, task and method; that a folder of data holds the splits; that the model can be
+    loaded (:func:`isonb.lab.encoders.locate.find`: no weights are read); that the method can be set up for its width;
+    that lengths and precision are possible; that each split has the task's columns and enough rows. Of parquet files
+    only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next.
     Takes a second or two.
 
     >>> preflight({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"})
@@ -40,7 +40,9 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     if config["experiment"] == "synthetic":
         check_sizes(settings_of(SyntheticSettings, config))
         return
-    task, model = task_named(config["task"]), locate.find(config["model"])
+    task = task_named(config["task"])
+    _check_place(task, config["experiment"], data)
+    model = locate.find(config["model"])
     method = method_from(config["method"])
     method.layer(int(model.config.hidden_size))
     method.penalty()
@@ -49,6 +51,14 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
         _check_finetune(settings_of(FinetuneSettings, config), task, model, data)
     else:
         _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
+
+
+def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
+    """A folder that lacks the rows is the cheapest thing to find."""
+    folder = sources.data_folder(data) if task.hub else None
+    for split in FINE_TUNED if experiment == "finetune" else task.splits[:1]:
+        if folder is not None:
+            sources.parquet_files(folder, task.folder, split)
 
 
 def _check_lengths(config: Mapping[str, Any], model: locate.Source) -> None:

@@ -40,7 +40,7 @@ from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import LAYERS, SimilaritySettings, resolve, settings_of
 
-__all__ = ["run"]
+__all__ = ["read_rows", "run"]
 
 TOKENS = 100_000  # token vectors that a method learns from, at most
 DIGITS = 5  # of the cosines in a record
@@ -106,10 +106,15 @@ class _Run:
         return vectors[self.first.to(vectors.device)], vectors[self.second.to(vectors.device)]
 
 
+def read_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
+    """The pairs of a run; raises as :func:`~isonb.lab.data.rows.load_task`."""
+    return load_task(settings.task, data, limit=settings.eval_examples, seed=settings.sample_seed)
+
+
 def _prepare(config: dict[str, Any], data: str | Path | None) -> _Run:
     settings = settings_of(SimilaritySettings, config)
     task = task_named(settings.task)
-    rows = load_task(task.name, data, limit=settings.eval_examples, seed=settings.sample_seed)
+    rows = read_rows(settings, data)
     one, other = (list(rows[column]) for column in task.inputs)
     place = {text: i for i, text in enumerate(dict.fromkeys([*one, *other]))}
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)

@@ -13,6 +13,7 @@ from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.data.batches import LengthGrouped
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FinetuneSettings
+from isonb.runtime.progress import Progress
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "trainer_class"]
 
@@ -70,23 +71,27 @@ def trainer_class(method: Method, decoder: bool) -> tuple[type[LabTrainer], dict
 
 
 class Bar(TrainerCallback):  # type: ignore[misc]
-    """A bar over the updates, on a terminal or in a notebook."""
+    """A bar over the updates, on a terminal or in a notebook, and a note of them for those who wait elsewhere."""
 
     def __init__(self, name: str, progress: bool) -> None:
         self.name, self.off = name, None if progress else True
         self.bar: Any = None
+        self.progress: Progress | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Open it, at the update a resumed run stands at."""
         from tqdm import tqdm
 
         if state.is_world_process_zero:
+            self.progress = Progress(args.output_dir)
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc=self.name, disable=self.off)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """One update on."""
         if self.bar is not None:
             self.bar.update(1)
+        if self.progress is not None:
+            self.progress.note(state.global_step, state.max_steps)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """The last loss beside it."""

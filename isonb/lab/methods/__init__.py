@@ -16,7 +16,7 @@ from typing import Any
 
 from isonb.checks import InputError, fail
 from isonb.lab.methods.base import Contrast, Method, SecondPhase, Site
-from isonb.lab.options import build, describe, rules
+from isonb.lab.options import build, describe, rules, shown
 
 __all__ = [
     "METHODS",
@@ -51,12 +51,12 @@ def method_from(given: str | Mapping[str, Any]) -> Method:
     Raises :class:`MethodError` for an unknown name, :class:`~isonb.lab.options.OptionError` for an option that doesn't
     exist, of another type or out of range.
     """
-    values = {"name": given} if isinstance(given, str) else dict(given)
+    values = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = values.pop("name", None)
-    if name not in METHODS:
-        close = difflib.get_close_matches(str(name), METHODS, n=1, cutoff=0.5)
+    if not isinstance(name, str) or name not in METHODS:
+        close = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5) if isinstance(name, str) else ()
         fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(METHODS)}."
-        fail(MethodError, "the method must be one of isonb's", repr(name), fix)
+        fail(MethodError, "the method must be one of isonb's", shown(name), fix)
     return build(METHODS[name], values, f"method {name}")
 
 

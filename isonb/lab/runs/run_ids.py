@@ -13,10 +13,11 @@ from pathlib import PurePath
 from typing import Any
 
 from isonb.checks import InputError
+from isonb.lab.options import shown
 
 __all__ = ["ConfigError", "canonical", "run_id"]
 
-NAMED = ("task", "model", "method", "seed")  # the keys that make the readable part of an id
+NAMED = ("task", "model", "method", "seed", "inputs")  # the keys that make the readable part of an id
 NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?")
 EXACT = Context(prec=100)
 
@@ -28,8 +29,8 @@ class ConfigError(InputError):
 def run_id(config: Mapping[str, Any]) -> str:
     """The id of the run that ``config`` describes: a readable part and twelve hexadecimal digits of a sha256.
 
-    The readable part comes from task, model, method and seed where they are given; the digits from every key (see
-    :func:`canonical`). Fill in defaults before: a default that is left out and the same value written out are two
+    The readable part comes from task, model, method, seed and inputs where they are given; the digits from every key
+    (see :func:`canonical`). Fill in defaults before: a default that is left out and the same value written out are two
     configurations.
 
     >>> a = run_id({"task": "cola", "model": "minilm", "method": "istar", "seed": 1, "lr": 1e-5})
@@ -65,8 +66,13 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, str):
         return _decimal(value) if NUMBER.fullmatch(value) else value
     if isinstance(value, numbers.Real):
-        if not math.isfinite(value):
-            raise ConfigError(f"{where} must be a finite number; got {value}. Leave the key out, or name the case.")
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # a whole number past every float
+            finite = False
+        if not finite:
+            got = shown(value)
+            raise ConfigError(f"{where} must be a finite number; got {got}. Leave the key out, or name the case.")
         return _decimal(str(int(value)) if isinstance(value, numbers.Integral) else repr(float(value)))
     if isinstance(value, Mapping):
         if odd := [key for key in value if not isinstance(key, str)]:
@@ -74,7 +80,7 @@ def _plain(value: Any, where: str) -> Any:
         return {key: _plain(part, f"{where}.{key}") for key, part in value.items() if part is not None}
     if isinstance(value, list | tuple):
         return [_plain(part, f"{where}[{i}]") for i, part in enumerate(value)]
-    got = f"{type(value).__name__} {value!r}"[:80]
+    got = f"{type(value).__name__} {shown(value)}"
     raise ConfigError(f"{where} must be text, a number, true/false, a list or a mapping; got {got}. Convert it first.")
 
 

@@ -10,14 +10,16 @@ can't change a result (folders, devices, progress bars) is no setting. The defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from isonb.checks import fail
 from isonb.lab.data.tasks import task_named
+from isonb.lab.encoders.locate import spelled
 from isonb.lab.methods import method_from, resolved
-from isonb.lab.options import OptionError, Options, build, describe, option
+from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
 
 __all__ = [
     "EXPERIMENTS",
@@ -25,6 +27,7 @@ __all__ = [
     "FinetuneSettings",
     "SimilaritySettings",
     "SyntheticSettings",
+    "check_names",
     "resolve",
     "settings_of",
 ]
@@ -140,30 +143,49 @@ PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+APART = ("experiment", "protocol", "method")  # what a run is given besides its settings
+INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
+
+
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
 
     ``protocol`` names values to start from ("small", "smoke", "full", "embedded"); what is given beside it wins.
-    ``experiment`` may be left out where the task tells it. Raises :class:`~isonb.lab.options.OptionError`,
-    :class:`~isonb.lab.methods.MethodError` or :class:`~isonb.lab.data.tasks.TaskError` before any work starts.
+    ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
+    or weights are others than those of an earlier run with the same settings (``isonb/lab/engines/inputs.py``). Raises
+    :class:`~isonb.lab.options.OptionError`, :class:`~isonb.lab.methods.MethodError` or
+    :class:`~isonb.lab.data.tasks.TaskError` before any work starts.
     """
     given = dict(config)
-    protocol = given.pop("protocol", "small")
-    if protocol not in PROTOCOLS:
-        fail(OptionError, f"protocol must be one of {', '.join(PROTOCOLS)}", repr(protocol), "Choose one of these.")
-    experiment = given.pop("experiment", None) or _experiment(given)
-    if experiment not in EXPERIMENTS:
-        known = ", ".join(EXPERIMENTS)
-        fail(OptionError, f"experiment must be one of {known}", repr(experiment), "Choose one of these.")
-    method = given.pop("method", None)
-    settings = build(EXPERIMENTS[experiment], PROTOCOLS[protocol].get(experiment, {}) | given, f"a {experiment} run")
+    protocol = _one_of(PROTOCOLS, "protocol", given.pop("protocol", "small"))
+    experiment = given.pop("experiment", None)
+    experiment = _one_of(EXPERIMENTS, "experiment", _experiment(given) if experiment is None else experiment)
+    method, inputs = given.pop("method", None), given.pop("inputs", None)
+    given = PROTOCOLS[protocol].get(experiment, {}) | given
+    settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
     found = {"experiment": experiment, **describe(settings)}
     if experiment == "synthetic":
         if method is not None:
-            fail(OptionError, "a synthetic run has no method", repr(method), "Leave it out.")
+            fail(OptionError, "a synthetic run has no method", shown(method), "Leave it out.")
         return found
     _check_kind(experiment, found["task"])
-    return found | {"method": resolved(method_from("none" if method is None else method))}
+    found |= {"model": spelled(found["model"]), "method": resolved(method_from("none" if method is None else method))}
+    if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
+        fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
+    return found if inputs is None else found | {"inputs": inputs}
+
+
+def check_names(names: Iterable[object], where: str) -> None:
+    """Raise :class:`~isonb.lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
+    known = dict.fromkeys(part.name for kind in EXPERIMENTS.values() for part in fields(kind))
+    for name in names:
+        known_name(name, [*APART, *known], where)
+
+
+def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
+    if not isinstance(given, str) or given not in known:
+        fail(OptionError, f"{what} must be one of {', '.join(known)}", shown(given), "Choose one of these.")
+    return given
 
 
 T = TypeVar("T", bound=Options)
@@ -175,7 +197,7 @@ def settings_of(kind: type[T], config: Mapping[str, Any]) -> T:
     >>> settings_of(SimilaritySettings, resolve({"task": "english_sts"})).layers
     'first_last'
     """
-    given = {name: value for name, value in config.items() if name not in ("experiment", "method")}
+    given = {name: value for name, value in config.items() if name not in ("experiment", "method", "inputs")}
     return build(kind, given, f"a {config['experiment']} run")
 
 

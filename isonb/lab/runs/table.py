@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from isonb.checks import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
 
-__all__ = ["Damage", "Scan", "collect", "column_order", "scan", "series_table", "table"]
+__all__ = ["Damage", "Scan", "check_table", "collect", "column_order", "scan", "series_table", "table"]
 
+LARGEST = 2**53  # whole numbers that every column of numbers holds exactly
+LONG = "a number too long for a column"
 FIRST = ("run_id", "status", "error")  # columns of a table
 MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # parts of a manifest that a table shows
 
@@ -95,25 +97,59 @@ def series_table(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def collect(folder: str | Path, out: str | Path | None = None) -> pd.DataFrame:
-    """The :func:`table` of a folder's good records; ``out`` also writes it as parquet, in one move.
+    """The :func:`table` of a folder's good records; ``out`` also writes it, in one move, as its suffix says.
 
-    Columns whose values have several types (a seed in one run, a word in another) are written as text. Damaged files
-    are left out: :func:`scan` names them.
+    ``out``: a file ``.csv``, ``.md``, ``.html`` or ``.parquet`` (:func:`check_table`). In parquet, columns whose values
+    have several types (a seed in one run, a word in another) are text. Damaged files are left out: :func:`scan` names
+    them.
     """
+    if out is not None:
+        check_table(out)
     frame = table(scan(folder).records.values())
     if out is not None:
-        tidy = frame.copy()
-        for name in tidy.columns:
-            if len(set(map(_kind, tidy[name].dropna()))) > 1:
-                tidy[name] = [None if pd.isna(value) else str(value) for value in tidy[name]]
-        buffer = io.BytesIO()
-        tidy.to_parquet(buffer, index=False)
-        replace(Path(out), buffer.getvalue())
+        replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
     return frame
+
+
+def check_table(out: str | Path) -> None:
+    """Raise :class:`RecordError` for a file that :func:`collect` can't write: another suffix, or a folder's name."""
+    suffix = Path(out).suffix.lower()
+    if suffix not in WRITERS:
+        fix = "The suffix says what is written."
+        raise RecordError(f"a table must be a file {', '.join(WRITERS)}; got {str(out)!r}. {fix}")
+    if Path(out).is_dir():
+        raise RecordError(f"a table must be a file; got the folder {str(out)!r}. Name a file in it.")
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    tidy = frame.copy()
+    for name in tidy.columns:
+        if len(kinds := set(map(_kind, tidy[name].dropna()))) > 1 or LONG in kinds:
+            tidy[name] = [None if pd.isna(value) else str(value) for value in tidy[name]]
+    buffer = io.BytesIO()
+    tidy.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _markdown(frame: pd.DataFrame) -> bytes:
+    """A pipe table; bars inside values are escaped."""
+    rows = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(object).where(frame.notna(), "").values]
+    cells = ([" ".join(str(cell).split()).replace("|", "\\|") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells).encode()
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
+    ".csv": lambda frame: frame.to_csv(index=False).encode(),
+    ".md": _markdown,
+    ".html": lambda frame: frame.to_html(index=False, na_rep="").encode(),
+    ".parquet": _parquet,
+}
 
 
 def _kind(value: Any) -> str:
     """Bool, number or the type's own name: values of one kind share a parquet column."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return LONG
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return "number" if number else type(value).__name__
 

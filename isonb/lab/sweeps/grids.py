@@ -26,7 +26,7 @@ import yaml  # type: ignore[import-untyped]
 
 from isonb.checks import InputError, fail
 from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import PROTOCOLS, resolve
+from isonb.lab.runs.settings import PROTOCOLS, check_names, resolve
 from isonb.runtime.places import shipped_grids
 
 __all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid"]
@@ -61,11 +61,15 @@ def load_grid(path: str | Path, size: str) -> list[Planned]:
     if size not in grid or size not in SIZES:
         known = ", ".join(name for name in SIZES if name in grid)
         fail(GridError, f"the size must be one that {path} has", repr(size), f"It has: {known}.")
+    blocks = grid[size] if isinstance(grid[size], list) else [grid[size]]
+    numbered = {f"{path}, {size}, block {number}": block for number, block in enumerate(blocks, start=1)}
+    choices = {where: _block(block, where) for where, block in numbered.items()}
+    if (count := sum(map(_count, choices.values()))) > MAX_RUNS:
+        fix = "Take some values out of its lists."
+        fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", count, fix)
     found: dict[str, Planned] = {}
-    blocks = grid[size]
-    for number, block in enumerate(blocks if isinstance(blocks, list) else [blocks], start=1):
-        where = f"{path}, {size}, block {number}"
-        for given in _product(block, where):
+    for where, block in choices.items():
+        for given in _product(block):
             run = _planned({"protocol": size if size in PROTOCOLS else "small"} | given, where)
             found.setdefault(run.run_id, run)
     return list(found.values())
@@ -90,14 +94,30 @@ def _planned(given: Mapping[str, Any], where: str) -> Planned:
         raise GridError(f"{where}: {error}") from error
 
 
-def _product(block: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Every combination of a block's values."""
+def _block(block: Any, where: str) -> dict[str, list[Any]]:
+    """The choices of a block; a list under a wrong name is a wrong name, so names come first."""
+    try:
+        check_names((key for key in block if isinstance(key, str)) if isinstance(block, dict) else (), where)
+    except InputError as error:
+        raise GridError(str(error)) from error
+    return _spelled_out(block, where)
+
+
+def _spelled_out(block: Any, where: str) -> dict[str, list[Any]]:
     if not isinstance(block, dict) or not block:
         fail(GridError, f"{where} must be a mapping of settings", repr(block)[:80], "Write 'task: ...' and so on.")
     choices = {_key(key, where): _choices(key, value, where) for key, value in block.items()}
-    count = math.prod(map(len, choices.values()))
-    if count > MAX_RUNS:
+    if (count := _count(choices)) > MAX_RUNS:
         fail(GridError, f"{where} must name at most {MAX_RUNS} runs", count, "Take some values out of its lists.")
+    return choices
+
+
+def _count(choices: Mapping[str, list[Any]]) -> int:
+    return math.prod(map(len, choices.values()))
+
+
+def _product(choices: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Every combination of a block's values."""
     for values in itertools.product(*choices.values()):
         yield dict(zip(choices, values, strict=True))
 
@@ -110,7 +130,9 @@ def _choices(key: str, value: Any, where: str) -> list[Any]:
         return [_scalar(key, part, where) for part in values]
     found: list[Any] = []
     for part in values:
-        found += _product(part, f"{where}, method") if isinstance(part, dict) else [_scalar(key, part, where)]
+        found += (
+            _product(_spelled_out(part, f"{where}, method")) if isinstance(part, dict) else [_scalar(key, part, where)]
+        )
     return found
 
 
@@ -167,7 +189,9 @@ def _read(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError:
         fix = f"Correct the path, or name one of isonb's own: {', '.join(own)}."
         fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except GridError:
+        raise
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:  # ValueError: the 45th of a 13th month
         fail(GridError, "a grid must be a readable YAML file of plain values", f"{error} in {path}", "Correct it.")
     known = ", ".join(SIZES)
     if not isinstance(grid, dict) or not set(grid) & set(SIZES):

@@ -14,12 +14,16 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from isonb.checks import InputError, fail
+from isonb.lab.data.sources import SourceError, data_folder
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.engines.inputs import differences, inputs, named
+from isonb.lab.options import shown, writable
 from isonb.lab.runs.manifest import Clock, code_version, versions
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record
 from isonb.lab.runs.run_ids import run_id
@@ -28,13 +32,13 @@ from isonb.lab.sweeps.child import unfinished
 from isonb.lab.sweeps.gpus import claimed, visible
 from isonb.lab.sweeps.outcomes import Outcome
 from isonb.lab.sweeps.process import Answer, supervise
-from isonb.runtime.files import DiskError
 from isonb.runtime.locks import held
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 
 ERROR_LENGTH = 2000
+UNSTARTED = (SourceError.__name__, ModelError.__name__)  # rows or weights couldn't be had: that is no result
 BUSY = "another process is at it"
 
 
@@ -57,6 +61,7 @@ class Job:
     timeout: float | None = None
     retry_failed: bool = False
     runner: str = ""
+    differs: str = ""  # in what its rows and weights differ from those of the record under the id of its settings
 
     @cached_property
     def run_id(self) -> str:
@@ -102,7 +107,8 @@ def prepare(
 ) -> Job:
     """The job for a configuration, checked; nothing is started or written.
 
-    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`.
+    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`. Where ``out`` holds a record of the same settings but of
+    other rows or weights, it is another run, whose id and configuration say so (``differs`` says in what).
     ``experiments`` is the folder of the templates ``<experiment>.md``, by default those of isonb.
     """
     found = resolve(config)
@@ -113,10 +119,33 @@ def prepare(
     if not template.is_file():
         fix = "Name the folder of the templates, or none for those of isonb."
         fail(ExecuteError, f"a {found['experiment']} run needs its template", f"no file {template}", fix)
-    if data is not None and str(data) != "hub":
-        data = Path(data).resolve()
-    where = None if data is None else str(data)
-    return Job(found, Path(out).resolve(), template, where, timeout, retry_failed, runner)
+    where = None if data is None else str(data_folder(data) or data)
+    return _told_apart(Job(found, _out(out), template, where, timeout, retry_failed, runner))
+
+
+def _out(out: str | Path) -> Path:
+    """The folder of a sweep, there or to be made."""
+    try:
+        found = Path(out).resolve()
+        there = next(path for path in (found, *found.parents) if path.exists() or path.is_symlink())
+        good = there.is_dir()
+    except (OSError, RuntimeError, ValueError):  # a link to itself, too long a name, a zero byte
+        good = False
+    if not good or not writable(str(out)):
+        fail(ExecuteError, "out must be a folder, there or to be made", shown(str(out)), "Name another.")
+    return found
+
+
+def _told_apart(job: Job) -> Job:
+    """The job itself, unless its record is of other rows or weights: then the job under an id of its own."""
+    record = _record(job)
+    then = {} if record is None else record.manifest.get("data")
+    if not isinstance(then, Mapping) or not then or "inputs" in job.config:
+        return job
+    now = inputs(job.config, job.data)
+    if not (differs := differences(then, now)):
+        return job
+    return replace(job, config={**job.config, "inputs": named({**then, **now})}, differs=differs)
 
 
 def execute(
@@ -147,8 +176,9 @@ def execute(
             if stop.is_set() or lock is None:
                 return Outcome(job.run_id, "stopped") if stop.is_set() else Outcome(job.run_id, "busy", BUSY)
             damaged = _set_damaged_aside(job)
-            outcome = known(job) or _run(job, lock, stop)
-    except (OSError, DiskError, RecordError) as error:
+            now = _told_apart(job)  # a record may have come since the job was made
+            outcome = execute(now, wait=wait, stop=stop) if now is not job else known(job) or _run(job, lock, stop)
+    except (OSError, InputError) as error:
         outcome = Outcome(job.run_id, "not recorded", f"{type(error).__name__}: {error}")
     return Outcome(job.run_id, outcome.status, outcome.error, damaged, round(time.monotonic() - start, 3))
 
@@ -210,7 +240,7 @@ def _judge(job: Job, answer: Answer, clock: Clock) -> Outcome:
         return Outcome(job.run_id, "finished", f"after its record was written, {answer}" if answer.kind else "")
     if answer.kind == "stopped":
         return Outcome(job.run_id, "stopped", answer.text)
-    if answer.disk:
+    if answer.disk or answer.kind in UNSTARTED:
         return Outcome(job.run_id, "not recorded", str(answer))
     if not answer.kind and record is not None:
         return Outcome(job.run_id, "failed", record.error)

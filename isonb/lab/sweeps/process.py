@@ -33,7 +33,7 @@ FIXED = {
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
 }
 REFUSED = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
-DISK_FULL = ("the disk must take", os.strerror(errno.ENOSPC))
+DISK_FULL = ("the disk must take", os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG), "unexpected pos")
 
 
 @dataclass(frozen=True)

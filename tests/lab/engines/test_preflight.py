@@ -52,7 +52,7 @@ def test_all_is_well(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("changes", "kind", "message"),
     [
-        ({"model": "no-such-model"}, ModelError, "got 'no-such-model': not in the local cache"),
+        ({"model": "no-such-model"}, ModelError, "got 'no-such-model': no such folder and not in the local cache"),
         ({"model": "/no/such/folder"}, ModelError, "it is no folder"),
         ({"task": "english_sentimant"}, TaskError, "Did you mean 'english_sentiment'"),
         ({"method": "nothing"}, MethodError, "got 'nothing'"),

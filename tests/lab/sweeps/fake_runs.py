@@ -47,6 +47,20 @@ def by_seed(job):
     slow(job)
 
 
+class SourceError(ValueError):
+    """Named as the lab's, as a kernel tells it."""
+
+
+def no_rows(job):
+    """A run whose rows can't be had."""
+    raise SourceError("the split must be there; got no file")
+
+
+def odd_error(job):
+    """An error whose text no file can hold: a path with a byte that is no letter."""
+    raise OSError("no file /data/\udc80")
+
+
 def with_kernel(job):
     """Start a process in a session of its own, as a kernel is, and wait for ever."""
     kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
