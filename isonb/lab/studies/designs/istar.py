@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.intervals import Interval, spearman
+from isonb.lab.studies.by_layer import half_mean, last_less_others
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.known_clouds import FIGURE_2, disagreements, nearer, too_low
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, Units, by_cell, difference
 
 __all__ = [
     "ALIKE",
@@ -24,8 +26,9 @@ __all__ = [
     "NEGATIVE",
     "POSITIVE",
     "SWEEP",
+    "best_weight",
     "correlation",
-    "gains_of_table_1",
+    "counted",
 ]
 
 ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
@@ -39,6 +42,7 @@ POSITIVE = (UP, "λ = +3", "λ = +5")
 SWEEP = (*NEGATIVE, PLAIN, *POSITIVE)
 LEARNING = ("CoLA", "MRPC", "RTE", "STS-B", "SST-5")  # suites that are trained on
 ALIKE = 0.02  # two values of IsoScore* that count as alike
+ROUNDING = 1e-9
 
 Rule = Callable[[Study, Sequence[str]], Evidence]
 
@@ -80,8 +84,42 @@ def correlation(study: Study, suite: str) -> Interval | None:
     return spearman(part[ISOTROPY], part["score"])
 
 
-def gains_of_table_1() -> pd.DataFrame:
-    """The printed Table 1, scores as fractions: a row a model, task and metric, columns (value or std, method)."""
+def best_weight(study: Study, suite: str) -> tuple[str, list[float]] | None:
+    """The λ with the best mean score over the seeds that all have, and its lead over the second best at each seed.
+
+    None with fewer than three λ or two seeds in common.
+    """
+    scores = {arm: units for arm in SWEEP if (units := study.units("score", arm, [suite]))}
+    common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
+    if len(scores) < 3 or len(common) < 2:
+        return None
+    *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
+    return best, [scores[best][unit] - scores[second][unit] for unit in common]
+
+
+def counted() -> dict[str, int]:
+    """In how many values of the printed Table 1 a method is above, level with or below another.
+
+    "above", "tie", "below": I-STAR against Base; "clear-": by more than half of the 95% interval of a difference of two
+    means of five seeds. "cos-above": CosReg against Base, "cos-over": against I-STAR.
+    """
+    means, errors = _table_1()["value"], _table_1()["std"]
+    gain, half = means["I-STAR"] - means["Base"], (errors["I-STAR"] ** 2 + errors["Base"] ** 2).div(5).pow(0.5)
+    half *= scipy_stats.t.ppf((1 + LEVEL) / 2, 5 + 5 - 2)
+    found = {
+        "all": gain == gain,
+        "above": gain > ROUNDING,
+        "tie": gain.abs() <= ROUNDING,
+        "below": gain < -ROUNDING,
+        "clear-above": gain > half,
+        "clear-below": gain < -half,
+        "cos-above": means[COSREG] - means["Base"] > ROUNDING,
+        "cos-over": means[COSREG] - means["I-STAR"] > ROUNDING,
+    }
+    return {name: int(cells.sum()) for name, cells in found.items()}
+
+
+def _table_1() -> pd.DataFrame:
     table = printed("istar", "Table 1", percent=False)
     return table.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"])
 
@@ -92,9 +130,9 @@ def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
 
 def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
     """Each printed gain as it stands: what counts is its sign."""
-    values = gains_of_table_1()["value"]
+    values = _table_1()["value"]
     gains = (values["I-STAR"] - values["Base"]).round(6)
-    return {", ".join(cell): Interval(gain, gain, gain, 0.95, 5, "printed") for cell, gain in gains.items()}
+    return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
 
 
 def _change(column: str, arm: str, base: str = PLAIN) -> Rule:
@@ -125,20 +163,12 @@ def _best(study: Study, suites: Sequence[str]) -> Evidence:
     return by_cell(difference(*best))
 
 
-def _half(study: Study, name: str, arm: str, suites: Sequence[str], *, late: bool) -> Units:
-    """Mean of a series over the later, or the earlier, half of the layers, one a run."""
-    part = study.logged(name, arm, suites)
-    part = part[part["step"] > 0]
-    part = part[(part["step"] > part.groupby("suite")["step"].transform("max") / 2) == late]
-    return {(str(s), int(k)): float(v) for (s, k), v in part.groupby(["suite", "seed"])["value"].mean().items()}
-
-
 def _dimension(side: int) -> Rule:
     """TwoNN of the later layers, the mean over one side's λ less none."""
 
     def change(study: Study, suites: Sequence[str]) -> Evidence:
-        arms = [_half(study, TWO_NN, arm, suites, late=True) for arm in _weights(study, suites)[side]]
-        return by_cell(difference(_joint(arms, _mean), _half(study, TWO_NN, PLAIN, suites, late=True)))
+        arms = [half_mean(study, TWO_NN, arm, suites, late=True) for arm in _weights(study, suites)[side]]
+        return by_cell(difference(_joint(arms, _mean), half_mean(study, TWO_NN, PLAIN, suites, late=True)))
 
     return change
 
@@ -148,21 +178,13 @@ def _early(arm: str) -> Rule:
 
     def change(study: Study, suites: Sequence[str]) -> Evidence:
         early, late = (
-            difference(*(_half(study, BY_LAYER, name, suites, late=late) for name in (arm, PLAIN)))
+            difference(*(half_mean(study, BY_LAYER, name, suites, late=late) for name in (arm, PLAIN)))
             for late in (False, True)
         )
         sizes = ({unit: abs(value) for unit, value in part.items()} for part in (early, late))
         return by_cell(difference(*sizes))
 
     return change
-
-
-def _last(study: Study, suites: Sequence[str]) -> Evidence:
-    part = study.logged(BY_LAYER, UP, suites)
-    found = {}
-    for (suite, seed), run in part[part["step"] > 0].sort_values("step").groupby(["suite", "seed"]):
-        found[str(suite), int(seed)] = float(run["value"].iloc[-1] - run["value"].iloc[:-1].mean())
-    return by_cell(found)
 
 
 def _outer(zeta: int) -> Rule:
@@ -263,7 +285,11 @@ CLAIMS = (
                 Part(f"|change of IsoScore*|, {arm}, early less late layers", _early(arm), "greater", on=LEARNING)
                 for arm in (DOWN, UP)
             ),
-            Part("IsoScore*, λ = +1, last layer less the others", _last, on=LEARNING),
+            Part(
+                "IsoScore*, λ = +1, last layer less the others",
+                lambda study, suites: by_cell(last_less_others(study, BY_LAYER, UP, suites)),
+                on=LEARNING,
+            ),
         ),
     ),
     Claim(
