@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import pandas as pd
+from torch import Tensor
 
 from isonb.pages.charts import OKABE_ITO, points
 
-__all__ = ["cloud_scores"]
+__all__ = ["cloud_frames", "cloud_scores"]
+
+
+def cloud_frames(
+    cloud: Tensor,
+    changes: Mapping[str, Callable[[Tensor, float], Tensor]],
+    readings: Callable[[Tensor], Mapping[str, float]],
+    places: Sequence[float],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Points and readings of ``change(cloud, t)`` in the plane, for each change and each t of ``places``.
+
+    The tables of :func:`cloud_scores`, with the columns ``change`` and ``t`` before theirs.
+    """
+    moved = {(name, t): change(cloud, t) for name, change in changes.items() for t in places}
+    spots = [(*at, *point) for at, x in moved.items() for point in x.tolist()]
+    scores = [(*at, *one) for at, x in moved.items() for one in readings(x).items()]
+    return (
+        pd.DataFrame(spots, columns=["change", "t", "x", "y"]).round(2),
+        pd.DataFrame(scores, columns=["change", "t", "score", "reading"]).round(4),
+    )
 
 
 def cloud_scores(
