@@ -193,15 +193,10 @@ class Study:
     def _judged(self, claim: Claim, source: str) -> Judgement:
         parts = []
         for part in claim.parts:
-            suites = (
-                part.on
-                if part.on is not None and source == "recorded"
-                else self.live_suites
-                if source == "live"
-                else self.suites
-            )
+            suites = self.live_suites if source == "live" else part.on or self.suites
             evidence = part.evidence(self, suites)
-            cells = [f"{suite}{detail}" for suite in suites for detail in part.details] or list(evidence)
+            named = [f"{suite}{detail}" for suite in suites for detail in part.details]
+            cells = list(evidence) if part.on == () else named
             gate = partial(_gate, self)
             parts.append(rules.judge_part(part, evidence, cells, gate))
         return rules.judge(claim, parts)

@@ -90,7 +90,8 @@ class Part:
     margin), "equal" (between -margin and margin). ``margin`` is the smallest difference that counts. A cell is a suite
     with one of ``details`` behind it ("CoLA, raw"). ``gated``: the part speaks of gains or losses of a score, so a
     suite counts only where the plain model has learned its task. ``rule``: in "all" cells that can tell, or in "most".
-    ``on``: the recorded suites that the claim speaks of; all by default.
+    ``on``: the recorded suites that the claim speaks of; all by default. With none, ``()``, the evidence is asked for
+    all suites and its keys are the cells.
     """
 
     what: str
