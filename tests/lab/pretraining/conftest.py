@@ -50,3 +50,10 @@ def small(text: Path) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def finished(small: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small(tmp_path_factory.mktemp("run") / "toy", about="A made-up text, public domain.")
+
+
+@pytest.fixture(scope="session")
+def continued(small: Callable[..., Path], finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that began with the finished one, whose shape and vocabulary it keeps."""
+    options = {"start": str(finished), "seed": 1, "layers": 3, "vocabulary": 64}
+    return small(tmp_path_factory.mktemp("more") / "toy", steps=2, **options)

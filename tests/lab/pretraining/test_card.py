@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,15 +73,8 @@ def test_the_card_says_what_the_exported_weights_reach(finished: Path, text: Pat
     assert number(finished, "(a guess: 0.693),") == pytest.approx(100 * right / asked, abs=0.06)
 
 
-def test_without_the_task_for_pairs_the_card_says_so(small: Callable[..., Path], tmp_path: Path) -> None:
-    model = small(tmp_path, steps=1, follow=False)
-    assert "had no task" in words(model)
-    assert "--no-follow" in words(model)
-    assert "Held-out pairs" not in words(model)
-
-
-def test_the_card_tells_what_came_before(small: Callable[..., Path], tmp_path: Path, finished: Path) -> None:
-    card = (small(tmp_path, start=str(finished), steps=1) / "README.md").read_text()
+def test_the_card_tells_what_came_before(finished: Path, continued: Path) -> None:
+    card = (continued / "README.md").read_text()
     now, before = card.split("## What came before")
     assert loading.load(finished).revision in now
     assert "from random weights" not in " ".join(now.split())
