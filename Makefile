@@ -12,8 +12,9 @@ STAMP := $(VENV)/.installed
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 # Every file that is installed has one of the hashes in requirements.txt. torch comes first: where a build without CUDA
 # (2.x+cpu) is at hand pip takes that one, and the CUDA libraries that PyPI's build needs are left out.
-HASHED = $(PIP) install --quiet --progress-bar off --require-hashes
+HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps
 TORCH = $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
+TORCH_HERE = $(BIN)/python -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null
 pins_of = awk '/^[a-zA-Z]/ {wanted = $(1)} wanted' requirements.txt
 # One BLAS thread a process: chapters and tests run side by side, and the result does not depend on the core count.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
@@ -27,11 +28,13 @@ $(STAMP): requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "isonb needs Python 3.11, 3.12 or 3.13 with venv; say which: make PYTHON=/path/to/python"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages into $(VENV) (a few minutes the first time)"
-	@rm -rf _build/torch && $(PIP) download --quiet --no-deps --dest _build/torch "torch==$(TORCH)"
-	@$(HASHED) --no-deps --no-index --find-links _build/torch -r <($(call pins_of,/^torch==/))
-	@case "$$(ls _build/torch)" in *+cpu*) $(HASHED) -r <($(call pins_of,!/^(cuda|nvidia|triton)/));; \
-	  *) $(HASHED) -r requirements.txt;; esac; rm -rf _build/torch
-	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@case "$$($(TORCH_HERE))" in $(TORCH)*) ;; *) rm -rf _build/torch \
+	  && $(PIP) download --quiet --no-deps --dest _build/torch torch==$(TORCH) \
+	  && $(HASHED) --no-index --find-links _build/torch -r <($(call pins_of,/^torch==/));; esac
+	@case "$$($(TORCH_HERE))" in *+cpu) $(HASHED) -r <($(call pins_of,!/^(cuda|nvidia|triton)/));; \
+	  *) $(HASHED) -r requirements.txt;; esac
+	@rm -rf _build/torch
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e . && $(PIP) check
 	@touch $@
 
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html
@@ -73,7 +76,8 @@ TORCH_CPU = \
 pins:  ## write requirements.txt anew: the newest versions, with the hashes of their files
 	@rm -rf _build/pins && $(PYTHON) -m venv _build/pins && _build/pins/bin/python -m pip install --quiet uv
 	@set -o pipefail; { sed -n '/^#/p' requirements.txt; echo torch==$(TORCH) | _build/pins/bin/uv pip compile --quiet \
-	  --universal --python-version 3.11.5 --extra dev --generate-hashes --no-annotate --no-header -c - pyproject.toml \
+	  --universal --python-version 3.11.5 --extra dev --generate-hashes --no-annotate --no-header --no-strip-extras \
+	  -c - pyproject.toml \
 	  | awk '{print} /^torch==/ {n = split("$(TORCH_CPU)", h); for (i = 1; i <= n; i++) print "    --hash=sha256:" h[i] " \\"}'; \
 	  } > requirements.new
 	@mv requirements.new requirements.txt && rm -rf _build/pins && echo "requirements.txt is new; run make test and make book."

@@ -107,11 +107,11 @@ def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        if isinstance(error, DependencyError):
+        library = (error.name or "").split(".")[0]
+        if library in ("", "isonb"):  # told already, or a mistake of ours
             raise
-        library = error.name or str(error)
-        old = "" if isinstance(error, ModuleNotFoundError) else f" in another version ({error})"
-        raise missing(by, library.split(".")[0] + old, extra) from error
+        other = "" if isinstance(error, ModuleNotFoundError) else f" in another version ({error})"
+        raise missing(by, library + other, extra) from error
 
 
 @contextlib.contextmanager
