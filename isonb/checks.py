@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import importlib.util
 from collections.abc import Callable, Iterator
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -30,6 +31,8 @@ __all__ = [
     "check_values",
     "cloud",
     "mask_of",
+    "missing",
+    "needs",
     "nonnegative",
     "strict",
 ]
@@ -64,6 +67,40 @@ class NotFittedError(InputError):
 
 class DependencyError(ImportError):
     """An optional library is needed and not installed. The message names the extra that brings it."""
+
+
+def missing(by: str, library: str, extra: str) -> DependencyError:
+    """The error that says which library ``by`` needs, and the extra of isonb that brings it.
+
+    >>> print(missing("rips_barcode", "gudhi", "topology"))
+    rips_barcode needs gudhi: pip install 'isonb[topology]'
+    """
+    return DependencyError(f"{by} needs {library}: pip install 'isonb[{extra}]'")
+
+
+@contextlib.contextmanager
+def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
+    """Imports in this block that fail, and ``modules`` that aren't there, are a :class:`DependencyError`.
+
+    ``modules`` are looked for, not imported.
+
+    >>> with needs("this example", "lab"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    ...
+    isonb.checks.DependencyError: this example needs no_such_library: pip install 'isonb[lab]'
+    """
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            raise missing(by, name, extra)
+    try:
+        yield
+    except ImportError as error:
+        library = (error.name or "").split(".")[0]
+        if library in ("", "isonb"):  # told already, or a mistake of ours
+            raise
+        other = "" if isinstance(error, ModuleNotFoundError) else f" in another version ({error})"
+        raise missing(by, library + other, extra) from error
 
 
 @contextlib.contextmanager

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from isonb.checks import DependencyError, InputError, fail
+from isonb.checks import InputError, fail, needs
 from isonb.integrations.accelerate import own_rows
 from isonb.integrations.points import Layers, PointRule, Points
 from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable
 from isonb.shrinkage import ShrinkageCovariance
 
-try:
+with needs("isonb.integrations.trainer", "lab"):
     from transformers import TrainerCallback
-except ImportError as missing:
-    raise DependencyError("isonb.integrations.trainer needs transformers: pip install 'isonb[lab]'.") from missing
 
 if TYPE_CHECKING:
     from transformers import Trainer as _Base

@@ -3,18 +3,21 @@
 A chapter begins with ``from isonb import pages`` and ``pages.setup()``. The engine: ``python -m isonb.pages --help``.
 """
 
-from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
-from isonb.pages.errors import (
-    BuildError,
-    ChapterError,
-    DescriptionError,
-    LintError,
-    PageError,
-    PairingError,
-    ParameterError,
-)
-from isonb.pages.values import Table, glue, table
-from isonb.pages.widgets import live
+from isonb.checks import needs
+
+with needs("isonb.pages", "lab"):
+    from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
+    from isonb.pages.errors import (
+        BuildError,
+        ChapterError,
+        DescriptionError,
+        LintError,
+        PageError,
+        PairingError,
+        ParameterError,
+    )
+    from isonb.pages.values import Table, glue, table
+    from isonb.pages.widgets import live
 
 __all__ = [
     "CLOUD",
