@@ -8,6 +8,7 @@ isonb ...``.
 
 from __future__ import annotations
 
+import signal
 from datetime import timedelta
 from typing import Any
 
@@ -54,4 +55,6 @@ class Engine(NBClientEngine):  # type: ignore[misc]
 papermill_engines.register(NAME, Engine)
 
 if __name__ == "__main__":
+    # Its starter ends it by SIGINT, which is ignored in all that a shell starts in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     papermill()

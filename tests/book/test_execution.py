@@ -9,6 +9,7 @@ import time
 import nbformat
 import pytest
 from conftest import plain_chapter
+from support import interruptible
 
 from isonb.pages import run
 from isonb.pages.__main__ import main
@@ -132,8 +133,7 @@ def test_interrupting_keeps_what_has_finished_and_leaves_no_process(book):
         "--jobs",
         "2",
     ]
-    restore = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731 (ignored when tests run in the background)
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=restore)
+    child = subprocess.Popen(interruptible(command), stderr=subprocess.PIPE, text=True)
     finished = book.build / "executed"
     deadline = time.monotonic() + 60
     while not (list(finished.glob("*.ipynb")) and pids.is_file()) and time.monotonic() < deadline:
@@ -149,6 +149,22 @@ def test_interrupting_keeps_what_has_finished_and_leaves_no_process(book):
             return
         time.sleep(0.2)
     raise AssertionError("the kernel of the interrupted chapter still runs")
+
+
+def test_papermill_is_ended_politely_where_the_shell_ignores_interrupts(book):
+    pids = book.root / "pid.txt"
+    slow = f"import os, time\nopen({str(pids)!r}, 'w').write(str(os.getpid()))\ntime.sleep(100)"
+    job = job_of(plain_chapter(book, "slow", slow), "slow")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with run._killing([]) as running:
+            running.append(run._Process(job))
+            deadline = time.monotonic() + 60
+            while not pids.is_file() and time.monotonic() < deadline:
+                time.sleep(0.1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert running[0].child.returncode == 1  # it ended its kernel and itself; -9 would leave the kernel to itself
 
 
 def _alive(pid):
