@@ -10,11 +10,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from isonb.checks import InputError
+from isonb import __version__
+from isonb.checks import DependencyError, InputError
 
 __all__ = ["main"]
 
-LISTS = ("tasks", "models", "methods", "protocols")
+LISTS = ("tasks", "models", "methods", "protocols", "grids")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return COMMANDS[options.command](options)
     except (InputError, ImportError) as error:
-        more = "" if isinstance(error, InputError) else " The lab's libraries: pip install 'isonb[lab]'"
+        told = isinstance(error, InputError | DependencyError)
+        more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
         print(f"error: {' '.join(str(error).split())}{more}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -40,6 +42,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         description="Experiments on the isotropy of embedding spaces: four papers, their methods and baselines.",
         epilog="isonb COMMAND --help shows a command's options and examples. Start with: isonb run",
     )
+    parser.add_argument("--version", action="version", version=f"isonb {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, add in ADD.items():
         add(name, commands, words)
@@ -81,14 +84,14 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
 
 def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = (
-        "isonb sweep book/experiments/istar.yaml --size smoke\n"
+        "isonb sweep istar --size smoke\n"
         "isonb sweep book/experiments/softdecay.yaml --size small --data ~/data --workers 2\n"
         "isonb sweep book/experiments/istar.yaml --size paper --data hub --dry-run --gpu h200\n"
         "isonb sweep book/experiments/istar.yaml --size paper --data hub --scheduler tcp://head:8786 --yes"
     )
     text = "run every experiment of a grid that has no record yet"
     add = _command(name, commands, text, examples).add_argument
-    add("grid", metavar="GRID", help="YAML file")
+    add("grid", metavar="GRID", help="YAML file, or the name of one that comes with isonb; isonb list grids")
     add("--size", required=True, help="smoke, small, full or paper")
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--workers", type=int, help="runs at a time (one a GPU, or one)")
@@ -104,7 +107,7 @@ def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = "isonb status runs\nisonb status runs book/experiments/istar.yaml --size small"
     add = _command(name, commands, "say how the runs of a folder stand", examples).add_argument
     add("out", metavar="OUT", help="folder of a sweep")
-    add("grid", metavar="GRID", nargs="?", help="YAML file, to count the runs still to do")
+    add("grid", metavar="GRID", nargs="?", help="YAML file or name, to count the runs still to do")
     add("--size", default="small", help="size of the grid (%(default)s)")
 
 
@@ -130,7 +133,7 @@ def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
 
 
 def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:
-    text = "list tasks, models, methods with their options, or protocols with the settings"
+    text = "list tasks, models, methods with their options, protocols with the settings, or grids"
     parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
     parser.add_argument("what", choices=LISTS)
 

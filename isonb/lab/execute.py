@@ -19,13 +19,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import isonb
 from isonb.checks import InputError, fail
 from isonb.lab.child import unfinished
 from isonb.lab.gpus import claimed, visible
 from isonb.lab.locks import held
 from isonb.lab.manifest import Clock, code_version, versions
 from isonb.lab.outcomes import Outcome
+from isonb.lab.places import EXPERIMENTS_FOLDER
 from isonb.lab.record_files import Record, RecordError, read_record, write_record
 from isonb.lab.run_ids import run_id
 from isonb.lab.settings import resolve
@@ -33,7 +33,6 @@ from isonb.lab.supervise import Answer, supervise
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 
-TEMPLATES = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
 ERROR_LENGTH = 2000
 BUSY = "another process is at it"
 
@@ -102,15 +101,15 @@ def prepare(
 ) -> Job:
     """The job for a configuration (see :func:`~isonb.lab.settings.resolve`), checked; nothing is started or written.
 
-    ``experiments`` is the folder of the templates ``<experiment>.md``, by default that of the checkout.
+    ``experiments`` is the folder of the templates ``<experiment>.md``, by default those of isonb.
     """
     found = resolve(config)
     if timeout is not None and not timeout > 0:
         fail(ExecuteError, "timeout must be more than 0 seconds", repr(timeout), "None sets no limit.")
-    folder = TEMPLATES if experiments is None else Path(experiments).resolve()
+    folder = EXPERIMENTS_FOLDER if experiments is None else Path(experiments).resolve()
     template = folder / f"{found['experiment']}.md"
     if not template.is_file():
-        fix = "Name the folder book/experiments of a checkout."
+        fix = "Name the folder of the templates, or none for those of isonb."
         fail(ExecuteError, f"a {found['experiment']} run needs its template", f"no file {template}", fix)
     if data is not None and str(data) != "hub":
         data = Path(data).resolve()

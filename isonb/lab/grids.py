@@ -25,6 +25,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from isonb.checks import InputError, fail
+from isonb.lab.places import shipped_grids
 from isonb.lab.run_ids import run_id
 from isonb.lab.settings import PROTOCOLS, resolve
 
@@ -52,8 +53,9 @@ class Planned:
 def load_grid(path: str | Path, size: str) -> list[Planned]:
     """The runs of one size of a grid, in the order they are written, each once.
 
-    Raises :class:`GridError` for a file that isn't there or isn't a grid, for a size it doesn't have and for any
-    setting that :func:`~isonb.lab.settings.resolve` refuses. Nothing has been started then.
+    ``path`` is a YAML file, or the name of a grid that comes with isonb, such as "istar". Raises :class:`GridError` for
+    a file that isn't there or isn't a grid, for a size it doesn't have and for any setting that
+    :func:`~isonb.lab.settings.resolve` refuses. Nothing has been started then.
     """
     grid = _read(path)
     if size not in grid or size not in SIZES:
@@ -153,13 +155,18 @@ def _check_size(text: str, path: str | Path) -> None:
 
 def _read(path: str | Path) -> dict[str, Any]:
     """The top level of a grid: sizes with their blocks, perhaps ``about``; no more than safe plain values."""
+    own = shipped_grids()
     try:
-        content = Path(path).read_bytes()
+        file = Path(path) if Path(path).is_file() else own.get(str(path), Path(path))
+        content = file.read_bytes()
         if len(content) > MAX_BYTES:
             fail(GridError, f"a grid must have at most {MAX_BYTES} bytes", f"{len(content)} in {path}", "Split it.")
         text = content.decode("utf-8")
         _check_size(text, path)
         grid = yaml.load(text, Loader=_Loader)
+    except FileNotFoundError:
+        fix = f"Correct the path, or name one of isonb's own: {', '.join(own)}."
+        fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         fail(GridError, "a grid must be a readable YAML file of plain values", f"{error} in {path}", "Correct it.")
     known = ", ".join(SIZES)

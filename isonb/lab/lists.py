@@ -1,4 +1,4 @@
-"""What there is to choose from, as text for a terminal: tasks, models, methods, protocols."""
+"""What there is to choose from, as text for a terminal: tasks, models, methods, protocols, grids."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from isonb.lab.embedded import EMBEDDED
+from isonb.lab.grids import about_grid, grid_sizes
 from isonb.lab.methods import catalogue
+from isonb.lab.places import shipped_grids
 from isonb.lab.settings import EXPERIMENTS, PROTOCOLS
 from isonb.lab.tasks import TASKS
 
-__all__ = ["LISTS", "columns", "methods", "models", "protocols", "tasks"]
+__all__ = ["LISTS", "columns", "grids", "methods", "models", "protocols", "tasks"]
 
 WIDTH = 100
 
@@ -79,8 +81,17 @@ def protocols() -> str:
     return "\n\n".join(parts)
 
 
+def grids() -> str:
+    """The grids that come with isonb: their sizes and what they are for."""
+    parts = [
+        f"{name}  {', '.join(grid_sizes(path))}\n{_wrapped(about_grid(path), '  ')}"
+        for name, path in shipped_grids().items()
+    ]
+    return "\n".join(parts) + "\n\nSweep one by its name, as in: isonb sweep istar --size smoke"
+
+
 def _wrapped(text: str, indent: str, hang: str | None = None) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent if hang is None else hang)
 
 
-LISTS = {"tasks": tasks, "models": models, "methods": methods, "protocols": protocols}
+LISTS = {"tasks": tasks, "models": models, "methods": methods, "protocols": protocols, "grids": grids}

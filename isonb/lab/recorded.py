@@ -16,15 +16,15 @@ from typing import Any
 
 import pandas as pd
 
-import isonb
 from isonb.checks import InputError
 from isonb.lab.grids import Planned
+from isonb.lab.places import RECORDINGS_FOLDER
 from isonb.lab.record_files import Record, replace
 from isonb.lab.records import column_order, scan, series_table, table
 
 __all__ = ["FOLDER", "KEPT", "SCHEMA", "Recorded", "RecordedError", "publish", "recorded", "tail_means"]
 
-FOLDER = Path(isonb.__file__).resolve().parents[1] / "book" / "recorded"
+FOLDER = RECORDINGS_FOLDER
 SCHEMA = 1
 KEPT = ("step.", "k.", "layer.end.cls.", "layer.start.cls.")  # beginnings of the series that are published
 FILES = ("runs.parquet", "series.parquet")
@@ -104,7 +104,7 @@ def recorded(name: str, folder: str | Path | None = None) -> Recorded:
         about = json.loads((home / "manifest.json").read_text(encoding="utf-8"))
         content = {file: (home / file).read_bytes() for file in FILES}
     except (OSError, ValueError) as error:
-        fix = "Use a checkout of isonb, or publish it with isonb.lab.recorded.publish."
+        fix = "Those of the book are in a checkout of isonb, not in an installed package; publish() makes others."
         raise RecordedError(f"a recording must be a readable folder; got {error} for {name!r}. {fix}") from error
     if not isinstance(about, dict) or about.get("schema") != SCHEMA:
         got = about.get("schema") if isinstance(about, dict) else about

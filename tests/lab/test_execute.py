@@ -14,9 +14,10 @@ import pytest
 from waiting import gone, until
 
 import isonb
-from isonb.lab.execute import TEMPLATES, execute, prepare
+from isonb.lab.execute import execute, prepare
 from isonb.lab.gpus import claimed, visible
 from isonb.lab.locks import free
+from isonb.lab.places import EXPERIMENTS_FOLDER
 from isonb.lab.record_files import read_record
 from isonb.lab.settings import resolve
 from isonb.pages.pair import canonical
@@ -159,7 +160,7 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
 
 @pytest.mark.parametrize("name", ["finetune", "similarity", "synthetic"])
 def test_templates_are_spelled_as_jupyter_saves_them(name):
-    text = (TEMPLATES / f"{name}.md").read_text(encoding="utf-8")
+    text = (EXPERIMENTS_FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert canonical(text) == text
     assert ":tags: [parameters]\n\nconfig: dict = " in text
 

@@ -3,6 +3,7 @@
 import pytest
 
 from isonb.lab.grids import GridError, about_grid, grid_sizes, load_grid
+from isonb.lab.places import EXPERIMENTS_FOLDER
 from isonb.lab.run_ids import run_id
 
 
@@ -110,8 +111,15 @@ def test_mistakes_are_told_with_their_place(grid, text, words):
         load_grid(path, "smoke")
 
 
+def test_a_grid_of_isonb_is_found_by_its_name_and_a_file_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_grid("istar", "smoke") == load_grid(EXPERIMENTS_FOLDER / "istar.yaml", "smoke")
+    (tmp_path / "istar").write_text("smoke: {task: english_sentiment}", encoding="utf-8")
+    assert len(load_grid("istar", "smoke")) == 1
+
+
 def test_files_and_sizes_that_are_not_there(grid, tmp_path):
-    with pytest.raises(GridError, match="No such file"):
+    with pytest.raises(GridError, match=r"no file .*none\.yaml.*istar_search"):
         load_grid(tmp_path / "none.yaml", "smoke")
     with pytest.raises(GridError, match=r"got 'full'\. It has: smoke"):
         load_grid(grid("smoke: {task: english_sentiment}"), "full")

@@ -2,18 +2,17 @@
 
 import functools
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-import isonb
 from isonb.lab import cost
 from isonb.lab.grids import about_grid, grid_sizes, load_grid
 from isonb.lab.methods import METHODS
+from isonb.lab.places import EXPERIMENTS_FOLDER
 from isonb.lab.printed import hyperparameters
 from isonb.lab.tasks import KINDS, TASKS
 
-FOLDER = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
+FOLDER = EXPERIMENTS_FOLDER
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
     ("baselines", "smoke"): 18 * 4,
