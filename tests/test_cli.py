@@ -1,10 +1,11 @@
 """The command line: what it prints, its exit codes, and that it starts without the libraries it doesn't need."""
 
-import json
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,7 @@ from isonb.lab import commands
 from isonb.lab.grids import grid_sizes, load_grid
 from isonb.lab.methods import METHODS
 from isonb.lab.outcomes import Outcome, Report
-from isonb.lab.records import Record, run_id, scan, write_record
+from isonb.lab.records import Record, run_id, write_record
 from isonb.lab.settings import PROTOCOLS, resolve
 from isonb.lab.summary import method_words, summary
 from isonb.lab.tasks import TASKS
@@ -103,7 +104,8 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
             continue
         options = cli._parser(words).parse_args(words)
         if options.command == "sweep":
-            assert options.size in grid_sizes(root / options.grid)
+            file = root / options.grid
+            assert options.size in grid_sizes(file if file.is_file() else options.grid)
         if options.command == "run":
             method = {"name": options.method} | commands._pairs(options.option, "-o")
             resolve({"task": options.task, "method": method} | commands._pairs(options.set, "--set"))
@@ -121,6 +123,13 @@ def test_help_imports_nothing_but_the_maths():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_that_of_the_project(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    project = tomllib.loads((GRIDS.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert capsys.readouterr().out == f"isonb {isonb.__version__}\n" == f"isonb {project['version']}\n"
 
 
 def test_module_and_script_are_the_same_command():
@@ -321,6 +330,14 @@ def test_collect_prints_means_over_seeds_and_writes_all_runs(tmp_path, capsys):
     assert len(pd.read_parquet(file)) == 5
 
 
+def test_collect_says_when_runs_of_several_processors_share_a_mean(tmp_path, capsys):
+    for seed, cpu in enumerate(("Xeon", "Xeon", "EPYC")):
+        made = record(seed=seed)
+        write_record(tmp_path / "records", replace(made, manifest={"hardware": {"cpu": cpu, "gpus": []}}))
+        assert cli.main(["collect", str(tmp_path)]) == 0
+        assert ("2 kinds of processor: EPYC (1), Xeon (2)" in capsys.readouterr().out) == (cpu == "EPYC")
+
+
 def test_collect_of_no_folder_is_one_line(tmp_path, capsys):
     assert "records are read from a folder" in fails(capsys, "collect", str(tmp_path / "nothing"))
 
@@ -358,7 +375,13 @@ def test_method_words_name_what_is_not_the_default():
 
 @pytest.mark.parametrize(
     ("what", "names"),
-    [("tasks", TASKS), ("methods", METHODS), ("protocols", PROTOCOLS), ("models", ("minilm", "tiny"))],
+    [
+        ("tasks", TASKS),
+        ("methods", METHODS),
+        ("protocols", PROTOCOLS),
+        ("models", ("minilm", "tiny")),
+        ("grids", ("istar_search",)),
+    ],
 )
 def test_lists_have_everything(what, names, capsys):
     assert cli.main(["list", what]) == 0
@@ -370,28 +393,3 @@ def test_lists_have_everything(what, names, capsys):
 def test_pretrain_is_reached_and_its_errors_are_one_line(tmp_path, capsys):
     text = fails(capsys, "pretrain", "--text", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "1")
     assert str(tmp_path) in text
-
-
-@pytest.mark.slow
-def test_a_run_from_the_shell(tmp_path):
-    words = [
-        "run",
-        "--task",
-        SMOKE["task"],
-        "--model",
-        "tiny",
-        "--protocol",
-        "smoke",
-        "--method",
-        "istar",
-        "-o",
-        "weight=-1",
-        "--out",
-    ]
-    done = subprocess.run([sys.executable, "-m", "isonb", *words, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (found,) = scan(tmp_path / "records").records.values()
-    assert found.config == resolve(SMOKE | {"method": {"name": "istar", "weight": -1}})
-    assert f"{found.metrics['matthews']:.4f}" in done.stdout
-    notebook = json.loads((tmp_path / "notebooks" / f"{found.run_id}.ipynb").read_text(encoding="utf-8"))
-    assert notebook["cells"]

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from isonb.checks import InputError, fail
+from isonb.lab.arithmetic import mixed_processors
 from isonb.lab.cost import Estimate, estimate
 from isonb.lab.execute import execute
 from isonb.lab.gpus import visible
 from isonb.lab.grids import about_grid, load_grid
 from isonb.lab.lists import LISTS
 from isonb.lab.needs import needs
-from isonb.lab.records import collect, read_record, run_id, scan
+from isonb.lab.records import collect, read_record, run_id, scan, table
 from isonb.lab.settings import resolve
 from isonb.lab.summary import scores, summary, title
 from isonb.lab.sweep import status, sweep
@@ -107,11 +108,13 @@ def _status(options: argparse.Namespace) -> int:
 def _collect(options: argparse.Namespace) -> int:
     folder = Path(options.folder) / "records"
     found = scan(folder)
-    table = summary(found.records.values())
-    if len(table):
-        print(table.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
+    means = summary(found.records.values())
+    if len(means):
+        print(means.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
     failed = len(found.records) - len(found.complete())
     print(f"{len(found.complete())} runs, {failed} failed, {len(found.damaged)} damaged records")
+    if told := mixed_processors(table(found.records[name] for name in found.complete())):
+        print(told)
     if options.out:
         collect(folder, options.out)
         print(f"table     {options.out}: one row a run")

@@ -7,6 +7,9 @@ one run at a time; where a machine has several GPUs, start one worker a GPU::
     CUDA_VISIBLE_DEVICES=0 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
     CUDA_VISIBLE_DEVICES=1 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
 
+Such a scheduler executes whatever a client sends, unencrypted and unasked. Give it an address that only your machines
+reach, or TLS (the page *Run experiments* shows how).
+
 SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes) start the same scheduler and workers by other means.
 """
 
@@ -19,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from isonb.checks import DependencyError, InputError
+from isonb.checks import InputError, needs
 from isonb.lab.execute import Job, execute
 from isonb.lab.outcomes import Outcome
 
@@ -39,10 +42,8 @@ def run_on_dask(jobs: Sequence[Job], scheduler: str, workers: int) -> Iterator[O
     stops a local cluster with all its runs. On another one, runs that have begun go on to their record, the others
     don't begin. Raises :class:`SchedulerError`, or :class:`~isonb.checks.DependencyError` without ``distributed``.
     """
-    try:
+    with needs("a sweep on Dask", "cluster"):
         from distributed import as_completed
-    except ImportError as error:
-        raise DependencyError("Dask runs need distributed. Install it: pip install 'isonb[cluster]'.") from error
     with ExitStack() as stack:
         client = _client(stack, scheduler, workers)
         futures = {}
@@ -68,7 +69,7 @@ def _client(stack: ExitStack, scheduler: str, workers: int) -> Any:
         return stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=workers, **options, **quiet))))
     try:
         client = stack.enter_context(Client(scheduler, timeout=CONNECT, name="isonb"))
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, TypeError, ValueError, TimeoutError) as error:  # TypeError: tls:// without a certificate
         raise SchedulerError(
             f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
         ) from error
