@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from isonb.checks import DegenerateError, fail
-from isonb.integrations.union import asked
 from isonb.lab.engines.contrast import Series, info_nce
+from isonb.lab.engines.second_phase import balanced, descend, shuffled
 from isonb.lab.methods import SecondPhase
 
 __all__ = ["fit_views"]
@@ -23,8 +23,6 @@ def fit_views(
     train is left as it is. Series: ``step.second.`` and task, isotropy, loss, and the running means of ``joint``.
     Raises :class:`~isonb.checks.DegenerateError` where a loss isn't finite.
     """
-    from tqdm import tqdm
-
     parts = [phase.module, *(part for part in (phase.penalty, phase.joint) if part is not None)]
     trained = [p for p in phase.module.parameters() if p.requires_grad]
     series: Series = {}
@@ -32,36 +30,19 @@ def fit_views(
         return series
     for part in parts:
         part.to(first.device).train()
-    optimizer = torch.optim.AdamW(trained, lr=phase.learning_rate, weight_decay=0.0)
-    draw, step = torch.Generator().manual_seed(seed), 0
-    count = max(1, round(len(first) / phase.batch_size))
-    with torch.enable_grad():
-        for _ in tqdm(range(phase.epochs), "second phase", leave=False, disable=None if progress else True):
-            for rows in torch.randperm(len(first), generator=draw).tensor_split(count):
-                step += 1
-                losses = _losses(phase, first[rows.to(first.device)], second[rows.to(first.device)], temperature)
-                _finite(losses["loss"], step)
-                optimizer.zero_grad(set_to_none=True)
-                torch.autograd.backward(losses["loss"])
-                optimizer.step()
-                for name, value in losses.items():
-                    series.setdefault(f"step.second.{name}", []).append((step, float(value.detach())))
+    draw = torch.Generator().manual_seed(seed)
+
+    def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
+        points, others = (phase.module(view[rows.to(view.device)]) for view in (first, second))
+        found = balanced(phase, info_nce(points, others, temperature), points)
+        _finite(found["loss"], step)
+        return found
+
+    for _ in descend(phase, trained, lambda _: shuffled(len(first), phase.batch_size, draw), losses, series, progress):
+        pass  # no rows are kept apart that could end it early
     for part in parts:
         part.eval().requires_grad_(False)
     return series
-
-
-def _losses(phase: SecondPhase, first: Tensor, second: Tensor, temperature: float) -> dict[str, Tensor]:
-    points, others = phase.module(first), phase.module(second)
-    task = info_nce(points, others, temperature)
-    if phase.penalty is None:
-        return {"task": task, "loss": task}
-    isotropy = phase.penalty(points, **asked(phase.penalty, labels=None))
-    if phase.joint is None:
-        return {"task": task, "isotropy": isotropy, "loss": task + isotropy}
-    total = phase.joint(task, isotropy)
-    means = {name: value for name, value in phase.joint.named_buffers() if value.is_floating_point()}
-    return {"task": task, "isotropy": isotropy, "loss": total, **means}
 
 
 def _finite(loss: Tensor, step: int) -> None:

@@ -7,7 +7,6 @@ draws differ between processes, so equality to rounding needs ``dropout: 0``.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from isonb.lab.measuring.profile import profile
 from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.runtime.leash import scratch
 from isonb.shrinkage import ShrinkageCovariance
 
 __all__ = ["run"]
@@ -76,8 +76,8 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
     if work is not None:
         yield Path(work)
         return
-    with tempfile.TemporaryDirectory(prefix="isonb-") as folder:
-        yield Path(folder)
+    with scratch() as folder:
+        yield folder
 
 
 @torch.no_grad()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +14,10 @@ from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
 from isonb.lab.methods import SecondPhase
 
-__all__ = ["Features", "SecondModel", "fit_second"]
+__all__ = ["Features", "SecondModel", "balanced", "descend", "fit_second", "shuffled"]
+
+Losses = dict[str, Tensor]
+Series = dict[str, list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class SecondModel(nn.Module):
             self.head: nn.Module = nn.Linear(width, outputs)
             self.read: Callable[..., Tensor] = lambda z, mask: self.head(z)
         else:
-            self.head = copy.deepcopy(model)
+            self.head = copy.deepcopy(model, {id(model.encoder): nn.Identity()})  # the encoder itself has no part in it
             del self.head.encoder
             self.read = self.head.head
         self.head.requires_grad_(phase.head != "frozen")
@@ -73,7 +75,8 @@ class SecondModel(nn.Module):
 
     @torch.no_grad()
     def logits(self, features: Features, size: int = 512) -> Tensor | list[Tensor]:
-        """Logits of every row: (N, C), or one (T_i, 2) a window."""
+        """Logits of every row: (N, C), or one (T_i, 2) a window; ``module`` is in evaluation mode for it."""
+        was = self.module.training
         self.eval()
         found = []
         for index in torch.split(torch.arange(len(features), device=features.labels.device), size):
@@ -82,6 +85,7 @@ class SecondModel(nn.Module):
             found += (
                 [logits] if mask is None else [part[:n] for part, n in zip(logits, mask.sum(-1).tolist(), strict=True)]
             )
+        self.module.train(was)
         return torch.cat(found) if isinstance(features.rows, Tensor) else found
 
 
@@ -94,28 +98,31 @@ def fit_second(
     seed: int,
     select: bool,
     progress: bool = True,
-) -> dict[str, list[tuple[float, float]]]:
+) -> Series:
     """Train what ``phase`` leaves trainable; returns the series of the losses by update and of ``score`` by epoch.
 
     With ``select`` the first score decides (it must come from rows kept apart): training stops after ``phase.patience``
     epochs without improvement, and the best state is put back. Without, the last state of all epochs stays. With
     nothing to train, nothing is done.
     """
-    from tqdm import tqdm
-
     trained = [p for p in model.parameters() if p.requires_grad]
-    series: dict[str, list[tuple[float, float]]] = {}
+    series: Series = {}
     if not trained:
         return series
-    optimizer = torch.optim.AdamW(trained, lr=phase.learning_rate, weight_decay=0.0)
-    best, best_state, waited, step = -float("inf"), copy.deepcopy(model.state_dict()), 0, 0
-    for epoch in tqdm(range(phase.epochs), desc="second phase", disable=None if progress else True, leave=False):
-        model.module.train()
-        for index in _order(len(train), phase.batch_size, seed, epoch):
-            losses = _step(model, phase, optimizer, *train.batch(index.to(train.labels.device)))
-            step += 1
-            for name, value in losses.items():
-                series.setdefault(f"step.second.{name}", []).append((step, value))
+    device = train.labels.device
+
+    def batches(epoch: int) -> Iterable[Tensor]:
+        return shuffled(len(train), phase.batch_size, torch.Generator().manual_seed((seed << 20) + epoch))
+
+    def losses(rows: Tensor, step: int) -> Losses:
+        features, mask, labels = train.batch(rows.to(device))
+        logits, points = model(features, mask)
+        single = labels if labels.ndim == 1 and not labels.is_floating_point() else None
+        return balanced(phase, task_loss(model.kind, logits, labels), points, single)
+
+    model.module.train()
+    best, best_state, waited = -float("inf"), copy.deepcopy(model.state_dict()), 0
+    for step in descend(phase, trained, batches, losses, series, progress):
         scores = score(model)
         for name, value in scores.items():
             series.setdefault(f"step.second.{name}", []).append((step, value))
@@ -128,34 +135,51 @@ def fit_second(
             break
     if select:
         model.load_state_dict(best_state)
+    model.eval()
     return series
 
 
-def _order(rows: int, size: int, seed: int, epoch: int) -> Iterator[Tensor]:
+def descend(
+    phase: SecondPhase,
+    trained: Sequence[Tensor],
+    batches: Callable[[int], Iterable[Tensor]],
+    losses: Callable[[Tensor, int], Losses],
+    series: Series,
+    progress: bool,
+) -> Iterator[int]:
+    """Minimize ``losses(rows, update)["loss"]`` over ``batches(epoch)``; after each epoch, the updates so far.
+
+    Every loss is logged in ``series`` as ``step.second.<name>``.
+    """
+    from tqdm import tqdm
+
+    optimizer = torch.optim.AdamW(trained, lr=phase.learning_rate, weight_decay=0.0)
+    step = 0
+    for epoch in tqdm(range(phase.epochs), desc="second phase", disable=None if progress else True, leave=False):
+        for rows in batches(epoch):
+            step += 1
+            with torch.enable_grad():
+                found = losses(rows, step)
+                optimizer.zero_grad(set_to_none=True)
+                torch.autograd.backward(found["loss"])
+            optimizer.step()
+            for name, value in found.items():
+                series.setdefault(f"step.second.{name}", []).append((step, float(value.detach())))
+        yield step
+
+
+def shuffled(rows: int, size: int, draw: torch.Generator) -> Iterable[Tensor]:
     """Shuffled batches of like size; a last one of fewer than half the rows joins the one before."""
-    draw = torch.Generator().manual_seed((seed << 20) + epoch)
-    count = max(1, round(rows / size))
-    return iter(torch.randperm(rows, generator=draw).tensor_split(count))
+    return torch.randperm(rows, generator=draw).tensor_split(max(1, round(rows / size)))
 
 
-def _step(
-    model: SecondModel, phase: SecondPhase, optimizer: Any, rows: Tensor, mask: Tensor | None, labels: Tensor
-) -> dict[str, float]:
-    logits, points = model(rows, mask)
-    task = task_loss(model.kind, logits, labels)
-    losses = {"task": task}
+def balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | None = None) -> Losses:
+    """``task``, the penalty on ``points`` as ``isotropy``, their sum by ``phase.joint`` as ``loss``, and its means."""
     if phase.penalty is None:
-        total = task
-    else:
-        single = labels if labels.ndim == 1 and not labels.is_floating_point() else None
-        losses["isotropy"] = phase.penalty(points, **asked(phase.penalty, labels=single))
-        if phase.joint is None:
-            total = task + losses["isotropy"]
-        else:
-            total = phase.joint(task, losses["isotropy"])
-            losses |= {name: value for name, value in phase.joint.named_buffers() if value.is_floating_point()}
-    losses["loss"] = total
-    optimizer.zero_grad(set_to_none=True)
-    torch.autograd.backward(total)
-    optimizer.step()
-    return {name: float(value.detach()) for name, value in losses.items()}
+        return {"task": task, "loss": task}
+    isotropy = phase.penalty(points, **asked(phase.penalty, labels=labels))
+    if phase.joint is None:
+        return {"task": task, "isotropy": isotropy, "loss": task + isotropy}
+    loss = phase.joint(task, isotropy)
+    means = {name: value for name, value in phase.joint.named_buffers() if value.is_floating_point()}
+    return {"task": task, "isotropy": isotropy, "loss": loss, **means}

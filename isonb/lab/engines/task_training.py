@@ -9,6 +9,7 @@ import torch
 
 from isonb.checks import fail
 from isonb.lab.data.batches import Collator, LongestFirst
+from isonb.lab.engines.checkpoint import Seal, last_whole
 from isonb.lab.engines.stages import EVALUATED, Finetuning, Series
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.lab.options import OptionError
@@ -47,7 +48,8 @@ def train(run_: Finetuning, folder: Path, *, resumable: bool, progress: bool) ->
     trainer.on_validation = lambda points: tracker.validation(
         shown.back(points)[:size], None if classes is None else classes[:size]
     )
-    trainer.train(resume_from_checkpoint=_checkpoint(folder) if resumable else None)
+    last = last_whole(folder) if resumable else None
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
     trainer.compute_metrics = None  # what follows isn't the part that was watched
     reported = LongestFirst(material.validation.tokens)
     found = trainer.predict(reported)
@@ -61,14 +63,9 @@ def _callbacks(trainer: Any, settings: FinetuneSettings, bar: Any) -> None:
     for chatty in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
         trainer.remove_callback(chatty)
     trainer.add_callback(bar)
+    trainer.add_callback(Seal())
     if settings.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=settings.patience))
-
-
-def _checkpoint(folder: Path) -> str | None:
-    """The last whole checkpoint in ``folder``: the Trainer writes the state file last of all that is needed."""
-    found = sorted(folder.glob("checkpoint-*/trainer_state.json"), key=lambda path: int(path.parent.name[11:]))
-    return str(found[-1].parent) if found else None
 
 
 def _arguments(run_: Finetuning, folder: Path, resumable: bool) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ from isonb.lab.runs.manifest import Clock, code_version, versions
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
-from isonb.lab.sweeps.child import unfinished
+from isonb.lab.sweeps.debris import put_away
 from isonb.lab.sweeps.gpus import claimed, visible
 from isonb.lab.sweeps.outcomes import Outcome
 from isonb.lab.sweeps.process import Answer, supervise
@@ -37,7 +36,6 @@ from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 __all__ = ["ExecuteError", "Job", "execute", "known", "prepare"]
 
-ERROR_LENGTH = 2000
 UNSTARTED = (SourceError.__name__, ModelError.__name__)  # rows or weights couldn't be had: that is no result
 BUSY = "another process is at it"
 
@@ -178,6 +176,7 @@ def execute(
             damaged = _set_damaged_aside(job)
             now = _told_apart(job)  # a record may have come since the job was made
             outcome = execute(now, wait=wait, stop=stop) if now is not job else known(job) or _run(job, lock, stop)
+            put_away(job.out, job.run_id, ended=outcome.status == "failed")
     except (OSError, InputError) as error:
         outcome = Outcome(job.run_id, "not recorded", f"{type(error).__name__}: {error}")
     return Outcome(job.run_id, outcome.status, outcome.error, damaged, round(time.monotonic() - start, 3))
@@ -220,23 +219,13 @@ def _run(job: Job, lock: int, stop: threading.Event) -> Outcome:
         log = job.out / "logs" / f"{job.run_id}.log"
         options: dict[str, Any] = {"environment": environment, "timeout": job.timeout, "stop": stop}
         answer = supervise(job.order(), log, locks=(lock, *gpu), **options)
-    _settle(job, answer)
     return _judge(job, answer, clock)
-
-
-def _settle(job: Job, answer: Answer) -> None:
-    """A process that was killed leaves its notebook as far as it came: kept, unless we stopped it."""
-    part = unfinished(job.notebook)
-    if part.is_file() and answer.kind != "stopped":
-        os.replace(part, job.notebook)
-    part.unlink(missing_ok=True)
 
 
 def _judge(job: Job, answer: Answer, clock: Clock) -> Outcome:
     """The record decides: a run that has a complete one is finished, whatever its notebook did afterwards."""
     record = _record(job)
     if record is not None and record.status == "complete":
-        shutil.rmtree(job.work, ignore_errors=True)
         return Outcome(job.run_id, "finished", f"after its record was written, {answer}" if answer.kind else "")
     if answer.kind == "stopped":
         return Outcome(job.run_id, "stopped", answer.text)
@@ -247,6 +236,6 @@ def _judge(job: Job, answer: Answer, clock: Clock) -> Outcome:
     reason = str(answer) if answer.kind else "the notebook ended without a record"
     made = {"code": code_version(), "seconds": clock.seconds(), "seed": job.config["seed"]}
     made |= {"started": clock.utc.isoformat(timespec="seconds"), "versions": versions()}
-    failed = Record(job.config, manifest=made, status="failed", error=reason[:ERROR_LENGTH])
+    failed = Record(job.config, manifest=made, status="failed", error=reason)
     write_record(job.record.parent, failed)
     return Outcome(job.run_id, "failed", reason)

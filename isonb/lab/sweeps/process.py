@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -16,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from isonb.lab.sweeps import child
-from isonb.runtime.leash import Leash
+from isonb.lab.sweeps.child import OUTSIDE, cut
+from isonb.runtime.leash import UNLEASHED, Leash
 
 __all__ = ["Answer", "supervise"]
 
 LOOK_EVERY = 0.05  # seconds
-LOG_LINES = 3
+LOG_LINES, LOG_BYTES = 3, 10_000  # at the log's end
+PIPE = 1 << 20  # bytes, more than a pipe holds
 # What one process a run needs; values that are set already stay.
 DEFAULTS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0"}
 # A bar would leave a widget or stderr in the notebook; the kernel is that of this Python, not one set up for the user.
@@ -32,8 +35,10 @@ FIXED = {
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
 }
-REFUSED = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
-DISK_FULL = ("the disk must take", os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG), "unexpected pos")
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+REFUSED = FULL | {errno.EIO, errno.EROFS}
+# write_record's, the system's, and those of torch.save, which keeps the system's to itself
+WORDS = ("the disk must take", *map(os.strerror, FULL), "PytorchStreamWriter failed", "] . unexpected pos ")
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,8 @@ class Answer:
         >>> Answer("OSError", "[Errno 28] No space left on device").disk, Answer("OSError", "[Errno 2] no file").disk
         (True, False)
         """
-        number = re.match(r"\[Errno (\d+)\]", self.text)
-        return any(words in self.text for words in DISK_FULL) or (number is not None and int(number[1]) in REFUSED)
+        numbers = re.findall(r"(?:^\[Errno |\(os error )(\d+)[\])]", self.text)
+        return any(words in self.text for words in WORDS) or any(int(number) in REFUSED for number in numbers)
 
     def __str__(self) -> str:
         """Type and words, as a traceback ends."""
@@ -82,18 +87,23 @@ def supervise(
             stdout=subprocess.PIPE,
             stderr=said,
         )
-    try:
-        return _wait(run.process, timeout, stop) or _answer(run.process, log)
-    finally:
-        run.end()
-        assert run.process.stdout is not None
-        run.process.stdout.close()
+    assert run.process.stdout is not None
+    with run.process.stdout as pipe:
+        os.set_blocking(pipe.fileno(), False)
+        heard = bytearray()
+        try:
+            ended = _wait(run.process, pipe.fileno(), heard, timeout, stop)
+        finally:
+            code = run.end()
+        return ended or _answer(heard, code, log)
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float | None, stop: threading.Event | None) -> Answer | None:
-    """None when the process has ended by itself."""
+def _wait(
+    process: subprocess.Popen[bytes], pipe: int, heard: bytearray, timeout: float | None, stop: threading.Event | None
+) -> Answer | None:
+    """None when the process has ended by itself. What it says is read as it comes: a full pipe would hold it up."""
     start = time.monotonic()
-    while process.poll() is None:
+    while _listen(pipe, heard, process.poll()) is None:
         if stop is not None and stop.is_set():
             return Answer("stopped", "the run was stopped before its end")
         if timeout is not None and time.monotonic() - start > timeout:
@@ -102,13 +112,26 @@ def _wait(process: subprocess.Popen[bytes], timeout: float | None, stop: threadi
     return None
 
 
-def _answer(process: subprocess.Popen[bytes], log: Path) -> Answer:
-    assert process.stdout is not None
+def _listen(pipe: int, heard: bytearray, code: int | None) -> int | None:
+    """Take what is in the pipe, after the look at the exit code, so that an answer is whole once there is one."""
+    with contextlib.suppress(BlockingIOError):
+        heard += os.read(pipe, PIPE)
+    return code
+
+
+def _answer(heard: bytes, code: int, log: Path) -> Answer:
     try:
-        found = json.loads(process.stdout.read())
-        return Answer(str(found["kind"]), str(found["text"]))
+        found = json.loads(heard)
+        answer = Answer(str(found["kind"]), str(found["text"]))
     except (ValueError, KeyError, TypeError):
-        code = process.returncode
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LOG_LINES:]
-        return Answer("ProcessEnded", f"the process of the run ended with {how}. " + " / ".join(lines))
+        answer = Answer("ProcessEnded", cut(f"the process of the run ended with {how}. {_last_words(log)}"))
+    if -code in OUTSIDE or code == UNLEASHED or answer.kind == "KeyboardInterrupt":
+        return Answer("stopped", f"the run was ended from outside: {answer.text}")
+    return answer
+
+
+def _last_words(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOG_BYTES))
+        return " / ".join(file.read().decode("utf-8", "replace").strip().splitlines()[-LOG_LINES:])

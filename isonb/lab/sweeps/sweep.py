@@ -16,6 +16,7 @@ from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.dask import run_on_dask
+from isonb.lab.sweeps.debris import tidy
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import Planned
 from isonb.lab.sweeps.job import ExecuteError, known, prepare
@@ -55,6 +56,7 @@ def sweep(
     options: dict[str, Any] = {"data": data, "timeout": timeout, "experiments": experiments, "runner": runner}
     prepared = (prepare(_config(run), out, retry_failed=retry_failed, **options) for run in configs)
     jobs = {job.run_id: job for job in prepared}
+    tidy(Path(out).resolve())
     found = {name: outcome for name, job in jobs.items() if (outcome := known(job)) is not None}
     todo = [job for name, job in jobs.items() if name not in found]
     if todo:

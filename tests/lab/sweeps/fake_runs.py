@@ -61,6 +61,33 @@ def odd_error(job):
     raise OSError("no file /data/\udc80")
 
 
+def long_error(job):
+    """An error that quotes a whole file, and half a character."""
+    raise ValueError("label must be 0 or 1; got " + "x" * 105_000 + chr(0xD800) + " in row 7")
+
+
+def leaves_a_fork(job):
+    """Leave the record, and a process that keeps everything open that this one has."""
+    if os.fork() == 0:
+        time.sleep(600)
+    slow(job)
+
+
+def mortal(job):
+    """A slow run whatever the shell ignores."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    slow(job)
+
+
+def ends_itself(job):
+    """Ended from outside each time, or so it looks."""
+    note(job["parameters"]["out"], "start", job["run_id"], os.getpid(), os.getppid())
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def with_kernel(job):
     """Start a process in a session of its own, as a kernel is, and wait for ever."""
     kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)

@@ -10,15 +10,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
+from journals import RUNS, config, finished, journal
 from support import interruptible
 from waiting import gone, until
 
-from isonb.lab.runs.record import Record, read_record, write_record
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.record import read_record
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.dask import SchedulerError
 from isonb.lab.sweeps.grids import load_grid
@@ -27,34 +26,7 @@ from isonb.lab.sweeps.sweep import status, sweep
 from isonb.runtime.locks import free, held
 
 HERE = Path(__file__).parent
-RUNS, HANGS = 20, 3
-
-
-def config(seed):
-    return resolve({"task": "english_sentiment", "protocol": "smoke", "seed": seed})
-
-
-@pytest.fixture
-def experiments(tmp_path):
-    folder = tmp_path / "experiments"
-    folder.mkdir()
-    (folder / "finetune.md").write_text("not read by fake runs", encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def out(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    for seed in range(RUNS):
-        write_record(tmp_path / "out" / "prepared", Record(config(seed), {"accuracy": seed / 10}))
-    return tmp_path / "out"
-
-
-def journal(out, first):
-    path = out / "journal"
-    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-    return [words for words in lines if words[0] == first]
+HANGS = 3
 
 
 @pytest.fixture
@@ -109,11 +81,6 @@ def cluster(out, hangs=None, protocol="tcp"):
 
 def records(out):
     return {path.name: path.read_bytes() for path in (out / "records").glob("*.json")}
-
-
-def finished(out):
-    """How often each run has ended."""
-    return Counter(words[1] for words in journal(out, "done"))
 
 
 def kill_a_worker(out):
