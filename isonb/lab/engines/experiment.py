@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from isonb.checks import InputError, fail
-from isonb.lab.engines.inputs import named
 from isonb.lab.engines.preflight import preflight
+from isonb.lab.runs.inputs import named
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isonb.checks import fail
 from isonb.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
-from isonb.lab.engines.populations import Points, expected_score, true_score
+from isonb.lab.data.populations import Points, expected_score, true_score
 from isonb.lab.options import OptionError
 from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.record import Record

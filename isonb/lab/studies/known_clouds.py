@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isonb.clouds import centered
 from isonb.isoscore import isoscore, isoscore_star
-from isonb.lab.engines.populations import true_score
+from isonb.lab.data.populations import true_score
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Evidence

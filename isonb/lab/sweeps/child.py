@@ -88,10 +88,10 @@ def unfinished(target: Path) -> Path:
 
 def _noting(codes: list[int]) -> Any:
     """A class of kernel managers that note the exit code of a kernel that is found dead."""
-    from jupyter_client import AsyncKernelManager
+    from jupyter_client.manager import AsyncKernelManager
 
     class Noting(AsyncKernelManager):
-        async def is_alive(self) -> bool:
+        async def is_alive(self) -> bool:  # type: ignore[override,unused-ignore]
             alive = bool(await super().is_alive())
             code = None if alive or self.provisioner is None else await self.provisioner.poll()
             codes.append(code or 0)

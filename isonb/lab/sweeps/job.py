@@ -21,8 +21,8 @@ from typing import Any
 from isonb.checks import InputError, fail
 from isonb.lab.data.sources import SourceError, data_folder
 from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.engines.inputs import differences, inputs, named
 from isonb.lab.options import shown, writable
+from isonb.lab.runs.inputs import differences, inputs, named
 from isonb.lab.runs.manifest import Clock, code_version, versions
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record
 from isonb.lab.runs.run_ids import run_id

@@ -95,7 +95,7 @@ def supervise(
             ended = _wait(run.process, pipe.fileno(), heard, timeout, stop)
         finally:
             code = run.end()
-        return ended or _answer(heard, code, log)
+        return ended or _answer(bytes(heard), code, log)
 
 
 def _wait(

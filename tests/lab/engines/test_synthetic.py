@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from isonb.lab.engines.populations import Points, expected_score, true_score, variances
+from isonb.lab.data.populations import Points, expected_score, true_score, variances
 from isonb.lab.engines.synthetic import run
 from isonb.lab.options import OptionError
 from isonb.lab.runs.record import Record, read_record, write_record

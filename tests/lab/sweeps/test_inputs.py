@@ -11,7 +11,7 @@ import yaml
 from isonb.lab.data.sources import SourceError
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.engines import experiment
-from isonb.lab.engines.inputs import inputs
+from isonb.lab.runs.inputs import inputs
 from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
