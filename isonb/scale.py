@@ -42,8 +42,9 @@ def unit_sized(x: Tensor, dim: Axes = (-2, -1)) -> Tensor:
     True
     """
     size = largest(x.detach(), dim)
-    if check_values(x):
+    if size.numel() and check_values(x):
         few = torch.finfo(x.dtype).tiny ** 0.25
-        if bool(((size == 0) | ((size > few) & (size < 1 / few))).all()):
+        least, most = torch.where(size > 0, size, 1.0).aminmax()
+        if few < float(least) and float(most) < 1 / few:
             return x
     return x / power_of_two(size)

@@ -70,7 +70,7 @@ class Whitening(AffineTransform):
     at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.checks.FitWarning` that there are fewer than
     ``k``. The papers compare the results by cosine.
 
-    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]])
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> white = Whitening().fit(x)
     >>> torch.cov(white.transform(x).T).tolist(), white.rank
     ([[1.0, 0.0], [0.0, 1.0]], 2)
@@ -114,7 +114,7 @@ class SoftZCA(AffineTransform):
     :math:`\epsilon = \tfrac{z}{1-z}\operatorname{tr}\Lambda/d` up to a factor; it needs the points, so not
     ``fit_moments``. That is the choice for few points. Stays close to the original axes, unlike :class:`Whitening`.
 
-    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]])
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> torch.cov(SoftZCA(eps=0.0).fit_transform(x).T).round(decimals=5).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -160,7 +160,7 @@ class AllButTheTop(AffineTransform):
     ``centered=False`` projects the uncentred x, as the original algorithm is written: it differs by a constant vector.
 
     >>> x = torch.tensor([[0.0, 1.0], [9.0, 1.0], [0.0, -1.0], [9.0, -1.0]])
-    >>> AllButTheTop(D=1).fit_transform(x).tolist()
+    >>> AllButTheTop(D=1).fit(x.repeat(3, 1)).transform(x).tolist()
     [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [0.0, -1.0]]
     """
 

@@ -315,6 +315,8 @@ def test_bad_input():
     entropy = PersistentEntropyLoss()
     for call, kind, match in (
         (lambda: entropy(x, labels.double()), DtypeError, "labels must be integers"),
+        (lambda: entropy(x, labels.bool()), DtypeError, "labels must be integers"),  # a mask, it seems
+        (lambda: IStarLoss()(x, labels.bool(), labels.bool()), InputError, "one mask"),
         (lambda: entropy(x, labels[:5]), ShapeError, r"shape \(8,\)"),
         (lambda: entropy(x.unsqueeze(0)), ShapeError, r"\(n, d\)"),
         (lambda: PersistentEntropyLoss(reduction="max")(x), InputError, "reduction"),
@@ -390,6 +392,17 @@ def test_shrinkage_covariance_leaves_no_trace():
     assert not torch.allclose(cov, full)
     with pytest.raises(NotFittedError, match="must be fitted before it is used"):
         ShrinkageCovariance().cov  # noqa: B018
+
+
+@pytest.mark.parametrize("mask", [None, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1]])])
+def test_losses_take_points_and_mask_as_they_come(mask):
+    states = list(uneven(3, 3, 4, 6))
+    real = torch.ones(3, 4, dtype=torch.bool) if mask is None else mask.bool()
+    points = torch.cat([state[real] for state in states[1:]])
+    for loss in (IStarLoss(), IStarLoss(unbiased=True), IsoScoreLoss(), CosRegLoss(), SpectrumControlLoss(1.0)):
+        assert_same(loss(*points_from_hidden_states(states, mask)), loss(points))
+    named = dict(zip(("points", "mask"), points_from_hidden_states(states, mask), strict=True))
+    assert_same(IStarLoss()(**named, shrinkage_cov=torch.eye(6)), IStarLoss()(points, torch.eye(6)))
 
 
 def test_points_from_hidden_states():

@@ -142,6 +142,7 @@ def test_transformed_models_load_without_isonb(folder, tmp_path):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # few sentences on purpose
 def test_whitening_as_dense_does_what_it_promises(folder):
     model = make(folder)
     vectors = torch.as_tensor(model.encode(TEXTS))

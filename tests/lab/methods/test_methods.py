@@ -433,7 +433,7 @@ def test_softdecay_takes_each_side_by_itself():
 
 
 def test_a_transform_of_one_layer_is_fitted_on_the_features():
-    features = uneven(64, 16).float()
+    features = uneven(80, 16).float()
     module = second_of(method_from("whitening"), features).module
     assert_same(module(features), transforms.Whitening().fit(features.double()).transform(features))
     assert isinstance(module, FittedModule)
