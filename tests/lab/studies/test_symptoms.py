@@ -1,4 +1,4 @@
-"""Numbers read off runs: halves of layers, runs that end at one answer, long gradients."""
+"""Runs that end at one answer, and long gradients."""
 
 import math
 
@@ -6,12 +6,10 @@ import pytest
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.by_layer import half_mean, last_less_others
 from isonb.lab.studies.design import Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.symptoms import long_gradients, one_answer
 
-LAYERS = [(0, 9.0), (1, 1.0), (2, 2.0), (3, 3.0), (4, 8.0)]
 DESIGN = Design("made_up", "papers/made_up", (), lambda config: config["method"]["name"])
 
 
@@ -20,17 +18,9 @@ def study_of(tmp_path, scores):
     for seed, score in enumerate(scores):
         config = resolve({"task": "english_sentiment", "seed": seed, "method": "none"})
         metrics = {"accuracy": score, "baseline.accuracy": 0.5}
-        series = {"layer.end.x": LAYERS, "step.train.grad_norm": [(1, 0.5), (2, 1.5), (3, 1.0), (4, 3.0)]}
+        series = {"step.train.grad_norm": [(1, 0.5), (2, 1.5), (3, 1.0), (4, 3.0)]}
         records.append(Record(config=config, metrics=metrics, series=series, manifest={}))
     return Study.of(DESIGN, [], tmp_path, {"live": records})
-
-
-def test_halves_of_the_layers_without_the_embedding(tmp_path):
-    study = study_of(tmp_path, [0.6])
-    early, late = (half_mean(study, "layer.end.x", "none", ["live"], late=late) for late in (False, True))
-    assert (early, late) == ({("live", 0): 1.5}, {("live", 0): 5.5})
-    assert last_less_others(study, "layer.end.x", "none", ["live"]) == {("live", 0): 6.0}
-    assert half_mean(study, "layer.end.x", "CosReg", ["live"], late=True) == {}
 
 
 def test_runs_at_one_answer(tmp_path):
