@@ -18,7 +18,7 @@ def one_answer(study: Study, arms: Sequence[str], suites: Sequence[str] | None =
     ``suites``: all by default.
     """
     runs = study.recorded[study.recorded["arm"].isin(list(arms))]
-    runs = runs[[task in TASKS and TASKS[task].kind == "classification" for task in runs["task"]]]
+    runs = runs[runs["task"].isin([task for task in TASKS if TASKS[task].kind == "classification"])]
     runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
     return int((runs["score"] <= runs["majority"] + ROUNDING).sum()), len(runs)
 

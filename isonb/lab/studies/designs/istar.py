@@ -77,8 +77,8 @@ def suite_of(config: Mapping[str, Any]) -> str:
 
 def correlation(study: Study, suite: str) -> Interval | None:
     """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without."""
-    part = study.runs[(study.runs["suite"] == suite) & study.runs["arm"].isin(SWEEP)]
-    part = part.dropna(subset=[ISOTROPY, "score"])
+    part = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
+    part = part[(part["suite"] == suite) & part["arm"].isin(SWEEP)]
     if len(part) < 4 or part["arm"].nunique() < 3 or part["score"].nunique() < 2:
         return None
     return spearman(part[ISOTROPY], part["score"])
