@@ -42,6 +42,8 @@ def main(job: Mapping[str, Any]) -> int:
 
 def notebook(job: Mapping[str, Any]) -> None:
     """Execute the template of a job by papermill. The notebook gets its name when it has ended, well or not."""
+    folder = tempfile.gettempdir()  # the leash's own: what the kernel needs goes with it
+    os.environ["JUPYTER_RUNTIME_DIR"] = folder
     import jupytext
     import papermill
     from nbclient.exceptions import DeadKernelError
@@ -54,9 +56,8 @@ def notebook(job: Mapping[str, Any]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     source = jupytext.reads(Path(job["template"]).read_text(encoding="utf-8"), fmt="md:myst")
     options: dict[str, Any] = {"kernel_name": "python3", "cwd": os.getcwd(), "start_timeout": START_TIMEOUT}
-    sockets = tempfile.gettempdir()  # the leash's own
-    if len(os.fsencode(sockets)) < LONGEST_SOCKET:  # not ports, which many kernels starting at once might share
-        options["config"] = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
+    if len(os.fsencode(folder)) < LONGEST_SOCKET:  # not ports, which many kernels starting at once might share
+        options["config"] = Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})
     codes: list[int] = []
     try:
         options |= {"progress_bar": False, "kernel_manager_class": _noting(codes)}
@@ -89,10 +90,10 @@ def unfinished(target: Path) -> Path:
 
 def _noting(codes: list[int]) -> Any:
     """A class of kernel managers that note the exit code of a kernel that is found dead."""
-    from jupyter_client import AsyncKernelManager
+    from jupyter_client.manager import AsyncKernelManager
 
     class Noting(AsyncKernelManager):
-        async def is_alive(self) -> bool:
+        async def is_alive(self) -> bool:  # type: ignore[override]
             alive = bool(await super().is_alive())
             code = None if alive or self.provisioner is None else await self.provisioner.poll()
             codes.append(code or 0)
