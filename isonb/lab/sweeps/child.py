@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def main(job: Mapping[str, Any]) -> int:
 
 def notebook(job: Mapping[str, Any]) -> None:
     """Execute the template of a job by papermill. The notebook gets its name when it has ended, well or not."""
+    os.environ["JUPYTER_RUNTIME_DIR"] = tempfile.gettempdir()  # the leash's own: what the kernel needs goes with it
     import jupytext
     import papermill
     from nbclient.exceptions import DeadKernelError

@@ -125,7 +125,9 @@ def _answer(heard: bytes, code: int, log: Path) -> Answer:
         answer = Answer(str(found["kind"]), str(found["text"]))
     except (ValueError, KeyError, TypeError):
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        answer = Answer("ProcessEnded", cut(f"the process of the run ended with {how}. {_last_words(log)}"))
+        words = _last_words(log)
+        kind = "KeyboardInterrupt" if words.endswith("KeyboardInterrupt") else "ProcessEnded"  # while Python started
+        answer = Answer(kind, cut(f"the process of the run ended with {how}. {words}"))
     if -code in OUTSIDE or code == UNLEASHED or answer.kind == "KeyboardInterrupt":
         return Answer("stopped", f"the run was ended from outside: {answer.text}")
     return answer

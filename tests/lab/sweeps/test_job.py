@@ -116,6 +116,13 @@ def test_a_kernel_that_dies_is_a_failed_run(template, tmp_path):
     assert "Kernel died" in outcome.error
 
 
+def test_a_kernel_that_somebody_ends_is_a_stopped_run(template, tmp_path):
+    code = "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGTERM)"
+    outcome = execute(CONFIG, tmp_path / "out", experiments=template(code))
+    assert (outcome.status, "SIGTERM" in outcome.error) == ("stopped", True)
+    assert not (tmp_path / "out" / "records").exists()
+
+
 SLEEP = """
 import os, pathlib, subprocess, sys, time
 helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

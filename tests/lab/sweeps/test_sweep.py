@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -83,12 +84,12 @@ def records(out):
     return {path.name: path.read_bytes() for path in (out / "records").glob("*.json")}
 
 
-def kill_a_worker(out):
-    """Kill the worker of the run that hangs, and see that the run goes with it; the worker."""
+def kill_a_worker(out, number=signal.SIGKILL):
+    """End the worker of the run that hangs, and see that the run goes with it; the worker."""
     name = prepare(config(HANGS), out, experiments=out.parent / "experiments").run_id
     (_, _, process, worker), *others = until(lambda: [words for words in journal(out, "start") if words[1] == name])
     assert others == []
-    os.kill(int(worker), signal.SIGKILL)
+    os.kill(int(worker), number)
     until(lambda: gone(int(process)), 20)
     return name, worker
 
@@ -130,11 +131,12 @@ def tls(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("tls")
-def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver, number):
     with cluster(out, HANGS, "tls") as scheduler:
         assert scheduler.startswith("tls://")
         sweeping = driver(scheduler=scheduler, runs=8)
-        victim, worker = kill_a_worker(out)
+        victim, worker = kill_a_worker(out, number)
         assert sweeping.wait(60) == 0, (out / "driver.log").read_text()
         assert [words[3] for words in journal(out, "start") if words[1] == victim][1] != worker
     check_each_once(out, 8)
@@ -278,3 +280,25 @@ def test_ctrl_c_ends_a_local_cluster_with_its_runs(out, driver):
     assert first.wait(60) == 130, (out / "driver.log").read_text()
     until(lambda: all(gone(int(words[2])) for words in journal(out, "start")), 10)
     assert "20 stopped" in (out / "driver.log").read_text()
+
+
+def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experiments, capsys, monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr("isonb.lab.sweeps.dask.ALONE", 0.1)
+    monkeypatch.setenv("FAKE_SECONDS", "0")
+    told = []
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+
+        def join():
+            until(lambda: told.append(capsys.readouterr().err) or "No worker at inproc://" in "".join(told))
+            cluster.scale(1)
+
+        joining = threading.Thread(target=join)
+        joining.start()
+        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:slow"}
+        report = sweep([config(0), config(1)], out, scheduler=cluster.scheduler_address, **options)
+        joining.join()
+    assert [o.status for o in report.outcomes] == ["finished", "finished"]
+    assert "".join(told).count("No worker at") == 1
+    assert "dask worker" in "".join(told)
