@@ -19,6 +19,7 @@ from isonb.lab.options import OptionError
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
+from isonb.runtime.progress import read_progress
 from tests.lab.random_models import KINDS, save
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
@@ -81,6 +82,8 @@ def test_a_run_that_was_stopped_goes_on_from_its_last_epoch(bert, tmp_path, monk
             finetune.run(config, work=tmp_path, progress=False)
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-4"]
     resumed = finetune.run(config, work=tmp_path, progress=False)
+    done, total = read_progress(tmp_path)
+    assert 4 < done <= total
     assert resumed.metrics == whole.metrics
     assert resumed.series == whole.series
 
