@@ -16,6 +16,7 @@ from isonb.runtime.places import EXPERIMENTS_FOLDER
 FOLDER = EXPERIMENTS_FOLDER
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
+    ("calibration", "small"): 5 * 3,
     ("baselines", "smoke"): 18 * 4,
     ("baselines", "small"): 4 * 5 + 4 + 6 * 3 + 4 + 7 * 4 + 7,
     ("baselines", "full"): 4 * 5 + 4,
