@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.intervals import Interval, spearman
 from isonb.lab.studies.by_layer import half_mean, last_less_others
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
 from isonb.lab.studies.known_clouds import FIGURE_2, disagreements, nearer, too_low
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
@@ -310,4 +310,5 @@ DESIGN = Design(
     arm=arm_of,
     suite=suite_of,
     claims=CLAIMS,
+    reservation=UNTUNED,
 )
