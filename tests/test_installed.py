@@ -81,7 +81,7 @@ def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     assert found.config == resolve(chosen | {"method": {"name": "istar", "weight": -1}})
     assert f"{found.metrics['matthews']:.4f}" in told
     (installed.folder / "mine.yaml").write_text("smoke: {experiment: synthetic}\n", encoding="utf-8")
-    assert "1 runs: 1 finished." in installed("-m", "isonb", "sweep", "mine.yaml", "--size", "smoke")
+    assert "1 run: 1 finished." in installed("-m", "isonb", "sweep", "mine.yaml", "--size", "smoke")
     assert "2 runs, 0 failed, 0 damaged" in installed("-m", "isonb", "collect", "runs", "--out", "table.parquet")
     table = pd.read_parquet(installed.folder / "table.parquet")
     assert set(table["experiment"]) == {"finetune", "synthetic"}
