@@ -69,7 +69,7 @@ class Leash:
             self.process.stdin.flush()
 
     def end(self) -> int:
-        """End the process, and all it has started, if it still runs; its exit code."""
+        """End the process, and all it has started, if it still runs; its exit code. To end it twice does no harm."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -81,8 +81,10 @@ class Leash:
         return self.process.wait()
 
     def _clean(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock >= 0:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
 
 
 def sockets() -> dict[str, Any]:
