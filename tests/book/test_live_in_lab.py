@@ -68,4 +68,4 @@ def test_the_picture_follows_the_slider(tmp_path):
         assert not page.query_selector(".vega-embed")
         page.keyboard.press("ArrowLeft")
         described(page, 8)
-        assert not page.query_selector("text=ValueError")
+        assert not page.query_selector(".jp-OutputArea >> text=ValueError")
