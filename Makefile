@@ -9,6 +9,13 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+# Every file that is installed has one of the hashes in requirements.txt. torch comes first: where a build without CUDA
+# (2.x+cpu) is at hand pip takes that one, and the CUDA libraries that PyPI's build needs are left out.
+HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps
+TORCH = $(shell sed -n 's/^torch==\([0-9.]*\).*/\1/p' requirements.txt)
+TORCH_HERE = $(BIN)/python -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null
+pins_of = awk '/^[a-zA-Z]/ {wanted = $(1)} wanted' requirements.txt
 # One BLAS thread a process: chapters and tests run side by side, and the result does not depend on the core count.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 # Nothing is fetched from a model or data hub while building or testing.
@@ -21,8 +28,13 @@ $(STAMP): requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "isonb needs Python 3.11, 3.12 or 3.13 with venv; say which: make PYTHON=/path/to/python"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --progress-bar off -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@case "$$($(TORCH_HERE))" in $(TORCH)*) ;; *) rm -rf _build/torch \
+	  && $(PIP) download --quiet --no-deps --dest _build/torch torch==$(TORCH) \
+	  && $(HASHED) --no-index --find-links _build/torch -r <($(call pins_of,/^torch==/));; esac
+	@case "$$($(TORCH_HERE))" in *+cpu) $(HASHED) -r <($(call pins_of,!/^(cuda|nvidia|triton)/));; \
+	  *) $(HASHED) -r requirements.txt;; esac
+	@rm -rf _build/torch
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e . && $(PIP) check
 	@touch $@
 
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html
@@ -52,12 +64,23 @@ lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(OFFLINE) $(BIN)/python -m isonb.pages pair
 	@$(OFFLINE) $(BIN)/jupyter lab book
 
-pins:  ## write requirements.txt anew from a fresh environment
-	@rm -rf _build/pins && $(PYTHON) -m venv _build/pins
-	@_build/pins/bin/python -m pip install --quiet torch==2.13.0 setuptools wheel '.[dev]'
-	@{ sed -n '/^#/p' requirements.txt; _build/pins/bin/python -m pip freeze --all --exclude isonb --exclude pip \
-	  | sed -E -e 's/^torch==([0-9.]+).*/torch==\1/' -e 's/^(giotto-ph|torch_topological)==(.*)/\1==\2; python_version < "3.13"/'; } > requirements.new
-	@mv requirements.new requirements.txt && rm -rf _build/pins build && echo "requirements.txt is new; run make test and make book."
+# download.pytorch.org's builds of torch without CUDA, Python 3.11 to 3.13 on x86_64 and aarch64: PyPI doesn't list them.
+TORCH_CPU = \
+  6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b \
+  84453b69508ec79902f899c5ed9495acb9e2bbe9fda5f1d5d6f19e3c3842e1a7 \
+  4ca4a9394b0c771238a4f73590fdbbc4debad85ed0fa63d026ae1b085da7d6e2 \
+  6f307c2c32d764ffc6ff6893b801fad6d4752f3e67966cb8abf1843427c02604 \
+  3fbf9c9d1f3c10c2d59d04aca426dee9ccc6ceb32d255c61e93acc3b4f75fae6 \
+  0b8f7d0423027ae8b90c7977c627f3379f325363a08224dffad9b4b2d684a83d
+
+pins:  ## write requirements.txt anew: the newest versions, with the hashes of their files
+	@rm -rf _build/pins && $(PYTHON) -m venv _build/pins && _build/pins/bin/python -m pip install --quiet uv
+	@set -o pipefail; { sed -n '/^#/p' requirements.txt; echo torch==$(TORCH) | _build/pins/bin/uv pip compile --quiet \
+	  --universal --python-version 3.11.5 --extra dev --generate-hashes --no-annotate --no-header --no-strip-extras \
+	  -c - pyproject.toml \
+	  | awk '{print} /^torch==/ {n = split("$(TORCH_CPU)", h); for (i = 1; i <= n; i++) print "    --hash=sha256:" h[i] " \\"}'; \
+	  } > requirements.new
+	@mv requirements.new requirements.txt && rm -rf _build/pins && echo "requirements.txt is new; run make test and make book."
 
 clean:  ## remove what was built (the environment and the sources stay)
 	@rm -rf _build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

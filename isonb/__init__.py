@@ -1,12 +1,22 @@
 """Isotropy of embedding spaces: every measure, loss, layer and transform of four papers, on tensors, with torch alone.
 
-Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows. Bad
-input raises one of the errors of :mod:`isonb.checks`. ``isonb.metrics`` (torchmetrics classes), ``isonb.integrations``,
-``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they need.
+Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows; numpy
+arrays are taken too. Bad input raises one of the errors of :mod:`isonb.checks`. ``isonb.metrics`` (torchmetrics
+classes), ``isonb.integrations``, ``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they
+need.
 """
 
 from isonb import checks
-from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, NotFittedError, ShapeError, strict
+from isonb.checks import (
+    DegenerateError,
+    DependencyError,
+    DtypeError,
+    FitWarning,
+    InputError,
+    NotFittedError,
+    ShapeError,
+    strict,
+)
 from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
 from isonb.entropy import persistent_entropy, prominent_bars
@@ -60,6 +70,7 @@ __all__ = [
     "DegenerateError",
     "DependencyError",
     "DtypeError",
+    "FitWarning",
     "GaoCosineLoss",
     "GlowFlow",
     "IStarLoss",

@@ -3,9 +3,12 @@
 Every public function is wrapped by :func:`border` and passes its tensors through :func:`cloud`, :func:`nonnegative` or
 :func:`mask_of` before any arithmetic. Past that line the code assumes finite floats of the right shape.
 
-Shape and dtype are checked always. Values (NaN, Inf, zero variance, rows left under a mask) are checked always on the
-CPU. On an accelerator reading a value stalls the queue, so there they are checked only inside
-``with isonb.checks.strict():``; outside it, each docstring states the limit that a degenerate cloud gives.
+Shape and dtype are checked always. Values (NaN, Inf, zero variance, rows left under a mask) are checked on the CPU. On
+an accelerator reading a value stalls the queue, so there they are checked only inside
+``with isonb.checks.strict():``; outside it, each docstring states the limit that a degenerate cloud gives. The same
+limits hold inside ``strict(False)``, and under :func:`torch.compile`, whose graph would break where a value is read.
+
+numpy arrays are taken wherever a tensor is; the results are tensors.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import importlib.util
 from collections.abc import Callable, Iterator
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,21 +27,27 @@ __all__ = [
     "DegenerateError",
     "DependencyError",
     "DtypeError",
+    "FitWarning",
     "InputError",
     "NotFittedError",
     "ShapeError",
     "border",
     "check_values",
     "cloud",
+    "fits",
     "mask_of",
+    "missing",
+    "needs",
     "nonnegative",
     "strict",
+    "tensor_of",
+    "uncompiled",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_strict: contextvars.ContextVar[bool] = contextvars.ContextVar("isonb_strict", default=False)
+_strict: contextvars.ContextVar[bool | None] = contextvars.ContextVar("isonb_strict", default=None)
 
 
 class InputError(ValueError):
@@ -66,9 +76,47 @@ class DependencyError(ImportError):
     """An optional library is needed and not installed. The message names the extra that brings it."""
 
 
+class FitWarning(UserWarning):
+    """A transform keeps fewer directions than asked for, or was fitted on too few points; the message says how much."""
+
+
+def missing(by: str, library: str, extra: str) -> DependencyError:
+    """The error that says which library ``by`` needs, and the extra of isonb that brings it.
+
+    >>> print(missing("rips_barcode", "gudhi", "topology"))
+    rips_barcode needs gudhi: pip install 'isonb[topology]'
+    """
+    return DependencyError(f"{by} needs {library}: pip install 'isonb[{extra}]'")
+
+
+@contextlib.contextmanager
+def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
+    """Imports in this block that fail, and ``modules`` that aren't there, are a :class:`DependencyError`.
+
+    ``modules`` are looked for, not imported.
+
+    >>> with needs("this example", "lab"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    ...
+    isonb.checks.DependencyError: this example needs no_such_library: pip install 'isonb[lab]'
+    """
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            raise missing(by, name, extra)
+    try:
+        yield
+    except ImportError as error:
+        library = (error.name or "").split(".")[0]
+        if library in ("", "isonb"):  # told already, or a mistake of ours
+            raise
+        other = "" if isinstance(error, ModuleNotFoundError) else f" in another version ({error})"
+        raise missing(by, library + other, extra) from error
+
+
 @contextlib.contextmanager
 def strict(on: bool = True) -> Iterator[None]:
-    """Check values on accelerators too (each check waits for the device). On the CPU they are always checked.
+    """Check values on accelerators too (each check waits for the device); ``strict(False)``: not on the CPU either.
 
     >>> with strict():
     ...     _ = check_values(torch.ones(1))
@@ -81,8 +129,11 @@ def strict(on: bool = True) -> Iterator[None]:
 
 
 def check_values(x: Tensor) -> bool:
-    """Whether the values of ``x`` may be looked at: always on the CPU, elsewhere inside :func:`strict`."""
-    return x.device.type == "cpu" or _strict.get()
+    """Whether the values of ``x`` may be looked at: on the CPU, or as :func:`strict` says; never under a compiler."""
+    if torch.compiler.is_compiling():
+        return False
+    wanted = _strict.get()
+    return x.device.type == "cpu" if wanted is None else wanted
 
 
 def fail(kind: type[InputError], invariant: str, got: object, fix: str) -> NoReturn:
@@ -95,17 +146,37 @@ def not_fitted(name: str, fix: str = "Call fit first.") -> NoReturn:
     fail(NotFittedError, f"{name} must be fitted before it is used", "no statistics yet", fix)
 
 
+def tensor_of(x: Any) -> Any:
+    """A numpy array as a tensor, on the same memory where torch can; anything else as it is.
+
+    >>> import numpy
+    >>> tensor_of(numpy.ones(2)), tensor_of("all")
+    (tensor([1., 1.], dtype=torch.float64), 'all')
+    """
+    if isinstance(x, Tensor) or not hasattr(x, "__array_interface__") or not getattr(x, "ndim", 0):
+        return x
+    shared = x.flags.writeable and x.flags.aligned and x.dtype.isnative and min(x.strides) >= 0
+    try:
+        return torch.as_tensor(x if shared else x.astype(x.dtype.newbyteorder("="), order="C"))
+    except (TypeError, ValueError):
+        fail(DtypeError, "an array must hold numbers of a type torch has", x.dtype, "Convert it: x.astype('float32').")
+
+
 def border(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public function: autocast off inside (float32 maths), its name put in front of every input error."""
+    """Wrap a public function: numpy arrays become tensors, autocast is off inside (float32 maths), and the function's
+    name is put in front of every input error.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            given: Any = [tensor_of(a) for a in args]
+            options: Any = {key: tensor_of(a) for key, a in kwargs.items()}
             with contextlib.ExitStack() as stack:
-                for kind in {a.device.type for a in (*args, *kwargs.values()) if isinstance(a, Tensor)}:
+                for kind in {a.device.type for a in (*given, *options.values()) if isinstance(a, Tensor)}:
                     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
                         stack.enter_context(torch.autocast(kind, enabled=False))
-                return function(*args, **kwargs)
+                return function(*given, **options)
         except InputError as error:
             if getattr(error, "named", False):
                 raise
@@ -116,7 +187,31 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def uncompiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Wrap a function whose steps depend on values: :func:`torch.compile` leaves it out, by a break of its graph."""
+    apart: list[Callable[P, R]] = []  # made when first needed: it imports the compiler, which takes seconds
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
+        if not apart:
+            apart.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
+        return apart[0](*args, **kwargs)
+
+    return wrapped
+
+
+def fits(value: Tensor, power: str = "squared scale") -> Tensor:
+    """``value`` as it is; :class:`DegenerateError` where the points were too large for their dtype to hold it."""
+    if check_values(value) and not bool((finite := torch.isfinite(value.detach())).all()):
+        bad = value.detach()[~finite][0].item()
+        fail(DegenerateError, f"the {power} of the points must fit {value.dtype}", bad, "Rescale them or pass float64.")
+    return value
+
+
 def _as_float(x: Tensor, name: str) -> Tensor:
+    x = tensor_of(x)
     if not isinstance(x, Tensor):
         fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, f"Convert it: torch.as_tensor({name}).")
     if not x.is_floating_point():
@@ -129,6 +224,7 @@ def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None
 
     Raises :class:`ShapeError` for another shape and :class:`DtypeError` unless it is bool or integer 0/1.
     """
+    mask = tensor_of(mask)
     if mask is None:
         return None
     if not isinstance(mask, Tensor) or mask.is_floating_point() or mask.is_complex():

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import DtypeError, ShapeError, border, cloud, fail
+from isonb.checks import DtypeError, ShapeError, border, cloud, fail, tensor_of
 
 __all__ = ["centered", "cls_pool", "label_groups", "layer_average", "mean_pool", "token_cloud"]
 
@@ -102,7 +102,7 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
     >>> layer_average(torch.tensor([[[0.0]], [[2.0]], [[4.0]]]), layers=(1, 2)).tolist()
     [[3.0]]
     """
-    stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack(tuple(hidden_states))
+    stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack([*map(tensor_of, hidden_states)])
     stack, _ = cloud(stack, name="hidden_states", points=1)
     depth = stack.shape[0]
     if not layers or any(not -depth <= layer < depth for layer in layers):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import ShapeError, border, cloud, fail
+from isonb.scale import size_of
 
 __all__ = ["k_means", "nearest_centre"]
 
@@ -23,9 +24,11 @@ def nearest_centre(x: Tensor, centres: Tensor) -> Tensor:
     x, _ = cloud(x, points=0, single=True)
     origin = centres.mean(0)  # far from the origin, squares would swallow the differences
     moved = centres - origin
+    size = torch.maximum(size_of(moved), size_of(x))  # nor overflow
+    moved = moved / size
     half = moved.square().sum(-1) / 2
     rows = torch.split(x, max(1, _CHUNK // len(centres)))
-    return torch.cat([(half - (part - origin) @ moved.mT).argmin(-1) for part in rows])
+    return torch.cat([(half - (part - origin) / size @ moved.mT).argmin(-1) for part in rows])
 
 
 @border

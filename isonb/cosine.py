@@ -1,7 +1,7 @@
 r"""Cosines between the points of a cloud, exact in O(nd): :math:`\sum_{ij} \cos(x_i, x_j) = |\sum_i \hat x_i|^2`.
 
 A zero row has no direction. It takes no part in the means (they are over the other rows) and adds nothing to the
-penalty; its gradient is zero.
+penalty; its gradient is zero. Any other row has one, however short or long.
 """
 
 from __future__ import annotations
@@ -11,19 +11,29 @@ from torch import Tensor
 
 from isonb.checks import DegenerateError, InputError, border, check_values, cloud, fail
 from isonb.clouds import row_count
+from isonb.scale import unit_sized
 
 __all__ = ["cls_uniformity", "cosine_contributions", "cosine_penalty", "mean_cosine", "token_uniformity"]
 
 _PAIRS = 4096  # sampled pairs looked at together
 
 
-def inverse_lengths(x: Tensor) -> Tensor:
-    """1/|x_i| of the rows (..., n), 0 for a zero row (and for a length below the smallest normal number)."""
-    length = torch.linalg.vector_norm(x, dim=-1)
-    if check_values(x) and not bool((length < torch.inf).all()):
-        fail(DegenerateError, f"the length of each point must fit {x.dtype}", "inf", "Rescale the cloud.")
-    usable = (length > torch.finfo(x.dtype).tiny) & (length < torch.inf)
-    return torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0)
+def directions(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (..., n, d) along those of ``x`` and 1/|row| (..., n), whose product is the unit rows; 0 for a zero row."""
+    rows = unit_sized(x, -1)
+    length = torch.linalg.vector_norm(rows, dim=-1)
+    usable = length > 0
+    return rows, torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0)
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """The rows at length 1, zero rows at 0.
+
+    >>> unit_rows(torch.tensor([[3e-30, 4e-30], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    rows, inverse = directions(x)
+    return rows * inverse.unsqueeze(-1)
 
 
 def directed(inverse: Tensor, points: int) -> Tensor:
@@ -71,8 +81,7 @@ def mean_cosine(
     >>> round(mean_cosine(x).item(), 6)
     0.471405
     """
-    x, _ = cloud(x, mask)
-    inverse = inverse_lengths(x)
+    x, inverse = directions(cloud(x, mask)[0])
     count = directed(inverse, 2)
     if n_pairs is None:
         return _pair_mean(_resultant(x, inverse).square().sum(-1), count, False)
@@ -118,7 +127,7 @@ def cosine_penalty(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     0.31427
     """
     x, mask = cloud(x, mask)
-    inverse = inverse_lengths(x)
+    x, inverse = directions(x)
     n = row_count(x, mask).clamp_min(1)
     return (_resultant(x, inverse).square().sum(-1) - directed(inverse, 0)) / (n * n)
 
@@ -136,8 +145,7 @@ def cosine_contributions(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     >>> [round(c, 6) for c in cosine_contributions(torch.tensor([[3.0, 1, 0], [3, -1, 1], [2, 0, -1]])).tolist()]
     [0.838561, -0.031782, -0.044947]
     """
-    x, _ = cloud(x, mask)
-    inverse = inverse_lengths(x)
+    x, inverse = directions(cloud(x, mask)[0])
     count = directed(inverse, 2).unsqueeze(-1)
     unit = x * inverse.unsqueeze(-1)
     difference = unit.sum(-2).square() - unit.square().sum(-2)
@@ -158,8 +166,7 @@ def token_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: boo
     >>> round(token_uniformity(x).item(), 6), round(token_uniformity(x, include_self=True).item(), 6)
     (0.471405, 0.647603)
     """
-    x, _ = cloud(x, mask)
-    inverse = inverse_lengths(x)
+    x, inverse = directions(cloud(x, mask)[0])
     return _pair_mean(_resultant(x, inverse).square().sum(-1), directed(inverse, 2), include_self)
 
 
@@ -178,7 +185,7 @@ def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool 
     0.569036
     """
     x, mask = cloud(x, mask)
-    inverse = inverse_lengths(x)
+    x, inverse = directions(x)
     count = directed(inverse, 2)
     if mask is None:
         first, scale = x[..., :1, :], inverse[..., :1]

@@ -12,21 +12,11 @@ import torch
 from torch import Tensor
 
 from isonb.clouds import row_count
+from isonb.scale import largest, power_of_two
 
 __all__ = ["by_differences", "edge_lengths", "localized", "rows", "squared_distances"]
 
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
-
-
-def _largest(x: Tensor, dim: int | tuple[int, int]) -> Tensor:
-    """Largest absolute value along ``dim``, kept as an axis, without a copy of ``x``."""
-    return torch.maximum(x.amax(dim, keepdim=True), -x.amin(dim, keepdim=True))
-
-
-def power_of_two(size: Tensor) -> Tensor:
-    """The power of two just below each ``size`` (1 for 0): dividing by it is exact, so ties stay ties."""
-    mantissa = torch.frexp(size).mantissa
-    return torch.where(size > 0, size / (2 * mantissa), torch.ones_like(size))
 
 
 def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -39,14 +29,14 @@ def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
     x = x.detach()
     mean = (x.sum(-2) / row_count(x, mask).clamp_min(1).unsqueeze(-1)).unsqueeze(-2)
     moved = x - mean
-    away = _largest(moved, -1)
+    away = largest(moved, -1)
     if mask is not None:
         away = away.masked_fill(~mask.unsqueeze(-1), math.inf)
     middle = away.argmin(-2, keepdim=True).expand(*x.shape[:-2], 1, x.shape[-1])
     torch.sub(x, x.gather(-2, middle), out=moved)
     if mask is not None:
         moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
-    return moved.div_(power_of_two(_largest(moved, (-2, -1))))
+    return moved.div_(power_of_two(largest(moved, (-2, -1))))
 
 
 def by_differences(x: Tensor) -> bool:
@@ -98,6 +88,6 @@ def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
     Each difference is brought to unit size before it is squared, so no length overflows or vanishes.
     """
     gap = rows(x, edges[..., 0]).sub_(rows(x, edges[..., 1]))
-    scale = power_of_two(_largest(gap.detach(), -1))
+    scale = power_of_two(largest(gap.detach(), -1))
     length: Tensor = torch.linalg.vector_norm(gap.div_(scale), dim=-1) * scale.squeeze(-1)
     return length

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DtypeError, InputError, ShapeError, border, cloud, fail
+from isonb.checks import DtypeError, InputError, ShapeError, border, cloud, fail, uncompiled
 from isonb.distributed import Group, all_rows
 from isonb.entropy import persistent_entropy, prominent_bars
 from isonb.homology import h0_barcode, rips_barcode
@@ -39,8 +39,10 @@ def padded_groups(points: Tensor, labels: Tensor | None, least: int) -> tuple[Te
 def _check_labels(points: Tensor, labels: Tensor | None) -> None:
     if labels is None:
         return
-    if labels.is_floating_point():
-        fail(DtypeError, "labels must be integers", labels.dtype, "Pass labels.long(); one group for all: None.")
+    if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.dtype == torch.bool:
+        got = getattr(labels, "dtype", type(labels).__name__)
+        fix = "Pass labels.long(), or points[mask]; one group for all: None."
+        fail(DtypeError, "labels must be integers", got, fix)
     if labels.shape != points.shape[:1]:
         want = f"labels must have shape ({points.shape[0]},), one a point"
         fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
@@ -74,6 +76,7 @@ def _term(bars: Tensor, select: bool, keep_breaking: bool, in_cluster: float, no
     return entropy + in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
 
 
+@uncompiled
 @border
 def entropy_penalty(
     points: Tensor,
@@ -105,6 +108,8 @@ def entropy_penalty(
 
     Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, at least minus the sum of the
     logarithms of the numbers of bars. Selection and pairing are constants. The rows of all processes are gathered.
+    Which labels and which tree there are depends on values, so :func:`torch.compile` leaves this function out: the
+    graph breaks here (``fullgraph=True`` refuses), and it runs as it does uncompiled.
 
     >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]])
     >>> round(entropy_penalty(points, select=False).item(), 6)  # bars 1, 2, 4, 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -9,12 +10,14 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, border, cloud, fail, not_fitted
+from isonb.checks import FitWarning, InputError, ShapeError, border, cloud, fail, not_fitted, tensor_of
 from isonb.moments import Moments
 from isonb.persist import read_folder, write_folder
 from isonb.precision import precise
 
 __all__ = ["AffineTransform", "Transform", "dense", "load_transform"]
+
+ROWS = 5  # points a dimension, below which a fitted covariance is said to be rough
 
 _KNOWN: dict[str, type[Transform]] = {}
 
@@ -118,6 +121,22 @@ def dense(matrix: Tensor, bias: Tensor, dtype: torch.dtype = torch.float32) -> n
     return layer.requires_grad_(False)
 
 
+def few_points(n: int, d: int) -> list[str]:
+    r"""What to say of a covariance of ``d`` dimensions fitted on ``n`` points: nothing from 5 d points on.
+
+    The variance of such a sample along some direction is between :math:`(1 \mp \sqrt{d/n})^2` times the true one, for
+    Gaussian points of any covariance (Marchenko and Pastur 1967).
+
+    >>> few_points(1000, 100), few_points(100, 100)[0][:70]
+    ([], '100 points are few for 100 dimensions: a fitted variance is between 0 ')
+    """
+    if n >= ROWS * d:
+        return []
+    low, high = max(0.0, 1 - (d / n) ** 0.5) ** 2, (1 + (d / n) ** 0.5) ** 2
+    size = f"a fitted variance is between {low:.2g} and {high:.2g} times the true one, depending on the direction"
+    return [f"{n} points are few for {d} dimensions: {size}. Fit on {ROWS * d} or more."]
+
+
 class AffineTransform(Transform):
     """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what to do off the mean."""
 
@@ -126,7 +145,9 @@ class AffineTransform(Transform):
 
         Products are taken in float64, so that directions without variance are told from rounding; where the points
         don't fit in memory twice, stream them to a :class:`~isonb.moments.Moments` and use :meth:`fit_moments`.
+        Fewer than 5 d points give a :class:`~isonb.checks.FitWarning` with the size of the error.
         """
+        x = tensor_of(x)
         exact = precise(x) if isinstance(x, Tensor) and x.is_floating_point() else x
         return self.fit_moments(Moments().update(exact, mask))
 
@@ -134,7 +155,13 @@ class AffineTransform(Transform):
         """Learn from a :class:`~isonb.moments.Moments`, whose points may have come in batches. Returns self."""
         cov = moments.cov  # checks that there are points enough
         self.state = {"mean": moments.mean.clone(), **self._learn(moments.mean, cov)}
+        if remarks := self._remarks(int(moments.n), len(cov)):
+            warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=3)
         return self
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        """What the user has to know of this fit on n points, in sentences."""
+        return few_points(n, d)
 
     @abstractmethod
     def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:

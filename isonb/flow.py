@@ -15,8 +15,9 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, border, cloud, fail, not_fitted
+from isonb.checks import InputError, ShapeError, border, cloud, fail, fits, not_fitted
 from isonb.persist import read_folder, write_folder
+from isonb.precision import precise
 
 __all__ = ["GlowFlow", "fit_flow"]
 
@@ -48,8 +49,8 @@ class _Step(nn.Module):
     @torch.no_grad()
     def begin(self, x: Tensor) -> None:
         """Set the normalisation so that this batch leaves it with mean 0 and variance 1."""
-        spread = x.std(0, correction=0)
-        self.log_scale.copy_(-torch.where(spread > 1e-6, spread, 1.0).log())
+        spread = precise(x).std(0, correction=0)  # of points of any size
+        self.log_scale.copy_(-torch.where(spread > 1e-6 * spread.amax(), spread, 1.0).log())
         self.shift.copy_(-x.mean(0) * self.log_scale.exp())
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +145,7 @@ class GlowFlow(nn.Module):
         r"""Mean negative log-likelihood of the points under the flow, :math:`-\log_2 p(x) / d`."""
         z, logdet = self(x)
         nats = (z.square() + math.log(2 * math.pi)).sum(-1) / 2 - logdet
-        bits: Tensor = nats.mean() / (self.d * math.log(2))
+        bits: Tensor = fits(nats.mean() / (self.d * math.log(2)))
         return bits
 
     @torch.no_grad()

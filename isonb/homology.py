@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
-from isonb.checks import DependencyError, InputError, border, cloud, fail
+from isonb.checks import InputError, border, cloud, fail, missing
 from isonb.distances import edge_lengths, localized, squared_distances
 from isonb.precision import precise
 from isonb.trees import spanning_tree
@@ -134,7 +134,7 @@ def _pairing(ranks: Tensor, max_dim: int) -> list[Tensor]:
         empty = torch.empty(0, 4, dtype=torch.long)
         found = [torch.as_tensor(pairs, dtype=torch.long).reshape(-1, 4) for pairs in found]
         return (found + [empty] * max_dim)[:max_dim]
-    raise DependencyError("rips_barcode needs giotto-ph or gudhi above H0: pip install isonb[topology]")
+    raise missing("rips_barcode above H0", "giotto-ph or gudhi", "topology")
 
 
 def _giotto() -> Callable[[Tensor, int], list[Any]]:

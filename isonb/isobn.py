@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, cloud, fail
+from isonb.checks import ShapeError, border, cloud, fail, fits
 from isonb.distributed import Group, union_moments
 
 __all__ = ["isobn_scale", "isobn_statistics"]
@@ -18,7 +18,8 @@ _DEAD = 1e-6  # share of the largest standard deviation below which a dimension 
 def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
     """Covariance (d, d) and standard deviation (d) of the rows of a batch (..., d), both biased (divided by n).
 
-    With a ``group``, of the rows of all its processes. float32 for half precision. Not differentiable.
+    With a ``group``, of the rows of all its processes. float32 for half precision. Not differentiable. Points whose
+    variances don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.checks.DegenerateError`.
 
     >>> cov, std = isobn_statistics(torch.tensor([[1.0, 2.0], [3.0, 2.0]]))
     >>> cov.tolist(), std.tolist()
@@ -27,6 +28,7 @@ def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
     x, _ = cloud(x, points=0)
     union = union_moments(x.reshape(-1, x.shape[-1]), None, group)
     cov = union.scatter / union.n.clamp_min(1)
+    fits(cov.trace())
     return cov, cov.diagonal().clamp_min(0).sqrt()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, check_values, fail, not_fitted
+from isonb.checks import InputError, ShapeError, check_values, fail, fits, not_fitted
 from isonb.distributed import Group, process_group, union_rows
 from isonb.isobn import isobn_scale, isobn_statistics
 from isonb.softdecay import soft_decay
@@ -116,9 +116,10 @@ class IsoBN(nn.Module):
         return x * self.scale.to(x.dtype)
 
     def _update(self, x: Tensor) -> None:
-        cov, std = isobn_statistics(x, self.group)
-        self.running_cov.lerp_(cov.to(self.running_cov), self.momentum)
-        self.running_std.lerp_(std.to(self.running_std), self.momentum)
+        cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))
+        fits(cov.trace())
+        self.running_cov.lerp_(cov, self.momentum)
+        self.running_std.lerp_(std, self.momentum)
         self.batches += 1
 
     def extra_repr(self) -> str:

@@ -3,8 +3,9 @@
 Each returns what is *added*; its weight and sign are its own. All act on the points of the whole batch: of every
 process, when torch.distributed is initialised (``group=None`` keeps to this one; see :mod:`isonb.distributed` for what
 that means for gradients). Under autocast they compute in float32. Too few points for a loss to mean anything give 0
-with a graph, so the last small batch of an epoch passes. No class here holds mathematics: see :mod:`isonb.penalties`
-and :mod:`isonb.entropy_penalty`.
+with a graph, so the last small batch of an epoch passes. All but :class:`PersistentEntropyLoss` compile into one graph
+(``torch.compile(loss, fullgraph=True)``); compiled, they don't look at values (see :mod:`isonb.checks`). No class here
+holds mathematics: see :mod:`isonb.penalties` and :mod:`isonb.entropy_penalty`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from isonb.checks import InputError, fail
 from isonb.distributed import Group, all_sum, process_group
 from isonb.entropy_penalty import entropy_penalty
 from isonb.penalties import as_single, balanced_sum, cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
@@ -34,7 +36,7 @@ class PersistentEntropyLoss(nn.Module):
     """``-weight`` times the persistent entropy of each label's points: :func:`isonb.entropy_penalty.entropy_penalty`.
 
     Shrink-the-longest (arXiv 2501.05502): points are the last layer's [CLS] vectors of the effective batch (64 there),
-    labels the gold labels, weight 1, summed over labels.
+    labels the gold labels, weight 1, summed over labels. Under :func:`torch.compile` the graph breaks at this loss.
 
     >>> loss = PersistentEntropyLoss(select=False)
     >>> points = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0]], requires_grad=True)
@@ -88,6 +90,8 @@ class IStarLoss(nn.Module):
     (:func:`points_from_hidden_states`), ``shrinkage_cov`` comes from a :class:`ShrinkageCovariance` at each epoch's
     start. A negative weight lowers isotropy, a positive one raises it.
 
+    The mask may stand second, as a bool vector: ``IStarLoss()(*points_from_hidden_states(states, attention_mask))``.
+
     >>> points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
     >>> round(IStarLoss(weight=-1.0, zeta=0.3)(points, torch.eye(2)).item(), 6)
     -0.371056
@@ -101,6 +105,10 @@ class IStarLoss(nn.Module):
 
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), shrinkage_cov (d, d) or None for the scaled identity, mask (n,); returns a scalar."""
+        if shrinkage_cov is not None and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
+            if mask is not None:
+                fail(InputError, "there must be one mask", "two, the first for shrinkage_cov", "Name the arguments.")
+            shrinkage_cov, mask = None, shrinkage_cov
         return self.weight * istar_penalty(
             points, shrinkage_cov, zeta=self.zeta, unbiased=self.unbiased, mask=mask, group=self.group
         )

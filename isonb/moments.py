@@ -7,13 +7,29 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, check_values, cloud, fail
-from isonb.precision import wide
+from isonb.checks import ShapeError, border, check_values, cloud, fail, fits
+from isonb.precision import precise, wide
 from isonb.products import add_upper_gram
+from isonb.scale import largest
 
 __all__ = ["Moments"]
 
 _CHUNK = 4096  # rows whose products are summed in the dtype of the points before they go to float64
+
+
+def _squarable(x: Tensor) -> Tensor:
+    """The points in a dtype in which a sum of their squares neither overflows nor vanishes; an error if theirs can't.
+
+    Not looked at where that would make the device wait.
+    """
+    if not x.numel() or not check_values(x):
+        return x
+    size = float(largest(x.flatten(0, -2), (-2, -1)))
+    few = torch.finfo(x.dtype).tiny ** 0.25
+    if size == 0 or few < size < 1 / few:
+        return x
+    fits(torch.linalg.vector_norm(x))
+    return precise(x)
 
 
 class Moments:
@@ -53,9 +69,11 @@ class Moments:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. No real row: no change.
 
         Returns self. Raises :class:`~isonb.checks.ShapeError` for another dimension than before, and as every measure
-        for a wrong dtype, rank, mask or (on the CPU) non-finite values.
+        for a wrong dtype, rank, mask or (on the CPU) non-finite values and points whose squares don't fit their dtype
+        (from about 1e19 on in float32).
         """
         x, mask = cloud(x, mask, points=0)
+        x = _squarable(x)
         dims = x.shape[-1]
         if self._dims is None:
             self._start(dims, x.device)

@@ -82,7 +82,7 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
         rough.masked_fill_(~real.unsqueeze(1), math.inf)
     bound, index = rough.topk(wide, -1, largest=False)
     index = index.sort(-1).values
-    gap = rows(points, index.flatten(1)).view(*index.shape, -1).sub_(points[:, low:high].unsqueeze(2))
+    gap = rows(points, index.flatten(1)).view(*index.shape, points.shape[-1]).sub_(points[:, low:high].unsqueeze(2))
     square = gap.square_().sum(-1)
     if real is not None:
         square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape), math.inf)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
 from isonb.clouds import center_rows, row_count
+from isonb.cosine import unit_rows
 from isonb.distances import rows
 from isonb.nearest import check_k, distances_to, nearest
 from isonb.precision import precise
@@ -216,7 +217,7 @@ def lsds(
     else:
         weights = torch.exp(-distances_to(x, index).square() / t)
         weights = weights / weights.sum(-1, keepdim=True) if normalize_weights else weights
-    near = rows(y, index.clamp_min(0).flatten(-2)).view(*index.shape, -1)
+    near = rows(y, index.clamp_min(0).flatten(-2)).view(*index.shape, y.shape[-1])
     residual = y - (weights.unsqueeze(-2) @ near).squeeze(-2)
     if mask is not None:
         residual = torch.where(mask.unsqueeze(-1), residual, 0.0)
@@ -233,20 +234,12 @@ def _partners(x: Tensor, y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor
     if x.shape[:-1] != y.shape[:-1]:
         fail(ShapeError, f"y must have the points of x, {tuple(x.shape[:-1])}", tuple(y.shape[:-1]), "Pair the rows.")
     dtype = torch.promote_types(x.dtype, y.dtype)
-    return _unit(x.to(dtype)), _unit(y.to(dtype)), real
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Rows of length 1; a zero row stays zero, with gradient zero."""
-    largest = x.detach().abs().amax(-1, keepdim=True)
-    x = x / torch.where(largest > 0, largest, 1.0)
-    square = x.square().sum(-1, keepdim=True)
-    return x / torch.where(square > 0, square, 1.0).sqrt()
+    return unit_rows(x.to(dtype)), unit_rows(y.to(dtype)), real
 
 
 def _barycentric(x: Tensor, index: Tensor) -> Tensor:
     r"""Weights of sum 1 with which the neighbours rebuild a point: :math:`(C C^T + \epsilon I) w \propto 1`."""
-    gap = rows(x, index.clamp_min(0).flatten(-2)).view(*index.shape, -1) - x.unsqueeze(-2)
+    gap = rows(x, index.clamp_min(0).flatten(-2)).view(*index.shape, x.shape[-1]) - x.unsqueeze(-2)
     gram = gap @ gap.mT
     trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
     ridge = RIDGE * torch.where(trace > 0, trace, 1.0)

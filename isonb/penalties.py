@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, border, check_values, cloud, fail
+from isonb.checks import InputError, border, check_values, cloud, fail, fits
 from isonb.clouds import row_count
-from isonb.cosine import directed, inverse_lengths
+from isonb.cosine import directed, directions
 from isonb.distributed import Group, all_rows, all_sum, process_group, union_moments
 from isonb.isoscore import (
     checked_zeta,
@@ -30,7 +30,6 @@ __all__ = [
     "cosreg_penalty",
     "isoscore_penalty",
     "istar_penalty",
-    "orthogonality_penalty",
     "spectrum_penalty",
 ]
 
@@ -142,9 +141,9 @@ def cosreg_penalty(points: Tensor, *, mask: Tensor | None = None, group: Group =
     points, mask = cloud(points, mask, name="points", points=0, single=True)
     if too_few(points, mask, 2, group):
         return attached_zero(points)
-    inverse = inverse_lengths(points)
+    rows, inverse = directions(points)
     counts = torch.stack([row_count(points, mask), directed(inverse, 0)])
-    sums = all_sum(torch.cat([inverse @ points, counts]), group)
+    sums = all_sum(torch.cat([inverse @ rows, counts]), group)
     return (sums[:-2].square().sum() - sums[-1]) / sums[-2].clamp_min(1).square()
 
 
@@ -168,7 +167,8 @@ def spectrum_penalty(
     over the ``top`` largest singular values of the raw matrix (all if None). The constants of the original aren't
     public; SoftDecay's adaptation has c1 = c2 = 1, power 2, the 5 largest, and weight 1e-4, but leaves out the square:
     the squared form is used here. Shapes: points (n, d) or (..., n, d) without a process group; returns a scalar, the
-    mean over leading axes. Rows of all processes are gathered. 0 without rows.
+    mean over leading axes. Rows of all processes are gathered. 0 without rows or without matrices. Singular values
+    whose squares don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.checks.DegenerateError`.
 
     >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     >>> round(spectrum_penalty(s, prior="polynomial", c1=3.0, power=0.5).item(), 6)
@@ -180,27 +180,13 @@ def spectrum_penalty(
     if process_group(group) is not None:
         points = all_rows(points if mask is None else points[mask], group)
         mask = None
-    if points.shape[-2] < 1:
+    if points.numel() == 0:
         return attached_zero(points)
     s = singular_values(points, mask=mask)
     s = s if top is None else s[..., :top]
     k = torch.arange(1, s.shape[-1] + 1, dtype=s.dtype, device=s.device)
     curve = c1 * torch.exp(-c2 * k**power) if prior == "exponential" else c1 * k**-power
-    return (s - curve).square().sum(-1).mean()
-
-
-@border
-def orthogonality_penalty(matrix: Tensor) -> Tensor:
-    r""":math:`\lVert W^\top W - I\rVert_F^2`, what spectrum control adds for each of its two factors.
-
-    Shapes: matrix (..., n, k), columns meant to be orthonormal; returns (...).
-
-    >>> orthogonality_penalty(torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0]])).item()
-    115.0
-    """
-    matrix, _ = cloud(matrix, name="matrix", points=1)
-    gram = matrix.mT @ matrix
-    return (gram - torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)).square().sum((-2, -1))
+    return fits((s - curve).square().sum(-1).mean())
 
 
 def as_single(loss: Tensor) -> Tensor:

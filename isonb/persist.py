@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from isonb.checks import DependencyError, InputError, fail
+from isonb.checks import InputError, fail, needs
 
 __all__ = ["read_folder", "write_folder"]
 
@@ -19,10 +19,8 @@ CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 
 
 def _safetensors() -> Any:
-    try:
+    with needs("a folder of fitted state", "lab"):
         from safetensors import torch as library
-    except ImportError as missing:
-        raise DependencyError("saving and loading need safetensors: pip install safetensors") from missing
     return library
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from isonb.checks import DegenerateError, check_values, fail
 from isonb.clouds import center_rows, row_count
 from isonb.products import gram
+from isonb.scale import unit_sized
 
 __all__ = ["length_kurtosis", "purity", "purity_of"]
 
@@ -107,7 +108,9 @@ def purity(x: Tensor, mask: Tensor | None = None, zeta: float = 0.0, base: Tenso
     """The purity (...) of (1 - zeta) * covariance of x + zeta * base; x a checked cloud, base constant (..., d, d).
 
     Where that matrix has no trace: :class:`DegenerateError` if values may be looked at, else 1 with zero gradient.
+    Without a base it doesn't depend on the size of x.
     """
+    x = unit_sized(x) if base is None else x
     n, d = x.shape[-2:]
     few = n <= d if base is None else 2 * n <= d  # then the Gram matrix takes fewer multiplications, both ways
     q: Tensor
@@ -134,7 +137,7 @@ def _refuse_flat(trace: Tensor, q: Tensor, invariant: str) -> None:
 
 def length_kurtosis(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """The ratio n sum r^2 / (sum r)^2 of squared distances r to the mean, 1 when all are equal; x a checked cloud."""
-    y, n = center_rows(x, mask)[0], row_count(x, mask)
+    y, n = center_rows(unit_sized(x), mask)[0], row_count(x, mask)
     r = (y * y).sum(-1)
     mean = r.sum(-1) / n.clamp_min(1)
     usable = _usable(mean)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, cloud, fail
+from isonb.checks import ShapeError, border, cloud, fail, tensor_of
+from isonb.scale import unit_sized
 
 __all__ = ["sbert_wk"]
 
@@ -42,13 +43,15 @@ def _window_scores(path: Tensor, k: int, window: int) -> tuple[Tensor, Tensor]:
 
 def _token_vectors(layers: Tensor, window: int) -> tuple[Tensor, Tensor]:
     """Vector (n, d) and weight (n,) of each token, from its vectors in the kept layers (n, K, d)."""
-    path = torch.linalg.qr(layers.mT, mode="r").R  # all lengths and angles, in as few coordinates as there are layers
+    # all angles and relative lengths, in as few coordinates as there are layers
+    path = torch.linalg.qr(unit_sized(layers.mT), mode="r").R
     scores = [_window_scores(path, k, window) for k in range(layers.shape[1])]
     alignment, novelty = (torch.stack(part, -1) for part in zip(*scores, strict=True))
     weights = _shares(_shares(alignment) + _shares(novelty))
     unit = _ratio(path, path.norm(dim=-2, keepdim=True))
     steps = (unit[..., 1:] * unit[..., :-1]).sum(-2)
-    return (weights.unsqueeze(-1) * layers).sum(1), steps.var(-1)
+    spread = (steps - steps.mean(-1, keepdim=True)).square().sum(-1) / (steps.shape[-1] - 1)
+    return (weights.unsqueeze(-1) * layers).sum(1), spread
 
 
 @border
@@ -77,7 +80,7 @@ def sbert_wk(
     >>> [round(v, 4) for v in sbert_wk(states, layer_start=0, window=1)[0].tolist()]
     [0.3333, 0.3333, 0.3333]
     """
-    stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack(tuple(hidden_states))
+    stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack([*map(tensor_of, hidden_states)])
     if stack.ndim != 4:
         fix = "Pass the hidden_states of a model, the embedding output first."
         fail(ShapeError, "hidden_states must be L + 1 tensors (B, T, d)", f"shape {tuple(stack.shape)}", fix)

@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
 from isonb.precision import precise, wide
+from isonb.scale import size_of
 
 __all__ = ["negative_count", "soft_decay"]
 
@@ -24,7 +25,7 @@ _CODE_EPS = 1e-7  # added inside the logarithm by the official code
 
 
 class _Curve(NamedTuple):
-    """f at the singular values: value, slope in s, slope in alpha."""
+    """f at the singular values: value, slope, slope in alpha."""
 
     value: Tensor
     slope: Tensor
@@ -32,7 +33,7 @@ class _Curve(NamedTuple):
 
 
 class _Gain(NamedTuple):
-    """The factor of each singular direction, and what its derivative needs."""
+    """The factor of each singular direction, and what its derivative needs, of a matrix of unit size."""
 
     ratio: Tensor  # phi(s^2) = K f(s) / s, 0 on null directions
     slope: Tensor  # phi'(s^2) at fixed K
@@ -60,9 +61,12 @@ def _curve(s: Tensor, alpha: Tensor, mode: str) -> _Curve:
     return _Curve(*(torch.where(value > 0, part, 0.0) for part in (value, slope, by_alpha)))
 
 
-def _gain(s: Tensor, inverse: Tensor, alpha: Tensor, mode: str) -> _Gain:
-    """All that depends on the singular values alone; ``s`` ascends, ``inverse`` is 1/s and 0 on null directions."""
-    f = _curve(s, alpha, mode)
+def _gain(s: Tensor, inverse: Tensor, size: Tensor, alpha: Tensor, mode: str) -> _Gain:
+    """All that depends on the singular values alone: ``s`` ascends, in units of ``size``, so that f is a function of
+    s * size; ``inverse`` is 1/s and 0 on null directions.
+    """
+    f = _curve(s * size, alpha, mode)
+    f = f._replace(slope=f.slope * size)
     top, peak = s[..., -1:], f.value[..., -1:]
     idle = peak == 0  # nothing to rescale by: the matrix is returned as it is
     peak = torch.where(idle, 1.0, peak)
@@ -112,25 +116,27 @@ class _SoftDecay(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor, mode: str, looked_at: bool) -> Tensor:
-        basis, s, inverse = left_factors(x)
-        alpha = alpha.to(s.dtype)
+        size = size_of(x)  # X / size goes through f(s * size): the factors, and slopes in s^2, are of unit size
+        unit = x / size
+        basis, s, inverse = left_factors(unit)
+        alpha, size = alpha.to(s.dtype), size.to(s.dtype).squeeze(-1)
         if looked_at:
-            _check_domain(s, inverse > 0, alpha, mode)
-        gain = _gain(s, inverse, alpha, mode)
+            _check_domain(s * size, inverse > 0, alpha, mode)
+        gain = _gain(s, inverse, size, alpha, mode)
         basis = basis.to(x.dtype)
         lift = (basis * gain.ratio.to(x.dtype).unsqueeze(-2)) @ basis.mT
         ctx.mode = mode
-        ctx.save_for_backward(x, alpha, basis, s, inverse, lift)
+        ctx.save_for_backward(unit, size, alpha, basis, s, inverse, lift)
         return lift @ x
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        x, alpha, basis, s, inverse, lift = ctx.saved_tensors
-        gain = _gain(s, inverse, alpha, ctx.mode)
+        x, size, alpha, basis, s, inverse, lift = ctx.saved_tensors
+        gain = _gain(s, inverse, size, alpha, ctx.mode)
         inner = basis.mT @ (grad @ x.mT) @ basis
         diagonal = inner.diagonal(dim1=-2, dim2=-1).to(s.dtype)
-        by_alpha = (diagonal * gain.by_alpha).sum(-1, keepdim=True)
+        by_alpha = (diagonal * gain.by_alpha).sum(-1, keepdim=True) * size
         if not ctx.needs_input_grad[0]:
             return None, by_alpha, None, None
         turn = _divided_differences(s, gain).to(x.dtype) * (inner + inner.mT)

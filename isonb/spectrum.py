@@ -19,6 +19,7 @@ from isonb.checks import (
     nonnegative,
 )
 from isonb.clouds import center_rows
+from isonb.scale import size_of, unit_sized
 
 __all__ = [
     "anisotropy",
@@ -39,14 +40,13 @@ def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
 
 def _shares(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     """Squared singular values over their sum; zero for a cloud without any, where values are not looked at."""
-    s = _values(x, center, mask)
+    s = unit_sized(_values(x, center, mask), -1)
     square = s * s
     total = square.sum(-1, keepdim=True)
-    usable = (total > torch.finfo(s.dtype).tiny) & (total < torch.inf)
+    usable = total > 0
     if check_values(s) and not bool(usable.all()):
         what = "not all be equal" if center else "not all be zero"
-        fix = "Drop such clouds, or rescale."
-        fail(DegenerateError, f"the points must {what}", f"squared norm {total[~usable][0].item():.3g}", fix)
+        fail(DegenerateError, f"the points must {what}", "singular values that are all 0", "Drop such clouds.")
     return torch.where(usable, square / torch.where(usable, total, 1.0), 0.0)
 
 
@@ -161,8 +161,10 @@ def spectral_skewness(s: Tensor, *, mask: Tensor | None = None) -> Tensor:
     n = weight.sum(-1, keepdim=True).clamp_min(1)
     mean = (s * weight).sum(-1, keepdim=True) / n
     gap = (s - mean) * weight
+    size = size_of(gap, -1)  # the largest deviation is brought to about 1, so that no cube vanishes or overflows
+    gap = gap / size
     m2, m3 = (gap**2).sum(-1, keepdim=True) / n, (gap**3).sum(-1, keepdim=True) / n
-    usable = m2 > (torch.finfo(s.dtype).eps * mean) ** 2
+    usable = m2.sqrt() * size > torch.finfo(s.dtype).eps * mean
     if check_values(s) and not bool(usable.all()):
         fail(DegenerateError, "singular values must not all be equal", "variance 0", "It has no skewness.")
     return torch.where(usable, m3 / torch.where(usable, m2, 1.0) ** 1.5, 0.0).squeeze(-1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import border, cloud, fits
 from isonb.clouds import center_rows, row_count
 from isonb.isoscore import unbiased_parts
 from isonb.purity import length_kurtosis, purity
@@ -23,7 +23,8 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) and (...), the second possibly negative.
     Differentiable. Fewer than 4 points: :class:`~isonb.checks.ShapeError`. All points equal:
-    :class:`~isonb.checks.DegenerateError`; on an accelerator both are 0.
+    :class:`~isonb.checks.DegenerateError`; on an accelerator both are 0. They are fourth powers of the scale: where
+    those don't fit the dtype (about 1e9 in float32), :class:`~isonb.checks.DegenerateError`.
 
     >>> import torch
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
@@ -35,5 +36,5 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     n = row_count(x, mask)
     scatter = center_rows(x, mask)[0].square().sum((-2, -1))
     a, b = unbiased_parts(purity(x, mask), length_kurtosis(x, mask), n)
-    unit = scatter.square() / (n * (n - 3)).clamp_min(1)
+    unit = fits(scatter.square(), "fourth power of the scale") / (n * (n - 3)).clamp_min(1)
     return a * unit, b * unit

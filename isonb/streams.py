@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import ShapeError, border, cloud, fail
-from isonb.cosine import directed, inverse_lengths
+from isonb.cosine import directed, directions
 from isonb.precision import wide
 
 __all__ = ["Average", "Skewness", "UnitSums"]
@@ -97,8 +97,8 @@ class UnitSums(_Sums):
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. Returns self."""
         x, mask = cloud(x, mask, points=0)
         dtype = wide(x.device)
-        inverse = inverse_lengths(x).reshape(-1)
-        unit = (x.reshape(-1, x.shape[-1]) * inverse.unsqueeze(-1)).to(dtype)
+        along, inverse = directions(x.reshape(-1, x.shape[-1]))
+        unit = (along * inverse.unsqueeze(-1)).to(dtype)
         rows = torch.full((), inverse.numel(), device=x.device) if mask is None else mask.sum()
         part = self.from_state(directed(inverse, 0).to(dtype), rows.to(dtype), unit.sum(0), unit.square().sum(0))
         if not self._parts:  # the first points give the dimension

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from isonb.checks import InputError, ShapeError, border, cloud, fail
 from isonb.clouds import center_rows
 from isonb.clusters import cluster_means, k_means, nearest_centre
-from isonb.cosine import inverse_lengths
+from isonb.cosine import unit_rows
 from isonb.fitted import AffineTransform, Transform, dense, load_transform
 from isonb.isoscore import shrinkage_intensity
 from isonb.precision import precise
@@ -55,6 +55,9 @@ class ZeroMean(AffineTransform):
     def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
         return {}
 
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return []  # no covariance is used
+
     def _linear(self, y: Tensor) -> Tensor:
         return y
 
@@ -64,9 +67,10 @@ class Whitening(AffineTransform):
 
     Eigenvectors of the covariance (n - 1), largest eigenvalue first, cut to the first ``k``: the fitted points get
     covariance I. Directions with less than 1e-10 of the largest eigenvalue are left out: with n <= d points there are
-    at most n - 1. ``rank`` says how many there were. The papers compare the results by cosine.
+    at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.checks.FitWarning` that there are fewer than
+    ``k``. The papers compare the results by cosine.
 
-    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]])
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> white = Whitening().fit(x)
     >>> torch.cov(white.transform(x).T).tolist(), white.rank
     ([[1.0, 0.0], [0.0, 1.0]], 2)
@@ -86,6 +90,12 @@ class Whitening(AffineTransform):
         matrix, rank = whitening_matrix(cov, self.k)
         return {"matrix": matrix, "rank": torch.tensor(rank)}
 
+    def _remarks(self, n: int, d: int) -> list[str]:
+        if self.k is None or self.rank >= self.k:
+            return super()._remarks(n, d)
+        kept = f"{self.rank} of the {self.k} directions asked for are kept: the {n} points vary in no more."
+        return [kept, *super()._remarks(n, d)]
+
     def _linear(self, y: Tensor) -> Tensor:
         return y @ self.state["matrix"].to(y)
 
@@ -102,9 +112,9 @@ class SoftZCA(AffineTransform):
     ``"auto"`` takes the shrinkage of Ledoit and Wolf instead: :math:`\Lambda` becomes
     :math:`(1-z)\Lambda + z \operatorname{tr}\Lambda/d`, the same as
     :math:`\epsilon = \tfrac{z}{1-z}\operatorname{tr}\Lambda/d` up to a factor; it needs the points, so not
-    ``fit_moments``. Stays close to the original axes, unlike :class:`Whitening`.
+    ``fit_moments``. That is the choice for few points. Stays close to the original axes, unlike :class:`Whitening`.
 
-    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]])
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> torch.cov(SoftZCA(eps=0.0).fit_transform(x).T).round(decimals=5).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -121,7 +131,8 @@ class SoftZCA(AffineTransform):
     @border
     def fit(self, x: Tensor, mask: Tensor | None = None) -> SoftZCA:
         """Learn from points (..., d), at least two. Returns self."""
-        x, mask = cloud(x.detach() if isinstance(x, Tensor) else x, mask, points=0)
+        x, mask = cloud(x, mask, points=0)
+        x = x.detach()
         if self.eps == "auto":
             rows, real = x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1)
             self._shrinkage = shrinkage_intensity(rows, "lw", mask=real).item()
@@ -135,6 +146,9 @@ class SoftZCA(AffineTransform):
         shrinkage, self._shrinkage = self._shrinkage, None
         return {"matrix": zca_matrix(cov, shrinkage=shrinkage)}
 
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return [] if self.eps == "auto" else super()._remarks(n, d)  # shrinkage is for few points
+
     def _linear(self, y: Tensor) -> Tensor:
         return y @ self.state["matrix"].to(y)
 
@@ -146,7 +160,7 @@ class AllButTheTop(AffineTransform):
     ``centered=False`` projects the uncentred x, as the original algorithm is written: it differs by a constant vector.
 
     >>> x = torch.tensor([[0.0, 1.0], [9.0, 1.0], [0.0, -1.0], [9.0, -1.0]])
-    >>> AllButTheTop(D=1).fit_transform(x).tolist()
+    >>> AllButTheTop(D=1).fit(x.repeat(3, 1)).transform(x).tolist()
     [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [0.0, -1.0]]
     """
 
@@ -202,8 +216,8 @@ class MeanDirection(Transform):
         return y - (y @ direction).unsqueeze(-1) * direction
 
     def _apply(self, x: Tensor) -> Tensor:
-        out = self._linear(x * inverse_lengths(x).unsqueeze(-1))
-        return out * inverse_lengths(out).unsqueeze(-1) if self.renormalize else out
+        out = self._linear(unit_rows(x))
+        return unit_rows(out) if self.renormalize else out
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The projection alone, for rows of unit length, as a frozen linear layer on the CPU."""

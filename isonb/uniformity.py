@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from isonb.checks import InputError, border, cloud, fail
+from isonb.checks import InputError, border, cloud, fail, fits
 from isonb.clouds import row_count
-from isonb.cosine import directed, inverse_lengths
+from isonb.cosine import directed, directions
 
 __all__ = ["rbf_uniformity"]
 
@@ -31,7 +31,8 @@ def rbf_uniformity(
     Shapes: x (..., n, d), mask (..., n) optional; returns (...), at most 0 (all points equal); lower is more uniform.
     Differentiable twice. Errors: t not positive or chunk < 1 :class:`~isonb.checks.InputError`; fewer than 2 points
     :class:`~isonb.checks.ShapeError`, fewer than 2 nonzero ones :class:`~isonb.checks.DegenerateError`, on an
-    accelerator 0.
+    accelerator 0; points whose squared distances don't fit their dtype (``normalize=False`` from about 1e19 on in
+    float32) :class:`~isonb.checks.DegenerateError`.
 
     >>> round(rbf_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     -1.547913
@@ -43,11 +44,11 @@ def rbf_uniformity(
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of rows.")
     count, usable = row_count(x, mask), mask
     if normalize:
-        inverse = inverse_lengths(x)
+        x, inverse = directions(x)
         count, usable, x = directed(inverse, 2), inverse > 0, x * inverse.unsqueeze(-1)
     # no distance depends on the mean: take it away, as a constant, so that the products below keep their digits
     mean = (x.detach().sum(-2) / count.clamp_min(1).unsqueeze(-1)).unsqueeze(-2)
-    total = _log_sum((x - mean) * math.sqrt(2 / t), usable, chunk)
+    total = fits(_log_sum((x - mean) * math.sqrt(2 / t), usable, chunk))
     enough = count >= 2
     value = torch.where(enough, total - (count * (count - 1) / 2).clamp_min(1).log(), 0.0)
     return value + (value.clamp_max(0) - value).detach()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import DegenerateError, ShapeError, border, cloud, fail
-from isonb.cosine import inverse_lengths
+from isonb.cosine import unit_rows
 from isonb.softdecay import left_factors
 
 __all__ = ["mean_direction", "principal_axes", "top_directions", "whitening_matrix", "zca_matrix"]
@@ -114,7 +114,7 @@ def mean_direction(x: Tensor, mask: Tensor | None = None) -> Tensor:
     [0.7071, 0.7071]
     """
     x, _ = cloud(x, mask, points=1)
-    total = (x * inverse_lengths(x).unsqueeze(-1)).flatten(0, -2).sum(0)
+    total = unit_rows(x).flatten(0, -2).sum(0)
     length = torch.linalg.vector_norm(total)
     if not bool(length > 0):
         fail(

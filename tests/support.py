@@ -19,6 +19,12 @@ from isonb.checks import InputError
 Function = Callable[..., Any]
 
 
+def interruptible(command: Iterable[Any]) -> list[str]:
+    """The command as one that Ctrl-C ends, also where the tests run in a shell that ignores interrupts."""
+    reset = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-I", "-S", "-c", reset, *map(str, command)]
+
+
 def gpu(test: Function) -> Function:
     """Mark a test that needs a CUDA device; it is skipped where there is none."""
     return pytest.mark.gpu(pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")(test))

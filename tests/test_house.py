@@ -10,20 +10,23 @@ import pytest
 import isonb
 
 ROOT = Path(isonb.__file__).parent
+TESTS = Path(__file__).parent
 MATHS = sorted(ROOT.glob("*.py"))
 MAY_IMPORT = {
     "maths": set(),
+    "metrics": {"maths"},
     "integrations": {"maths"},
-    "runtime": set(),
+    "runtime": {"maths"},
     "lab": {"maths", "integrations", "runtime"},
     "pages": {"maths", "runtime"},
+    "cli": {"maths", "lab"},
 }
 
 
 def wing(module: str) -> str:
     """The part of the house a module name belongs to."""
     head = module.removeprefix("isonb").lstrip(".").split(".")[0]
-    return head if head in MAY_IMPORT else "maths"
+    return "cli" if head == "__main__" else head if head in MAY_IMPORT else "maths"
 
 
 def imported(path: Path, top_level: bool = False) -> set[str]:
@@ -38,20 +41,64 @@ def imported(path: Path, top_level: bool = False) -> set[str]:
     return found
 
 
+def foreign(path: Path) -> set[str]:
+    """Libraries other than torch that a file needs to be imported."""
+    roots = {name.split(".")[0] for name in imported(path, top_level=True)}
+    return roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_arrows_point_down(path):
     own = wing("isonb." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
-    if path.name == "cli.py":
-        return  # the command line is where pages and lab meet
     others = {wing(name) for name in imported(path) if name.startswith("isonb")} - {own}
     assert others <= MAY_IMPORT[own], f"{path.name} ({own}) imports from {sorted(others)}"
 
 
 @pytest.mark.parametrize("path", MATHS, ids=lambda path: path.name)
 def test_maths_needs_torch_alone(path):
-    roots = {name.split(".")[0] for name in imported(path, top_level=True)}
-    foreign = roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
-    assert not foreign
+    assert not foreign(path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "metrics").glob("*.py")), ids=lambda path: path.name)
+def test_metrics_need_torchmetrics_alone(path):
+    assert foreign(path) <= {"torchmetrics"}
+
+
+def asserts(node: ast.AST) -> bool:
+    """An assertion, or a call of what asserts: pytest.raises and the helpers of the tests."""
+    name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.Assert) or name.startswith(("assert_", "check_", "expect", "raises"))
+
+
+def early_returns(text: str) -> list[str]:
+    """Tests that may return before anything was asserted."""
+    found = []
+    for test in ast.walk(ast.parse(text)):
+        if not isinstance(test, ast.FunctionDef) or not test.name.startswith("test_"):
+            continue
+        nested = [node for node in ast.walk(test) if is_function(node) and node is not test]
+        elsewhere = {part for inner in nested for part in ast.walk(inner)}
+        nodes = [node for node in ast.walk(test) if node not in elsewhere]
+        first = min((node.lineno for node in nodes if asserts(node)), default=sys.maxsize)
+        found += [test.name for node in nodes if isinstance(node, ast.Return) and node.lineno < first]
+    return found
+
+
+def is_function(node: ast.AST) -> bool:
+    """Whether what stands in it is run elsewhere."""
+    return isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef)
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: path.name)
+def test_no_test_returns_before_it_has_asserted(path):
+    assert not early_returns(path.read_text(encoding="utf-8"))
+
+
+def test_an_early_return_is_seen():
+    early = "def test_a(x):\n    if x:\n        return\n    assert x"
+    late = "def test_a(x):\n    assert x\n    def inner():\n        return 1\n    return"
+    assert early_returns(early) == ["test_a"]
+    assert early_returns(late) == []
 
 
 def test_import_with_nothing_but_torch_installed():

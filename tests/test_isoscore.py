@@ -247,6 +247,14 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
         assert torch.isfinite(function(uneven(2, 5, 3), mask=no_rows)).all()
 
 
+@pytest.mark.parametrize("name", [name for name in STARS if "base" not in name and "matrix" not in name])
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e30])
+def test_shape_alone_counts_in_float32(name, scale):
+    x = uneven(20, 6).float()
+    assert_same(STARS[name](x * scale), STARS[name](x), rtol=1e-5, atol=1e-6)
+    assert_same(gradient(STARS[name], x * scale) * scale, gradient(STARS[name], x), rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("scale", [1e-15, 1e-9, 1e9, 1e15])
 def test_scale_does_not_overflow_float32(scale):
     x = uneven(20, 6).float()

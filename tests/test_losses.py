@@ -25,7 +25,7 @@ from isonb.losses import (
     SpectrumControlLoss,
     points_from_hidden_states,
 )
-from isonb.penalties import attached_zero, orthogonality_penalty
+from isonb.penalties import attached_zero
 
 CASES = cases("losses")
 P4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)
@@ -97,7 +97,6 @@ def test_published_numbers():
     s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     curve = SpectrumControlLoss(1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
     assert curve(s).item() == pytest.approx(2.775309, abs=1e-6)
-    assert orthogonality_penalty(torch.tensor([[2.0, 0], [0, 1], [1, 3]])).item() == 115
     q8 = [[3.0, 0, 0], [-3, 0, 1], [0, 2, 0], [0, -2, -1], [1, 1, 1], [-1, -1, -1], [2, 1, 0], [-2, -1, 0]]
     assert IsoScoreLoss(unbiased=True)(torch.tensor(q8)).item() == pytest.approx(-math.log(0.594711), abs=1e-5)
     assert IStarLoss(zeta="auto")(torch.tensor(q8)).item() == pytest.approx(1 - 0.586115, abs=1e-5)
@@ -309,7 +308,6 @@ def test_spectrum_control():
     assert_same(SpectrumControlLoss(1.0, c1=2.0, c2=0.5, power=1.5, top=3)(x), want)
     want = 2 * (s[:, :3] - 2 * k**-0.5).square().sum(-1).mean()
     assert_same(SpectrumControlLoss(2.0, c1=2.0, power=0.5, prior="polynomial", top=3)(x), want)
-    check_gradient(orthogonality_penalty, x)
 
 
 def test_bad_input():
@@ -317,6 +315,8 @@ def test_bad_input():
     entropy = PersistentEntropyLoss()
     for call, kind, match in (
         (lambda: entropy(x, labels.double()), DtypeError, "labels must be integers"),
+        (lambda: entropy(x, labels.bool()), DtypeError, "labels must be integers"),  # a mask, it seems
+        (lambda: IStarLoss()(x, labels.bool(), labels.bool()), InputError, "one mask"),
         (lambda: entropy(x, labels[:5]), ShapeError, r"shape \(8,\)"),
         (lambda: entropy(x.unsqueeze(0)), ShapeError, r"\(n, d\)"),
         (lambda: PersistentEntropyLoss(reduction="max")(x), InputError, "reduction"),
@@ -333,7 +333,6 @@ def test_bad_input():
     ):
         with pytest.raises(kind, match=match):
             call()
-    check_rejects(orthogonality_penalty, ShapeError, "n, d", x[0])
     assert_same(attached_zero(x), torch.zeros(()).double())
 
 
@@ -393,6 +392,17 @@ def test_shrinkage_covariance_leaves_no_trace():
     assert not torch.allclose(cov, full)
     with pytest.raises(NotFittedError, match="must be fitted before it is used"):
         ShrinkageCovariance().cov  # noqa: B018
+
+
+@pytest.mark.parametrize("mask", [None, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1]])])
+def test_losses_take_points_and_mask_as_they_come(mask):
+    states = list(uneven(3, 3, 4, 6))
+    real = torch.ones(3, 4, dtype=torch.bool) if mask is None else mask.bool()
+    points = torch.cat([state[real] for state in states[1:]])
+    for loss in (IStarLoss(), IStarLoss(unbiased=True), IsoScoreLoss(), CosRegLoss(), SpectrumControlLoss(1.0)):
+        assert_same(loss(*points_from_hidden_states(states, mask)), loss(points))
+    named = dict(zip(("points", "mask"), points_from_hidden_states(states, mask), strict=True))
+    assert_same(IStarLoss()(**named, shrinkage_cov=torch.eye(6)), IStarLoss()(points, torch.eye(6)))
 
 
 def test_points_from_hidden_states():

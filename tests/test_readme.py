@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from isonb import FitWarning
+
 README = Path(__file__).parent.parent / "README.md"
 
 # The script is meant for a GPU too: without one, the Trainer's default of pinned memory is only a warning.
@@ -24,7 +26,8 @@ def script(text: str) -> str:
 def test_the_training_script_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
-    exec(compile(script(README.read_text(encoding="utf-8")), str(README), "exec"), names)
+    with pytest.warns(FitWarning, match="few for 384 dimensions"):
+        exec(compile(script(README.read_text(encoding="utf-8")), str(README), "exec"), names)
     history = names["trainer"].state.log_history
     penalties = [entry["isonb_penalty"] for entry in history if "isonb_penalty" in entry]
     assert penalties

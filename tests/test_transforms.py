@@ -1,6 +1,7 @@
 """Transforms: what each promises holds, saved Gram matrices, folding, files, and the words for what can't be done."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -12,7 +13,15 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import assert_same, check_gradient, check_rejects, gpu, normal, some_mask, uneven
 
-from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, NotFittedError, ShapeError
+from isonb.checks import (
+    DegenerateError,
+    DependencyError,
+    DtypeError,
+    FitWarning,
+    InputError,
+    NotFittedError,
+    ShapeError,
+)
 from isonb.clusters import k_means, nearest_centre
 from isonb.cosine import mean_cosine
 from isonb.isoscore import isoscore
@@ -27,6 +36,8 @@ from isonb.transforms import (
     load_transform,
 )
 from isonb.whitening import mean_direction, principal_axes, top_directions, whitening_matrix, zca_matrix
+
+pytestmark = pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # small clouds on purpose
 
 TRANSFORMS = {
     "zero mean": ZeroMean,
@@ -83,6 +94,54 @@ def test_whitening_drops_directions_without_variance():
     assert white.rank == 5
     assert white.transform(dead).shape == (30, 5)
     assert white.to_dense().weight.shape == (5, 6)
+
+
+def test_a_fit_says_what_it_keeps_and_how_far_it_is_off():
+    x = uneven(100, 24)
+    with pytest.warns(FitWarning, match=r"Whitening: 9 of the 24 directions asked for are kept: .* 10 points are few"):
+        Whitening(k=24).fit(x[:10])
+    with pytest.warns(FitWarning, match=r"between 0\.26 and 2\.2 times .* Fit on 120 or more") as said:
+        Whitening(k=3).fit(x)
+    assert len(said) == 1
+    assert said[0].filename == __file__
+    with pytest.warns(FitWarning, match="SoftZCA: 100 points are few for 24 dimensions"):
+        SoftZCA(eps=0.1).fit(x)
+    with pytest.warns(FitWarning, match="AllButTheTop: 100 points are few"):
+        AllButTheTop(1).fit_moments(Moments().update(x))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_fit_on_enough_points_says_nothing():
+    x = uneven(60, 12)
+    for transform in (Whitening(), Whitening(4), SoftZCA(0.1), AllButTheTop(2)):
+        transform.fit(x)
+    for transform in (ZeroMean(), SoftZCA(), MeanDirection()):  # no covariance, or one shrunk for few points
+        transform.fit(x[:3])
+
+
+def test_the_error_said_is_the_error_there_is():
+    """The variances of white points, along the worst directions that a sample gives them."""
+    variances = torch.linalg.eigvalsh(normal(2000, 400).T.cov())
+    with pytest.warns(FitWarning) as said:
+        Whitening().fit(normal(1000, 400))
+    low, high = map(float, re.findall(r"between (\S+) and (\S+) times", str(said[0].message))[0])
+    sample = torch.linalg.eigvalsh(normal(1000, 400).T.cov())
+    assert sample.min().item() == pytest.approx(low, abs=0.03)
+    assert sample.max().item() == pytest.approx(high, abs=0.12)
+    assert variances.min() > low
+    assert variances.max() < high
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_float32_points_of_any_size(name, scale):
+    x, eps = uneven(60, 6).float(), {"soft ZCA"}  # an absolute variance there
+    y = TRANSFORMS[name]().fit_transform(x * scale)
+    assert bool(torch.isfinite(y).all())
+    units = name.startswith(("zero", "all but", "cluster"))
+    want = TRANSFORMS[name]().fit_transform(x) * (scale if units else 1)
+    if name not in eps:
+        assert_same(y.abs() / want.abs().max(), want.abs() / want.abs().max(), rtol=1e-2, atol=1e-3)
 
 
 def test_soft_zca_between_raw_and_white():
@@ -259,9 +318,9 @@ def test_broken_files(tmp_path):
 
 def test_files_need_safetensors(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(DependencyError, match="pip install safetensors"):
+    with pytest.raises(DependencyError, match=r"needs safetensors: pip install 'isonb\[lab\]'"):
         ZeroMean().fit(uneven(4, 3)).save(tmp_path)
-    with pytest.raises(DependencyError, match="pip install safetensors"):
+    with pytest.raises(DependencyError, match=r"needs safetensors: pip install 'isonb\[lab\]'"):
         load_transform(tmp_path)
 
 

@@ -3,10 +3,10 @@
 ::
 
     accelerator = Accelerator()
-    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
     rule = PointRule("tokens", layers="all")
     for batches in groups(loader, 4):  # four micro-batches an update
-        log = update(accelerator, model, optimizer, batches, IStarLoss(), rule)
+        log = update(accelerator, model, optimizer, batches, IStarLoss(), rule, max_norm=1.0, scheduler=scheduler)
     score = measure(accelerator, model, loader, IsoScore(), rule).compute()
 
 The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isonb.checks import InputError, fail
 from isonb.integrations.points import PointRule
 from isonb.integrations.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
 
@@ -60,15 +61,28 @@ def update(
     penalty: Callable[..., Tensor],
     rule: PointRule,
     weight: float = 1.0,
+    *,
+    max_norm: float | None = None,
+    scheduler: Any = None,
+    shrinkage_cov: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """One optimiser step on all ``batches`` of all processes: mean task loss plus ``weight * penalty`` of their union.
 
-    The model must return a mean loss over its rows. Returns task loss and penalty. With one batch there is one forward
-    pass; with several each passes twice (see :mod:`isonb.integrations.union`), so memory is that of one.
+    The model must return a mean loss over its rows. ``max_norm`` clips the gradient of both together to that length,
+    as :meth:`Accelerator.clip_grad_norm_` does; ``scheduler``, a prepared one, takes a step after the optimiser;
+    ``shrinkage_cov`` goes to a penalty that takes one, as ``IStarLoss`` does: the covariance of a
+    :class:`~isonb.shrinkage.ShrinkageCovariance`, measured at each epoch's start.
+
+    Returns task loss, penalty and, where it is clipped, the length of the gradient before. With one batch there is one
+    forward pass; with several each passes twice (see :mod:`isonb.integrations.union`), so memory is that of one.
     """
+    offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
+    if len(asked(penalty, **offered)) < len(offered):
+        fix = "Leave it out, or pass an IStarLoss."
+        fail(InputError, "the penalty must take a shrinkage_cov where one is given", type(penalty).__name__, fix)
 
     def penalised(points: Tensor, labels: Tensor | None) -> Tensor:
-        return weight * penalty(points, **asked(penalty, labels=labels))
+        return weight * penalty(points, **asked(penalty, labels=labels, **offered))
 
     model.train()
     rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)
@@ -82,9 +96,12 @@ def update(
             extra = carrying(points, gradients[step]) if gradients else penalised(points, labels)
             accelerator.backward(share + extra)
         task = task + share.detach()
+    norm = {} if max_norm is None else {"grad_norm": accelerator.clip_grad_norm_(model.parameters(), max_norm)}
     optimizer.step()
+    if scheduler is not None:
+        scheduler.step()
     optimizer.zero_grad()
-    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": value if gradients else extra.detach()}
+    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": value if gradients else extra.detach(), **norm}
 
 
 def _rehearse(

@@ -13,17 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import DependencyError, InputError, fail
+from isonb.checks import InputError, fail, needs
 from isonb.integrations.points import unwrapped
 from isonb.integrations.union import asked, trainable
 from isonb.layers import SoftDecay as SoftDecayLayer
 
-try:
+with needs("isonb.integrations.sentence_transformers", "lab"):
     from sentence_transformers.base.modules import Dense, Module
     from sentence_transformers.sentence_transformer.modules import Normalize
-except ImportError as missing:
-    fix = "pip install 'isonb[lab]' (sentence-transformers 6 or later)"
-    raise DependencyError(f"isonb.integrations.sentence_transformers needs sentence-transformers: {fix}.") from missing
 
 __all__ = ["IsotropyLoss", "SoftDecay", "append_transform", "dense"]
 

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from isonb.checks import DependencyError, InputError, fail
+from isonb.checks import InputError, fail, needs
 from isonb.integrations.accelerate import own_rows
 from isonb.integrations.points import Layers, PointRule, Points
 from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable
 from isonb.shrinkage import ShrinkageCovariance
 
-try:
+with needs("isonb.integrations.trainer", "lab"):
     from transformers import TrainerCallback
-except ImportError as missing:
-    raise DependencyError("isonb.integrations.trainer needs transformers: pip install 'isonb[lab]'.") from missing
 
 if TYPE_CHECKING:
     from transformers import Trainer as _Base
@@ -36,7 +34,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     Put it before the Trainer in the bases; its arguments are keywords, the rest goes to the Trainer.
 
-    ``penalty`` is a loss of :mod:`isonb.losses`, or any callable of points (n, d) that returns a scalar. If it has a
+    ``penalty`` is a loss of :mod:`isonb.losses`, or any callable of points (n, d) that returns a scalar; None leaves
+    the Trainer as it is, so that an arm without a penalty needs no class of its own. If it has a
     parameter ``labels`` it gets those of the points (n,), or None where there isn't one integer a sentence. If it has a
     parameter ``shrinkage_cov``, as ``IStarLoss`` has, it gets the covariance of ``shrinkage_rows`` points of the
     training data (all, when there are fewer), measured at each epoch's start with the model in evaluation mode.
@@ -62,7 +61,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     def __init__(
         self,
         *args: Any,
-        penalty: Callable[..., Tensor],
+        penalty: Callable[..., Tensor] | None,
         points: Points = "cls",
         layers: Layers = -1,
         include_pads: bool = False,
@@ -84,7 +83,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         self._ignores: bool | None = None
         self._penalty_sum: Tensor | float = 0.0
         self._penalty_updates = 0
-        if asked(penalty, shrinkage_cov=None):
+        if penalty is not None and asked(penalty, shrinkage_cov=None):
             # layer 0, pads included: the points come chosen
             self.shrinkage = ShrinkageCovariance(0, True, shrinkage_rows, forward=self._points_of)
             self.add_callback(_ShrinkageRefresh(self))
@@ -105,7 +104,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     ) -> Any:
         """The Trainer's loss; in training, plus this micro-batch's part of the penalty."""
         items = num_items_in_batch
-        if not self.model.training:
+        if self.penalty is None or not self.model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs, num_items_in_batch=items)
         parts = max(len(self._micro_batches), 1)
         if parts > 1 and not self.per_micro_batch and self._gradients is None:
@@ -124,12 +123,13 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """The Trainer's log, with the penalty beside the training loss."""
-        if "loss" in logs:
+        if "loss" in logs and self.penalty is not None:
             logs["isonb_penalty"] = float(self._penalty_sum) / max(self._penalty_updates, 1)
             self._penalty_sum, self._penalty_updates = 0.0, 0
         super().log(logs, *args, **kwargs)
 
     def _penalty_of(self, points: Tensor, labels: Tensor | None) -> Tensor:
+        assert self.penalty is not None
         cov = None if self.shrinkage is None else self.shrinkage.cov
         return self.penalty_weight * self.penalty(points, **asked(self.penalty, labels=labels, shrinkage_cov=cov))
 

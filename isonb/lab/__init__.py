@@ -2,3 +2,9 @@
 
 The maths of :mod:`isonb` never imports this package. Submodules bring their heavy libraries when a function is called.
 """
+
+from isonb.checks import needs
+
+# What the files of this package import at their top.
+with needs("isonb.lab", "lab", "numpy", "pandas", "scipy", "transformers", "yaml"):
+    pass

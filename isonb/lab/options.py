@@ -13,18 +13,31 @@ Bake(minutes=12.0, crust='thin')
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import functools
 import math
+import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from isonb.checks import InputError, fail
 
-__all__ = ["OptionError", "Options", "build", "describe", "option", "rules"]
+__all__ = [
+    "OptionError",
+    "Options",
+    "add_arguments",
+    "build",
+    "describe",
+    "known_name",
+    "option",
+    "rules",
+    "shown",
+    "writable",
+]
 
 
 class OptionError(InputError):
@@ -37,6 +50,7 @@ class Options:
 
 
 T = TypeVar("T", bound=Options)
+LONGEST = 80  # letters of a value in an error
 _hints: Any = functools.cache(typing.get_type_hints)  # a grid builds hundreds of the same few kinds
 
 
@@ -47,18 +61,16 @@ def option(
     return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
 
 
-def build(kind: type[T], given: Mapping[str, Any], where: str) -> T:
+def build(kind: type[T], given: Mapping[str, Any], where: str, also: Iterable[str] = ()) -> T:
     """A ``kind`` with the values ``given``, the rest by default; None takes the default of an option that allows None.
 
-    A whole number passes for a float, and text such as "1e-5", which YAML reads as text, for a number. Raises
-    :class:`OptionError`, which names ``where``, the option, its rule and what came.
+    A whole number passes for a float, and text such as "1e-5", which YAML reads as text, for a number. ``also``: names
+    that are taken elsewhere, for the error alone. Raises :class:`OptionError`, which names ``where``, the option, its
+    rule and what came.
     """
     known = {part.name: part for part in fields(kind)}
     for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
-            fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Options: {', '.join(known) or 'none'}."
-            fail(OptionError, f"{where} must be given options it has", repr(name), fix)
+        known_name(name, known, where, also)
     hints = _hints(kind)
     values = {
         name: _checked(given[name], hints[name], part, f"{name} of {where}")
@@ -66,6 +78,41 @@ def build(kind: type[T], given: Mapping[str, Any], where: str) -> T:
         if name in given
     }
     return kind(**values)
+
+
+def known_name(name: object, known: Iterable[str], where: str, also: Iterable[str] = ()) -> None:
+    """Raise :class:`OptionError`, with the nearest name, unless ``name`` is one of those ``known``."""
+    if name not in (known := list(known)):
+        names = [*also, *known]
+        close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Options: {', '.join(names) or 'none'}."
+        fail(OptionError, f"{where} must be given options it has", shown(name), fix)
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it, on one short line whatever it is.
+
+    >>> shown("a" * 1000)[-5:], shown(10**5000)
+    ('aa...', 'a number of thousands of digits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def writable(text: str) -> bool:
+    """Whether a file can hold the text: half of a character (a lone surrogate, as odd file names give) fits into none.
+
+    >>> writable("a" + chr(0x1F600)), writable(chr(0xDC80))
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def describe(options: Options) -> dict[str, Any]:
@@ -81,6 +128,22 @@ def rules(kind: type[Options]) -> dict[str, str]:
     """Each option's type, range and meaning in words, by name: for help texts and errors."""
     hints = _hints(kind)
     return {part.name: f"{_rule(hints[part.name], part)}: {part.metadata['help']}" for part in fields(kind)}
+
+
+def add_arguments(parser: argparse.ArgumentParser, kind: type[Options]) -> None:
+    """Each option as one of a command line. What is given there is text, and goes through :func:`build`.
+
+    >>> parser = argparse.ArgumentParser()
+    >>> add_arguments(parser, Options)
+    >>> vars(parser.parse_args([]))
+    {}
+    """
+    hints, meanings = _hints(kind), rules(kind)
+    for part in fields(kind):
+        default = "" if part.default in (None, "") else f" ({part.default})"
+        text = (meanings[part.name] + default).replace("%", "%%")
+        action: Any = argparse.BooleanOptionalAction if hints[part.name] is bool else "store"
+        parser.add_argument("--" + part.name.replace("_", "-"), action=action, default=argparse.SUPPRESS, help=text)
 
 
 def _allowed(hint: Any) -> tuple[Any, ...]:
@@ -102,9 +165,12 @@ def _checked(value: Any, hint: Any, part: Any, where: str) -> Any:
     found = _typed(value, _allowed(hint))
     low, high, choices = (part.metadata[name] for name in ("low", "high", "choices"))
     number = isinstance(found, int | float) and not isinstance(found, bool)
-    inside = not number or (math.isfinite(found) and (low is None or low <= found) and (high is None or found <= high))
+    odd = isinstance(found, float) and not math.isfinite(found)
+    inside = not number or (not odd and (low is None or low <= found) and (high is None or found <= high))
     if found is _NO or not inside or (choices and found is not None and found not in choices):
-        fail(OptionError, f"{where} must be {_rule(hint, part)}", repr(value), f"It means: {part.metadata['help']}.")
+        fail(OptionError, f"{where} must be {_rule(hint, part)}", shown(value), f"It means: {part.metadata['help']}.")
+    if isinstance(found, str) and not writable(found):
+        fail(OptionError, f"{where} must be text that a file can hold", shown(value), "Take the half character out.")
     return found
 
 
@@ -123,7 +189,7 @@ def _typed(value: Any, allowed: tuple[Any, ...]) -> Any:
     if isinstance(value, bool):
         return _NO
     if float in allowed and isinstance(value, int):
-        return float(value)
+        return float(value) if abs(value) <= sys.float_info.max else _NO
     if int in allowed and isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, str) and (float in allowed or int in allowed):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import strict
+from isonb.checks import strict, tensor_of
 from isonb.cosine import cls_uniformity, token_uniformity
 from isonb.metrics.streaming import Streaming
 from isonb.spectrum import singular_values
@@ -87,6 +87,7 @@ class SpectralSkewness(Streaming):
 
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add the token matrices (..., T, d) of sentences; mask (..., T) marks real tokens."""
+        x, mask = tensor_of(x), tensor_of(mask)
         with strict(), torch.no_grad():
             values = singular_values(x, mask=mask)
             if mask is not None:  # padding adds zeros that aren't singular values

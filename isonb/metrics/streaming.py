@@ -8,17 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import DependencyError, ShapeError, fail, strict
+from isonb.checks import ShapeError, fail, needs, strict
 from isonb.distributed import all_sum
 from isonb.length_moments import LengthMoments
 from isonb.moments import Moments
 from isonb.streams import Average, Skewness, UnitSums
 
-try:
+with needs("isonb.metrics", "metrics"):
     from torchmetrics import Metric
     from torchmetrics.utilities.distributed import gather_all_tensors
-except ImportError as missing:
-    raise DependencyError("isonb.metrics needs torchmetrics: pip install 'isonb[metrics]'.") from missing
 
 __all__ = ["Base", "Streaming"]
 

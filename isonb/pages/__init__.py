@@ -3,24 +3,41 @@
 A chapter begins with ``from isonb import pages`` and ``pages.setup()``. The engine: ``python -m isonb.pages --help``.
 """
 
-from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
-from isonb.pages.errors import (
-    BuildError,
-    ChapterError,
-    DescriptionError,
-    LintError,
-    PageError,
-    PairingError,
-    ParameterError,
-)
-from isonb.pages.values import Table, glue, table
-from isonb.pages.widgets import live
+from isonb.checks import needs
+
+with needs("isonb.pages", "lab"):
+    from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
+    from isonb.pages.errors import (
+        BuildError,
+        ChapterError,
+        DescriptionError,
+        LintError,
+        PageError,
+        PairingError,
+        ParameterError,
+    )
+    from isonb.pages.evidence import (
+        OUTCOME_COLORS,
+        SPREAD,
+        cells_table,
+        claims_table,
+        courses,
+        forest,
+        half_width,
+        joined,
+        over_runs,
+        spread,
+    )
+    from isonb.pages.values import Table, glue, table
+    from isonb.pages.widgets import live
 
 __all__ = [
     "CLOUD",
     "DASHES",
     "GREY",
     "OKABE_ITO",
+    "OUTCOME_COLORS",
+    "SPREAD",
     "BuildError",
     "ChapterError",
     "DescriptionError",
@@ -29,13 +46,21 @@ __all__ = [
     "PairingError",
     "ParameterError",
     "Table",
+    "cells_table",
+    "claims_table",
+    "courses",
     "dash",
+    "forest",
     "glue",
+    "half_width",
+    "joined",
     "live",
     "option_menu",
+    "over_runs",
     "points",
     "setup",
     "show",
     "slider",
+    "spread",
     "table",
 ]

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from isonb.pages import lint
+from isonb.pages import lint, style
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
 from isonb.pages.pair import pair
-from isonb.pages.run import Job, clean_build, execute, write_atomically
+from isonb.pages.run import Job, clean_build, execute
+from isonb.runtime.files import DiskError, update
 
 EXAMPLES = """examples:
   python -m isonb.pages build                              run what must run, then the HTML
@@ -74,7 +75,7 @@ def _execute(book: Book, arguments: argparse.Namespace) -> str:
     lines = []
     for job in jobs:
         target = book.root / "runs" / f"{job.chapter.slug}-{job.key[:8]}.ipynb"
-        write_atomically(target, job.cached.read_text(encoding="utf-8"))
+        update(target, job.cached.read_text(encoding="utf-8"))
         lines.append(str(target.relative_to(book.root)))
     return "Open: " + ", ".join(lines)
 
@@ -93,6 +94,7 @@ def _lint(book: Book, arguments: argparse.Namespace) -> str:
             print(f"rewrote {chapter.name}.md")
         chapters = Book(book.root).pick(arguments.chapters)
     lint.check(chapters)
+    style.check(chapters)
     return f"{len(chapters)} chapters keep the rules."
 
 
@@ -120,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     try:
         print(_run(Book(arguments.root.resolve()), arguments))
-    except PageError as error:
+    except (PageError, DiskError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -13,9 +13,10 @@ from typing import Any
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError
 from isonb.pages.pair import put_outputs
-from isonb.pages.run import Job, execute, write_atomically
+from isonb.pages.run import Job, execute
 from isonb.pages.status import status_page
 from isonb.pages.vega import write_bundle
+from isonb.runtime.files import update
 from isonb.runtime.leash import Leash
 from isonb.runtime.locks import held
 
@@ -99,4 +100,4 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None,
 def write_pages(book: Book, jobs: Sequence[Job]) -> None:
     """The notebooks with their outputs, and the status page's table."""
     records = [(job.chapter, put_outputs(job)) for job in jobs]
-    write_atomically(book.build / "status.md", status_page(records))
+    update(book.build / "status.md", status_page(records))

@@ -15,7 +15,8 @@ import nbformat
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.outputs import code_cells, graft, with_overrides
-from isonb.pages.run import Job, parameter_text, write_atomically
+from isonb.pages.run import Job, parameter_text
+from isonb.runtime.files import update
 
 __all__ = ["canonical", "pair", "put_outputs"]
 
@@ -66,7 +67,7 @@ def _check_no_edit_lost(chapter: Chapter, force: bool) -> None:
 def _write(chapter: Chapter, notebook: Any, force: bool) -> bool:
     _check_no_edit_lost(chapter, force)
     notebook.metadata["isonb_source"] = _fingerprint(chapter.cells)
-    return write_atomically(chapter.notebook, _written(notebook))
+    return update(chapter.notebook, _written(notebook))
 
 
 def pair(chapter: Chapter, *, force: bool = False) -> bool:

@@ -25,10 +25,11 @@ from isonb.pages.errors import ChapterError
 from isonb.pages.outputs import code_cells, graft, harvest
 from isonb.pages.parameters import Value
 from isonb.pages.record import run_record
+from isonb.runtime.files import update
 from isonb.runtime.leash import Leash
 from isonb.runtime.locks import free, held
 
-__all__ = ["Job", "execute", "write_atomically"]
+__all__ = ["Job", "execute"]
 
 ENVIRONMENT = {
     "ISONB_BOOK": "1",
@@ -74,17 +75,6 @@ class Job:
     def lock(self) -> Path:
         """The file that is locked while it runs."""
         return self.book.build / "locks" / f"{self.chapter.slug}-{self.key}.lock"
-
-
-def write_atomically(path: Path, text: str) -> bool:
-    """Write a file whole or not at all, and not when it is the same already. Returns whether it was written."""
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
-    return True
 
 
 def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = False, progress: bool = True) -> None:
@@ -191,7 +181,7 @@ class _Process:
         graft(clean, outputs)
         clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key)
         _keep_stderr(job, stderr)
-        write_atomically(job.cached, nbformat.writes(clean) + "\n")
+        update(job.cached, nbformat.writes(clean) + "\n")
         _remove_working_files(job)
         return ""
 
@@ -207,7 +197,7 @@ def _keep_stderr(job: Job, stderr: str) -> None:
     said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
     said.unlink(missing_ok=True)
     if stderr.strip():
-        write_atomically(said, stderr)
+        update(said, stderr)
 
 
 def _failure(job: Job, executed: Any) -> str:

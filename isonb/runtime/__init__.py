@@ -1,4 +1,5 @@
-"""What the lab and the pages both need of the machine: locks between processes, and processes that end with ours.
+"""What the lab and the pages both need of the machine.
 
-It stands below both and uses neither, nor the maths.
+Whole files, locks between processes, processes that end with ours, where files lie, versions and hardware. It stands
+below both and uses neither; of the maths it uses :mod:`isonb.checks` alone.
 """

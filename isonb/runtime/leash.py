@@ -15,23 +15,22 @@ import json
 import os
 import runpy
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENDING", "Leash", "sockets"]
+__all__ = ["ENDING", "UNLEASHED", "Leash", "scratch", "sockets"]
 
 ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the job
+UNLEASHED = 75  # exit code of a process that ended because its starter was gone
 GRACE = 10.0  # seconds that a process gets to end what it has started
-PREFIX = "isonb-run-"
+PREFIX = "isonb-run-"  # of folders that are locked as long as a process needs them
 LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
-YOUNG = 60.0  # seconds: a folder this young may not be locked yet
 
 
 class Leash:
@@ -69,7 +68,10 @@ class Leash:
             self.process.stdin.flush()
 
     def end(self) -> int:
-        """End the process, and all it has started, if it still runs; its exit code. To end it twice does no harm."""
+        """End the process, and all it has started, if it still runs; its exit code (below 0: a signal's number).
+
+        To end it twice does no harm.
+        """
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -77,8 +79,10 @@ class Leash:
             self.process.wait(GRACE)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        code = self.process.wait()
+        _kill_orphans(self.folder)
         self._clean()
-        return self.process.wait()
+        return code
 
     def _clean(self) -> None:
         if self._lock >= 0:
@@ -100,16 +104,29 @@ def sockets() -> dict[str, Any]:
     return {"config": Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})}
 
 
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A temporary folder, removed at the end; if this process is killed, when the next one is made."""
+    folder, lock = _scratch()
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
 def _scratch() -> tuple[str, int]:
     """A new temporary folder and its lock. Folders whose holders were all killed at once are removed on the way."""
     for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > YOUNG:
-                lock = _locked(old)
-                shutil.rmtree(old, ignore_errors=True)
-                os.close(lock)
-    folder = tempfile.mkdtemp(prefix=PREFIX)
-    return folder, _locked(folder)
+            lock = _locked(old)
+            shutil.rmtree(old, ignore_errors=True)
+            os.close(lock)
+    made = tempfile.mkdtemp(prefix="isonb-")
+    lock = _locked(made)
+    folder = str(Path(made).with_name(PREFIX + Path(made).name))  # by the name that others look for, it is locked
+    os.rename(made, folder)
+    return folder, lock
 
 
 def _locked(folder: str | Path) -> int:
@@ -150,13 +167,30 @@ def _watch(pipe: int, folder: str, psutil: Any) -> None:
     ENDING.set()
     _kill_descendants(psutil)
     shutil.rmtree(folder, ignore_errors=True)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(UNLEASHED)
 
 
 def _kill_descendants(psutil: Any) -> None:
-    """Kill children and theirs; look again, as one of them may just have started another."""
+    """Kill children and theirs."""
+    _kill_all(lambda: psutil.Process().children(recursive=True), psutil)
+
+
+def _kill_orphans(folder: str) -> None:
+    """Kill what a process has left that ended before it: no children of ours, but the folder is theirs too."""
+    import psutil
+
+    def ours(process: Any) -> bool:
+        with contextlib.suppress(psutil.Error, OSError):
+            return bool(process.environ().get("TMPDIR") == folder)
+        return False
+
+    _kill_all(lambda: [process for process in psutil.process_iter() if ours(process)], psutil)
+
+
+def _kill_all(look: Callable[[], list[Any]], psutil: Any) -> None:
+    """Kill what ``look`` finds; look again, as one of them may just have started another."""
     for _ in range(20):
-        found = psutil.Process().children(recursive=True)
+        found = look()
         if not found:
             return
         for process in found:

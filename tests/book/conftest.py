@@ -1,5 +1,6 @@
 """A small book in a temporary folder: the project's configuration, one chapter, three plain pages."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from isonb.pages import chapters
 from isonb.pages.chapters import Book
+from isonb.runtime.locks import held
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SAMPLE = Path(__file__).parent / "sample"
@@ -45,14 +47,19 @@ def book(tmp_path):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, stand_in):
-    """The sample book, executed and built once; tests must not change it."""
+    """The sample book, executed and built once a test run, whatever the number of workers; tests must not change it."""
     from isonb.pages.__main__ import main
 
-    root = tmp_path_factory.mktemp("built")
-    make_book(root)
-    with pytest.MonkeyPatch.context() as patch:
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent  # which holds the folders of all workers
+    root, done = shared / "built", shared / "built.done"
+    with held([shared / "built.lock"]), pytest.MonkeyPatch.context() as patch:
         patch.setattr(chapters, "PACKAGE", stand_in)
-        assert main(["--root", str(root), "build", "--quiet"]) == 0
+        if not done.exists():
+            make_book(root)
+            assert main(["--root", str(root), "build", "--quiet"]) == 0
+            done.touch()
     return Book(root)
 
 

@@ -12,10 +12,11 @@ from gloo import run
 from support import assert_same
 from torch.utils.data import DataLoader
 
+from isonb.checks import InputError
 from isonb.integrations.accelerate import groups, measure, own_rows, update
 from isonb.integrations.points import PointRule
 from isonb.isoscore import isoscore
-from isonb.losses import IStarLoss, PersistentEntropyLoss
+from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.metrics import IsoScore
 
 CASES = {
@@ -82,6 +83,49 @@ def test_the_update_is_minus_the_gradient_of_loss_plus_penalty():
     assert_same(tiny.weights(model), tiny.weights(fresh) - 0.5 * step)
     assert_same(log["isonb_penalty"], extra.detach())
     assert log["task"].item() == pytest.approx(loss.item(), abs=1e-6)
+
+
+def one_update(parts=1, **options):
+    """A batch of eight in ``parts``; weights before and after, the log, the rate that is left."""
+    model, rows = tiny.model(), 8 // parts
+    batches = [tiny.batch(ROWS[low : low + rows]) for low in range(0, 8, rows)]
+    accelerator, before = Accelerator(cpu=True), tiny.weights(model).clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    model, optimizer, scheduler = accelerator.prepare(model, optimizer, scheduler)
+    rule = PointRule("tokens", "all")
+    options = {"penalty": IStarLoss(2.0), "rule": rule} | options
+    options = {key: scheduler if value == "its own" else value for key, value in options.items()}
+    log = update(accelerator, model, optimizer, batches, **options)
+    return before, tiny.weights(model), log, optimizer.param_groups[0]["lr"]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_gradient_of_both_together_is_clipped(parts):
+    before, free, log, _ = one_update(parts)
+    assert "grad_norm" not in log
+    length = ((free - before) / 0.5).norm().item()
+    _, after, log, _ = one_update(parts, max_norm=length / 4)
+    assert log["grad_norm"].item() == pytest.approx(length, rel=1e-6)
+    assert_same(after - before, (free - before) / 4, rtol=1e-4, atol=1e-9)
+    assert_same(one_update(parts, max_norm=2 * length)[1], free)
+
+
+def test_the_scheduler_takes_a_step_an_update():
+    assert one_update()[3] == 0.5
+    assert one_update(2, scheduler="its own")[3] == 0.25
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_shrinkage_covariance_reaches_the_penalty(parts):
+    cov = torch.eye(8).double() * 3
+    _, after, log, _ = one_update(parts, shrinkage_cov=cov)
+    _, want, expected, _ = one_update(parts, penalty=lambda points: IStarLoss(2.0)(points, cov))
+    assert_same(after, want, rtol=1e-9)
+    assert_same(log["isonb_penalty"], expected["isonb_penalty"])
+    assert (after - one_update(parts)[1]).abs().max() > 1e-4
+    with pytest.raises(InputError, match="must take a shrinkage_cov where one is given; got CosRegLoss"):
+        one_update(penalty=CosRegLoss(), shrinkage_cov=cov)
 
 
 def test_every_row_is_measured_once():

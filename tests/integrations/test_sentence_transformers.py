@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from isonb.checks import InputError
 from isonb.integrations.sentence_transformers import IsotropyLoss, SoftDecay, append_transform, dense
 from isonb.isoscore import isoscore
-from isonb.lab.embedded import EMBEDDED, embedded_folder
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
@@ -142,6 +142,7 @@ def test_transformed_models_load_without_isonb(folder, tmp_path):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # few sentences on purpose
 def test_whitening_as_dense_does_what_it_promises(folder):
     model = make(folder)
     vectors = torch.as_tensor(model.encode(TEXTS))

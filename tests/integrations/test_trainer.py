@@ -291,3 +291,14 @@ def test_typed_errors(tmp_path, monkeypatch):
     monkeypatch.setattr(TrainingArguments, "n_gpu", 2)
     with pytest.raises(InputError, match=r"each process must have one device; got 2 under nn\.DataParallel"):
         train(tmp_path)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_no_penalty_is_plain_training(tmp_path, parts):
+    bare = train(tmp_path, parts, penalty=None, points="tokens", layers="all", dropout=0.3)
+    plain = train(tmp_path, parts, trainer=Trainer, dropout=0.3)
+    assert_same_weights(bare, plain, atol=0)
+    seconds = ("runtime", "per_second")
+    for ours, theirs in zip(bare.state.log_history, plain.state.log_history, strict=True):
+        assert ours.keys() == theirs.keys()
+        assert all(ours[key] == theirs[key] for key in ours if not key.endswith(seconds))

@@ -1,6 +1,7 @@
 """Encoders of a few thousand random weights in the hub's layout: config, safetensors weights and a tokenizer.
 
-The tokenizers are trained on :mod:`isonb.lab.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and GPT-2.
+The tokenizers are trained on :mod:`isonb.lab.data.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and
+GPT-2.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from transformers import (
     RobertaModel,
 )
 
-from isonb.lab import corpus
-from isonb.lab.text_models import quiet
+from isonb.lab.data import corpus
+from isonb.lab.encoders.text_models import quiet
 
 KINDS = ("albert", "bert", "distilbert", "gpt2", "roberta")
 LENGTH = 130  # tokens an input may have

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from isonb.checks import InputError
-from isonb.lab import corpus, models
+from isonb.lab.data import corpus
+from isonb.lab.encoders import loading
 from tests.lab import random_models
 
 
@@ -18,14 +19,14 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return random_models.save(request.param, tmp_path_factory.mktemp(request.param))
 
 
-def states(encoder: models.Encoder) -> torch.Tensor:
+def states(encoder: loading.Encoder) -> torch.Tensor:
     texts = [sentence.text for sentence in corpus.sentences()[:4]]
     batch = encoder.tokenizer(texts, padding=True, truncation=True, max_length=encoder.max_length, return_tensors="pt")
-    return models.hidden_states(encoder, batch["input_ids"], batch["attention_mask"])
+    return loading.hidden_states(encoder, batch["input_ids"], batch["attention_mask"])
 
 
 def test_every_kind_loads_and_encodes(folder: Path) -> None:
-    encoder = models.load(folder)
+    encoder = loading.load(folder)
     assert (encoder.layers, encoder.dim) == (2, 16)
     assert encoder.max_length >= random_models.LENGTH
     assert states(encoder).isfinite().all()
@@ -34,10 +35,10 @@ def test_every_kind_loads_and_encodes(folder: Path) -> None:
 
 
 def test_training_mode_and_gradients(folder: Path) -> None:
-    encoder = models.load_for_training(folder)
+    encoder = loading.load_for_training(folder)
     assert encoder.model.training
     assert all(weight.requires_grad for weight in encoder.model.parameters())
-    frozen = models.load(folder)
+    frozen = loading.load(folder)
     assert all(map(torch.equal, encoder.model.parameters(), frozen.model.parameters()))
     assert encoder.revision == frozen.revision
     own = {type(module): module.p for module in frozen.model.modules() if isinstance(module, nn.Dropout)}
@@ -45,9 +46,9 @@ def test_training_mode_and_gradients(folder: Path) -> None:
 
 
 def test_dropout_is_set_everywhere(folder: Path) -> None:
-    still = models.load_for_training(folder, 0.0)
-    torch.testing.assert_close(states(still), states(models.load(folder)), rtol=1e-5, atol=1e-5)
-    noisy = models.load_for_training(folder, 0.4)
+    still = loading.load_for_training(folder, 0.0)
+    torch.testing.assert_close(states(still), states(loading.load(folder)), rtol=1e-5, atol=1e-5)
+    noisy = loading.load_for_training(folder, 0.4)
     assert {module.p for module in noisy.model.modules() if isinstance(module, nn.Dropout)} == {0.4}
     settings = noisy.model.config.to_dict().items()
     assert {value for key, value in settings if "dropout" in key or key.endswith("pdrop")} == {0.4}
@@ -57,4 +58,4 @@ def test_dropout_is_set_everywhere(folder: Path) -> None:
 @pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
 def test_bad_dropout(dropout: float) -> None:
     with pytest.raises(InputError, match="dropout must be a probability"):
-        models.load_for_training("tiny", dropout)
+        loading.load_for_training("tiny", dropout)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from isonb.runtime import leash
-from isonb.runtime.leash import Leash
+from isonb.runtime.leash import Leash, scratch
 
 JOBS = """
 import os, pathlib, subprocess, sys, tempfile, time
@@ -96,6 +96,25 @@ def test_ending_it_ends_what_it_started(jobs, temporary, tmp_path):
     assert list(temporary.iterdir()) == []
 
 
+def test_a_killed_process_takes_along_what_it_had_started(jobs, temporary, tmp_path):
+    held = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "pids")}, environment=dict(os.environ))
+    process, helper = pids(tmp_path / "pids")
+    os.kill(process, signal.SIGKILL)
+    assert held.end() == -signal.SIGKILL
+    assert gone(helper)
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_of_a_killed_process_goes_with_the_next(temporary):
+    code = f"import os, runpy\nwith runpy.run_path({leash.__file__!r})['scratch'](): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False)
+    (left,) = temporary.iterdir()
+    with scratch() as mine:
+        assert list(temporary.iterdir()) == [mine]
+        assert mine != left
+    assert list(temporary.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
 def test_it_ends_with_its_starter(jobs, temporary, tmp_path, number):
     starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{jobs}:hang", str(tmp_path / "pids")])
@@ -118,11 +137,8 @@ def test_the_next_removes_what_two_killed_at_once_have_left(jobs, temporary, tmp
     until(lambda: gone(process))
     other = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "others")}, environment=dict(os.environ))
     pids(tmp_path / "others")
-    assert left.exists(), "it is too young to tell"
-    for folder in (left, Path(other.folder)):
-        os.utime(folder, (0, time.time() - 2 * leash.YOUNG))
-    third = Leash(f"{jobs}:report", {"word": "x", "code": 0}, environment=dict(os.environ), stdout=subprocess.DEVNULL)
     assert not left.exists()
+    third = Leash(f"{jobs}:report", {"word": "x", "code": 0}, environment=dict(os.environ), stdout=subprocess.DEVNULL)
     assert Path(other.folder).exists(), "its process lives"
     other.end()
     third.end()

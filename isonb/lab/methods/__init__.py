@@ -9,24 +9,14 @@ Method()
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from isonb.checks import InputError, fail
-from isonb.lab.methods import (
-    all_but_the_top,
-    clusters,
-    contrastive,
-    flow,
-    isolayer,
-    istar,
-    sbert_wk,
-    shrink_the_longest,
-    softdecay,
-    whitening,
-)
 from isonb.lab.methods.base import Contrast, Method, SecondPhase, Site
-from isonb.lab.options import build, describe, rules
+from isonb.lab.options import build, describe, rules, shown
 
 __all__ = [
     "METHODS",
@@ -45,12 +35,14 @@ class MethodError(InputError):
     """A method that doesn't exist or isn't given by name and options."""
 
 
-_PAPERS = (shrink_the_longest, istar, softdecay, isolayer)
-_BASELINES = (whitening, all_but_the_top, clusters, flow, sbert_wk, contrastive)
+def _listed() -> Iterator[type[Method]]:
+    """No method, and what the files of this folder list as their ``METHODS``: a new file needs no word here."""
+    yield Method
+    for file in pkgutil.iter_modules(__path__):
+        yield from getattr(importlib.import_module(f"{__name__}.{file.name}"), "METHODS", ())
 
-METHODS: dict[str, type[Method]] = {
-    kind.name: kind for kind in (Method, *(kind for paper in (*_PAPERS, *_BASELINES) for kind in paper.METHODS))
-}
+
+METHODS: dict[str, type[Method]] = {kind.name: kind for kind in _listed()}
 
 
 def method_from(given: str | Mapping[str, Any]) -> Method:
@@ -59,12 +51,12 @@ def method_from(given: str | Mapping[str, Any]) -> Method:
     Raises :class:`MethodError` for an unknown name, :class:`~isonb.lab.options.OptionError` for an option that doesn't
     exist, of another type or out of range.
     """
-    values = {"name": given} if isinstance(given, str) else dict(given)
+    values = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = values.pop("name", None)
-    if name not in METHODS:
-        close = difflib.get_close_matches(str(name), METHODS, n=1, cutoff=0.5)
+    if not isinstance(name, str) or name not in METHODS:
+        close = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5) if isinstance(name, str) else ()
         fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(METHODS)}."
-        fail(MethodError, "the method must be one of isonb's", repr(name), fix)
+        fail(MethodError, "the method must be one of isonb's", shown(name), fix)
     return build(METHODS[name], values, f"method {name}")
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from isonb import transforms
-from isonb.lab.methods.transformed import Fitted, OnFeatures, fewer
+from isonb.lab.methods.shared import Fitted, OnFeatures, fewer
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "ClusterRemoval"]

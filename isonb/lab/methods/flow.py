@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isonb.flow import GlowFlow, fit_flow
-from isonb.lab.methods.transformed import Fitted, OnVectors
+from isonb.lab.methods.shared import Fitted, OnVectors
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "Flow"]

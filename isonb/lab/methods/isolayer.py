@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isonb import layers, losses
 from isonb.lab.methods.base import Method, SecondPhase, Site
-from isonb.lab.methods.narrowed import number_or
+from isonb.lab.methods.shared import number_or
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "IsoBN", "IsoLayer"]

@@ -10,7 +10,7 @@ from torch import nn
 from isonb import losses
 from isonb.integrations.points import Layers, PointRule
 from isonb.lab.methods.base import Method
-from isonb.lab.methods.narrowed import PointsAlone, number_or
+from isonb.lab.methods.shared import PointsAlone, number_or
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "CosReg", "IStar"]

@@ -10,7 +10,7 @@ from torch import nn
 from isonb import losses
 from isonb.integrations.points import PointRule
 from isonb.lab.methods.base import Method
-from isonb.lab.methods.narrowed import PointsAlone
+from isonb.lab.methods.shared import PointsAlone
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "Entropy"]

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from isonb import transforms
 from isonb.clouds import layer_average, mean_pool
-from isonb.lab.methods.narrowed import number_or
-from isonb.lab.methods.transformed import Fitted, OnVectors
+from isonb.lab.methods.shared import Fitted, OnVectors, number_or
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "SoftZCA", "WhiteBert", "Whitening", "ZeroMean"]

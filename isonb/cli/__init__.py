@@ -1,0 +1,180 @@
+"""The command line ``isonb``: run one experiment, sweep a grid, see how it stands, collect its results.
+
+Libraries are imported by the command that needs them, so help and errors of spelling come at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from isonb import __version__
+from isonb.checks import DependencyError, InputError, fail
+
+__all__ = ["main"]
+
+LISTS = ("tasks", "models", "methods", "protocols", "grids")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 1 (runs failed), 2 (bad input) or 130 (stopped by hand)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if not words:
+            _parser(words).print_help()
+            return 0
+        options = _parsed(words)
+        from isonb.cli.commands import COMMANDS
+
+        return COMMANDS[options.command](options)
+    except (InputError, ImportError) as error:
+        told = isinstance(error, InputError | DependencyError)
+        more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
+        print(f"error: {' '.join(str(error).split())}{more}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of isonb: one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise it."""
+        raise InputError(f"{message}. {self.prog} --help shows what there is")
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The words as options. What is left over after ``-o weight`` was meant as its value."""
+    parser = _parser(words)
+    options, rest = parser.parse_known_args(words)
+    for flag, given in (("-o", "option"), ("--set", "set")):
+        names = [word for word in getattr(options, given, ()) if "=" not in word]
+        if rest and names:
+            fix = f"Write {flag} {names[0]}={rest[0]}."
+            fail(InputError, f"{flag} must be NAME=VALUE", f"{names[0]!r} and {rest[0]!r}", fix)
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="isonb",
+        description="Experiments on the isotropy of embedding spaces: four papers, their methods and baselines.",
+        epilog="isonb COMMAND --help shows a command's options and examples. Start with: isonb run",
+    )
+    parser.add_argument("--version", action="version", version=f"isonb {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, add in ADD.items():
+        add(name, commands, words)
+    return parser
+
+
+def _command(name: str, commands: Any, text: str, examples: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog="examples:\n" + "\n".join(f"  {line}" for line in examples.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=name)
+    return parser
+
+
+def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
+    examples = (
+        "isonb run\n"
+        "isonb run --method istar -o weight=-3 -o zeta=0.4 --seed 1\n"
+        "isonb run --task english_sts --model tiny --method whitening -o k=64\n"
+        "isonb run --task cola --model google-bert/bert-base-uncased --data hub --set epochs=4 --seed 1"
+    )
+    text = "run one experiment and leave its record and its notebook"
+    add = _command(name, commands, text, examples).add_argument
+    add("--task", default="english_sentiment", help="task (%(default)s); isonb list tasks")
+    add("--model", help="embedded name, hub id or folder (tiny, by the protocol embedded); isonb list models")
+    add("--method", default="none", metavar="NAME", help="method (%(default)s); isonb list methods")
+    add("-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the method; repeatable")
+    add("--seed", type=int, default=0, help="seed (%(default)s)")
+    add("--protocol", help="settings to start from (small, where a model is named); isonb list protocols")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the run; repeatable")
+    add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
+    add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
+    add("--retry-failed", action="store_true", help="run it again if it failed before")
+
+
+def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
+    examples = (
+        "isonb sweep istar --size smoke\n"
+        "isonb sweep book/experiments/softdecay.yaml --size small --data ~/data --workers 2\n"
+        "isonb sweep book/experiments/istar.yaml --size paper --data hub --dry-run --gpu h200\n"
+        "isonb sweep book/experiments/istar.yaml --size paper --data hub --scheduler tcp://head:8786 --yes"
+    )
+    text = "run every experiment of a grid that has no record yet"
+    add = _command(name, commands, text, examples).add_argument
+    add("grid", metavar="GRID", help="YAML file, or the name of one that comes with isonb; isonb list grids")
+    add("--size", required=True, help="smoke, small, full or paper")
+    add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
+    add("--workers", type=int, help="runs at a time (one a GPU, or one)")
+    add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler, or "local" for a Dask cluster on this machine')
+    add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
+    add("--gpu", default="a100", help="GPU of the estimate (%(default)s)")
+    add("--dry-run", action="store_true", help="say what would run and what it would cost, and start nothing")
+    add("--retry-failed", action="store_true", help="run those that failed before again")
+    add("--yes", action="store_true", help="don't ask before long sweeps, and start where models or data are missing")
+
+
+def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
+    examples = "isonb status runs\nisonb status runs book/experiments/istar.yaml --size small"
+    add = _command(name, commands, "say how the runs of a folder stand", examples).add_argument
+    add("out", metavar="OUT", help="folder of a sweep")
+    add("grid", metavar="GRID", nargs="?", help="YAML file or name, to count the runs still to do")
+    add("--size", default="small", help="size of the grid (%(default)s)")
+
+
+def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
+    examples = "isonb collect runs\nisonb collect runs --out table.parquet"
+    text = "print means and standard deviations over seeds, and write the table of all runs"
+    add = _command(name, commands, text, examples).add_argument
+    add("folder", metavar="OUT", help="folder of a sweep")
+    add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
+
+
+def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
+    text = "pretrain a small BERT on a folder of text: masked words and which segment follows"
+    examples = (
+        "isonb pretrain --text corpus --out runs/tiny --minutes 60\n"
+        "isonb pretrain --text corpus --out runs/try --steps 200 --no-resume\n"
+        "isonb pretrain --text corpus --out runs/mine --start tiny --minutes 20"
+    )
+    parser = _command(name, commands, text, examples)
+    if name in words[:1]:  # its options live with its code
+        from isonb.lab.options import add_arguments
+        from isonb.lab.pretraining import PretrainSettings
+
+        parser.add_argument("--text", required=True, help="folder with *.parquet (column text) or *.txt files")
+        parser.add_argument("--out", required=True, help="folder for checkpoints, the curve and the finished model")
+        parser.add_argument(
+            "--resume", action=argparse.BooleanOptionalAction, default=True, help="take up the run in --out (yes)"
+        )
+        add_arguments(parser, PretrainSettings)
+
+
+def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:
+    text = "list tasks, models, methods with their options, protocols with the settings, or grids"
+    parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
+    parser.add_argument("what", choices=LISTS)
+
+
+ADD = {
+    "run": _add_run,
+    "sweep": _add_sweep,
+    "status": _add_status,
+    "collect": _add_collect,
+    "pretrain": _add_pretrain,
+    "list": _add_list,
+}

@@ -1,0 +1,97 @@
+"""What there is to choose from, as text for a terminal: tasks, models, methods, protocols, grids."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.encoders.catalogue import EMBEDDED
+from isonb.lab.methods import catalogue
+from isonb.lab.runs.settings import EXPERIMENTS, PROTOCOLS
+from isonb.lab.sweeps.grids import about_grid, grid_sizes
+from isonb.runtime.places import shipped_grids
+
+__all__ = ["LISTS", "columns", "grids", "methods", "models", "protocols", "tasks"]
+
+WIDTH = 100
+
+
+def columns(rows: Iterable[Sequence[str]]) -> str:
+    """Rows of text in columns, the last one ragged.
+
+    >>> print(columns([("a", "bcd"), ("ef", "g")]))
+    a   bcd
+    ef  g
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def tasks() -> str:
+    """Every task: kind, main metric, where its rows come from."""
+    rows = [("task", "kind", "metrics", "rows")]
+    for task in TASKS.values():
+        place = (
+            f"{task.hub}{f' ({task.config})' if task.config else ''}, or {task.folder}/" if task.hub else "generated"
+        )
+        rows.append((task.name, task.kind, ", ".join(task.metrics), place))
+    return columns(rows) + "\n\nA data folder is named by --data or ISONB_DATA; otherwise the hub is asked."
+
+
+def models() -> str:
+    """The embedded models, and how to name others."""
+    rows = [("model", "comes with"), *((name, entry.source) for name, entry in EMBEDDED.items())]
+    return columns(rows) + (
+        "\n\nOr a folder with safetensors weights, or a hub id such as google-bert/bert-base-uncased. A folder\n"
+        "ISONB_MODELS/google-bert/bert-base-uncased stands for that id."
+    )
+
+
+def methods() -> str:
+    """Every method: what it does, its options with type, range, default and meaning."""
+    parts = []
+    for entry in catalogue():
+        source = f"  -- {entry['source']}" if entry["source"] else ""
+        lines = [f"{entry['name']}{source}", _wrapped(entry["about"].replace("``", ""), "  ")]
+        for name, option in entry["options"].items():
+            lines.append(_wrapped(f"{name}={option['default']}  {option['rule']}", "    ", hang="      "))
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n\nGive options by -o name=value, as in: isonb run --method istar -o weight=-3"
+
+
+def protocols() -> str:
+    """Every protocol: what it sets; then every setting with its default."""
+    parts = []
+    for name, changes in PROTOCOLS.items():
+        told = [
+            f"  {kind}: " + ", ".join(f"{key}={value}" for key, value in of.items()) for kind, of in changes.items()
+        ]
+        parts.append(
+            "\n".join([name, *(_wrapped(line.strip(), "  ", hang="    ") for line in told or ["the defaults"])])
+        )
+    for kind, settings in EXPERIMENTS.items():
+        lines = [f"settings of a {kind} run, by --set name=value"]
+        for part in settings.__dataclass_fields__.values():
+            lines.append(_wrapped(f"{part.name}={part.default}  {part.metadata['help']}", "  ", hang="    "))
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def grids() -> str:
+    """The grids that come with isonb: their sizes and what they are for."""
+    parts = [
+        f"{name}  {', '.join(grid_sizes(path))}\n{_wrapped(about_grid(path), '  ')}"
+        for name, path in shipped_grids().items()
+    ]
+    return "\n".join(parts) + "\n\nSweep one by its name, as in: isonb sweep istar --size smoke"
+
+
+def _wrapped(text: str, indent: str, hang: str | None = None) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent if hang is None else hang)
+
+
+LISTS = {"tasks": tasks, "models": models, "methods": methods, "protocols": protocols, "grids": grids}

@@ -1,0 +1,119 @@
+"""Runs in a few words and a small table: means over seeds, beside the majority baseline or plain vectors."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.methods import method_from, resolved
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.run_ids import canonical
+
+__all__ = ["main_metric", "method_words", "scores", "summary", "title"]
+
+APART = ("experiment", "model", "task", "method", "seed")
+
+
+def method_words(method: Mapping[str, Any]) -> str:
+    """A method's name and those of its options that aren't the default.
+
+    >>> method_words({"name": "istar", "weight": -3.0, "zeta": 0.2})
+    'istar weight=-3'
+    """
+    usual = resolved(method_from(method["name"]))
+    other = [f"{name}={_plain(value)}" for name, value in method.items() if value != usual.get(name)]
+    return " ".join([method["name"], *other])
+
+
+def title(config: Mapping[str, Any]) -> str:
+    """A run in one line: task, model, method, seed.
+
+    >>> title({"experiment": "finetune", "task": "cola", "model": "minilm", "method": {"name": "none"}, "seed": 1})
+    'cola, minilm, none, seed 1'
+    """
+    if "method" not in config:
+        return f"{config['experiment']}, seed {config['seed']}"
+    return f"{config['task']}, {config['model']}, {method_words(config['method'])}, seed {config['seed']}"
+
+
+def main_metric(record: Record) -> str | None:
+    """The metric a run is judged by; None where its task has none here."""
+    return next(iter(_metrics(record)), None)
+
+
+def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
+    """The task's metrics of a run, main one first: name, value, baseline.
+
+    The baseline is the same answer to everything, in similarity the plain vectors; None where there is neither.
+    """
+    return [(name, record.metrics[name], _baseline(record, name)) for name in _metrics(record)]
+
+
+def _metrics(record: Record) -> list[str]:
+    """The task's metrics; in similarity the mean over subsets where there are some, else over all pairs."""
+    task = TASKS.get(str(record.config.get("task")))
+    found = []
+    for metric in task.metrics if task else ():
+        names = (metric, f"{metric}.mean", f"{metric}.all")
+        there = [name for name in names if name in record.metrics]
+        found += [name for name in there if record.metrics[name] is not None][:1] or there[:1]
+    return found
+
+
+def _baseline(record: Record, metric: str) -> float | None:
+    return record.metrics.get(f"baseline.{metric}", record.metrics.get(f"plain.{metric}"))
+
+
+def summary(records: Iterable[Record]) -> pd.DataFrame:
+    """One row a cell: complete runs that differ in nothing but the seed.
+
+    Columns: model, task, method (with options other than its defaults), ``settings`` that differ between rows which
+    would look alike, metric, mean, std (n - 1; missing for one seed), ``seeds``, and the ``baseline``'s mean.
+    """
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        if record.status == "complete" and main_metric(record):
+            key = canonical({name: value for name, value in record.config.items() if name != "seed"})
+            cells.setdefault(key, []).append(record)
+    rows = [_row(found) for found in cells.values()]
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault((row["model"], row["task"], row["method"]), []).append(row)
+    for group in alike.values():
+        _tell_apart(group)
+    columns = ["model", "task", "method", "settings", "metric", "mean", "std", "seeds", "baseline"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.sort_values(["task", "model", "method", "settings"], kind="stable", ignore_index=True)
+
+
+def _row(found: list[Record]) -> dict[str, Any]:
+    config, metric = found[0].config, main_metric(found[0])
+    values = [float(value) for record in found if (value := record.metrics[str(metric)]) is not None]
+    bases = [float(value) for record in found if (value := _baseline(record, str(metric))) is not None]
+    return {
+        "model": config["model"],
+        "task": config["task"],
+        "method": method_words(config["method"]),
+        "settings": {name: value for name, value in config.items() if name not in APART},
+        "metric": metric,
+        "mean": statistics.fmean(values) if values else math.nan,
+        "std": statistics.stdev(values) if len(values) > 1 else math.nan,
+        "seeds": len(values),
+        "baseline": statistics.fmean(bases) if bases else math.nan,
+    }
+
+
+def _tell_apart(group: list[dict[str, Any]]) -> None:
+    """Keep of each row's settings those in which the rows of a group differ, as text."""
+    names = [name for name in group[0]["settings"] if len({str(row["settings"].get(name)) for row in group}) > 1]
+    for row in group:
+        row["settings"] = " ".join(f"{name}={_plain(row['settings'].get(name))}" for name in names)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

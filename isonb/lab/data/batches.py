@@ -1,0 +1,154 @@
+"""From rows to batches: tokens and labels, padding, and an order that depends on seed and epoch alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from isonb.lab.data.tasks import Task
+
+__all__ = ["Collator", "LengthGrouped", "LongestFirst", "Tokens", "batched", "tokenize"]
+
+MEGA = 50  # batches among which rows of like length are sought
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Rows ready for the model. For a span task a row is a window; ``windows`` says which characters it covers."""
+
+    rows: list[dict[str, Any]]
+    windows: list[Any] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens a row."""
+        return [len(row["input_ids"]) for row in self.rows]
+
+    def head(self, count: int) -> Tokens:
+        """The first ``count`` rows."""
+        return Tokens(self.rows[:count], self.windows[:count])
+
+
+@dataclass(frozen=True)
+class LongestFirst:
+    """Rows for passes without gradients, the longest first: batches of like length need little padding.
+
+    :meth:`back` brings what a model found for them into the order of the rows they were taken from.
+
+    >>> sorted_rows = LongestFirst(Tokens([{"input_ids": [7]}, {"input_ids": [8, 9]}]))
+    >>> [row["input_ids"] for row in sorted_rows], sorted_rows.back(torch.tensor([2.0, 1.0])).tolist()
+    ([[8, 9], [7]], [1.0, 2.0])
+    """
+
+    tokens: Tokens
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Numbers of the rows in the order they are passed."""
+        lengths = self.tokens.lengths
+        return sorted(range(len(lengths)), key=lambda row: -lengths[row])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.tokens[self.order[index]]
+
+    def back(self, found: Any) -> Tensor:
+        """Values (N, ...) in this order, in the order of the rows."""
+        found = torch.as_tensor(found)
+        there = torch.empty_like(found)
+        there[self.order] = found
+        return there
+
+
+def tokenize(task: Task, rows: Any, tokenizer: Any, max_length: int, accepted: Sequence[str]) -> Tokens:
+    """Tokens and labels of a classification or regression task; ``accepted`` names the model's inputs."""
+    first, *second = (list(rows[column]) for column in task.inputs)
+    options = {"truncation": True, "max_length": max_length}
+    found = tokenizer(first, *second, **options)
+    names = [name for name in INPUTS if name in found and name in accepted]
+    labels = list(rows[task.target])
+    return Tokens([{name: found[name][i] for name in names} | {"labels": labels[i]} for i in range(len(labels))])
+
+
+def accepted_inputs(model: Any) -> list[str]:
+    """The names of :data:`INPUTS` that a model's forward takes."""
+    return [name for name in INPUTS if name in inspect.signature(model.forward).parameters]
+
+
+@dataclass(frozen=True)
+class Collator:
+    """Pads rows on the right to the longest; labels become a tensor, (B,) or (B, 2)."""
+
+    tokenizer: Any
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+        """A batch of the rows."""
+        width = max(len(row["input_ids"]) for row in rows)
+        fill = {"input_ids": self.tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
+        batch = {
+            name: torch.tensor([[*row[name], *[fill[name]] * (width - len(row[name]))] for row in rows])
+            for name in INPUTS
+            if name in rows[0]
+        }
+        batch["labels"] = torch.tensor([row["labels"] for row in rows])
+        return batch
+
+
+class LengthGrouped(Sampler[int]):
+    """Row numbers for batches of ``batch_size`` rows; with ``group``, of like length: little is spent on padding.
+
+    Rows are shuffled; among each 50 batches of them rows are sorted by length and cut into batches, and all batches are
+    shuffled. Rows that don't fill a batch are left out, other ones each epoch. The order follows from seed and epoch
+    alone, so it is the same for one process and for several that share a batch.
+
+    >>> order = list(LengthGrouped([1, 9, 2, 8], 2, seed=0))
+    >>> sorted([sorted(order[:2]), sorted(order[2:])])
+    [[0, 2], [1, 3]]
+    """
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int, group: bool = True) -> None:
+        self.lengths, self.batch_size, self.seed, self.group, self.epoch = lengths, batch_size, seed, group, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Each epoch has an order of its own."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths) // self.batch_size * self.batch_size
+
+    def __iter__(self) -> Iterator[int]:
+        draw = torch.Generator().manual_seed((self.seed << 20) + self.epoch)
+        whole = len(self)
+        order: list[int] = torch.randperm(len(self.lengths), generator=draw)[:whole].tolist()
+        if not self.group:
+            return iter(order)
+        size = MEGA * self.batch_size
+        mixed = [order[start : min(start + size, whole)] for start in range(0, whole, size)]
+        flat = [row for part in mixed for row in sorted(part, key=self.lengths.__getitem__, reverse=True)]
+        batches = [flat[start : start + self.batch_size] for start in range(0, whole, self.batch_size)]
+        shuffled = torch.randperm(len(batches), generator=draw).tolist()
+        return iter([row for i in shuffled for row in batches[i]])
+
+
+def batched(tokens: Tokens, tokenizer: Any, size: int, device: Any) -> Iterator[dict[str, Tensor]]:
+    """The rows in order, ``size`` at a time, on ``device``."""
+    collate = Collator(tokenizer)
+    for start in range(0, len(tokens), size):
+        batch = collate(tokens.rows[start : start + size])
+        yield {name: value.to(device) for name, value in batch.items()}

@@ -1,0 +1,157 @@
+"""Nouns and verbs with their forms, their meaning (synonyms share it) and their kinds, read from the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isonb.lab.data.english import words
+
+__all__ = [
+    "ADJECTIVES",
+    "MANNERS",
+    "NOUNS",
+    "PLACES",
+    "TIMES",
+    "VERBS",
+    "Noun",
+    "Verb",
+    "Word",
+    "article",
+    "vocabulary",
+]
+
+
+@dataclass(frozen=True)
+class Word:
+    """An adjective or an adverb. Two words with the same ``concept`` mean the same."""
+
+    lemma: str
+    concept: str
+
+
+@dataclass(frozen=True)
+class Noun(Word):
+    """``kinds`` are its hypernyms, the nearest first; ``gender`` is "m", "f" or "" where the noun doesn't tell."""
+
+    plural: str = ""
+    kinds: tuple[str, ...] = ()
+    gender: str = ""
+
+
+@dataclass(frozen=True)
+class Verb(Word):
+    """``subject`` and ``object`` are the kinds it takes; object "-": none, "+": two, "that": a clause."""
+
+    past: str = ""
+    participle: str = ""
+    subject: str = ""
+    object: str = ""
+
+    @property
+    def third(self) -> str:
+        """The form after he, she or it."""
+        return _add_s(self.lemma)
+
+
+def _add_s(lemma: str) -> str:
+    if lemma.endswith(("s", "x", "z", "ch", "sh")):
+        return lemma + "es"
+    return lemma[:-1] + "ies" if lemma[-1] == "y" and lemma[-2] not in "aeiou" else lemma + "s"
+
+
+def _add_ed(lemma: str) -> str:
+    if lemma.endswith("e"):
+        return lemma + "d"
+    return lemma[:-1] + "ied" if lemma[-1] == "y" and lemma[-2] not in "aeiou" else lemma + "ed"
+
+
+def article(following: str) -> str:
+    """``a`` or ``an``, by the sound of the next word.
+
+    >>> article("owl"), article("useful"), article("honest"), article("uncle")
+    ('an', 'a', 'an', 'an')
+    """
+    silent = following.startswith(("honest", "hour", "heir"))
+    like_you = following.startswith(("useful", "unusual", "university", "unicorn", "european"))
+    like_you = like_you and not following.startswith("unusual")
+    return "an" if silent or (following[0] in "aeiou" and not like_you) else "a"
+
+
+def _lines(table: str) -> list[str]:
+    return [line for line in table.replace("\n ", " ").split("\n") if line]
+
+
+def _nouns() -> dict[str, Noun]:
+    parents: dict[str, tuple[str, ...]] = dict.fromkeys(("person", "animal", "object", "text", "building", "plant"), ())
+    found = {k: Noun(k, k, "people" if k == "person" else _add_s(k)) for k in parents}
+    parents["food"] = ()
+    for line in _lines(words.NOUNS):
+        kind, members = line.split(": ")
+        name, parent = kind.split(" < ")
+        above = (parent, *parents[parent])
+        if name != "-":
+            lemma = name.split("/")[0]
+            parents[lemma] = above
+            found |= {n.lemma: n for n in _noun(name, above)}
+            above = (lemma, *above)
+        for entry in members.split():
+            found |= {n.lemma: n for n in _noun(entry, above)}
+    return found
+
+
+def _noun(entry: str, kinds: tuple[str, ...]) -> list[Noun]:
+    made: list[Noun] = []
+    for form in entry.split("="):
+        lemma, _, plural = form.partition("/")
+        gender = "m" if lemma in words.MALE.split() else "f" if lemma in words.FEMALE.split() else ""
+        concept = made[0].concept if made else lemma
+        made.append(Noun(lemma, concept, plural or _add_s(lemma), kinds, gender))
+    return made
+
+
+def _verbs() -> list[Verb]:
+    found: list[Verb] = []
+    for line in [*_lines(words.VERBS), f"person > that: {words.FACTIVE}", f"person > that: {words.BELIEF}"]:
+        kinds, members = line.split(": ")
+        subject, target = kinds.split(" > ")
+        for entry in members.split():
+            concept = entry.split("=")[0].split("/")[0]
+            for form in entry.split("="):
+                lemma, past, participle = (*form.split("/"), "", "")[:3]
+                past = past or _add_ed(lemma)
+                found.append(Verb(lemma, concept, past, participle or past, subject, target))
+    return found
+
+
+def _groups(table: str) -> list[Word]:
+    return [Word(form, entry.split("=")[0]) for entry in table.split() for form in entry.split("=")]
+
+
+def _phrases(table: str) -> list[Word]:
+    return [Word(p, p) for p in (" ".join(p.split()) for p in table.split("|"))]
+
+
+NOUNS = _nouns()
+VERBS = _verbs()
+ADJECTIVES = {line.split(": ")[0]: _groups(line.split(": ")[1]) for line in _lines(words.ADJECTIVES)}
+MANNERS = _groups(words.MANNERS)
+PLACES = _phrases(words.PLACES)
+TIMES = _phrases(words.TIMES)
+
+
+def vocabulary() -> set[str]:
+    """Every different lemma and phrase word of the tables, without inflected forms.
+
+    >>> len(vocabulary()) > 500
+    True
+    """
+    groups: list[Word] = [
+        *NOUNS.values(),
+        *VERBS,
+        *MANNERS,
+        *PLACES,
+        *TIMES,
+        *(a for group in ADJECTIVES.values() for a in group),
+    ]
+    names = words.MALE_NAMES.split() + words.FEMALE_NAMES.split()
+    return {part for word in groups for part in word.lemma.split()} | set(names)

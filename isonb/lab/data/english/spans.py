@@ -1,0 +1,107 @@
+"""Short stories and a question whose answer is a stretch of the story, as in SQuAD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from isonb.lab.data.english.draw import ONE_PLACE, TWO_PLACE, Draw
+from isonb.lab.data.english.grammar import NP, Clause, finish, np_words, say
+from isonb.lab.data.english.lexicon import PLACES, TIMES, Noun, Verb, Word
+from isonb.lab.data.english.pairs import reworded
+
+__all__ = ["question", "story"]
+
+
+def story(draw: Draw) -> list[Clause]:
+    """Four or five things that happened. The first is asked about: another has its verb, a third its agent.
+
+    >>> [say(clause) for clause in story(Draw("z"))]
+    ['The gentle singers carefully supported the courteous cousin beside the lake last winter.', 'The scientist
+    supported the bakers at the market before sunrise.', 'The gentle singers examined the recent piano in the valley
+    in April.', 'The librarians hesitated in the courtyard after the storm.']
+    """
+    places, times = draw.shuffled(PLACES), draw.shuffled(TIMES)
+    taken: list[Noun] = []
+
+    def add(clause: Clause, keep: bool = False) -> Clause:
+        """The clause with a place and a time that no other has, about nobody known yet, definite."""
+        place, time = places.pop(), times.pop()
+        agent = clause.agent if keep else replace(clause.agent, det="the")
+        patient = replace(clause.patient, det="the") if clause.patient else None
+        return replace(clause, agent=agent, patient=patient, place=place, time=time if draw.chance(0.6) else None)
+
+    def fresh(verbs: Sequence[Verb], agent: NP | None = None) -> Clause:
+        while True:
+            found = draw.clause(verbs, modifiers=0.4)
+            found = replace(found, agent=agent) if agent else found
+            nouns = [p.noun for p in found.participants if p is not agent]
+            if draw.owns(found) and not any(_related(n, t) for n in nouns for t in taken):
+                taken.extend(nouns)
+                return add(found, agent is not None)
+
+    first = fresh(TWO_PLACE)
+    rest = [
+        fresh([first.verb]),
+        fresh(
+            [v for v in TWO_PLACE if v.subject == first.verb.subject and v.concept != first.verb.concept], first.agent
+        ),
+        fresh([v for v in (*TWO_PLACE, *ONE_PLACE) if v.concept != first.verb.concept]),
+    ]
+    return [first, *rest[: draw.pick((2, 3, 3))]]
+
+
+def _related(one: Noun, two: Noun) -> bool:
+    return one.concept in (two.concept, *two.kinds) or two.concept in one.kinds
+
+
+def question(draw: Draw) -> dict[str, object]:
+    """A story in random order, a question about one of its sentences, and the answer with its place in the story.
+
+    >>> row = question(Draw("z"))
+    >>> row["question"], row["answers"]
+    ('Who did the singers support?', {'text': ['The courteous cousin'], 'answer_start': [65]})
+    """
+    clauses = story(draw)
+    target = clauses[0]
+    asked = draw.pick(["agent", "patient", "place", *(["time"] if target.time else [])])
+    part: NP | Word | None = getattr(target, asked)
+    assert part is not None
+    answer = " ".join(np_words(part)) if isinstance(part, NP) else part.lemma
+    context, start = "", 0
+    for clause in draw.shuffled(clauses):
+        sentence = say(clause, draw.wording(clause)) + " "
+        if clause is target:
+            start = len(context) + sentence.lower().index(answer.lower())
+        context += sentence
+    text = context[start : start + len(answer)]
+    return {
+        "title": "A short story",
+        "context": context.strip(),
+        "question": _ask(reworded(draw, target, 0.4), asked, draw.chance(0.4)),
+        "answers": {"text": [text], "answer_start": [start]},
+    }
+
+
+def _ask(clause: Clause, asked: str, passive: bool) -> str:
+    """The question for one part of a clause, active or passive; who for people, what for things and animals."""
+    assert clause.patient is not None
+    agent, patient = replace(clause.agent, adjective=None), replace(clause.patient, adjective=None)
+    who = "who" if "person" in (getattr(clause, asked).noun.kinds if asked in ("agent", "patient") else ()) else "what"
+    verb = clause.verb
+    be = "were" if patient.plural else "was"
+    if asked == "agent":
+        tokens = (
+            [who, be, *np_words(patient), verb.participle, "by"] if passive else [who, verb.past, *np_words(patient)]
+        )
+    elif asked == "patient":
+        tokens = (
+            [who, "was", verb.participle, "by", *np_words(agent)]
+            if passive
+            else [who, "did", *np_words(agent), verb.lemma]
+        )
+    else:
+        where = "where" if asked == "place" else "when"
+        active = [where, "did", *np_words(agent), verb.lemma, *np_words(patient)]
+        tokens = [where, be, *np_words(patient), verb.participle, "by", *np_words(agent)] if passive else active
+    return finish(tokens, "?")

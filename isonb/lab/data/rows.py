@@ -1,0 +1,130 @@
+"""The rows of a task: one way to load them, and the same columns, types and order whatever they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from isonb.checks import fail
+from isonb.lab.data import sources
+from isonb.lab.data.sources import SourceError
+from isonb.lab.data.tasks import GENERATED, Task, TaskError, task_named
+
+__all__ = ["conform", "load_task"]
+
+
+def load_task(
+    name: str,
+    source: str | Path | None = None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    revision: str | None = None,
+) -> Any:
+    """The rows of one split as a ``datasets.Dataset`` with the columns ``TASKS[name].columns``.
+
+    Parameters
+    ----------
+    name
+        A name of :data:`TASKS`. A task whose rows we generate ignores ``source`` and ``revision``.
+    source
+        A folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache. None: the
+        folder in the environment variable ISONB_DATA, else the hub.
+    split
+        None: the task's first one.
+    limit, seed
+        At most so many rows, drawn by the seed and kept in file order; a smaller limit is a part of a larger one.
+    revision
+        A commit or tag of the hub's data set.
+
+    Raises :class:`TaskError` for an unknown task or split and a bad limit or seed, before anything is read, and
+    :class:`SourceError` for a missing folder, file or column, an empty split, a missing value, a label out of range,
+    and a hub that can't be reached with nothing in the cache.
+
+    A similarity task read from the hub has an empty ``subset`` column: the hub's copies don't keep it.
+    """
+    task = task_named(name)
+    split = task.splits[0] if split is None else split
+    _check_request(task, split, limit, seed)
+    table = _read(task, source, split, revision)
+    if len(table) == 0:
+        fail(SourceError, f"{task.name}, split {split!r} must have rows", "none", "Copy or make the split again.")
+    return conform(task, f"{task.name}, split {split!r}", table, sources.sample(len(table), limit, seed))
+
+
+def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None:
+    if split not in task.splits:
+        fix = f"Choose one of these. {task.note}".strip()
+        fail(TaskError, f"the split of {task.name} must be one of {', '.join(task.splits)}", repr(split), fix)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        fail(TaskError, "limit must be an integer of at least 1, or None", repr(limit), "None takes all rows.")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        fail(TaskError, "seed must be an integer", repr(seed), "Try 0.")
+
+
+def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
+    if task.name in GENERATED:
+        return sources.read_rows(GENERATED[task.name](split))
+    folder = sources.data_folder(source)
+    if folder is not None:
+        return sources.read_folder(folder, task.folder, split)
+    return sources.read_hub(str(task.hub), task.config, split, revision=revision)
+
+
+def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
+    """The ``chosen`` rows of an Arrow table as a ``datasets.Dataset`` of the task's columns, every value checked.
+
+    Raises :class:`~isonb.lab.data.sources.SourceError`, beginning with ``where``, for a missing column, values of
+    another type, missing values, labels out of range, questions without answers and scores that aren't finite.
+    """
+    import pyarrow  # type: ignore[import-untyped,unused-ignore]
+    from datasets import Dataset
+
+    if task.subsets and "subset" not in table.column_names:
+        table = table.append_column("subset", pyarrow.array([""] * len(table)))
+    missing = [column for column in task.columns if column not in table.column_names]
+    if missing:
+        invariant = f"{where} must have the columns {', '.join(task.columns)}"
+        fail(SourceError, invariant, f"{', '.join(table.column_names)}", f"Add {', '.join(missing)}.")
+    table, features = table.select(list(task.columns)), _features(task)
+    try:
+        table = table.replace_schema_metadata(None).cast(pyarrow.schema(list(features.arrow_schema)))
+    except pyarrow.ArrowException as error:
+        why = str(error).split("\n")[0]
+        fail(SourceError, f"{where} must hold values of the hub's types ({features})", why, "Convert the columns.")
+    _check_values(task, where, table)
+    return Dataset(table.take(chosen).replace_schema_metadata(features.arrow_schema.metadata))
+
+
+def _features(task: Task) -> Any:
+    from datasets import ClassLabel, Features, List, Value
+
+    types: dict[str, Any] = {column: Value("string") for column in task.columns}
+    types[task.target] = {
+        "classification": ClassLabel(names=list(task.labels)) if task.labels else None,
+        "regression": Value("float32"),
+        "similarity": Value("float64"),
+        "span": {"text": List(Value("string")), "answer_start": List(Value("int32"))},
+    }[task.kind]
+    return Features(types)
+
+
+def _check_values(task: Task, where: str, table: Any) -> None:
+    from pyarrow import compute  # type: ignore[import-untyped,unused-ignore]
+
+    for column in table.column_names:
+        if table[column].null_count:
+            row = compute.index(compute.is_null(table[column]), True).as_py()
+            fail(SourceError, f"{where}: {column} must have a value in each row", f"none in row {row}", "Fill it in.")
+    target = table[task.target]
+    if task.kind == "classification":
+        low, high = compute.min_max(target).as_py().values()
+        if low < 0 or high >= len(task.labels):
+            fix = f"Number the labels {', '.join(f'{i} {label}' for i, label in enumerate(task.labels))}."
+            fail(SourceError, f"{where}: labels must lie in 0..{len(task.labels) - 1}", f"{low}..{high}", fix)
+    elif task.kind == "span":
+        if compute.min(compute.list_value_length(compute.struct_field(target, "text"))).as_py() < 1:
+            fail(SourceError, f"{where}: each question must have an answer", "none", "Use SQuAD v1.1, not v2.0.")
+    elif not compute.all(compute.is_finite(target)).as_py():
+        fail(SourceError, f"{where}: {task.target} must be finite", "NaN or Inf", "Drop those rows.")

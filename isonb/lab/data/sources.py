@@ -1,0 +1,204 @@
+"""Where the rows of a task come from: a folder in the hub's layout, the hub itself, or a generator of ours.
+
+Each reader gives an Arrow table and knows nothing of tasks; :mod:`isonb.lab.data.tasks` checks the columns afterwards.
+A folder holds ``<data set>/<split>.parquet`` (or the hub's ``<split>-00000-of-00001.parquet`` shards).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from isonb.checks import InputError, fail
+from isonb.lab.encoders.hub import Silence, ask, first_line
+
+__all__ = [
+    "DATA_VARIABLE",
+    "SourceError",
+    "data_folder",
+    "fingerprint",
+    "peek_folder",
+    "read_folder",
+    "read_hub",
+    "read_rows",
+    "sample",
+]
+
+DATA_VARIABLE = "ISONB_DATA"
+HUB = "hub"
+
+
+class SourceError(InputError):
+    """The rows can't be had: no folder, no file, no network, or other columns and labels than the task's."""
+
+
+def data_folder(source: str | Path | None) -> Path | None:
+    """The folder to read, or None for the hub.
+
+    ``source`` is a folder or "hub"; None means the folder that the environment variable ISONB_DATA names, and the hub
+    where it is not set. Raises :class:`SourceError` when the folder is not there.
+    """
+    if source == HUB:
+        return None
+    named = source if source is not None else os.environ.get(DATA_VARIABLE) or None
+    if named is None:
+        return None
+    folder = Path(named).expanduser()
+    if not str(named) or not folder.is_dir():
+        what = f"the data folder ({DATA_VARIABLE})" if source is None else "source"
+        fix = f"Correct the path, or pass source={HUB!r} to download."
+        fail(SourceError, f"{what} must be an existing folder", repr(str(named)), fix)
+    return folder.resolve()
+
+
+def read_folder(root: Path, data_set: str, split: str) -> Any:
+    """The Arrow table of one split below ``root``; :class:`SourceError` says which file was expected where."""
+    from pyarrow import ArrowException, concat_tables  # type: ignore[import-untyped,unused-ignore]
+
+    files = parquet_files(root, data_set, split)
+    try:  # file by file: column types and metadata as written, and no folder name is taken for a column
+        return concat_tables([file.read() for file in _opened(files)], promote_options="default")
+    except (ArrowException, OSError) as error:
+        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+
+
+def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any, int]:
+    """The first rows of one split, at most ``count``, and how many it has in all: from the footers of its files.
+
+    Raises :class:`SourceError` as :func:`read_folder`.
+    """
+    from pyarrow import ArrowException, Table  # type: ignore[import-untyped,unused-ignore]
+
+    files = parquet_files(root, data_set, split)
+    try:
+        opened = _opened(files)
+        first = next((file for file in opened if file.metadata.num_rows), opened[0])
+        rows = list(itertools.islice(first.iter_batches(batch_size=count), 1))
+        return Table.from_batches(rows, first.schema_arrow), sum(file.metadata.num_rows for file in opened)
+    except (ArrowException, OSError) as error:
+        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+
+
+def _opened(files: Iterable[Path]) -> list[Any]:
+    """The files, opened, no rows read; a column that stands twice would be taken at random."""
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
+
+    opened = {file: ParquetFile(file) for file in files}
+    for path, file in opened.items():
+        names = file.schema_arrow.names
+        if twice := [name for name in names if names.count(name) > 1]:
+            fail(SourceError, f"{path} must have each column once", f"{twice[0]} twice", "Rename or drop one of them.")
+    return list(opened.values())
+
+
+def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
+    """The files of one split in order: ``<split>.parquet``, or all shards ``<split>-00000-of-00002.parquet``, ..."""
+    folder = root / data_set
+    whole = folder / f"{split}.parquet"
+    if whole.is_file():
+        return [whole]
+    shards = sorted(folder.glob(f"{split}-?????-of-?????.parquet"))
+    whole_set = [f"{split}-{i:05d}-of-{len(shards):05d}.parquet" for i in range(len(shards))]
+    if not shards or [path.name for path in shards] != whole_set:
+        found = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
+        fix = f"Put the split there, or pass source={HUB!r} to download."
+        fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", found or "no files", fix)
+    return shards
+
+
+def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | None = None) -> Any:
+    """The Arrow table of one split of a hub data set, downloaded or, without network, from the local cache.
+
+    Raises :class:`SourceError` with the way out (a folder) when neither gives it.
+    """
+    import datasets
+
+    wanted = f"{hub_id} ({config or 'default'}, {split})"
+    reachable = _reachable(hub_id)
+    with _quiet(offline=not reachable):
+        try:
+            rows = datasets.load_dataset(hub_id, config, split=split, revision=revision)
+        except Exception as error:  # the clients raise errors of five libraries; each means that there are no rows
+            why = f"{type(error).__name__}: {first_line(error)}"
+            why = why if reachable else f"no answer from {datasets.config.HF_ENDPOINT} and no copy in the cache"
+            fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
+            raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error
+    if not reachable and revision is not None and not any(revision in file["filename"] for file in rows.cache_files):
+        fix = "Connect, or leave revision out to take what is there (only a full commit can be found offline)."
+        fail(SourceError, f"{wanted} must be in the local cache at revision {revision}", "another revision", fix)
+    return rows.with_format("arrow")[:]
+
+
+def _reachable(hub_id: str) -> bool:
+    """Whether the hub answers at all; a refusal counts, since the reader will say what it means."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
+    except HfHubHTTPError:
+        return True
+    except Silence:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _quiet(*, offline: bool) -> Iterator[None]:
+    """No bars and no notices inside the block, and with ``offline`` no network either."""
+    import datasets
+
+    bars, level = not datasets.are_progress_bars_disabled(), datasets.logging.get_verbosity()
+    was_offline = datasets.config.HF_HUB_OFFLINE
+    datasets.disable_progress_bars()
+    datasets.logging.set_verbosity_error()
+    datasets.config.HF_HUB_OFFLINE = was_offline or offline
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = was_offline
+        datasets.logging.set_verbosity(level)
+        if bars:
+            datasets.enable_progress_bars()
+
+
+def read_rows(rows: Iterable[Mapping[str, Any]]) -> Any:
+    """The Arrow table of rows that a generator made, as dicts with the same keys."""
+    from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
+
+    return Table.from_pylist([dict(row) for row in rows])
+
+
+def sample(size: int, limit: int | None, seed: int) -> list[int]:
+    """``limit`` of ``size`` row numbers drawn by ``seed``, in file order; all of them when that is fewer or None.
+
+    The draw depends on nothing but the three numbers, and a smaller limit gives a part of a larger one.
+
+    >>> sample(10, 3, 0), sample(10, 4, 0), sample(3, None, 0)
+    ([3, 5, 7], [2, 3, 5, 7], [0, 1, 2])
+    """
+    if limit is None or limit >= size:
+        return list(range(size))
+    draw = Random(seed)  # random() of a seeded generator is the one stream that Python promises to keep
+    keys = [draw.random() for _ in range(size)]
+    return sorted(sorted(range(size), key=keys.__getitem__)[:limit])
+
+
+def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
+    """sha256 over the content of the rows (column names, values, row order), whatever they were read from.
+
+    >>> fingerprint([{"text": "A cone.", "label": 1}])[:8] == fingerprint([{"label": 1, "text": "A cone."}])[:8]
+    True
+    """
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(dict(row), sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        digest.update(b"\n")
+    return digest.hexdigest()

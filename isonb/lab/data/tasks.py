@@ -1,0 +1,196 @@
+"""The tasks: what each predicts from which columns, how it is scored, and where its rows come from.
+
+>>> TASKS["cola"].metrics, TASKS["mrpc"].inputs
+(('matthews',), ('sentence1', 'sentence2'))
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from isonb.checks import InputError, fail
+from isonb.lab.data import english
+from isonb.lab.options import shown
+
+__all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "add_task", "task_named"]
+
+KINDS = ("classification", "regression", "span", "similarity")
+
+Rows = Callable[[str], Iterable[Mapping[str, Any]]]  # split -> rows
+
+
+class TaskError(InputError):
+    """A task, split, limit or seed that doesn't exist or makes no sense; nothing has been read yet."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task is. ``inputs`` are its text columns, ``target`` the column to predict, both named as on the hub.
+
+    ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
+    similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
+    the place below a data folder; ``subsets`` are the parts that the STS protocols average over.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    target: str
+    metrics: tuple[str, ...]
+    splits: tuple[str, ...]
+    hub: str | None = None
+    config: str | None = None
+    folder: str = ""
+    labels: tuple[str, ...] = ()
+    subsets: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that :func:`~isonb.lab.data.rows.load_task` gives, in order."""
+        extra = ("id",) if self.kind == "span" else ()
+        return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
+
+    @property
+    def outputs(self) -> int:
+        """Numbers a head must give: one a label, start and end of a span, or one."""
+        return {"classification": len(self.labels), "span": 2}.get(self.kind, 1)
+
+
+PAIR = ("sentence1", "sentence2")
+FINE_TUNED = ("train", "validation")
+
+
+def _glue(
+    name: str,
+    inputs: tuple[str, ...],
+    labels: tuple[str, ...],
+    metrics: tuple[str, ...] = ("accuracy",),
+    note: str = "",
+) -> Task:
+    return Task(
+        name,
+        kind="classification" if labels else "regression",
+        inputs=inputs,
+        target="label",
+        metrics=metrics,
+        splits=FINE_TUNED,
+        hub="nyu-mll/glue",
+        config=name,
+        folder=f"glue/{name}",
+        labels=labels,
+        note="The labels of GLUE's test split are not public: report on validation." + note,
+    )
+
+
+def _similarity(name: str, hub: str, subsets: str = "", folder: str = "", note: str = "") -> Task:
+    return Task(
+        name,
+        kind="similarity",
+        inputs=PAIR,
+        target="score",
+        metrics=("spearman",),
+        splits=("test",),
+        hub=hub,
+        folder=f"sts/{folder or name}",
+        subsets=tuple(subsets.split()),
+        note=note,
+    )
+
+
+SST5 = Task(
+    name="sst5",
+    kind="classification",
+    inputs=("text",),
+    target="label",
+    metrics=("accuracy",),
+    splits=(*FINE_TUNED, "test"),
+    hub="SetFit/sst5",
+    folder="sst5",
+    labels=("very negative", "negative", "neutral", "positive", "very positive"),
+)
+SQUAD = Task(
+    name="squad",
+    kind="span",
+    inputs=("question", "context"),
+    target="answers",
+    metrics=("squad_f1", "exact_match"),
+    splits=FINE_TUNED,
+    hub="rajpurkar/squad",
+    folder="squad",
+)
+ENTAILMENT = ("entailment", "not_entailment")
+OVERLAP = " Training pairs come from the sets of 2012 to 2016: don't score a model tuned here on those."
+ALL_SPLITS = "The hub's copy has 9,927 rows, every split of SICK; the usual test split has 4,927."
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        _glue("cola", ("sentence",), ("unacceptable", "acceptable"), ("matthews",)),
+        _glue("sst2", ("sentence",), ("negative", "positive")),
+        _glue("mrpc", PAIR, ("not_equivalent", "equivalent"), ("accuracy", "f1")),
+        _glue("qqp", ("question1", "question2"), ("not_duplicate", "duplicate"), ("accuracy", "f1")),
+        _glue("stsb", PAIR, (), ("pearson", "spearman"), OVERLAP),
+        _glue("qnli", ("question", "sentence"), ENTAILMENT),
+        _glue("rte", PAIR, ENTAILMENT),
+        SST5,
+        SQUAD,
+        _similarity("sts12", "mteb/sts12-sts", "MSRpar MSRvid SMTeuroparl surprise.OnWN surprise.SMTnews"),
+        _similarity("sts13", "mteb/sts13-sts", "FNWN OnWN headlines"),
+        _similarity("sts14", "mteb/sts14-sts", "OnWN deft-forum deft-news headlines images tweet-news"),
+        _similarity("sts15", "mteb/sts15-sts", "answers-forums answers-students belief headlines images"),
+        _similarity("sts16", "mteb/sts16-sts", "answer-answer headlines plagiarism postediting question-question"),
+        _similarity("stsb_test", "mteb/stsbenchmark-sts", folder="stsb"),
+        _similarity("sickr", "mteb/sickr-sts", note=ALL_SPLITS),
+    )
+}
+GENERATED: dict[str, Rows] = {}
+
+
+def task_named(name: str) -> Task:
+    """The task called ``name``; :class:`TaskError` names the nearest one and all."""
+    if not isinstance(name, str) or name not in TASKS:
+        close = difflib.get_close_matches(name.lower(), TASKS, n=1, cutoff=0.5) if isinstance(name, str) else ()
+        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Tasks: {', '.join(TASKS)}."
+        fail(TaskError, "the task must be one of isonb's", shown(name), fix)
+    return TASKS[name]
+
+
+def add_task(task: Task, rows: Rows | None = None) -> None:
+    """Add a task. ``rows(split)`` makes its rows as dicts with the task's columns; without it they come from a source.
+
+    Raises :class:`TaskError` for a name in use, an unknown kind, or no place to read from.
+    """
+    if task.name in TASKS:
+        fail(TaskError, "a task's name must be new", repr(task.name), "Choose another name.")
+    if task.kind not in KINDS:
+        fail(TaskError, f"a task's kind must be one of {', '.join(KINDS)}", repr(task.kind), "Choose one of these.")
+    if rows is None and not (task.hub and task.folder):
+        fail(TaskError, "a task needs rows, or a hub id and a folder", "none", "Pass rows, or fill hub and folder.")
+    TASKS[task.name] = task
+    if rows is not None:
+        GENERATED[task.name] = rows
+
+
+def _english(part: english.Task) -> Task:
+    """A part of the controlled-English suite as a task: the same columns, our names of its metric."""
+    metrics = {"matthews_correlation": ("matthews",), "f1": ("squad_f1", "exact_match")}
+    return Task(
+        f"english_{part.name}",
+        kind=part.kind,
+        inputs=("question", "context") if part.kind == "span" else part.columns[:-1],
+        target=part.columns[-1],
+        metrics=metrics.get(part.metric, (part.metric,)),
+        splits=english.SPLITS,
+        labels=part.labels,
+    )
+
+
+for _part in english.TASKS.values():
+    add_task(_english(_part), partial(english.suite, _part.name))
+    if _part.kind == "regression":  # the same pairs, to be scored by cosine without training
+        _unsupervised = replace(_english(_part), name="english_sts", kind="similarity", splits=("test",))
+        add_task(_unsupervised, partial(english.suite, _part.name))

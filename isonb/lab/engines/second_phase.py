@@ -1,0 +1,185 @@
+"""Training on the features of a frozen encoder: cached once, so an epoch costs a few matrix products."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from isonb.integrations.union import asked
+from isonb.lab.encoders.task_model import TaskModel, task_loss
+from isonb.lab.methods import SecondPhase
+
+__all__ = ["Features", "SecondModel", "balanced", "descend", "fit_second", "shuffled"]
+
+Losses = dict[str, Tensor]
+Series = dict[str, list[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Cached features of some rows: vectors (N, d) with labels, or for a span task one (T_i, d) tensor a window."""
+
+    rows: Sequence[Tensor] | Tensor
+    labels: Tensor
+
+    @property
+    def cloud(self) -> Tensor:
+        """Every vector as one cloud (n, d)."""
+        return self.rows if isinstance(self.rows, Tensor) else torch.cat(list(self.rows))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Features, mask (spans only) and labels of the rows ``index``."""
+        labels = self.labels[index]
+        if isinstance(self.rows, Tensor):
+            return self.rows[index], None, labels
+        parts = [self.rows[i] for i in index.tolist()]
+        lengths = torch.tensor([len(part) for part in parts], device=labels.device)
+        padded = pad_sequence(parts, batch_first=True)
+        mask = torch.arange(padded.shape[1], device=labels.device)[None] < lengths[:, None]
+        return padded, mask, labels
+
+
+class SecondModel(nn.Module):
+    """Features -> ``phase.module`` -> head -> logits. The head is the fine-tuned model's, or a new linear one."""
+
+    def __init__(self, model: TaskModel, phase: SecondPhase, dim: int, outputs: int) -> None:
+        super().__init__()
+        self.module, self.kind = phase.module, model.kind
+        with torch.no_grad():
+            width = self.module(torch.zeros(2, dim, device=next(model.parameters()).device)).shape[-1]
+        if phase.head == "new":
+            self.head: nn.Module = nn.Linear(width, outputs)
+            self.read: Callable[..., Tensor] = lambda z, mask: self.head(z)
+        else:
+            self.head = copy.deepcopy(model, {id(model.encoder): nn.Identity()})  # the encoder itself has no part in it
+            del self.head.encoder
+            self.read = self.head.head
+        self.head.requires_grad_(phase.head != "frozen")
+        self.head.eval()  # no dropout in this phase
+
+    def forward(self, features: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Logits and the points that the penalty sees (n, k)."""
+        z = self.module(features)
+        logits = self.read(z, mask)
+        if mask is not None:
+            logits = logits.masked_fill(~mask[..., None], torch.finfo(logits.dtype).min)
+        return logits, z if mask is None else z[mask]
+
+    @torch.no_grad()
+    def logits(self, features: Features, size: int = 512) -> Tensor | list[Tensor]:
+        """Logits of every row: (N, C), or one (T_i, 2) a window; ``module`` is in evaluation mode for it."""
+        was = self.module.training
+        self.eval()
+        found = []
+        for index in torch.split(torch.arange(len(features), device=features.labels.device), size):
+            rows, mask, _ = features.batch(index)
+            logits = self(rows, mask)[0].float().cpu()
+            found += (
+                [logits] if mask is None else [part[:n] for part, n in zip(logits, mask.sum(-1).tolist(), strict=True)]
+            )
+        self.module.train(was)
+        return torch.cat(found) if isinstance(features.rows, Tensor) else found
+
+
+def fit_second(
+    model: SecondModel,
+    phase: SecondPhase,
+    train: Features,
+    score: Callable[[SecondModel], dict[str, float]],
+    *,
+    seed: int,
+    select: bool,
+    progress: bool = True,
+) -> Series:
+    """Train what ``phase`` leaves trainable; returns the series of the losses by update and of ``score`` by epoch.
+
+    With ``select`` the first score decides (it must come from rows kept apart): training stops after ``phase.patience``
+    epochs without improvement, and the best state is put back. Without, the last state of all epochs stays. With
+    nothing to train, nothing is done.
+    """
+    trained = [p for p in model.parameters() if p.requires_grad]
+    series: Series = {}
+    if not trained:
+        return series
+    device = train.labels.device
+
+    def batches(epoch: int) -> Iterable[Tensor]:
+        return shuffled(len(train), phase.batch_size, torch.Generator().manual_seed((seed << 20) + epoch))
+
+    def losses(rows: Tensor, step: int) -> Losses:
+        features, mask, labels = train.batch(rows.to(device))
+        logits, points = model(features, mask)
+        single = labels if labels.ndim == 1 and not labels.is_floating_point() else None
+        return balanced(phase, task_loss(model.kind, logits, labels), points, single)
+
+    model.module.train()
+    best, best_state, waited = -float("inf"), copy.deepcopy(model.state_dict()), 0
+    for step in descend(phase, trained, batches, losses, series, progress):
+        scores = score(model)
+        for name, value in scores.items():
+            series.setdefault(f"step.second.{name}", []).append((step, value))
+        main = next(iter(scores.values()))
+        better = main > best
+        waited = 0 if better else waited + 1
+        if select and better:
+            best, best_state = main, copy.deepcopy(model.state_dict())
+        if select and phase.patience is not None and waited >= phase.patience:
+            break
+    if select:
+        model.load_state_dict(best_state)
+    model.eval()
+    return series
+
+
+def descend(
+    phase: SecondPhase,
+    trained: Sequence[Tensor],
+    batches: Callable[[int], Iterable[Tensor]],
+    losses: Callable[[Tensor, int], Losses],
+    series: Series,
+    progress: bool,
+) -> Iterator[int]:
+    """Minimize ``losses(rows, update)["loss"]`` over ``batches(epoch)``; after each epoch, the updates so far.
+
+    Every loss is logged in ``series`` as ``step.second.<name>``.
+    """
+    from tqdm import tqdm
+
+    optimizer = torch.optim.AdamW(trained, lr=phase.learning_rate, weight_decay=0.0)
+    step = 0
+    for epoch in tqdm(range(phase.epochs), desc="second phase", disable=None if progress else True, leave=False):
+        for rows in batches(epoch):
+            step += 1
+            with torch.enable_grad():
+                found = losses(rows, step)
+                optimizer.zero_grad(set_to_none=True)
+                torch.autograd.backward(found["loss"])
+            optimizer.step()
+            for name, value in found.items():
+                series.setdefault(f"step.second.{name}", []).append((step, float(value.detach())))
+        yield step
+
+
+def shuffled(rows: int, size: int, draw: torch.Generator) -> Iterable[Tensor]:
+    """Shuffled batches of like size; a last one of fewer than half the rows joins the one before."""
+    return torch.randperm(rows, generator=draw).tensor_split(max(1, round(rows / size)))
+
+
+def balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | None = None) -> Losses:
+    """``task``, the penalty on ``points`` as ``isotropy``, their sum by ``phase.joint`` as ``loss``, and its means."""
+    if phase.penalty is None:
+        return {"task": task, "loss": task}
+    isotropy = phase.penalty(points, **asked(phase.penalty, labels=labels))
+    if phase.joint is None:
+        return {"task": task, "isotropy": isotropy, "loss": task + isotropy}
+    loss = phase.joint(task, isotropy)
+    means = {name: value for name, value in phase.joint.named_buffers() if value.is_floating_point()}
+    return {"task": task, "isotropy": isotropy, "loss": loss, **means}

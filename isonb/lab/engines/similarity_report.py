@@ -1,0 +1,124 @@
+"""What a similarity run reports: scores by protocol and subset, the gain over plain vectors, measures of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isonb.checks import InputError
+from isonb.cosine import token_uniformity
+from isonb.lab.data.sts import PROTOCOLS, sts_score
+from isonb.lab.engines.contrast import Series
+from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number, squared_shares
+from isonb.lab.statistics.intervals import StatsError
+from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.neighbors import lsds
+from isonb.spectrum import singular_values
+from isonb.uniformity import rbf_uniformity
+
+__all__ = ["CLOUD_ROWS", "Gold", "features", "gains", "scores"]
+
+CLOUD_ROWS = 2000  # sentence vectors of both sides together that are measured
+CURVE = 20  # directions of the explained variance curve
+QUANTILES = 51
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Human scores, and the subset of each pair: empty names where a set came without them, None where it has none."""
+
+    values: list[float]
+    subsets: list[str] | None
+
+    @property
+    def parts(self) -> dict[str, list[int]]:
+        """Row numbers by subset, in order of appearance; all rows under "all" without subsets; none without names."""
+        names = ["all"] * len(self.values) if self.subsets is None else self.subsets
+        if not all(names):
+            return {}
+        return {name: [row for row, other in enumerate(names) if other == name] for name in dict.fromkeys(names)}
+
+
+def scores(cosines: Sequence[float], gold: Gold) -> Values:
+    """``spearman.<protocol>`` and ``subset.<name>.spearman``, all x 100.
+
+    None where it isn't defined: "mean" and "weighted" without the names of the subsets or with a subset that can't be
+    scored (constant gold values or a single pair, in a small draw of pairs).
+    """
+    found: Values = {f"spearman.{p}": _spearman(cosines, gold, p) for p in PROTOCOLS if p != "all"}
+    found["spearman.all"] = sts_score(list(cosines), gold.values, None, "all").value
+    for name, rows in gold.parts.items() if gold.subsets is not None else ():
+        part = Gold([gold.values[row] for row in rows], None)
+        found[f"subset.{name}.spearman"] = _spearman([cosines[row] for row in rows], part, "mean")
+    return found
+
+
+def _spearman(cosines: Sequence[float], gold: Gold, protocol: str) -> float | None:
+    try:
+        return sts_score(list(cosines), gold.values, gold.subsets, protocol).value
+    except InputError:
+        return None
+
+
+def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int) -> Values:
+    """What was gained over plain vectors, x 100: ``difference.spearman.<protocol>``.
+
+    Each with ``.low`` and ``.high`` (95%, bootstrap over pairs) and ``.p`` behind. None as in :func:`scores`.
+    """
+    parts = list(gold.parts.values())
+    whole = _gain(final, plain, gold, None, seed)
+    found = {"mean": whole, "weighted": whole, "all": whole}
+    if len(parts) != 1:
+        for protocol, by_size in (("mean", False), ("weighted", True)):
+            found[protocol] = _gain(final, plain, gold, parts, seed, by_size) if parts else dict.fromkeys(whole)
+    return {f"difference.spearman.{p}{end}": value for p, values in found.items() for end, value in values.items()}
+
+
+def _gain(
+    final: Sequence[float],
+    plain: Sequence[float],
+    gold: Gold,
+    parts: list[list[int]] | None,
+    seed: int,
+    by_size: bool = False,
+) -> Values:
+    try:
+        found = rank_difference(gold.values, final, plain, parts, by_size=by_size, seed=seed)
+    except StatsError:
+        return dict.fromkeys(("", ".low", ".high", ".p"))
+    ends = {"": found.interval.estimate, ".low": found.interval.low, ".high": found.interval.high}
+    gain: Values = {end: 100 * value for end, value in ends.items()}
+    return gain | {".p": found.p}
+
+
+def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Values, Series]:
+    """Measures of sentence vectors (n, k), both sides of all pairs stacked, beside the plain ones (n, d).
+
+    Of more than 2000 rows so many are measured, drawn by ``seed``: the same of both. ``<where>.features.<measure>``:
+    those of :func:`~isonb.lab.measuring.cloud.cloud_measures`, ``token_uniformity``, ``rbf_uniformity`` and ``lsds``
+    from the plain vectors to these. Series: ``quantile.<where>.features.singular_values``, 51 quantiles of the raw
+    singular values over the largest; ``k.<where>.features.explained_variance`` and ``..._centered``. What isn't defined
+    is None.
+    """
+    rows = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(seed))[:CLOUD_ROWS].sort().values
+    x, origin = vectors.cpu()[rows].double(), plain.cpu()[rows].double()
+    found = cloud_measures(x) | {
+        "token_uniformity": number(token_uniformity, x),
+        "rbf_uniformity": number(rbf_uniformity, x),
+        "lsds": number(lsds, origin, x),
+    }
+    series: Series = {}
+    values = attempt(singular_values, x)
+    if values is not None and float(values.max()) > 0:
+        share = torch.linspace(0, 1, QUANTILES, dtype=values.dtype)
+        ends = torch.quantile(values / values.max(), share).tolist()
+        series[f"quantile.{where}.features.singular_values"] = list(zip(share.tolist(), ends, strict=True))
+    for ending, center in (("", False), ("_centered", True)):
+        shares = attempt(squared_shares, x, center=center)
+        if shares is not None:
+            curve = shares[:CURVE].cumsum(0).tolist()
+            series[f"k.{where}.features.explained_variance{ending}"] = list(enumerate(curve, start=1))
+    return {f"{where}.features.{name}": value for name, value in found.items()}, series

@@ -1,0 +1,141 @@
+"""How far IsoScore of a small sample lies from the truth, and what shrinkage and the unbiased estimate do about it.
+
+The experiment of I-STAR's Figure 2 (Rudman and Eickhoff, ICLR 2024): points of a known covariance, a large part of them
+for the shrinkage covariance, disjoint samples X of growing size from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.checks import fail
+from isonb.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
+from isonb.lab.data.populations import Points, expected_score, true_score
+from isonb.lab.options import OptionError
+from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import SyntheticSettings, resolve, settings_of
+from isonb.moments import Moments
+from isonb.squared_traces import squared_traces
+
+__all__ = ["check_sizes", "run"]
+
+AT_ONCE = 8192  # points measured together
+Series = dict[str, list[tuple[float, float | None]]]
+
+
+def check_sizes(settings: SyntheticSettings) -> tuple[list[int], list[float]]:
+    """Sizes and shrinkage weights as numbers.
+
+    Raises :class:`~isonb.lab.options.OptionError` for text that isn't numbers rising inside their range, and when the
+    points don't suffice for samples that share none.
+    """
+    sizes = [int(size) for size in _numbers(settings.sizes, "sizes", 4, 10**8)]
+    if settings.sizes != " ".join(map(str, sizes)):
+        fail(OptionError, "sizes of a synthetic run must be whole numbers", repr(settings.sizes), "Drop the fractions.")
+    zetas = _numbers(settings.zetas, "zetas", 0, 1)
+    needed = settings.shrinkage_rows + sum(size * settings.samples(size) for size in sizes)
+    if needed > settings.sample_rows:
+        fix = "Lower shrinkage_rows, size_rows, repeats or the largest size."
+        fail(OptionError, f"sample_rows must hold S and all samples, {needed} points", settings.sample_rows, fix)
+    return sizes, zetas
+
+
+def _numbers(text: str, name: str, low: float, high: float) -> list[float]:
+    """The numbers of a text, which has one spelling only, so that a run has one id."""
+    try:
+        found = [float(part) for part in text.split()]
+    except ValueError:
+        found = []
+    rising = found == sorted(set(found)) and found and low <= found[0] and found[-1] <= high
+    if not rising or text != " ".join(f"{number:.10g}" for number in found):
+        invariant = f"{name} of a synthetic run must be numbers in {low:g}..{high:g}, rising, separated by one space"
+        fail(OptionError, invariant, repr(text), "An example: '16 700 5000' or '0 0.5 1'.")
+    return found
+
+
+def run(config: Mapping[str, Any], *, progress: bool = True) -> Record:
+    """Draw, measure, and return the record (unwritten).
+
+    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`. Series over the size of X, mean and (``.std``) standard
+    deviation over its samples: ``size.zeta0.2.isoscore_star`` and, to compare, ``size.zeta0.2.expected``;
+    ``size.auto.isoscore_star`` with the intensity ``size.auto.zeta``; ``size.unbiased.isoscore`` and, numerators and
+    denominators averaged before division, ``size.pooled.isoscore``. Metrics: IsoScore of the population
+    (``true.isoscore``), of all points and of S. Points are streamed; on a GPU where there is one.
+    """
+    from tqdm import tqdm
+
+    clock, config = manifests.Clock(), resolve(config)
+    settings = settings_of(SyntheticSettings, config)
+    sizes, zetas = check_sizes(settings)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    points = Points(settings.spectrum, settings.tail, settings.dim, settings.seed, device)
+    everything, series = Moments(), Series()
+    hidden = None if progress else True
+    with tqdm(total=settings.sample_rows, desc="points", unit="", leave=False, disable=hidden) as bar:
+        for block in points.blocks(settings.shrinkage_rows):
+            everything.update(block)
+            bar.update(len(block))
+        cov = everything.cov
+        found: dict[str, float | None] = {"shrinkage.isoscore": float(isoscore_from_cov(cov))}
+        for size in sizes:
+            parts: list[dict[str, Tensor]] = []
+            for x in _samples(points, size, settings.samples(size)):
+                everything.update(x)
+                parts.append(_measured(x, zetas, cov))
+                bar.update(len(x) * size)
+            _add(series, settings, size, zetas, {name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+        for block in points.blocks(settings.sample_rows - int(everything.n)):
+            everything.update(block)
+            bar.update(len(block))
+    found["all.isoscore"] = float(isoscore_from_cov(everything.cov))
+    found["true.isoscore"] = true_score(settings.spectrum, settings.dim)
+    data = f"{settings.spectrum} {settings.tail} points in {settings.dim} dimensions, seed {settings.seed}"
+    made = manifests.manifest(seed=settings.seed, data=data, clock=clock)
+    return Record(config=config, metrics=found, series=series, manifest=made)
+
+
+def _samples(points: Points, size: int, count: int) -> Iterator[Tensor]:
+    """``count`` samples as clouds (m, size, d) of several at once."""
+    most = max(1, AT_ONCE // size)
+    for start in range(0, count, most):
+        several = min(most, count - start)
+        yield points.draw(several * size).view(several, size, -1)
+
+
+def _measured(x: Tensor, zetas: list[float], cov: Tensor) -> dict[str, Tensor]:
+    """Every number of samples (m, n, d): tensors (m)."""
+    total, square = squared_traces(x)
+    found = {f"zeta{zeta:g}.isoscore_star": score for zeta, score in zip(zetas, _stars(x, zetas, cov), strict=True)}
+    found |= {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
+    return found | {"total": total, "square": square}
+
+
+def _stars(x: Tensor, zetas: list[float], cov: Tensor) -> list[Tensor]:
+    """IsoScore* of samples (m, n, d) for each weight; of large samples the covariance is taken once for all weights."""
+    if x.shape[-2] < x.shape[-1]:
+        return [isoscore_star(x, zeta, cov) for zeta in zetas]
+    own = torch.stack([Moments().update(sample).cov for sample in x])
+    return [isoscore_from_cov(torch.lerp(own, cov, zeta)) for zeta in zetas]
+
+
+def _add(series: Series, settings: SyntheticSettings, size: int, zetas: list[float], parts: dict[str, Tensor]) -> None:
+    """One more size in each of the series."""
+    parts = {name: numbers.double().cpu() for name, numbers in parts.items()}
+    total, square = parts.pop("total"), parts.pop("square")
+    parts["unbiased.isoscore"] = (total / square - 1) / (settings.dim - 1)
+    values: dict[str, float | None] = {}
+    for name, numbers in parts.items():
+        values[name] = float(numbers.mean())
+        values[f"{name}.std"] = float(numbers.std()) if len(numbers) > 1 else None
+    values["pooled.isoscore"] = (float(total.mean() / square.mean()) - 1) / (settings.dim - 1)
+    for zeta in zetas:
+        rows = settings.shrinkage_rows
+        values[f"zeta{zeta:g}.expected"] = expected_score(settings.spectrum, settings.dim, size, rows, zeta)
+    values["samples"] = float(settings.samples(size))
+    for name, value in values.items():
+        series.setdefault(f"size.{name}", []).append((float(size), value))

@@ -1,0 +1,1 @@
+"""Numbers of clouds while a model learns."""

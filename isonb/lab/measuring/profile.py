@@ -1,0 +1,168 @@
+"""The profile of a model: what the clouds of its layers look like on a fixed set of sentences.
+
+Sentences pass batch by batch. Of tokens only sums are kept, and a sample for what needs pairs of points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from isonb.checks import ShapeError, fail
+from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number
+from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, chosen, star_from_cov
+from isonb.moments import Moments
+from isonb.spectrum import explained_variance
+
+__all__ = ["AXES", "Profile", "placed", "profile"]
+
+AXES = ("step", "layer", "k", "dimension", "quantile", "pair")  # first parts of series names
+CURVE = 20  # directions of the explained variance curve
+
+Pairs = list[tuple[float, float]]
+Gappy = list[tuple[float, float | None]]  # with places that have no value
+Forward = Callable[[Any], tuple[Sequence[Tensor], Tensor, Tensor | None]]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Metrics and series by name. What isn't defined for a cloud is left out, a series without values too."""
+
+    metrics: dict[str, float]
+    series: dict[str, Pairs]
+
+    def at(self, where: str) -> Profile:
+        """The same under the names it has at ``where``, such as "start" or "end" (see :func:`placed`)."""
+        metrics = {placed(name, where): value for name, value in self.metrics.items()}
+        return Profile(metrics, {placed(name, where): pairs for name, pairs in self.series.items()})
+
+
+def placed(name: str, where: str) -> str:
+    """``where`` put into a name: behind the axis of a series, in front of a metric.
+
+    >>> placed("layer.tokens.isoscore", "end"), placed("cls.isoscore", "end")
+    ('layer.end.tokens.isoscore', 'end.cls.isoscore')
+    """
+    head, _, rest = name.partition(".")
+    return f"{head}.{where}.{rest}" if head in AXES else f"{where}.{name}"
+
+
+@torch.no_grad()
+def profile(
+    forward: Forward,
+    batches: Iterable[Any],
+    *,
+    layers: int,
+    shrinkage_cov: Tensor | None = None,
+    points: Literal["cls", "last"] = "cls",
+    limit: int = 1500,
+) -> Profile:
+    """Profile of a model with ``layers`` layers (L) on ``batches``.
+
+    ``forward(batch)`` gives hidden states, L + 1 tensors (B, T, d) from the embedding output on, the mask (B, T) of
+    real tokens, and what the head sees: (B, d), (B, T, d) (its real tokens count) or None. ``points`` is the token that
+    stands for a sentence: "cls", or "last" for decoders. ``shrinkage_cov`` (d, d) is that of IsoScore* of tokens, else
+    the scaled identity. Clouds of more than ``limit`` points are measured on so many, drawn with a fixed seed, except
+    for what sums suffice for. Measures are those of :func:`~isonb.lab.measuring.cloud.cloud_measures`.
+
+    Metrics: ``cls.<measure>`` and ``tokens.<measure>`` of the last layer, ``features.<measure>`` of what the head sees,
+    ``tokens.isoscore_star_all_layers`` of the tokens of layers 1..L together.
+
+    Series: over layers 0..L ``layer.cls.<measure>``, ``layer.tokens.<name>`` with names isoscore, isoscore_star,
+    mean_cosine, mean_norm, token_uniformity, cls_uniformity (means over sentences), spectral_skewness and
+    spectral_median (of the singular values of all sentences' token matrices); ``k.<cloud>.explained_variance`` and
+    ``..._centered`` for k = 1..20 of cls and features; ``dimension.tokens.mean`` of the last layer;
+    ``quantile.layer<l>.singular_values``, 51 quantiles of those values over their largest, for each layer.
+
+    Raises :class:`~isonb.checks.ShapeError` for another number of hidden states. Points that can't be measured raise
+    nothing.
+    """
+    found = _Found(layers, points, limit)
+    for batch in batches:
+        states, mask, features = forward(batch)
+        if len(states) != layers + 1:
+            fix = "The embedding output comes first."
+            fail(ShapeError, f"forward must give {layers + 1} hidden states", len(states), fix)
+        found.add(states, mask, features)
+    metrics = _metrics(found, shrinkage_cov)
+    series = _layer_series(found, shrinkage_cov) | _curves(found)
+    kept = {name: [(float(x), y) for x, y in pairs if y is not None] for name, pairs in series.items()}
+    return Profile(
+        {name: value for name, value in metrics.items() if value is not None},
+        {name: pairs for name, pairs in kept.items() if pairs},
+    )
+
+
+class _Found:
+    """All that is kept of the batches."""
+
+    def __init__(self, layers: int, points: Literal["cls", "last"], limit: int) -> None:
+        depth = range(layers + 1)
+        self.points = points
+        self.sums = [TokenSums() for _ in depth]
+        self.sentences = [SentenceSums(points) for _ in depth]
+        self.clouds = [Sample(limit) for _ in depth]
+        self.tokens, self.features = Sample(limit), Sample(limit)
+
+    @cached_property
+    def cls_measures(self) -> list[Values]:
+        """Measures of the sentences' points of each layer, once all batches are there."""
+        return [cloud_measures(cloud.points) for cloud in self.clouds]
+
+    def add(self, states: Sequence[Tensor], mask: Tensor, features: Tensor | None) -> None:
+        mask = mask.bool()
+        for layer, state in enumerate(states):
+            self.sums[layer].add(state, mask)
+            self.sentences[layer].add(state, mask)
+            self.clouds[layer].add(chosen(state, mask, self.points))
+        self.tokens.add(chosen(states[-1], mask, "tokens"))
+        if features is not None:
+            self.features.add(features if features.ndim == 2 else chosen(features, mask, "tokens"))
+
+
+def _metrics(found: _Found, shrinkage_cov: Tensor | None) -> Values:
+    last, sample = found.sums[-1], cloud_measures(found.tokens.points)
+    tokens = sample | last.shares() | last.measures(shrinkage_cov)  # the sums, of all tokens, win
+    every = Moments()
+    for sums in found.sums[1:]:
+        every.merge(sums.moments)
+    whole = all(sums.usable for sums in found.sums[1:])
+    tokens["isoscore_star_all_layers"] = number(lambda: star_from_cov(every.cov, shrinkage_cov)) if whole else None
+    clouds = {
+        "cls": found.cls_measures[-1],
+        "tokens": tokens,
+        "features": cloud_measures(found.features.points),
+    }
+    return {f"{cloud}.{name}": value for cloud, values in clouds.items() for name, value in values.items()}
+
+
+def _layer_series(found: _Found, shrinkage_cov: Tensor | None) -> dict[str, Gappy]:
+    series: dict[str, Gappy] = {}
+    for layer, (sums, sentences) in enumerate(zip(found.sums, found.sentences, strict=True)):
+        tokens = sums.measures(shrinkage_cov) | sentences.measures()
+        for kind, values in (("cls", found.cls_measures[layer]), ("tokens", tokens)):
+            for name, value in values.items():
+                series.setdefault(f"layer.{kind}.{name}", []).append((layer, value))
+        series[f"quantile.layer{layer}.singular_values"] = list(sentences.quantiles())
+    return series
+
+
+def _curves(found: _Found) -> dict[str, Gappy]:
+    series: dict[str, Gappy] = {}
+    for kind, sample in (("cls", found.clouds[-1]), ("features", found.features)):
+        x = sample.points.double()
+        for ending, center in (("", False), ("_centered", True)):
+            curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
+            series[f"k.{kind}.explained_variance{ending}"] = _numbered(curve, 1)
+    mean = attempt(lambda: found.sums[-1].moments.mean) if found.sums[-1].usable else None
+    series["dimension.tokens.mean"] = _numbered(mean, 0)
+    return series
+
+
+def _numbered(values: Tensor | None, start: int) -> Gappy:
+    return [] if values is None else list(enumerate(values.tolist(), start))

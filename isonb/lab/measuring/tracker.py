@@ -1,0 +1,137 @@
+"""Measures while a Trainer trains: of the points of training batches, and of validation points.
+
+Values go to the Trainer's ``log_history``, which its checkpoints keep, so a resumed run has those of the steps before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import TrainerCallback
+
+from isonb.distributed import all_rows
+from isonb.integrations.points import HiddenStates, PointRule, encoder_of
+from isonb.lab.measuring.cloud import Values, cloud_measures
+from isonb.lab.measuring.layers import chosen
+
+__all__ = ["Tracker", "series_from_log"]
+
+NAMES = {"loss": "loss", "isonb_penalty": "penalty", "learning_rate": "learning_rate", "grad_norm": "grad_norm"}
+TIMES = ("runtime", "samples_per_second", "steps_per_second", "jit_compilation_time", "model_preparation_time")
+OWN = ("train.cls.", "validation.cls.")
+
+
+class Tracker(TrainerCallback):  # type: ignore[misc]
+    """Logs :func:`~isonb.lab.measuring.cloud.cloud_measures` every ``every`` updates (0: never) and at each validation.
+
+    The training points are those of the forward passes of one update, dropout on: all its micro-batches and all
+    processes, so every process logs the same. ``rule`` says which (the last layer's "cls", or "last" for decoders); no
+    pass is added, and passes without gradients, such as rehearsals of a penalty, are not looked at. At most ``limit``
+    points are measured, drawn with a fixed seed.
+
+    Entries of the log have the keys ``train.cls.<measure>`` and ``validation.cls.<measure>``, of what is defined, and
+    ``step`` and ``epoch`` as the Trainer's own. They don't pass through ``Trainer.log``: called at a step's end, that
+    would withdraw the request to log the loss of the same step.
+    """
+
+    def __init__(self, rule: PointRule | None = None, every: int = 10, *, limit: int = 1500) -> None:
+        self.rule, self.every, self.limit = rule or PointRule(), every, limit
+        self._state: Any = None  # the Trainer's, from the start of training
+        self._watch = ExitStack()
+        self._parts: list[Tensor] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Remember where the log is."""
+        self._state = state
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
+        """Watch the update that begins if it is one of those to measure."""
+        self._forget()
+        if self.every and (state.global_step + 1) % self.every == 0 and model is not None:
+            seen = self._watch.enter_context(self.rule.watch(model))
+            hook = _Points(self.rule, seen, self._parts)
+            handle = encoder_of(model).register_forward_hook(hook, with_kwargs=True)  # called after those of ``seen``
+            self._watch.callback(handle.remove)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure the points of the update, if it was watched."""
+        parts = list(self._parts)
+        self._forget()
+        if parts:
+            points = all_rows(torch.cat(parts))
+            self._log(state, "train.cls", self._measures(points, None))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Take away hooks that an interrupted update left."""
+        self._forget()
+
+    def validation(self, points: Tensor, labels: Tensor | None = None) -> Values:
+        """Measures of validation points (n, d); logged once training has begun. Integer ``labels`` (n,) add more."""
+        found = self._measures(points, labels)
+        if self._state is not None:
+            self._log(self._state, "validation.cls", found)
+        return found
+
+    def _forget(self) -> None:
+        self._watch.close()
+        self._parts.clear()
+
+    def _measures(self, points: Tensor, labels: Tensor | None) -> Values:
+        if len(points) > self.limit:
+            draw = torch.Generator().manual_seed(0)
+            keep = torch.randperm(len(points), generator=draw)[: self.limit].sort().values
+            points, labels = points[keep.to(points.device)], None if labels is None else labels[keep.to(labels.device)]
+        return cloud_measures(points, labels)
+
+    def _log(self, state: Any, cloud: str, values: Values) -> None:
+        named = {f"{cloud}.{name}": value for name, value in values.items() if value is not None}
+        if named:
+            state.log_history.append({**named, "epoch": state.epoch, "step": state.global_step})
+
+
+class _Points:
+    """Forward hook of an encoder: keeps the points of each training pass, detached."""
+
+    def __init__(self, rule: PointRule, seen: HiddenStates, parts: list[Tensor]) -> None:
+        self.rule, self.seen, self.parts = rule, seen, parts
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
+        mask = None if self.rule.include_pads else mask
+        states = self.seen.take()
+        if module.training and torch.is_grad_enabled():
+            self.parts += [chosen(state.detach(), mask, self.rule.points).clone() for state in states]
+
+
+def series_from_log(log_history: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
+    """Series of a Trainer's log by step, each step once: of several entries the last counts. Only finite numbers.
+
+    ``step.train.loss`` (the penalty included), ``step.train.penalty``, ``step.train.learning_rate``,
+    ``step.train.grad_norm``, ``step.train.cls.<measure>``, ``step.validation.<metric>``,
+    ``step.validation.cls.<measure>``. Times and totals are left out.
+
+    >>> log = [{"loss": 0.5, "epoch": 0.1, "step": 2}, {"loss": 0.4, "step": 1}, {"eval_accuracy": 0.9, "step": 2}]
+    >>> series_from_log(log)
+    {'step.train.loss': [(1, 0.4), (2, 0.5)], 'step.validation.accuracy': [(2, 0.9)]}
+    """
+    found: dict[str, dict[float, float]] = {}
+    for entry in log_history:
+        for key, value in entry.items():
+            name = _series_name(key)
+            if name is not None and isinstance(value, int | float) and math.isfinite(value):
+                found.setdefault(name, {})[entry["step"]] = float(value)
+    return {name: sorted(values.items()) for name, values in found.items()}
+
+
+def _series_name(key: str) -> str | None:
+    if key in NAMES:
+        return f"step.train.{NAMES[key]}"
+    if key.startswith(OWN):
+        return f"step.{key}"
+    metric = key.removeprefix("eval_")
+    return f"step.validation.{metric}" if metric != key and not metric.endswith(TIMES) else None

@@ -1,0 +1,104 @@
+"""What several methods share.
+
+A loss that is offered points alone, an option that is a number or a word, and how a transform fitted on finished
+vectors takes part in the stages of a run.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from isonb.checks import FitWarning, ShapeError, fail
+from isonb.lab.methods.base import Method, SecondPhase
+from isonb.lab.options import OptionError
+
+__all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "fewer", "number_or"]
+
+
+class PointsAlone(nn.Module):
+    """A loss that takes neither labels nor a shrinkage matrix, so that none is made for it."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Points (n, d); returns a scalar."""
+        value: Tensor = self.loss(points)
+        return value
+
+
+def number_or(word: str, method: Method, name: str) -> None:
+    """Raises :class:`~isonb.lab.options.OptionError` if the option ``name`` is text other than ``word``."""
+    given = getattr(method, name)
+    if isinstance(given, str) and given != word:
+        fail(OptionError, f"{name} of method {method.name} must be a number or {word!r}", repr(given), "Give one.")
+
+
+class Fitted(Protocol):
+    """A transform that has learned: points (n, d) to (n, k)."""
+
+    def transform(self, x: Tensor, /) -> Tensor: ...
+
+
+class FittedModule(nn.Module):
+    """A fitted transform as a module without gradients: vectors (..., d), any leading axes, to (..., k).
+
+    >>> from isonb.transforms import ZeroMean
+    >>> FittedModule(ZeroMean().fit(torch.tensor([[1.0, 5.0], [3.0, 7.0]])))(torch.tensor([4.0, 4.0])).tolist()
+    [2.0, -2.0]
+    """
+
+    def __init__(self, fitted: Fitted) -> None:
+        super().__init__()
+        self.fitted = fitted.requires_grad_(False) if isinstance(fitted, nn.Module) else fitted
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        """Float32 or float64, on the device of ``x``."""
+        rows = self.fitted.transform(x.reshape(-1, x.shape[-1]))
+        return rows.reshape(*x.shape[:-1], rows.shape[-1]).to(x.device)
+
+
+@dataclass(frozen=True)
+class OnFeatures(Method):
+    """In fine-tuning: fitted on the training features of the frozen encoder, with a new head on the result."""
+
+    two_phases: ClassVar[bool] = True
+    post_hoc: ClassVar[bool] = True
+
+    def fitted(self, rows: Tensor, seed: int) -> Fitted:
+        """The transform learned from vectors (n, d)."""
+        raise NotImplementedError
+
+    def module(self, rows: Tensor, seed: int) -> FittedModule:
+        """The fitted transform as a module. On how many rows is the task's to say, and in its record: no warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)
+            return FittedModule(self.fitted(rows, seed))
+
+    def second(self, features: Tensor, seed: int) -> SecondPhase:
+        """The transform fitted on the features, and a new head for what it makes of them."""
+        return SecondPhase(self.module(features, seed), head="new")
+
+
+@dataclass(frozen=True)
+class OnVectors(OnFeatures):
+    """As above; in similarity: fitted on the sentence vectors of both sides of all pairs of the task, as one cloud."""
+
+    def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Both sides by the transform fitted on both."""
+        change = self.module(torch.cat([first, second]), seed)
+        return change(first), change(second)
+
+
+def fewer(removed: int, rows: Tensor, name: str) -> None:
+    """Raises :class:`~isonb.checks.ShapeError` unless fewer directions are removed than there are."""
+    if removed >= rows.shape[-1]:
+        want = f"{name} must be less than the {rows.shape[-1]} dimensions of the vectors"
+        fail(ShapeError, want, removed, "Nothing would be left of them: remove fewer directions.")

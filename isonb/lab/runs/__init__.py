@@ -1,0 +1,1 @@
+"""What a run is called and what is kept of it."""

@@ -1,0 +1,91 @@
+"""What a run reads besides its settings, rows and weights, and whether a record was made of the same.
+
+A run's id follows from its settings; its manifest holds fingerprints of the rows and the weights. Settings that stay
+while a file changes would find the old record, so the fingerprints are taken again and compared: a run of other rows
+or weights gets ``inputs`` in its configuration, and so an id of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from isonb.lab.data import sources
+from isonb.lab.data.sources import SourceError, fingerprint
+from isonb.lab.data.tasks import FINE_TUNED, Task, task_named
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.encoders.locate import is_folder, weights_now
+from isonb.lab.runs.run_ids import canonical
+from isonb.lab.runs.settings import FinetuneSettings, SimilaritySettings, settings_of
+
+__all__ = ["differences", "inputs", "named"]
+
+ROWS = ("experiment", "task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
+SHORT = 8  # digits of a fingerprint in words
+
+
+def inputs(config: Mapping[str, Any], data: str | Path | None) -> dict[str, str]:
+    """The fingerprints that the manifest of a run of ``config`` would hold, without those that can't be had from here.
+
+    A hub that doesn't answer leaves its rows or weights out. A folder without them is an error:
+    :class:`~isonb.lab.data.sources.SourceError`, :class:`~isonb.lab.encoders.catalogue.ModelError`.
+    """
+    if config["experiment"] == "synthetic":
+        return {}
+    task = task_named(config["task"])
+    found: dict[str, str] = {}
+    folder = sources.data_folder(data) if task.hub else None
+    try:
+        part = tuple((name, config[name]) for name in ROWS if name in config)
+        found |= _rows(part, None if data is None else str(data), _state(task, folder))
+    except SourceError:
+        if folder is not None:
+            raise
+    try:
+        found["model"] = weights_now(config["model"])
+    except ModelError:
+        if is_folder(config["model"]):
+            raise
+    return found
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, str]) -> str:
+    """In what the fingerprints of a manifest and those of now differ, in words; empty: in nothing.
+
+    >>> differences({"train": "a" * 64, "model": "b" * 64}, {"train": "c" * 64, "model": "b" * 64})
+    'other train (aaaaaaaa then, cccccccc now)'
+    """
+    changed = [name for name in sorted({*then} & {*now}) if then[name] != now[name]]
+    parts = [f"{name} ({str(then[name])[:SHORT]} then, {now[name][:SHORT]} now)" for name in changed]
+    return f"other {', '.join(parts)}" if parts else ""
+
+
+def named(found: Mapping[str, Any]) -> str:
+    """The fingerprints as the one word that a configuration holds."""
+    return f"inputs-{hashlib.sha256(canonical(found).encode()).hexdigest()[:12]}"
+
+
+@functools.lru_cache(maxsize=128)
+def _rows(
+    part: tuple[tuple[str, Any], ...], data: str | None, state: tuple[tuple[str, int, int], ...]
+) -> dict[str, str]:
+    """The fingerprints of the rows; ``state`` is that of the files they are read from."""
+    from isonb.lab.engines import similarity, stages
+
+    config = dict(part)
+    if config["experiment"] == "similarity":
+        return {"rows": fingerprint(similarity.read_rows(settings_of(SimilaritySettings, config), data))}
+    found = stages.read_rows(task_named(config["task"]), settings_of(FinetuneSettings, config), data)
+    return {name: fingerprint(rows) for name, rows in found.items()}
+
+
+def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:
+    """Names, sizes and times of the files of rows: what is read again only when one of them has changed."""
+    if folder is None:
+        return ()
+    splits = (name for name in task.splits if name in FINE_TUNED or name == task.splits[0])
+    files = [file for split in splits for file in sources.parquet_files(folder, task.folder, split)]
+    return tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)

@@ -1,0 +1,213 @@
+"""The settings of a run: what may be set, the protocols, and one way to write a run out in full.
+
+A run's id follows from the settings written out, so the same run has one id whichever grid or chapter asks for it. What
+can't change a result (folders, devices, progress bars) is no setting. The defaults are the protocol ``small``.
+
+>>> config = resolve({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"})
+>>> config["experiment"], config["method"], config["train_examples"], config["learning_rate"]
+('finetune', {'name': 'none'}, 64, 5e-05)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from isonb.checks import fail
+from isonb.lab.data.tasks import task_named
+from isonb.lab.encoders.locate import spelled
+from isonb.lab.methods import method_from, resolved
+from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
+
+__all__ = [
+    "EXPERIMENTS",
+    "PROTOCOLS",
+    "FinetuneSettings",
+    "SimilaritySettings",
+    "SyntheticSettings",
+    "check_names",
+    "resolve",
+    "settings_of",
+]
+
+PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
+# Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
+LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
+
+
+@dataclass(frozen=True)
+class FinetuneSettings(Options):
+    """Fine-tuning on a classification, regression or span task. ``batch_size`` counts all processes."""
+
+    task: str = option("english_acceptability", "task, by name")
+    model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
+    seed: int = option(0, "of the head, the order of the rows and dropout", low=0, high=10**6)
+    train_examples: int | None = option(2000, "training examples, drawn by sample_seed", low=2, high=10**8)
+    eval_examples: int | None = option(
+        None, "validation examples, drawn by sample_seed; nothing: all", low=2, high=10**8
+    )
+    sample_seed: int = option(0, "of the draw of examples", low=0, high=10**6)
+    holdout: float = option(0.0, "share of the training examples kept apart for early stopping", low=0, high=0.9)
+    patience: int | None = option(None, "validations without improvement before training stops", low=1, high=1000)
+    epochs: int = option(3, "passes over the training examples", low=1, high=1000)
+    max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
+    batch_size: int = option(32, "examples an update", low=2, high=65536)
+    accumulation: int = option(1, "parts in which an update's examples pass the model", low=1, high=4096)
+    learning_rate: float = option(5e-5, "peak learning rate of AdamW", low=0, high=1)
+    weight_decay: float = option(0.0, "weight decay of AdamW", low=0, high=1)
+    warmup: float = option(0.1, "share of the updates over which the learning rate rises", low=0, high=0.99)
+    schedule: str = option("linear", "course of the learning rate after that", choices=("linear", "cosine", "constant"))
+    max_grad_norm: float = option(1.0, "gradients are cut at this norm; 0: not at all", low=0, high=1e6)
+    max_length: int = option(128, "tokens an example", low=4, high=8192)
+    doc_stride: int = option(64, "tokens that windows of a long context share (span tasks)", low=0, high=4096)
+    precision: str = option("bfloat16", PRECISION, choices=("bfloat16", "float16", "float32"))
+    group_by_length: bool = option(True, "whether a batch holds examples of like length")
+    dropout: float | None = option(None, "dropout everywhere; nothing: the model's own", low=0, high=0.9)
+    head: str = option("pooler", "between sentence vector and classifier", choices=("pooler", "linear"))
+    validations: int = option(2, "validations an epoch", low=1, high=100)
+    track_every: int = option(10, "updates between measurements of the training batch; 0: never", low=0, high=10**6)
+    cloud_examples: int = option(500, "validation examples whose clouds are measured; 0: none", low=0, high=10**6)
+
+
+@dataclass(frozen=True)
+class SimilaritySettings(Options):
+    """Sentence similarity by cosine, without labels. Methods that need a loss are tuned on the task's sentences.
+
+    Tuning compares the vectors that are scored: ``layers: cls`` is SimCSE as published.
+    """
+
+    task: str = option("english_sts", "similarity task, by name")
+    model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
+    seed: int = option(0, "of everything a method draws", low=0, high=10**6)
+    eval_examples: int | None = option(None, "pairs, drawn by sample_seed; nothing: all", low=10, high=10**8)
+    sample_seed: int = option(0, "of the draw of pairs", low=0, high=10**6)
+    layers: str = option(
+        "first_last", "hidden states that are averaged; cls: the first token of the last", choices=tuple(LAYERS)
+    )
+    max_length: int = option(128, "tokens a sentence", low=4, high=8192)
+    batch_size: int = option(64, "sentences a forward pass", low=1, high=65536)
+    tuning_steps: int = option(100, "updates of contrastive tuning, for methods that need it", low=1, high=10**7)
+    tuning_batch: int = option(64, "sentences an update of tuning", low=4, high=65536)
+    tuning_rate: float = option(3e-5, "learning rate of tuning", low=0, high=1)
+    tuning_length: int = option(32, "tokens a sentence while tuning", low=4, high=8192)
+    temperature: float = option(0.05, "of the contrastive loss", low=1e-4, high=100)
+
+
+@dataclass(frozen=True)
+class SyntheticSettings(Options):
+    """IsoScore* of small samples of a cloud with a known covariance (I-STAR, Figure 2)."""
+
+    seed: int = option(0, "of the points", low=0, high=10**6)
+    dim: int = option(768, "dimensions", low=5, high=16384)
+    spectrum: str = option("figure2", "variances: figure2 is 10, 6, 4, 4, then ones", choices=("figure2", "isotropic"))
+    tail: str = option(
+        "gaussian", "distribution of the points; student5 has heavy tails", choices=("gaussian", "student5")
+    )
+    sample_rows: int = option(250_000, "points in all", low=100, high=10**8)
+    shrinkage_rows: int = option(75_000, "points of S, behind the shrinkage covariance", low=4, high=10**8)
+    sizes: str = option("16 32 64 128 256 500 700 1000 2000 5000 10000", "sizes of X, rising, separated by spaces")
+    zetas: str = option("0 0.2 0.4 0.6 0.8 1", "shrinkage weights, rising, separated by spaces")
+    repeats: int = option(5, "disjoint samples of each size, at least", low=1, high=1000)
+    size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
+
+    def samples(self, size: int) -> int:
+        """Disjoint samples of a size."""
+        return max(self.repeats, self.size_rows // size)
+
+
+EXPERIMENTS: dict[str, type[Options]] = {
+    "finetune": FinetuneSettings,
+    "similarity": SimilaritySettings,
+    "synthetic": SyntheticSettings,
+}
+
+# Values in place of the defaults, by experiment. "paper" protocols are the papers' own settings.
+PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
+    "small": {},
+    "smoke": {
+        "finetune": {
+            "train_examples": 64, "eval_examples": 48, "epochs": 1, "batch_size": 16, "max_length": 48,
+            "doc_stride": 16, "validations": 1, "track_every": 2, "cloud_examples": 48,
+        },
+        "similarity": {"eval_examples": 60, "tuning_steps": 3, "tuning_batch": 16},
+        "synthetic": {
+            "dim": 32, "sample_rows": 2000, "shrinkage_rows": 500, "sizes": "8 16 64 128", "repeats": 2,
+            "size_rows": 200,
+        },
+    },
+    "full": {"finetune": {"train_examples": None}},
+    # For "tiny", which was pretrained without dropout and at a higher rate.
+    "embedded": {"finetune": {"learning_rate": 1e-3, "epochs": 6, "dropout": 0.0}},
+}  # fmt: skip
+
+
+APART = ("experiment", "protocol", "method")  # what a run is given besides its settings
+INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
+
+
+def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
+
+    ``protocol`` names values to start from ("small", "smoke", "full", "embedded"); what is given beside it wins.
+    ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
+    or weights are others than those of an earlier run with the same settings (``isonb/lab/engines/inputs.py``). Raises
+    :class:`~isonb.lab.options.OptionError`, :class:`~isonb.lab.methods.MethodError` or
+    :class:`~isonb.lab.data.tasks.TaskError` before any work starts.
+    """
+    given = dict(config)
+    protocol = _one_of(PROTOCOLS, "protocol", given.pop("protocol", "small"))
+    experiment = given.pop("experiment", None)
+    experiment = _one_of(EXPERIMENTS, "experiment", _experiment(given) if experiment is None else experiment)
+    method, inputs = given.pop("method", None), given.pop("inputs", None)
+    given = PROTOCOLS[protocol].get(experiment, {}) | given
+    settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
+    found = {"experiment": experiment, **describe(settings)}
+    if experiment == "synthetic":
+        if method is not None:
+            fail(OptionError, "a synthetic run has no method", shown(method), "Leave it out.")
+        return found
+    _check_kind(experiment, found["task"])
+    found |= {"model": spelled(found["model"]), "method": resolved(method_from("none" if method is None else method))}
+    if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
+        fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
+    return found if inputs is None else found | {"inputs": inputs}
+
+
+def check_names(names: Iterable[object], where: str) -> None:
+    """Raise :class:`~isonb.lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
+    known = dict.fromkeys(part.name for kind in EXPERIMENTS.values() for part in fields(kind))
+    for name in names:
+        known_name(name, [*APART, *known], where)
+
+
+def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
+    if not isinstance(given, str) or given not in known:
+        fail(OptionError, f"{what} must be one of {', '.join(known)}", shown(given), "Choose one of these.")
+    return given
+
+
+T = TypeVar("T", bound=Options)
+
+
+def settings_of(kind: type[T], config: Mapping[str, Any]) -> T:
+    """The settings in a configuration that :func:`resolve` has written out, as ``kind``, that of its experiment.
+
+    >>> settings_of(SimilaritySettings, resolve({"task": "english_sts"})).layers
+    'first_last'
+    """
+    given = {name: value for name, value in config.items() if name not in ("experiment", "method", "inputs")}
+    return build(kind, given, f"a {config['experiment']} run")
+
+
+def _experiment(given: Mapping[str, Any]) -> str:
+    task = given.get("task")
+    return "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
+
+
+def _check_kind(experiment: str, task: str) -> None:
+    kind = task_named(task).kind
+    if (kind == "similarity") != (experiment == "similarity"):
+        fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
+        fail(OptionError, f"a {experiment} run needs a task of its kind", f"{task} ({kind})", fix)

@@ -1,0 +1,181 @@
+"""The records of a folder, good and damaged, and the tables they become."""
+
+from __future__ import annotations
+
+import io
+import json
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.checks import InputError
+from isonb.lab.runs.record import Record, RecordError, read_record
+from isonb.runtime.files import replace
+
+__all__ = ["Damage", "Scan", "check_table", "collect", "column_order", "scan", "series_table", "table"]
+
+LARGEST = 2**53  # whole numbers that every column of numbers holds exactly
+LONG = "a number too long for a column"
+FIRST = ("run_id", "status", "error")  # columns of a table
+MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # parts of a manifest that a table shows
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file that is no good record, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The good records of a folder by run id, sorted, and the damaged files."""
+
+    records: dict[str, Record]
+    damaged: list[Damage]
+
+    def complete(self) -> set[str]:
+        """Ids of the runs that needn't run again."""
+        return {name for name, record in self.records.items() if record.status == "complete"}
+
+
+def scan(folder: str | Path) -> Scan:
+    """Every record of a folder (``*.json``; unfinished hidden files are passed over). One bad file never stops it.
+
+    A record under a name other than its run id is reported as damaged, so no run counts twice. Raises
+    :class:`RecordError` only when the folder itself can't be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RecordError(f"records are read from a folder; got {str(folder)!r}, which isn't one. Check the path.")
+    records: dict[str, Record] = {}
+    damaged = []
+    for path in sorted(path for path in folder.glob("*.json") if not path.name.startswith(".")):
+        try:
+            record = read_record(path)
+            if record.run_id != path.stem:
+                raise RecordError(f"its file must be {record.run_id}.json; got {path.name}. Rename or delete it.")
+        except InputError as error:
+            damaged.append(Damage(path, str(error)))
+        else:
+            records[record.run_id] = record
+    return Scan(records, damaged)
+
+
+def table(records: Iterable[Record]) -> pd.DataFrame:
+    """One row a run, sorted by run id.
+
+    Columns: ``run_id``, ``status``, ``error``; the configuration under its own names (nested ones joined by dots);
+    ``metric.<name>``; ``manifest.<name>`` for code, data, hardware, duration, start and versions. What a run lacks is
+    missing.
+    """
+    rows = [_row(record) for record in sorted(records, key=lambda record: record.run_id)]
+    names = {name for row in rows for name in row}
+    columns = sorted({*FIRST, *names}, key=column_order)
+    frame = pd.DataFrame(rows, columns=columns)
+    for name in columns:
+        if name.startswith("metric."):
+            frame[name] = frame[name].astype("float64")
+    return frame
+
+
+def series_table(records: Iterable[Record]) -> pd.DataFrame:
+    """The logged values of several runs, one row a value: ``run_id``, ``name``, ``step``, ``value``."""
+    rows = [
+        (record.run_id, name, step, value)
+        for record in sorted(records, key=lambda record: record.run_id)
+        for name, pairs in sorted(record.series.items())
+        for step, value in pairs
+    ]
+    frame = pd.DataFrame(rows, columns=["run_id", "name", "step", "value"])
+    return frame.astype({"step": "float64", "value": "float64"})
+
+
+def collect(folder: str | Path, out: str | Path | None = None) -> pd.DataFrame:
+    """The :func:`table` of a folder's good records; ``out`` also writes it, in one move, as its suffix says.
+
+    ``out``: a file ``.csv``, ``.md``, ``.html`` or ``.parquet`` (:func:`check_table`). In parquet, columns whose values
+    have several types (a seed in one run, a word in another) are text. Damaged files are left out: :func:`scan` names
+    them.
+    """
+    if out is not None:
+        check_table(out)
+    frame = table(scan(folder).records.values())
+    if out is not None:
+        replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
+    return frame
+
+
+def check_table(out: str | Path) -> None:
+    """Raise :class:`RecordError` for a file that :func:`collect` can't write: another suffix, or a folder's name."""
+    suffix = Path(out).suffix.lower()
+    if suffix not in WRITERS:
+        fix = "The suffix says what is written."
+        raise RecordError(f"a table must be a file {', '.join(WRITERS)}; got {str(out)!r}. {fix}")
+    if Path(out).is_dir():
+        raise RecordError(f"a table must be a file; got the folder {str(out)!r}. Name a file in it.")
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
+    tidy = frame.copy()
+    for name in tidy.columns:
+        if len(kinds := set(map(_kind, tidy[name].dropna()))) > 1 or LONG in kinds:
+            tidy[name] = [None if pd.isna(value) else str(value) for value in tidy[name]]
+    buffer = io.BytesIO()
+    tidy.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _markdown(frame: pd.DataFrame) -> bytes:
+    """A pipe table; bars inside values are escaped."""
+    rows = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(object).where(frame.notna(), "").values]
+    cells = ([" ".join(str(cell).split()).replace("|", "\\|") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells).encode()
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
+    ".csv": lambda frame: frame.to_csv(index=False).encode(),
+    ".md": _markdown,
+    ".html": lambda frame: frame.to_html(index=False, na_rep="").encode(),
+    ".parquet": _parquet,
+}
+
+
+def _kind(value: Any) -> str:
+    """Bool, number or the type's own name: values of one kind share a parquet column."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        return LONG
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__
+
+
+def _row(record: Record) -> dict[str, Any]:
+    manifest = {name: record.manifest[name] for name in MANIFEST if name in record.manifest}
+    return (
+        _flat(record.config)
+        | {"run_id": record.run_id, "status": record.status, "error": record.error}
+        | {f"metric.{name}": value for name, value in record.metrics.items()}
+        | {f"manifest.{name}": value for name, value in _flat(manifest).items()}
+    )
+
+
+def column_order(name: str) -> tuple[int, int, str]:
+    """Sorts the columns of a :func:`table`: what run it is, its configuration, metrics, manifest."""
+    first = FIRST.index(name) if name in FIRST else len(FIRST)
+    return (first, name.startswith("metric.") + 2 * name.startswith("manifest."), name)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, names joined by dots; lists as JSON text."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
+    return flat

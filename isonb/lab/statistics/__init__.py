@@ -1,0 +1,1 @@
+"""Intervals, and what a handful of seeds can show."""

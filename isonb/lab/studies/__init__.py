@@ -1,0 +1,1 @@
+"""One file a paper: recorded runs, printed numbers, and what they say about its claims."""

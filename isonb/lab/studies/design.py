@@ -1,0 +1,57 @@
+"""What a study compares, said once: grid, recordings, arms, tasks and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isonb.checks import InputError
+from isonb.lab.studies.verdicts import Claim
+
+__all__ = ["PLAIN", "TASK_NAMES", "UNTUNED", "Design", "StudyError"]
+
+PLAIN = "none"  # the arm without a method, in every study
+UNTUNED = "no method had a stopping or a strength of its own in this protocol"
+TASK_NAMES = {
+    "cola": "CoLA",
+    "mrpc": "MRPC",
+    "rte": "RTE",
+    "stsb": "STS-B",
+    "sst2": "SST-2",
+    "sst5": "SST-5",
+    "qnli": "QNLI",
+    "qqp": "QQP",
+    "squad": "SQuAD",
+}
+
+
+class StudyError(InputError):
+    """A study, arm, column or suite that isn't there."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a study compares.
+
+    ``name``: of the grid (``book/experiments/<name>.yaml``), whose ``size`` is the plan. ``page``: the chapter.
+    ``recordings``: where its runs are; of a run that is in several, the first counts. ``arm(config)``: the name of the
+    arm in print, or None for a run that is no part of the comparison. ``suite(config)``: the place of a run in the
+    tables, by default the name of its task in print. ``reservation``: why these runs can't tell gains or losses of a
+    score, whatever the task; empty where each method had its own stopping and the same tuning as the others.
+    """
+
+    name: str
+    page: str
+    recordings: tuple[str, ...]
+    arm: Callable[[Mapping[str, Any]], str | None]
+    claims: tuple[Claim, ...] = ()
+    suite: Callable[[Mapping[str, Any]], str] | None = None
+    size: str = "small"
+    reservation: str = ""
+
+    def suite_of(self, config: Mapping[str, Any]) -> str:
+        """The suite of a run."""
+        if self.suite is not None:
+            return self.suite(config)
+        return TASK_NAMES.get(str(config.get("task")), str(config.get("task")))

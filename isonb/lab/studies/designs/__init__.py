@@ -1,0 +1,1 @@
+"""The designs of the studies: one file a paper, found by its name."""

@@ -1,0 +1,119 @@
+"""IsoLayer (Attieh et al., ICDAR 2023) against IsoBN: arms, and claims 23 to 25."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from isonb.lab.studies.design import PLAIN, UNTUNED, Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+
+__all__ = ["AFTER", "BEFORE", "DESIGN", "ISOBN", "LAYER", "READ", "measure"]
+
+LAYER, ISOBN = "Isotropy Layer", "IsoBN"
+# The clouds that are measured: an arm, and where in its record.
+BEFORE = (LAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
+AFTER = (LAYER, "end.second")
+READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
+SCALED = (ISOBN, "end.features")
+DETAILS = {", raw": "", ", centred": "_centered"}
+SAME_SCORE = 0.02
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The method, with what differs from the paper's."""
+    method = config["method"]
+    if method["name"] not in ("none", "isolayer", "isobn"):
+        return None
+    return {"none": PLAIN, "isolayer": LAYER, "isobn": ISOBN}[method["name"]]
+
+
+def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[str], cell: str = "") -> Units:
+    """A measure of the cloud at a place, one number a run."""
+    arm, where = place
+    return study.units(f"metric.{where}.{name}", arm, suites, cell)
+
+
+def first_score(study: Study, suites: Sequence[str]) -> Units:
+    """The score of an IsoLayer run before its layer."""
+    found: dict[tuple[str, int], float] = {}
+    runs = study.runs[study.runs["arm"] == LAYER]
+    for suite, metric in runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
+        if suite in suites:
+            found |= study.units(f"metric.first_phase.{metric}", LAYER, [suite])
+    return found
+
+
+def _gain(study: Study, suites: Sequence[str]) -> Evidence:
+    return by_cell(difference(study.units("score", LAYER, suites), first_score(study, suites)))
+
+
+def _rise(study: Study, suites: Sequence[str]) -> Evidence:
+    return by_cell(difference(measure(study, AFTER, "isoscore", suites), measure(study, BEFORE, "isoscore", suites)))
+
+
+def _variance(a: tuple[str, str], b: tuple[str, str], k: int) -> Callable[[Study, Sequence[str]], Evidence]:
+    """Explained variance of k components at place a less that at b, raw and centred."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        found: dict[tuple[str, int], float] = {}
+        for cell, ending in DETAILS.items():
+            name = f"explained_variance_{k}{ending}"
+            found |= difference(measure(study, a, name, suites, cell), measure(study, b, name, suites, cell))
+        return by_cell(found)
+
+    return evidence
+
+
+def _against_isobn(study: Study, suites: Sequence[str]) -> Evidence:
+    return by_cell(difference(study.units("score", LAYER, suites), study.units("score", ISOBN, suites)))
+
+
+def _never(study: Study, suites: Sequence[str]) -> Evidence:
+    return {}
+
+
+both = tuple(DETAILS)
+LARGER = "needs a larger encoder"
+CLAIMS = (
+    Claim(
+        23,
+        "The layer raises IsoScore and the score",
+        (
+            Part("IsoScore, after the layer less before", _rise, "greater"),
+            Part("score, after the layer less before", _gain, "greater", gated=True),
+        ),
+    ),
+    Claim(
+        24,
+        "The layer lowers EV1, less for RoBERTa-large",
+        (
+            Part("EV1, after the layer less before", _variance(AFTER, BEFORE, 1), "less", details=both),
+            Part(f"EV1 falls less in the larger encoder ({LARGER})", _never, "less"),
+        ),
+    ),
+    Claim(
+        25,
+        "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
+        (
+            Part(
+                f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
+                _against_isobn,
+                "equal",
+                SAME_SCORE,
+                gated=True,
+            ),
+            Part("EV3, IsoLayer less IsoBN", _variance(AFTER, SCALED, 3), "less", details=both),
+            Part(f"EV3 above IsoBN's in the larger encoder ({LARGER})", _never, "greater"),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="isolayer",
+    page="papers/isolayer",
+    recordings=("isolayer", "baselines"),
+    arm=arm_of,
+    claims=CLAIMS,
+    reservation=UNTUNED,
+)

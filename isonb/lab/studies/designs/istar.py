@@ -1,0 +1,314 @@
+"""I-STAR (Rudman and Eickhoff, ICLR 2024): arms by lambda and what differs besides, and claims 6 to 15."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb.lab.statistics.intervals import Interval, spearman
+from isonb.lab.studies.by_layer import half_mean, last_less_others
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
+from isonb.lab.studies.known_clouds import FIGURE_2, disagreements, nearer, too_low
+from isonb.lab.studies.printed import printed
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, Units, by_cell, difference
+
+__all__ = [
+    "ALIKE",
+    "COSINE",
+    "COSREG",
+    "DESIGN",
+    "ISOTROPY",
+    "LEARNING",
+    "NEGATIVE",
+    "POSITIVE",
+    "SWEEP",
+    "best_weight",
+    "correlation",
+    "counted",
+]
+
+ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
+COSINE = "metric.end.tokens.mean_cosine"
+BY_LAYER = "layer.end.tokens.isoscore_star"
+TWO_NN = "layer.end.cls.two_nn"
+COSREG = "CosReg"
+DOWN, UP = "λ = -1", "λ = +1"
+NEGATIVE = ("λ = -5", "λ = -3", DOWN)
+POSITIVE = (UP, "λ = +3", "λ = +5")
+SWEEP = (*NEGATIVE, PLAIN, *POSITIVE)
+LEARNING = ("CoLA", "MRPC", "RTE", "STS-B", "SST-5")  # suites that are trained on
+ALIKE = 0.02  # two values of IsoScore* that count as alike
+ROUNDING = 1e-9
+
+Rule = Callable[[Study, Sequence[str]], Evidence]
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The method with its weight, and what else differs from the paper's."""
+    if config["experiment"] == "synthetic":
+        return FIGURE_2
+    method = config["method"]
+    weight = float(method.get("weight", 0))
+    if method["name"] == "none":
+        words = [PLAIN]
+    elif method["name"] == "cosreg":
+        words = [COSREG if weight == 1 else f"{COSREG} {weight:+g}"]
+    elif method["name"] == "istar":
+        words = [f"λ = {weight:+g}"]
+        words += ["unbiased"] if method["unbiased"] else []
+        words += [f"ζ = {float(method['zeta']):g}"] if float(method["zeta"]) != 0.2 else []
+        words += [f"layer {method['layers']}"] if method["layers"] != "all" else []
+    else:
+        return None
+    words += ["uncut"] if config["max_grad_norm"] == 0 else []
+    return ", ".join(words)
+
+
+def suite_of(config: Mapping[str, Any]) -> str:
+    """The task; of a run of Figure 2 the size of the larger sample, and its tails."""
+    if config["experiment"] != "synthetic":
+        return TASK_NAMES.get(str(config["task"]), str(config["task"]))
+    return ("heavy tails, " if config["tail"] != "gaussian" else "") + f"|S| = {int(config['shrinkage_rows']):,}"
+
+
+def correlation(study: Study, suite: str) -> Interval | None:
+    """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without."""
+    part = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
+    part = part[(part["suite"] == suite) & part["arm"].isin(SWEEP)]
+    if len(part) < 4 or part["arm"].nunique() < 3 or part["score"].nunique() < 2:
+        return None
+    return spearman(part[ISOTROPY], part["score"])
+
+
+def best_weight(study: Study, suite: str) -> tuple[str, list[float]] | None:
+    """The λ with the best mean score over the seeds that all have, and its lead over the second best at each seed.
+
+    None with fewer than three λ or two seeds in common.
+    """
+    scores = {arm: units for arm in SWEEP if (units := study.units("score", arm, [suite]))}
+    common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
+    if len(scores) < 3 or len(common) < 2:
+        return None
+    *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
+    return best, [scores[best][unit] - scores[second][unit] for unit in common]
+
+
+def counted() -> dict[str, int]:
+    """In how many values of the printed Table 1 a method is above, level with or below another.
+
+    "above", "tie", "below": I-STAR against Base; "clear-": by more than half of the 95% interval of a difference of two
+    means of five seeds. "cos-above": CosReg against Base, "cos-over": against I-STAR.
+    """
+    means, errors = _table_1()["value"], _table_1()["std"]
+    gain, half = means["I-STAR"] - means["Base"], (errors["I-STAR"] ** 2 + errors["Base"] ** 2).div(5).pow(0.5)
+    half *= scipy_stats.t.ppf((1 + LEVEL) / 2, 5 + 5 - 2)
+    found = {
+        "all": gain == gain,
+        "above": gain > ROUNDING,
+        "tie": gain.abs() <= ROUNDING,
+        "below": gain < -ROUNDING,
+        "clear-above": gain > half,
+        "clear-below": gain < -half,
+        "cos-above": means[COSREG] - means["Base"] > ROUNDING,
+        "cos-over": means[COSREG] - means["I-STAR"] > ROUNDING,
+    }
+    return {name: int(cells.sum()) for name, cells in found.items()}
+
+
+def _table_1() -> pd.DataFrame:
+    table = printed("istar", "Table 1", percent=False)
+    return table.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"])
+
+
+def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
+    return {suite: found for suite in suites if (found := correlation(study, suite)) is not None}
+
+
+def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
+    """Each printed gain as it stands: what counts is its sign."""
+    values = _table_1()["value"]
+    gains = (values["I-STAR"] - values["Base"]).round(6)
+    return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
+
+
+def _change(column: str, arm: str, base: str = PLAIN) -> Rule:
+    return lambda study, suites: by_cell(
+        difference(study.units(column, arm, suites), study.units(column, base, suites))
+    )
+
+
+def _joint(parts: Iterable[Units], how: Callable[[list[float]], float]) -> Units:
+    """Several arms as one, unit by unit, of the units that all have."""
+    found = list(parts)
+    common = set.intersection(*map(set, found)) if found else set()
+    return {unit: how([part[unit] for part in found]) for unit in common}
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _weights(study: Study, suites: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Arms with negative and with positive λ; live there are two only."""
+    return ((DOWN,), (UP,)) if set(suites) <= set(study.live_suites) else (NEGATIVE, POSITIVE)
+
+
+def _best(study: Study, suites: Sequence[str]) -> Evidence:
+    down, up = _weights(study, suites)
+    best = (_joint([study.units("score", arm, suites) for arm in arms], max) for arms in (down, (PLAIN, *up)))
+    return by_cell(difference(*best))
+
+
+def _dimension(side: int) -> Rule:
+    """TwoNN of the later layers, the mean over one side's λ less none."""
+
+    def change(study: Study, suites: Sequence[str]) -> Evidence:
+        arms = [half_mean(study, TWO_NN, arm, suites, late=True) for arm in _weights(study, suites)[side]]
+        return by_cell(difference(_joint(arms, _mean), half_mean(study, TWO_NN, PLAIN, suites, late=True)))
+
+    return change
+
+
+def _early(arm: str) -> Rule:
+    """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
+
+    def change(study: Study, suites: Sequence[str]) -> Evidence:
+        early, late = (
+            difference(*(half_mean(study, BY_LAYER, name, suites, late=late) for name in (arm, PLAIN)))
+            for late in (False, True)
+        )
+        sizes = ({unit: abs(value) for unit, value in part.items()} for part in (early, late))
+        return by_cell(difference(*sizes))
+
+    return change
+
+
+def _outer(zeta: int) -> Rule:
+    """Score at an end of ζ less the mean of those inside."""
+
+    def change(study: Study, suites: Sequence[str]) -> Evidence:
+        inside = (study.units("score", arm, suites) for arm in (DOWN, f"{DOWN}, ζ = 0.6"))
+        ends = study.units("score", f"{DOWN}, ζ = {zeta}", suites)
+        return by_cell(difference(ends, _joint(filter(None, inside), _mean)))
+
+    return change
+
+
+def _whole(study: Study, suites: Sequence[str]) -> Evidence:
+    singles = filter(None, (study.units("score", f"{DOWN}, layer {k}", suites) for k in range(1, 13)))
+    return by_cell(difference(study.units("score", DOWN, suites), _joint(singles, _mean)))
+
+
+CLAIMS = (
+    Claim(
+        6,
+        "IsoScore underestimates small samples; shrinkage brings it nearer to the truth",
+        (
+            Part("IsoScore of fewer points than dimensions less the truth", too_low, on=()),
+            Part("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=()),
+        ),
+        remark="Figure 2: clouds whose covariance is known; intervals over disjoint samples.",
+    ),
+    Claim(
+        7,
+        "IsoScore* with ζ = 0 is IsoScore",
+        (
+            Part(
+                "largest difference of three ways to compute it",
+                lambda study, suites: disagreements(),
+                "equal",
+                1e-9,
+                on=(),
+            ),
+        ),
+        kind="identity",
+    ),
+    Claim(
+        8,
+        "λ < 0 improves most cells, λ > 0 harms most, the best λ is negative in all",
+        (
+            Part("score, λ = -1 less none", _change("score", DOWN), "greater", gated=True, rule="most", on=LEARNING),
+            Part("score, λ = +1 less none", _change("score", UP), gated=True, rule="most", on=LEARNING),
+            Part("best score of λ < 0 less best of the others", _best, "greater", gated=True, on=LEARNING),
+        ),
+        remark="The best of each side favours the side with more arms.",
+    ),
+    Claim(
+        9,
+        "Isotropy and score are negatively correlated on RTE, STS-B and SQuAD",
+        (
+            Part(
+                "Spearman's correlation of IsoScore* and score over runs",
+                _correlations,
+                gated=True,
+                on=("RTE", "STS-B", "SQuAD"),
+            ),
+        ),
+    ),
+    Claim(
+        10,
+        "In Table 1 I-STAR is above Base in most values",
+        (Part("I-STAR less Base, as printed", _printed_gains, "greater", rule="most", on=()),),
+        kind="printed",
+    ),
+    Claim(
+        11,
+        "CosReg changes the mean, not IsoScore*",
+        (
+            Part("mean cosine, CosReg less none", _change(COSINE, COSREG), on=LEARNING),
+            Part(
+                f"IsoScore*, CosReg less none, alike within {ALIKE}",
+                _change(ISOTROPY, COSREG),
+                "equal",
+                ALIKE,
+                on=LEARNING,
+            ),
+        ),
+    ),
+    Claim(
+        12,
+        "λ < 0 lowers, λ > 0 raises the intrinsic dimension in later layers",
+        (
+            Part("TwoNN of later layers, λ < 0 less none", _dimension(0), on=LEARNING),
+            Part("TwoNN of later layers, λ > 0 less none", _dimension(1), "greater", on=LEARNING),
+        ),
+    ),
+    Claim(
+        13,
+        "I-STAR acts mainly on early layers; the last stays less isotropic even with λ > 0",
+        (
+            *(
+                Part(f"|change of IsoScore*|, {arm}, early less late layers", _early(arm), "greater", on=LEARNING)
+                for arm in (DOWN, UP)
+            ),
+            Part(
+                "IsoScore*, λ = +1, last layer less the others",
+                lambda study, suites: by_cell(last_less_others(study, BY_LAYER, UP, suites)),
+                on=LEARNING,
+            ),
+        ),
+    ),
+    Claim(
+        14,
+        "ζ = 0 and ζ = 1 both cost score",
+        tuple(Part(f"score, ζ = {zeta} less ζ inside", _outer(zeta), gated=True, on=("RTE",)) for zeta in (0, 1)),
+    ),
+    Claim(
+        15,
+        "A penalty on all layers is better than on single ones",
+        (Part("score, all layers less mean of single ones", _whole, "greater", gated=True, on=("MRPC",)),),
+    ),
+)
+DESIGN = Design(
+    name="istar",
+    page="papers/istar",
+    recordings=("istar", "baselines"),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    reservation=UNTUNED,
+)

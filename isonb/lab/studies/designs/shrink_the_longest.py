@@ -1,0 +1,121 @@
+"""Shrink the longest (arXiv 2501.05502): arms by which bars are in the loss, and claims 1 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from isonb.lab.studies.design import PLAIN, UNTUNED, Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+
+__all__ = ["ALL", "DESIGN", "SELECTED"]
+
+ALL, SELECTED = "all bars", "selected bars"
+DETAILS = {", raw": "", ", centred": "_centered"}
+ALIKE = 0.01  # shares that count as alike
+SAME_SCORE = 0.02
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """Which bars are in the loss, and what else differs from the paper's method."""
+    method = config["method"]
+    if method["name"] == "none":
+        return PLAIN
+    if method["name"] != "entropy":
+        return None
+    words = [SELECTED if method["select"] else ALL]
+    words += ["without labels"] if not method["per_label"] else []
+    words += ["over ln m"] if method["normalize"] else []
+    words += [", ".join(f"H{k}" for k in range(method["max_dim"] + 1))] if method["max_dim"] else []
+    words += [f"others {method['in_cluster']:+g}"] if method["in_cluster"] else []
+    words += [f"weight {method['weight']:g}"] if method["weight"] != 1 else []
+    return ", ".join(words)
+
+
+def shares(study: Study, k: int, arm: str, suites: Sequence[str]) -> Units:
+    """A_k of the training batch over the last 30% of the updates, raw and centred."""
+    found: dict[tuple[str, int], float] = {}
+    for cell, ending in DETAILS.items():
+        found |= study.tail(f"step.train.cls.anisotropy_{k}{ending}", arm, suites, cell)
+    return found
+
+
+def _share_change(k: int, arm: str, base: str) -> Any:
+    return lambda study, suites: by_cell(difference(shares(study, k, arm, suites), shares(study, k, base, suites)))
+
+
+def _rise(study: Study, suites: Sequence[str]) -> Evidence:
+    first: dict[tuple[str, int], float] = {}
+    for cell, ending in DETAILS.items():
+        first |= study.first(f"step.train.cls.anisotropy_1{ending}", PLAIN, suites, cell)
+    return by_cell(difference(shares(study, 1, PLAIN, suites), first))
+
+
+def _score_change(arm: str) -> Any:
+    return lambda study, suites: by_cell(difference(study.tail_score(arm, suites), study.tail_score(PLAIN, suites)))
+
+
+both = tuple(DETAILS)
+CLAIMS = (
+    Claim(
+        1,
+        "Without a regulariser A1 rises",
+        (Part("A1 of the last 30% less the first one tracked", _rise, "greater", details=both),),
+    ),
+    Claim(
+        2,
+        "The entropy loss lowers A1",
+        tuple(
+            Part(f"A1 of the last 30%, {arm} less none", _share_change(1, arm, PLAIN), details=both)
+            for arm in (SELECTED, ALL)
+        ),
+    ),
+    Claim(
+        3,
+        "Selected bars lower A1 at least as much as all",
+        (
+            Part(
+                f"A1 of the last 30%, selected less all, at most {ALIKE}",
+                _share_change(1, SELECTED, ALL),
+                "at most",
+                ALIKE,
+                both,
+            ),
+        ),
+    ),
+    Claim(
+        4,
+        "Selected bars gain, all bars are on par",
+        (
+            Part("score, selected bars less none", _score_change(SELECTED), "greater", gated=True),
+            Part(
+                f"score, all bars less none, alike within {SAME_SCORE}",
+                _score_change(ALL),
+                "equal",
+                SAME_SCORE,
+                gated=True,
+            ),
+        ),
+    ),
+    Claim(
+        5,
+        "A3 rises with selected bars",
+        (
+            Part(
+                "A3 of the last 30%, selected bars less none",
+                _share_change(3, SELECTED, PLAIN),
+                "greater",
+                details=both,
+            ),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="shrink_the_longest",
+    page="papers/shrink_the_longest",
+    recordings=("shrink_the_longest", "baselines"),
+    arm=arm_of,
+    claims=CLAIMS,
+    reservation=UNTUNED,
+)

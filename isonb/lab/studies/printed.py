@@ -1,0 +1,183 @@
+"""The numbers that the four papers print, and ours beside them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from isonb.checks import InputError
+
+__all__ = ["PAPERS", "PrintedError", "beside", "hyperparameters", "long", "printed", "tables"]
+
+PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
+PERCENT = ("accuracy", "exact_match", "f1")  # printed as percentages without saying so in their name
+NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")
+METRICS = {"matthews_corrcoef": "matthews"}  # printed name -> name of the lab's scores
+OURS = "isonb"
+VALUES = ["value", "std", "n", "note"]
+
+
+class PrintedError(InputError):
+    """A paper, table, column or value that isn't among the printed ones."""
+
+
+def tables(paper: str) -> list[str]:
+    """The names of the tables and sections of which ``paper`` has numbers here.
+
+    >>> tables("istar")[:3]
+    ['Appendix D', 'Figure 2 caption', 'Table 1']
+    """
+    return sorted(_results(paper)["table"].unique())
+
+
+def printed(paper: str, table: str | None = None, *, percent: bool = True, **filters: Any) -> pd.DataFrame:
+    """The printed numbers of one paper, one row a number.
+
+    Columns: ``paper``, ``table``, ``model``, ``task``, ``method``, ``metric``, ``value`` and ``std`` (floats; missing
+    where the paper gives none, or words), ``text`` (the value as printed) and ``note``. ``filters`` keep rows whose
+    column equals a value or is in a list. ``percent=False`` turns scores printed as percentages into fractions and
+    drops ``_x100`` from their metric.
+
+    Raises :class:`PrintedError` for an unknown paper, table, column or value, naming those there are.
+
+    >>> found = printed("istar", "Table 1", model="BERT", task="RTE", method="I-STAR")
+    >>> found[["metric", "value", "std"]].values.tolist()
+    [['accuracy', 62.53, 0.7]]
+    """
+    wanted = filters if table is None else {"table": table, **filters}
+    found = _keep(_results(paper), wanted, paper)
+    return found if percent else _fractions(found)
+
+
+def hyperparameters(paper: str, **filters: Any) -> pd.DataFrame:
+    """The hyper-parameters that the paper or its code states: ``scope``, ``model``, ``task``, ``parameter``, ``value``
+    (text), ``source`` (paper or code), ``note``. ``filters`` and errors as in :func:`printed`.
+    """
+    return _keep(_read(paper, hyper=True), filters, paper)
+
+
+def long(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of :func:`isonb.lab.runs.table.collect` with one row a run and metric: ``metric`` and ``value``.
+
+    A table that has both columns already comes back as it is.
+    """
+    if {"metric", "value"} <= set(table.columns):
+        return table
+    scores = [name for name in table.columns if name.startswith("metric.")]
+    if not scores:
+        got = list(table.columns)
+        raise PrintedError(f"our table must have metric.* or metric and value columns; got {got}. Collect it again.")
+    rest = [name for name in table.columns if name not in scores and name not in ("metric", "value")]
+    melted = table.melt(id_vars=rest, value_vars=scores, var_name="metric", value_name="value")
+    melted["metric"] = melted["metric"].str.removeprefix("metric.")
+    return melted.dropna(subset="value").reset_index(drop=True)
+
+
+def beside(
+    ours: pd.DataFrame,
+    paper: str,
+    on: Sequence[str] = ("task", "method", "metric"),
+    *,
+    table: str | None = None,
+    names: Mapping[str, Mapping[str, str]] | None = None,
+) -> pd.DataFrame:
+    """Our mean over runs (seeds) beside the printed numbers with the same ``on``, one row each.
+
+    ``ours`` is what :func:`isonb.lab.runs.table.collect` gives, or a long table. Printed scores come in our terms:
+    percentages as fractions, metrics and tasks under our names (``STS-B`` is ``stsb``). ``names`` renames printed
+    values of any column, and is then the only renaming of that column: ``{"method": {"I-STAR": "istar"}}``.
+    Columns: ``on``, ``model``, ``source`` ("isonb", or the paper and its table), ``value``, ``std`` (n - 1),
+    ``n`` (runs with a number; missing for a paper), ``note``. Failed runs don't count. A printed row stays only if
+    ours has its key; ours always stays.
+    """
+    theirs = _in_our_words(printed(paper, table, percent=False), paper, names or {})
+    mine = long(ours[ours["status"] != "failed"] if "status" in ours.columns else ours)
+    for column in on:
+        _known(theirs, column, paper)
+        if column not in mine.columns:
+            raise PrintedError(f"our table must have the column {column!r}; got {sorted(mine.columns)}. Change on.")
+    keys = list(dict.fromkeys([*on, *(["model"] if "model" in mine.columns else [])]))
+    groups = mine.groupby(keys, as_index=False, sort=True, dropna=False)["value"]
+    means = groups.agg(value="mean", std="std", n="count").assign(source=OURS, note="")
+    theirs = theirs.merge(means[list(on)].drop_duplicates(), on=list(on), how="inner").assign(n=math.nan)
+    theirs["source"] = theirs["paper"] + " " + theirs["table"]
+    columns = list(dict.fromkeys([*keys, *(["model"] if "model" in theirs else []), "source"])) + VALUES
+    both = pd.concat([means.reindex(columns=columns).astype({"n": "float64"}), theirs[columns]], ignore_index=True)
+    return both.sort_values(list(on), kind="stable", ignore_index=True)
+
+
+def _in_our_words(found: pd.DataFrame, paper: str, names: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
+    """Rename what ``names`` says, tasks and metrics by rule where it says nothing."""
+    if "task" not in names:
+        found["task"] = found["task"].str.lower().str.replace("-", "", regex=False)
+        # SoftDecay's Table 1 compares vectors of the test split without training; the other papers fine-tune.
+        found.loc[(found["paper"] == "softdecay") & (found["task"] == "stsb"), "task"] = "stsb_test"
+    if "metric" not in names:
+        found.loc[found["task"].str.lower().eq("squad") & found["metric"].eq("f1"), "metric"] = "squad_f1"
+    for column, mapping in {"metric": METRICS, **names}.items():
+        _known(found, column, paper)
+        found[column] = found[column].replace(dict(mapping))
+    return found
+
+
+def number(text: str) -> float:
+    """A printed number as a float: signs, thousands, ``~``, ``k`` and ``%`` are read; NaN for words and ranges.
+
+    >>> number("+5.8%"), number("250,000"), number("250k"), number("less than 5%")
+    (5.8, 250000.0, 250000.0, nan)
+    """
+    found = NUMBER.fullmatch(text.strip())
+    return float(found.group(1).replace(",", "")) * (1000 if found.group(2) else 1) if found else math.nan
+
+
+def _read(paper: str, hyper: bool = False) -> pd.DataFrame:
+    if paper not in PAPERS:
+        raise PrintedError(f"paper must be one of {', '.join(PAPERS)}; got {paper!r}. Name one of them.")
+    folder = files("isonb.lab.data") / "printed"
+    names = sorted(e.name for e in folder.iterdir() if e.name.startswith(f"{paper}_") and e.name.endswith(".csv"))
+    wanted = [name for name in names if name.endswith("_hyperparameters.csv") == hyper]
+    if not wanted:
+        raise PrintedError(f"the package must hold the numbers of {paper}; got none. Install isonb again.")
+    parts = []
+    for name in wanted:
+        with (folder / name).open(encoding="utf-8") as file:
+            parts.append(pd.read_csv(file, dtype=str, keep_default_na=False))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _results(paper: str) -> pd.DataFrame:
+    found = _read(paper)
+    found["text"] = found["value"]
+    for column in ("value", "std"):
+        found[column] = found[column].map(number).astype("float64")
+    return found[["paper", "table", "model", "task", "method", "metric", "value", "std", "text", "note"]]
+
+
+def _fractions(found: pd.DataFrame) -> pd.DataFrame:
+    scaled = found["metric"].str.endswith("_x100") | found["metric"].isin(PERCENT)
+    for column in ("value", "std"):
+        found[column] = found[column].where(~scaled, found[column] / 100)
+    return found.assign(metric=found["metric"].str.removesuffix("_x100"))
+
+
+def _known(found: pd.DataFrame, column: str, paper: str) -> None:
+    if column not in found.columns:
+        known = ", ".join(found.columns)
+        raise PrintedError(f"a column of {paper} must be one of {known}; got {column!r}. Name one of them.")
+
+
+def _keep(found: pd.DataFrame, filters: Mapping[str, Any], paper: str) -> pd.DataFrame:
+    for column, wanted in filters.items():
+        _known(found, column, paper)
+        values = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
+        there = sorted(found[column].unique())
+        if missing := [value for value in values if value not in there]:
+            known = ", ".join(map(repr, there))
+            raise PrintedError(f"{column} of {paper} must be one of {known}; got {missing[0]!r}. Name one of them.")
+        found = found[found[column].isin(values)]
+    return found.reset_index(drop=True)

@@ -1,0 +1,1 @@
+"""Many runs: grids, their cost, processes, clusters, and what became of each."""

@@ -1,0 +1,233 @@
+"""What a grid will cost, before it starts: arithmetic, GPU hours and CPU hours, from the configurations alone.
+
+An estimate, right within a factor of two or so. Arithmetic is counted for the encoder's matrix products: a training
+step takes three forward passes' worth, so about 6 x parameters x tokens. Besides training it counts validations, the
+measurements before and after, shrinkage passes, contrastive tuning and the pass that makes features of a second phase.
+The methods' own work (bars, singular values, covariances) is not counted, and early stopping is taken not to happen.
+
+Time is the larger of two: arithmetic at the speed a device sustains, and the launching of kernels, which bounds short
+batches on a fast GPU. Sizes and mean lengths of the tasks, sizes of the encoders and speeds of the GPUs are data
+(``data/task_sizes.csv``, ``encoders.csv``, ``accelerators.csv``); lengths were measured with minilm's tokenizer. The
+speeds below are assumptions.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from isonb.checks import InputError, fail
+from isonb.lab.data.sizes import task_size
+from isonb.lab.methods import Method, method_from
+from isonb.lab.runs.settings import resolve
+
+__all__ = ["ACCELERATORS", "Encoder", "Estimate", "Work", "encoder_size", "estimate", "work"]
+
+START_SECONDS = 45.0  # a GPU run besides the encoder's work: loading, tokenizing, spectra, the notebook
+CPU_START_SECONDS = 20.0  # the same on one core, whose models are small
+CPU_FLOPS = {False: 60e9, True: 120e9}  # one core of a server; 16-bit (True) is no faster where the CPU lacks it
+TRAIN_LAUNCH = 0.002  # seconds a layer for forward, backward and update of one batch: kernels of a GPU
+FORWARD_LAUNCH = 0.0006  # seconds a layer for a forward pass alone
+PADDING = {True: 1.05, False: 1.35}  # tokens with padding over real ones, batches by length or at random
+SHRINKAGE_ROWS = 250_000  # token vectors of all layers behind a shrinkage matrix, at each epoch's start
+FORWARD_BATCH = 64
+SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes part in, about
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Layers, width and inner width of an encoder; ``parameters`` (0: unknown) is only told, not used."""
+
+    layers: int
+    width: int
+    inner: int
+    parameters: float = 0.0
+
+    def forward(self, length: float) -> float:
+        """Floating-point operations a token of a forward pass over sequences of ``length`` tokens.
+
+        2 for each of the 4 d^2 + 2 d f weights of a layer, and 4 d for each token attended to. Embeddings cost none;
+        shared layers cost as often as they are run.
+
+        >>> Encoder(12, 768, 3072).forward(128) / (2 * 85e6)  # 85 million weights in BERT's layers
+        1.03
+        """
+        d = self.width
+        return self.layers * (2 * (4 * d * d + 2 * d * self.inner) + 4 * d * length)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run asks of a device. ``launches``: seconds that no GPU undercuts; ``half``: 16-bit arithmetic."""
+
+    flops: float
+    launches: float
+    half: bool
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """``gpu_hours`` on one GPU of the named kind; ``cpu_hours`` on one core. ``assumed``: encoders of unknown size."""
+
+    runs: int
+    flops: float
+    gpu_hours: float
+    cpu_hours: float
+    gpu: str
+    assumed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = (
+            f"{self.runs} runs, {self.flops / 1e15:.3g} PFLOP: about {_hours(self.gpu_hours)} on one {self.gpu}, "
+            f"or {_hours(self.cpu_hours)} of one CPU core (within a factor of two or so)"
+        )
+        return words + (f"; size unknown, taken for BERT base: {', '.join(self.assumed)}" if self.assumed else "")
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.0f} h" if hours >= 10 else f"{hours:.1f} h" if hours >= 1 else f"{max(1.0, 60 * hours):.0f} min"
+
+
+def estimate(configs: Iterable[Mapping[str, Any]], gpu: str = "a100") -> Estimate:
+    """The cost of all ``configs`` (as in :func:`~isonb.lab.runs.settings.resolve`), one after the other on one device.
+
+    ``gpu`` is a name of :data:`ACCELERATORS`. Raises :class:`~isonb.checks.InputError` for another one.
+
+    >>> found = estimate([{"task": "cola", "model": "google-bert/bert-base-uncased", "protocol": "full"}])
+    >>> found.runs, 1e14 < found.flops < 1e15, found.cpu_hours > found.gpu_hours
+    (1, True, True)
+    """
+    if gpu not in ACCELERATORS:
+        fail(InputError, f"the GPU must be one of {', '.join(ACCELERATORS)}", repr(gpu), "Choose the nearest one.")
+    speed = ACCELERATORS[gpu]
+    runs, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
+    unknown: set[str] = set()
+    for config in configs:
+        full = resolve(config)
+        one = work(full)
+        if full.get("model") and encoder_size(full["model"]) is None:
+            unknown.add(full["model"])
+        runs, flops = runs + 1, flops + one.flops
+        gpu_seconds += START_SECONDS + max(one.launches, one.flops / speed[one.half])
+        cpu_seconds += CPU_START_SECONDS + one.flops / CPU_FLOPS[one.half]
+    return Estimate(runs, flops, gpu_seconds / 3600, cpu_seconds / 3600, speed.description, tuple(sorted(unknown)))
+
+
+def work(config: Mapping[str, Any]) -> Work:
+    """The work of one run, its configuration written out in full."""
+    if config["experiment"] == "synthetic":
+        return Work(SYNTHETIC_PASSES * 2.0 * config["sample_rows"] * config["dim"] ** 2, 0.0, False)
+    tally = _Tally(encoder_size(config["model"]) or BASE)
+    method = method_from(config["method"])
+    (_finetune if config["experiment"] == "finetune" else _similarity)(config, method, tally)
+    return Work(tally.flops, tally.launches, config.get("precision", "float32") != "float32")
+
+
+class _Tally:
+    """Adds up passes of an encoder."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder, self.flops, self.launches = encoder, 0.0, 0.0
+
+    def forward(self, examples: float, length: float, batch: int = FORWARD_BATCH) -> None:
+        self._add(1, examples, length, examples / batch * FORWARD_LAUNCH)
+
+    def train(self, examples: float, length: float, batch: float) -> None:
+        self._add(3, examples, length, examples / batch * TRAIN_LAUNCH)
+
+    def _add(self, passes: int, examples: float, length: float, launches: float) -> None:
+        self.flops += passes * examples * length * self.encoder.forward(length)
+        self.launches += launches * self.encoder.layers
+
+
+def _finetune(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
+    size = task_size(config["task"])
+    train = min(size.train, config["train_examples"] or size.train)
+    held = train * config["holdout"]
+    train -= held
+    length = min(size.tokens, config["max_length"])
+    padded = length * PADDING[config["group_by_length"]]
+    evaluated = min(size.evaluation, config["eval_examples"] or size.evaluation)
+    epochs = config["epochs"]
+    seen = train * epochs
+    if config["max_steps"]:
+        seen = min(seen, config["max_steps"] * config["batch_size"])
+        epochs = min(epochs, seen / train)
+    _contrast(method, min(size.tokens / 2, config["max_length"]), tally)
+    tally.train(seen, padded, config["batch_size"] / config["accumulation"])
+    tally.forward(max(1.0, epochs * config["validations"]) * (held or evaluated) + evaluated, length)
+    tally.forward(2 * min(config["cloud_examples"], evaluated), length)
+    if _wants_shrinkage(method):
+        rows = train * length * tally.encoder.layers
+        tally.forward(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, config["batch_size"])
+    if method.two_phases:
+        tally.forward(train + evaluated, length)
+
+
+def _similarity(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
+    size = task_size(config["task"])
+    pairs = min(size.evaluation, config["eval_examples"] or size.evaluation)
+    length = min(size.tokens, config["max_length"])
+    _contrast(method, length, tally)
+    acts = method.penalty() is not None or method.layer(tally.encoder.width) is not None
+    if acts and not method.post_hoc:
+        batch = config["tuning_batch"]
+        tally.train(2 * config["tuning_steps"] * batch, min(length, config["tuning_length"]), batch)
+    passes = 2 if method.token_fit else 1
+    tally.forward(2 * pairs * passes, length, config["batch_size"])
+
+
+def _contrast(method: Method, length: float, tally: _Tally) -> None:
+    """Contrastive tuning: two views, or two models, of every sentence."""
+    tuning = method.contrast()
+    if tuning is not None:
+        tally.train(2 * tuning.steps * tuning.batch_size, min(length, tuning.max_length), tuning.batch_size)
+
+
+def _wants_shrinkage(method: Method) -> bool:
+    penalty = method.penalty()
+    return penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters
+
+
+@dataclass(frozen=True)
+class _Speed:
+    description: str
+    half: float
+    single: float
+
+    def __getitem__(self, half: bool) -> float:
+        return self.half if half else self.single
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (files("isonb.lab.data") / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@functools.cache
+def encoder_size(name: str) -> Encoder | None:
+    """The size of an encoder: from the table, else from its configuration; None where that can't be had."""
+    for row in _rows("encoders.csv"):
+        if row["model"] == name:
+            layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
+            return Encoder(layers, width, inner, 1e6 * float(row["million_parameters"]))
+    from isonb.lab.encoders.locate import find
+
+    try:
+        config = find(name).config
+    except InputError:
+        return None
+    inner = getattr(config, "intermediate_size", None) or getattr(config, "hidden_dim", None) or 4 * config.hidden_size
+    return Encoder(config.num_hidden_layers, config.hidden_size, inner)
+
+
+BASE = Encoder(12, 768, 3072)
+ACCELERATORS = {
+    row["name"]: _Speed(row["description"], 1e12 * float(row["half_teraflops"]), 1e12 * float(row["single_teraflops"]))
+    for row in _rows("accelerators.csv")
+}

@@ -1,0 +1,127 @@
+"""Many runs on a Dask cluster: one task a run, one process a run, and no run lost with a worker.
+
+A cluster is any Dask scheduler with workers that see the sweep's folder, the templates and this package. Workers take
+one run at a time; where a machine has several GPUs, start one worker a GPU::
+
+    dask scheduler --scheduler-file cluster.json
+    CUDA_VISIBLE_DEVICES=0 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
+    CUDA_VISIBLE_DEVICES=1 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
+
+Such a scheduler executes whatever a client sends, unencrypted and unasked. Give it an address that only your machines
+reach, or TLS (the page *Run experiments* shows how).
+
+SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes) start the same scheduler and workers by other means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from isonb.checks import InputError, needs
+from isonb.lab.sweeps.job import Job, execute
+from isonb.lab.sweeps.outcomes import Outcome
+
+__all__ = ["SchedulerError", "run_on_dask"]
+
+CONNECT = 15  # seconds
+LOOK_EVERY = 0.05  # seconds between two looks at what has ended
+ALONE = 2.0  # seconds between two looks at the workers
+AGAIN = 2  # times that a run is taken up again after its worker or its process was ended
+
+
+GOES_ON = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
+
+
+class SchedulerError(InputError):
+    """No Dask scheduler answers at the address."""
+
+
+def run_on_dask(jobs: Sequence[Job], scheduler: str, workers: int) -> Iterator[Outcome]:
+    """The outcomes of the jobs as they end, on the cluster at ``scheduler``; "local" starts one with ``workers``.
+
+    Dask gives the runs of a worker that is lost to another one, and those that somebody ended from outside; their locks
+    keep a run from being done twice. While there is no worker, it says so. Ctrl-C stops a local cluster with all its
+    runs. On another one, runs that have begun go on to their record, the others don't begin. Raises
+    :class:`SchedulerError`, or :class:`~isonb.checks.DependencyError` without ``distributed``.
+    """
+    with needs("a sweep on Dask", "cluster"):
+        from distributed import as_completed
+    with ExitStack() as stack:
+        client = _client(stack, scheduler, workers)
+        futures = {}
+        for job in jobs:
+            key = f"{job.run_id}@{hashlib.sha256(str(job.out).encode()).hexdigest()[:8]}"
+            futures[client.submit(_execute, job, key=key, pure=False, retries=AGAIN)] = job
+        left = dict(futures)
+        try:
+            for future in _as_they_end(as_completed(futures), client, scheduler):
+                yield _outcome(future, left.pop(future))
+        except KeyboardInterrupt:
+            client.cancel(list(left), force=True)
+            for job in left.values():
+                yield Outcome(job.run_id, "stopped")
+
+
+def _client(stack: ExitStack, scheduler: str, workers: int) -> Any:
+    from distributed import Client, LocalCluster
+
+    if scheduler == "local":
+        options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "memory_limit": 0}
+        quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+        return stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=workers, **options, **quiet))))
+    try:
+        client = stack.enter_context(Client(scheduler, timeout=CONNECT, name="isonb"))
+    except (OSError, TypeError, ValueError, TimeoutError) as error:  # TypeError: tls:// without a certificate
+        raise SchedulerError(
+            f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
+        ) from error
+    return client
+
+
+class _EndedOutside(Exception):
+    """A run was ended by a signal that says nothing about it: Dask is to give it out again."""
+
+
+def _execute(job: Job) -> Outcome:
+    """On the worker: one run."""
+    outcome = execute(job)
+    if outcome.status == "stopped":
+        raise _EndedOutside(outcome.error)
+    return outcome
+
+
+def _as_they_end(ended: Any, client: Any, scheduler: str) -> Iterator[Any]:
+    """The futures as they end. Says so, once each time, when there is no worker for the rest."""
+    alone, look = False, time.monotonic()
+    while ended.count():
+        yield from ended.next_batch(block=False)
+        time.sleep(LOOK_EVERY)
+        if scheduler != "local" and time.monotonic() >= look:  # a local cluster's workers come back by themselves
+            was, alone, look = alone, _no_worker(client), time.monotonic() + ALONE
+            if alone and not was:
+                print(f"No worker at {scheduler} now. {GOES_ON}", file=sys.stderr, flush=True)
+
+
+def _no_worker(client: Any) -> bool:
+    with suppress(OSError):  # the scheduler has gone: its futures end
+        return not client.scheduler_info()["workers"]
+    return False
+
+
+def _outcome(future: Any, job: Job) -> Outcome:
+    if future.status == "finished":
+        found: Outcome = future.result()
+        return found
+    reason = "the connection to the scheduler was lost"
+    if future.status == "error":
+        error = future.exception()
+        if isinstance(error, _EndedOutside):
+            return Outcome(job.run_id, "stopped", str(error))
+        reason = f"{type(error).__name__}: {error}"
+    return Outcome(job.run_id, "not recorded", reason)

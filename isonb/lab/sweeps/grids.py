@@ -1,0 +1,203 @@
+"""Grids: YAML files that name many runs at once, read as data and checked before any run starts.
+
+A grid has one list of blocks a size. A block is a mapping of settings; a list means each of its values, and a block is
+the product of its lists::
+
+    about: what the runs are for
+    smoke:
+      - task: [english_sentiment, english_acceptability]
+        method: [none, {name: istar, weight: [0.1, 1]}]
+        seed: [0, 1]
+
+Beside the settings of an experiment a block may say ``experiment`` (else the task tells it), ``protocol`` (else that of
+the size's name, or "small") and ``method``. Runs that come up twice, in one block or in two, are one run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from isonb.checks import InputError, fail
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import PROTOCOLS, check_names, resolve
+from isonb.runtime.places import shipped_grids
+
+__all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid"]
+
+SIZES = ("smoke", "small", "full", "paper")
+MAX_BYTES = 256 * 1024
+MAX_ALIASES = 32  # an alias of an alias of ... grows without bound
+MAX_DEPTH = 12
+MAX_RUNS = 20_000
+
+
+class GridError(InputError):
+    """A grid file that can't be read or names a run that doesn't exist. The message names file, size, block and key."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run of a grid: its configuration written out, and the id that follows from it."""
+
+    config: Mapping[str, Any]
+    run_id: str
+
+
+def load_grid(path: str | Path, size: str) -> list[Planned]:
+    """The runs of one size of a grid, in the order they are written, each once.
+
+    ``path`` is a YAML file, or the name of a grid that comes with isonb, such as "istar". Raises :class:`GridError` for
+    a file that isn't there or isn't a grid, for a size it doesn't have and for any setting that
+    :func:`~isonb.lab.runs.settings.resolve` refuses. Nothing has been started then.
+    """
+    grid = _read(path)
+    if size not in grid or size not in SIZES:
+        known = ", ".join(name for name in SIZES if name in grid)
+        fail(GridError, f"the size must be one that {path} has", repr(size), f"It has: {known}.")
+    blocks = grid[size] if isinstance(grid[size], list) else [grid[size]]
+    numbered = {f"{path}, {size}, block {number}": block for number, block in enumerate(blocks, start=1)}
+    choices = {where: _block(block, where) for where, block in numbered.items()}
+    if (count := sum(map(_count, choices.values()))) > MAX_RUNS:
+        fix = "Take some values out of its lists."
+        fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", count, fix)
+    found: dict[str, Planned] = {}
+    for where, block in choices.items():
+        for given in _product(block):
+            run = _planned({"protocol": size if size in PROTOCOLS else "small"} | given, where)
+            found.setdefault(run.run_id, run)
+    return list(found.values())
+
+
+def grid_sizes(path: str | Path) -> tuple[str, ...]:
+    """The sizes that a grid has, smallest first."""
+    grid = _read(path)
+    return tuple(name for name in SIZES if name in grid)
+
+
+def about_grid(path: str | Path) -> str:
+    """What a grid says about itself, in one line; empty where it says nothing."""
+    return " ".join(_read(path).get("about", "").split())
+
+
+def _planned(given: Mapping[str, Any], where: str) -> Planned:
+    try:
+        config = resolve(given)
+        return Planned(config, run_id(config))
+    except InputError as error:
+        raise GridError(f"{where}: {error}") from error
+
+
+def _block(block: Any, where: str) -> dict[str, list[Any]]:
+    """The choices of a block; a list under a wrong name is a wrong name, so names come first."""
+    try:
+        check_names((key for key in block if isinstance(key, str)) if isinstance(block, dict) else (), where)
+    except InputError as error:
+        raise GridError(str(error)) from error
+    return _spelled_out(block, where)
+
+
+def _spelled_out(block: Any, where: str) -> dict[str, list[Any]]:
+    if not isinstance(block, dict) or not block:
+        fail(GridError, f"{where} must be a mapping of settings", repr(block)[:80], "Write 'task: ...' and so on.")
+    choices = {_key(key, where): _choices(key, value, where) for key, value in block.items()}
+    if (count := _count(choices)) > MAX_RUNS:
+        fail(GridError, f"{where} must name at most {MAX_RUNS} runs", count, "Take some values out of its lists.")
+    return choices
+
+
+def _count(choices: Mapping[str, list[Any]]) -> int:
+    return math.prod(map(len, choices.values()))
+
+
+def _product(choices: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Every combination of a block's values."""
+    for values in itertools.product(*choices.values()):
+        yield dict(zip(choices, values, strict=True))
+
+
+def _choices(key: str, value: Any, where: str) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        fail(GridError, f"{key} of {where} must have at least one value", "an empty list", "Leave the key out.")
+    if key != "method":
+        return [_scalar(key, part, where) for part in values]
+    found: list[Any] = []
+    for part in values:
+        found += (
+            _product(_spelled_out(part, f"{where}, method")) if isinstance(part, dict) else [_scalar(key, part, where)]
+        )
+    return found
+
+
+def _key(key: Any, where: str) -> str:
+    if not isinstance(key, str):
+        fail(GridError, f"keys of {where} must be names", repr(key), "Write the key in quotes.")
+    return str(key)
+
+
+def _scalar(key: str, value: Any, where: str) -> Any:
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    fix = "A list means each of its values; lists in lists have no meaning."
+    return fail(GridError, f"{key} of {where} must be text, a number, true/false or a list", repr(value)[:80], fix)
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML as data only, where a key that stands twice is an error."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """The mapping, unless a key stands twice in it."""
+        seen = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            word = key.value if isinstance(key, yaml.ScalarNode) else repr(key)
+            if word in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {word!r} stands twice", key.start_mark)
+            seen.add(word)
+        return dict(super().construct_mapping(node, deep))
+
+
+def _check_size(text: str, path: str | Path) -> None:
+    """Refuse what would take for ever to build: deep nesting, aliases without number."""
+    depth = aliases = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        aliases += isinstance(event, yaml.AliasEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            fail(GridError, f"a grid has at most {MAX_DEPTH} levels", f"more in {path}", "Write lists of settings.")
+        if aliases > MAX_ALIASES:
+            fail(GridError, f"a grid has at most {MAX_ALIASES} aliases", f"more in {path}", "Write them out.")
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    """The top level of a grid: sizes with their blocks, perhaps ``about``; no more than safe plain values."""
+    own = shipped_grids()
+    try:
+        file = Path(path) if Path(path).is_file() else own.get(str(path), Path(path))
+        content = file.read_bytes()
+        if len(content) > MAX_BYTES:
+            fail(GridError, f"a grid must have at most {MAX_BYTES} bytes", f"{len(content)} in {path}", "Split it.")
+        text = content.decode("utf-8")
+        _check_size(text, path)
+        grid = yaml.load(text, Loader=_Loader)
+    except FileNotFoundError:
+        fix = f"Correct the path, or name one of isonb's own: {', '.join(own)}."
+        fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
+    except GridError:
+        raise
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:  # ValueError: the 45th of a 13th month
+        fail(GridError, "a grid must be a readable YAML file of plain values", f"{error} in {path}", "Correct it.")
+    known = ", ".join(SIZES)
+    if not isinstance(grid, dict) or not set(grid) & set(SIZES):
+        fail(GridError, f"a grid must have blocks under {known}", f"neither of them in {path}", "Write one.")
+    if odd := [key for key in grid if key not in (*SIZES, "about")]:
+        fail(GridError, f"a grid has the keys about, {known}", f"{odd[0]!r} in {path}", "Rename or remove it.")
+    if not isinstance(grid.get("about", ""), str):
+        fail(GridError, "about must be text", f"{grid['about']!r} in {path}", "Put it in quotes.")
+    return grid

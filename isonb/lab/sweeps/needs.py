@@ -1,0 +1,97 @@
+"""What the runs of a grid need from outside, and whether it is there: asked before anything is started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isonb.checks import DependencyError, InputError, fail
+from isonb.lab.data import sources
+from isonb.lab.data.tasks import Task, task_named
+from isonb.lab.encoders.catalogue import EMBEDDED
+
+__all__ = ["Need", "needs"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """A model or data set by name, how many runs want it, where it is, or why it can't be had."""
+
+    kind: str
+    name: str
+    runs: int
+    where: str
+    there: bool = True
+
+
+def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) -> list[Need]:
+    """Models, then data sets, each once, of configurations written out in full; ``data`` as in ``load_task``.
+
+    A model on the hub costs one question and its small files; of a data set on the hub only the hub's answer is asked.
+    """
+    count: dict[tuple[str, str], int] = {}
+    for config in configs:
+        for kind, key in (("model", "model"), ("data", "task")):
+            if config.get(key):
+                count[kind, config[key]] = count.get((kind, config[key]), 0) + 1
+    found = []
+    for (kind, name), runs in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
+        try:
+            found.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
+        except (InputError, DependencyError) as error:
+            why = str(error).partition(f"; got {name!r}: ")
+            found.append(Need(kind, name, runs, why[2] or why[0], there=False))
+    return found
+
+
+def _model(name: str) -> str:
+    from isonb.lab.encoders.locate import find
+
+    source = find(name)
+    if name in EMBEDDED:
+        return "embedded"
+    if source.missing:
+        return "on the hub, to be downloaded"
+    return f"in {source.folder}" if source.commit is None else "in the hub's cache"
+
+
+def _data(name: str, data: str | Path | None) -> str:
+    task = task_named(name)
+    if task.hub is None:
+        return "generated"
+    folder = sources.data_folder(data)
+    if folder is None:
+        return _on_hub(task)
+    for split in task.splits[:2]:
+        sources.parquet_files(folder, task.folder, split)
+    return f"in {folder / task.folder}"
+
+
+def _on_hub(task: Task) -> str:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    from isonb.lab.encoders.hub import Silence, ask
+
+    hub = str(task.hub)
+    try:
+        ask(lambda: HfApi().dataset_info(hub, timeout=10))
+    except HfHubHTTPError as error:
+        fail(InputError, f"{hub} must be on the hub", str(error).splitlines()[0], "Name a folder of data.")
+    except Silence:
+        if _prepared(hub):
+            return f"{hub} in the hub's cache"
+        fail(InputError, f"{hub} must be on the hub or in its cache", "no answer and no copy", "Name a folder of data.")
+    return f"{hub} on the hub"
+
+
+def _prepared(hub: str) -> bool:
+    """Whether ``datasets`` has prepared some part of a data set of the hub before."""
+    from huggingface_hub import constants
+
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets")
+    wanted = hub.replace("/", "___").lower()
+    return cache.is_dir() and any(path.name.lower() == wanted for path in cache.iterdir())

@@ -1,0 +1,172 @@
+"""Evidence in tables and pictures: spreads, claims and their cells, intervals by arm, curves with a band.
+
+One meaning of "±" in the whole book: the mean, and half of Student's 95% interval of it over runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb.pages.charts import GREY, dash
+from isonb.pages.values import Table, table
+
+__all__ = [
+    "OUTCOME_COLORS",
+    "SPREAD",
+    "cells_table",
+    "claims_table",
+    "courses",
+    "forest",
+    "half_width",
+    "joined",
+    "over_runs",
+    "spread",
+]
+
+SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
+OUTCOME_COLORS = {
+    "supported": "#009E73",
+    "contradicted": "#D55E00",
+    "inconclusive": "#7f7f7f",
+    "not testable": "#c9c9c9",
+}
+LEVEL = 0.95
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Half of Student's 95% interval of the mean; NaN for fewer than two values.
+
+    >>> round(half_width([1.0, 2.0, 3.0]), 3)
+    2.484
+    """
+    n = len(values)
+    if n < 2:
+        return math.nan
+    std = float(pd.Series(list(values), dtype=float).std())
+    return float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / math.sqrt(n)
+
+
+def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool = True) -> str:
+    """The mean ± half of Student's 95% interval and the number of values; one value alone without ±; a dash for none.
+
+    ``sign="+"`` shows the sign of a difference.
+
+    >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
+    ('0.600 ± 0.248 (3)', '+0.25 (1)', '–')
+    """
+    found = [float(value) for value in values if not math.isnan(float(value))]
+    if not found:
+        return "–"
+    mean = sum(found) / len(found)
+    mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
+    half = half_width(found)
+    plus = "" if math.isnan(half) else f" ± {half:.{digits}f}"
+    return f"{mean:{sign}.{digits}f}{plus}" + (f" ({len(found)})" if count else "")
+
+
+def joined(words: Iterable[object], none: str = "none") -> str:
+    """Words as a list in prose.
+
+    >>> joined(["CoLA", "MRPC", "RTE"]), joined([])
+    ('CoLA, MRPC and RTE', 'none')
+    """
+    found = [str(word) for word in words]
+    return ", ".join(found[:-1]) + " and " + found[-1] if len(found) > 1 else "".join(found) or none
+
+
+def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
+    """The verdicts of a study, one row a claim, as :func:`isonb.lab.studies.summary.claim_rows` gives them."""
+    return table(list(rows), caption=caption)
+
+
+def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
+    """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text."""
+    shown = [
+        {
+            "claim": str(row["claim"]),
+            "what": row["what"],
+            "cell": row["cell"],
+            "runs": row["n"],
+            "mean": _signed(row["mean"]),
+            "95% interval": "–" if row["low"] is None else f"{_signed(row['low'])} to {_signed(row['high'])}",
+            "could have been seen": "–" if row["visible"] is None else f"{row['visible']:.3f}",
+            "verdict": row["outcome"],
+        }
+        for row in rows
+    ]
+    return table(shown, caption=caption)
+
+
+def forest(
+    frame: pd.DataFrame,
+    *,
+    arms: Sequence[str],
+    suites: Sequence[str],
+    title: str,
+    column: str | None = None,
+    width: int = 240,
+    zero: bool = True,
+) -> Any:
+    """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
+
+    ``column`` names a further column of ``frame`` that splits the panels sideways, each with an axis of its own.
+    """
+    base = alt.Chart(frame.round(4), width=width, height=alt.Step(17))
+    row = alt.Y("arm:N", sort=list(arms), title=None)
+    tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
+    layers = [
+        base.mark_rule(aria=False, strokeWidth=2).encode(
+            alt.X("low:Q", title=title, axis=alt.Axis(tickCount=5)), alt.X2("high:Q"), row
+        ),
+        base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), row, tooltip=tips),
+    ]
+    if zero:
+        layers.insert(0, base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0)))
+    down = alt.Row("suite:N", sort=list(suites), title=None, header=alt.Header(labelAngle=0, labelAlign="left"))
+    chart = alt.layer(*layers)
+    if column is None:
+        return chart.facet(row=down).resolve_scale(x="independent")
+    across = alt.Column(f"{column}:N", title=None, sort=list(dict.fromkeys(frame[column])))
+    return chart.facet(row=down, column=across).resolve_scale(x="independent")
+
+
+def courses(
+    frame: pd.DataFrame,
+    *,
+    arms: Sequence[str],
+    x: str,
+    x_title: str,
+    title: str,
+    width: int = 185,
+    height: int = 140,
+) -> Any:
+    """A line an arm with its band: columns ``arm``, ``x``, ``mean``, ``low``, ``high``, ``n``; facet it as you need."""
+    base = alt.Chart(frame.round(4), width=width, height=height)
+    color = alt.Color("arm:N", sort=list(arms), title=None, scale=alt.Scale(domain=list(arms)))
+    band = base.mark_area(opacity=0.18, aria=False).encode(alt.X(f"{x}:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), color)
+    line = base.mark_line(point={"size": 22}).encode(
+        alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
+        alt.Y("mean:Q", title=title, scale=alt.Scale(zero=False)),
+        color,
+        dash("arm:N", sort=list(arms), legend=None),
+        tooltip=["arm", x, "mean", "low", "high", "n"],
+    )
+    return alt.layer(band, line)
+
+
+def over_runs(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
+    """Mean and range over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
+    groups = frame.groupby(list(by), as_index=False, sort=False)[value]
+    return groups.agg(mean="mean", low="min", high="max", n="count").round(4)
+
+
+def _signed(value: float | None, digits: int = 3) -> str:
+    if value is None:
+        return "–"
+    return f"{0.0 if round(value, digits) == 0 else value:+.{digits}f}"

@@ -1,0 +1,69 @@
+"""Files that are whole or not there.
+
+A file is written beside its place under a name of its own, flushed to disk and moved, so a killed process or a full
+disk leaves either the old file or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from pathlib import Path
+
+from isonb.checks import InputError
+
+__all__ = ["DiskError", "replace", "update"]
+
+
+class DiskError(InputError):
+    """The disk has refused a file: it is full, or doesn't let us write there."""
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path`` in one move; the last of several writers wins.
+
+    Makes the folder. Raises :class:`DiskError` when the disk refuses; the old file is then untouched and nothing
+    half-written stays.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _flush_folder(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError):
+            raise _refused(path, error) from error
+        raise
+
+
+def update(path: Path, text: str) -> bool:
+    """:func:`replace` with ``text`` in UTF-8, unless that is what the file holds. Returns whether it was written."""
+    content = text.encode()
+    if path.is_file() and path.read_bytes() == content:
+        return False
+    replace(path, content)
+    return True
+
+
+def _flush_folder(folder: Path) -> None:
+    """The move itself survives a power cut; a system that can't flush a folder has no say in it."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _refused(path: Path, error: OSError) -> DiskError:
+    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+    fix = "Free some space and run it again." if full else "Check the folder and its permissions."
+    return DiskError(f"the disk must take {path.name}; got {error.strerror or error}. {fix}")

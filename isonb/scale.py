@@ -1,0 +1,50 @@
+"""Size out of the way: squares of a float32 overflow from 1e19 on and vanish below 1e-19, whatever the shape is.
+
+A power of two leaves every digit as it is, so a measure of shape alone may divide by one and give the same value.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isonb.checks import check_values
+
+__all__ = ["largest", "power_of_two", "size_of", "unit_sized"]
+
+Axes = int | tuple[int, int]
+
+
+def largest(x: Tensor, dim: Axes) -> Tensor:
+    """Largest absolute value along ``dim``, kept as an axis, without a copy of ``x``; 0 where there is nothing."""
+    if x.numel() == 0:
+        return x.abs().sum(dim, keepdim=True)
+    return torch.maximum(x.amax(dim, keepdim=True), -x.amin(dim, keepdim=True))
+
+
+def power_of_two(size: Tensor) -> Tensor:
+    """The power of two just below each ``size`` (1 for 0): dividing by it is exact, so ties stay ties."""
+    mantissa = torch.frexp(size).mantissa
+    return torch.where(size > 0, size / (2 * mantissa), torch.ones_like(size))
+
+
+def size_of(x: Tensor, dim: Axes = (-2, -1)) -> Tensor:
+    """The power of two just below the largest entry along ``dim``, kept as an axis; a constant, 1 for zeros."""
+    return power_of_two(largest(x.detach(), dim))
+
+
+def unit_sized(x: Tensor, dim: Axes = (-2, -1)) -> Tensor:
+    """``x`` divided by its :func:`size_of`, so that squares and fourth powers of what differs fit.
+
+    Where values may be looked at and all of them fit anyway, ``x`` itself: the division is a pass over memory.
+
+    >>> unit_sized(torch.tensor([[3e30, 0.0], [0.0, -4e30]])).abs().max().item() < 2
+    True
+    """
+    size = largest(x.detach(), dim)
+    if size.numel() and check_values(x):
+        few = torch.finfo(x.dtype).tiny ** 0.25
+        least, most = torch.where(size > 0, size, 1.0).aminmax()
+        if few < float(least) and float(most) < 1 / few:
+            return x
+    return x / power_of_two(size)

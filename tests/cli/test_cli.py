@@ -1,0 +1,398 @@
+"""The command line: what it prints, its exit codes, and that it starts without the libraries it doesn't need."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import isonb
+from isonb import cli
+from isonb.cli import commands
+from isonb.cli.summary import method_words, summary
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.methods import METHODS
+from isonb.lab.runs.record import Record, write_record
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import PROTOCOLS, resolve
+from isonb.lab.sweeps import cost
+from isonb.lab.sweeps.grids import grid_sizes, load_grid
+from isonb.lab.sweeps.outcomes import Outcome, Report
+
+GRIDS = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
+GRID = str(GRIDS / "shrink_the_longest.yaml")
+SMOKE = {"task": "english_acceptability", "model": "tiny", "protocol": "smoke"}
+HEAVY = ("transformers", "datasets", "sklearn", "accelerate", "sentence_transformers", "pandas", "yaml", "distributed")
+
+
+def record(score=0.5, status="complete", **given):
+    config = resolve(SMOKE | given)
+    metrics = {"matthews": score, "accuracy": 0.8, "baseline.matthews": 0.0, "baseline.accuracy": 0.7}
+    return Record(
+        config, metrics=metrics if status == "complete" else {}, status=status, error="" if score else "broke"
+    )
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """Calls of ``execute``, which writes a record instead of running."""
+    calls = []
+
+    def execute(job):
+        calls.append((job.config, str(job.out), {"data": job.data, "retry_failed": job.retry_failed}))
+        metrics = {"accuracy": 0.75, "baseline.accuracy": 0.5}
+        write_record(job.record.parent, Record(job.config, metrics=metrics))
+        return Outcome(job.run_id, "finished")
+
+    monkeypatch.setattr(commands, "execute", execute)
+    return calls
+
+
+@pytest.fixture
+def swept(monkeypatch):
+    """Calls of ``sweep``, which runs nothing."""
+    calls = []
+
+    def sweep(configs, out, **options):
+        calls.append((list(configs), out, options))
+        return Report([Outcome(run_id(config), "finished") for config in configs])
+
+    monkeypatch.setattr(commands, "sweep", sweep)
+    return calls
+
+
+def fails(capsys, *words):
+    """The one line that a bad command line prints."""
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in out + err
+    return err
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in cli.ADD)], ids=lambda words: " ".join(words) or "isonb")
+def test_help_has_every_command_its_options_and_examples(words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*words, "--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in cli.ADD) if not words else f"isonb {words[0]}" in text.split("examples:")[1]
+
+
+def test_examples_of_the_help_are_command_lines_that_parse(capsys):
+    for name in cli.ADD:
+        with pytest.raises(SystemExit):
+            cli.main([name, "--help"])
+        examples = capsys.readouterr().out.split("examples:")[1].split("\n")
+        for line in filter(None, map(str.strip, examples)):
+            words = line.split()
+            assert words[0] == "isonb"
+            assert cli._parser(words[1:]).parse_args(words[1:]).command == name
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"])
+def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
+    root = GRIDS.parents[1]
+    text = (root / page).read_text(encoding="utf-8")
+    lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("isonb ")]
+    assert lines
+    for _, *words in lines:
+        if words == ["--help"]:
+            continue
+        options = cli._parser(words).parse_args(words)
+        if options.command == "sweep":
+            file = root / options.grid
+            assert options.size in grid_sizes(file if file.is_file() else options.grid)
+        if options.command == "run":
+            method = {"name": options.method} | commands._pairs(options.option, "-o")
+            resolve({"task": options.task, "method": method} | commands._pairs(options.set, "--set"))
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        compile(block, page, "exec")
+    for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        (tmp_path / "grid.yaml").write_text(block, encoding="utf-8")
+        assert load_grid(tmp_path / "grid.yaml", "small")
+
+
+def test_help_imports_nothing_but_the_maths():
+    code = (
+        "import sys\nfrom isonb.cli import main\ntry:\n    main(['sweep', '--help'])\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines()[-1] == "[]"
+
+
+def test_the_version_is_that_of_the_project(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    project = tomllib.loads((GRIDS.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert capsys.readouterr().out == f"isonb {isonb.__version__}\n" == f"isonb {project['version']}\n"
+
+
+def test_module_and_script_are_the_same_command():
+    out = subprocess.run([sys.executable, "-m", "isonb", "list", "models"], capture_output=True, text=True, check=True)
+    assert "minilm" in out.stdout
+    assert 'isonb = "isonb.cli:main"' in (GRIDS.parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_path, capsys):
+    assert cli.main(["run", "--out", str(tmp_path)]) == 0
+    config, _, options = executed[0]
+    assert config == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "embedded"})
+    assert options == {"data": None, "retry_failed": False}
+    text = capsys.readouterr().out
+    assert "accuracy  0.7500   (the same answer to everything: 0.5000)" in text
+    for place in (f"records/{run_id(config)}.json", f"notebooks/{run_id(config)}.ipynb"):
+        assert str(tmp_path / place) in text
+
+
+def test_run_starts_from_the_small_protocol_where_a_model_is_named(executed, tmp_path):
+    assert cli.main(["run", "--model", "tiny", "--out", str(tmp_path)]) == 0
+    assert executed[0][0] == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "small"})
+
+
+def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
+    words = "run --task english_sentiment --model minilm --method istar -o weight=-3 -o zeta=auto -o include_pads=true"
+    words += " --seed 4 --protocol smoke --set learning_rate=1e-5 --set patience=null --retry-failed --data hub"
+    assert cli.main([*words.split(), "--out", str(tmp_path)]) == 0
+    config, out, options = executed[0]
+    method = {"name": "istar", "weight": -3, "zeta": "auto", "include_pads": True}
+    given = {"task": "english_sentiment", "model": "minilm", "seed": 4, "protocol": "smoke", "learning_rate": 1e-5}
+    assert config == resolve(given | {"method": method})
+    assert (out, options) == (str(tmp_path), {"data": "hub", "retry_failed": True})
+
+
+def test_a_failed_run_says_why_and_where_the_log_is(monkeypatch, tmp_path, capsys):
+    outcome = Outcome("some-run", "failed", "TaskError: no rows\nmore")
+    monkeypatch.setattr(commands, "execute", lambda *args, **options: outcome)
+    assert cli.main(["run", "--out", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "TaskError: no rows" in err
+    assert "more" not in err
+    assert str(tmp_path / "logs" / "some-run.log") in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--task", "colla"], "Did you mean 'cola'?"),
+        (["--method", "isotar"], "Did you mean 'istar'?"),
+        (["--method", "istar", "-o", "wait=1"], "weight"),
+        (["--method", "istar", "-o", "weight=heavy"], "weight of method istar must be float"),
+        (["--method", "istar", "-o", "weight"], "-o must be NAME=VALUE"),
+        (["--set", "=3"], "--set must be NAME=VALUE"),
+        (["--set", "epochs=0"], "epochs of a finetune run must be int 1..1000"),
+        (["--set", "epochs=[1"], "'[1'"),
+        (["--protocol", "huge"], "protocol must be one of small"),
+        (["--seed", "-1"], "seed"),
+    ],
+)
+def test_bad_input_is_one_line(words, told, capsys, tmp_path, executed):
+    assert told in fails(capsys, "run", *words, "--out", str(tmp_path))
+    assert not executed
+
+
+def test_a_missing_library_says_how_to_get_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "isonb.cli.commands", None)
+    assert "pip install 'isonb[lab]'" in fails(capsys, "list", "tasks")
+
+
+def test_ctrl_c_is_no_traceback(monkeypatch, capsys, tmp_path):
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "execute", stop)
+    assert cli.main(["run", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "stopped; the same command goes on from here\n"
+
+
+def test_sweep_says_what_it_will_do_before_it_does_it(swept, tmp_path, capsys):
+    write_record(tmp_path / "records", record(method="none"))
+    words = ["sweep", GRID, "--size", "smoke", "--out", str(tmp_path)]
+    assert cli.main([*words, "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    assert "3: 1 recorded, 0 failed before, 2 to do" in text
+    assert "tiny: embedded (2 runs)" in text
+    assert "english_acceptability: generated (2 runs)" in text
+    assert "2 runs, " in text
+    assert "NVIDIA A100" in text
+    assert not swept
+    assert cli.main([*words, "--workers", "2", "--scheduler", "local"]) == 0
+    configs, out, options = swept[0]
+    assert len(configs) == 3
+    assert out == str(tmp_path)
+    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False}
+    assert "3 finished" in capsys.readouterr().out
+
+
+def test_sweep_counts_failed_runs_as_done_unless_they_are_to_be_retried(swept, tmp_path, capsys):
+    write_record(tmp_path / "records", record(0, "failed", method="none"))
+    words = ["sweep", GRID, "--size", "smoke", "--out", str(tmp_path), "--dry-run"]
+    assert cli.main(words) == 0
+    assert "0 recorded, 1 failed before, 2 to do" in capsys.readouterr().out
+    assert cli.main([*words, "--retry-failed"]) == 0
+    assert "0 recorded, 1 failed before, 3 to do" in capsys.readouterr().out
+
+
+def test_a_finished_sweep_starts_nothing(swept, tmp_path, capsys):
+    for method in ("none", {"name": "entropy"}, {"name": "entropy", "select": False}):
+        write_record(tmp_path / "records", record(method=method))
+    assert cli.main(["sweep", GRID, "--size", "smoke", "--out", str(tmp_path)]) == 0
+    assert "3 recorded, 0 failed before, 0 to do" in capsys.readouterr().out
+    assert not swept
+
+
+def test_sweep_stops_where_data_is_missing_unless_told_to_go_on(swept, tmp_path, capsys):
+    words = ["sweep", GRID, "--size", "small", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert "MISSING cola" in out
+    assert "models and data must be there" in err
+    assert not swept
+    assert cli.main([*words, "--yes"]) == 0
+    assert len(swept) == 1
+
+
+def test_sweep_knows_stand_ins_and_asks_the_hub_for_nothing_more(swept, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "none"))
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path))
+    tiny = GRIDS.parents[1] / "isonb" / "lab" / "data" / "tiny"
+    (tmp_path / "google-bert").mkdir()
+    (tmp_path / "google-bert" / "bert-base-uncased").symlink_to(tiny)
+    assert cli.main(["sweep", GRID, "--size", "paper", "--data", "hub", "--dry-run", "--gpu", "h200"]) == 0
+    text = capsys.readouterr().out
+    assert f"google-bert/bert-base-uncased: in {tiny}" in text
+    assert "MISSING FacebookAI/roberta-base" in text
+    assert "MISSING cola: nyu-mll/glue" in text
+    assert "H200" in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "hours", "terminal", "started"),
+    [("y", 30, True, True), ("n", 30, True, False), ("", 30, False, True), (None, 3, True, True)],
+)
+def test_only_a_person_is_asked_and_only_before_long_sweeps(
+    answer, hours, terminal, started, swept, tmp_path, monkeypatch
+):
+    def reply(prompt):
+        assert answer is not None, "asked before a short sweep"
+        assert "30 hours" in prompt
+        return answer
+
+    found = cost.Estimate(3, 1.0, hours, hours, "GPU")
+    monkeypatch.setattr(commands, "estimate", lambda *args: found)
+    monkeypatch.setattr(commands, "visible", tuple)
+    monkeypatch.setattr("builtins.input", reply)
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    assert cli.main(["sweep", GRID, "--size", "smoke", "--out", str(tmp_path)]) == 0
+    assert bool(swept) == started
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.yaml", "--size", "smoke"], "nowhere.yaml"),
+        ([GRID, "--size", "huge"], "the size must be one"),
+        ([GRID, "--size", "smoke", "--gpu", "abacus"], "the GPU must be one of"),
+    ],
+)
+def test_bad_sweeps_are_one_line(words, told, capsys, tmp_path, swept):
+    assert told in fails(capsys, "sweep", *words, "--out", str(tmp_path))
+    assert not swept
+
+
+def test_status_counts(tmp_path, capsys):
+    write_record(tmp_path / "records", record(method="none"))
+    assert cli.main(["status", str(tmp_path), GRID, "--size", "smoke"]) == 0
+    text = capsys.readouterr().out
+    assert "1 complete" in text
+    assert "2 pending" in text
+
+
+def test_collect_prints_means_over_seeds_and_writes_all_runs(tmp_path, capsys):
+    for seed, score in enumerate((0.4, 0.5, 0.9)):
+        write_record(tmp_path / "records", record(score, seed=seed))
+    write_record(tmp_path / "records", record(0.7, method={"name": "istar", "weight": -3}))
+    write_record(tmp_path / "records", record(0, "failed", seed=9))
+    (tmp_path / "records" / "odd.json").write_text("{", encoding="utf-8")
+    file = tmp_path / "table.parquet"
+    assert cli.main(["collect", str(tmp_path), "--out", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert "4 runs, 1 failed, 1 damaged records" in text
+    line = next(line for line in text.splitlines() if " none " in line)
+    assert line.split() == ["tiny", "english_acceptability", "none", "matthews", "0.6000", "0.2646", "3", "0.0000"]
+    assert "istar weight=-3" in text
+    assert len(pd.read_parquet(file)) == 5
+
+
+def test_collect_says_when_runs_of_several_processors_share_a_mean(tmp_path, capsys):
+    for seed, cpu in enumerate(("Xeon", "Xeon", "EPYC")):
+        made = record(seed=seed)
+        write_record(tmp_path / "records", replace(made, manifest={"hardware": {"cpu": cpu, "gpus": []}}))
+        assert cli.main(["collect", str(tmp_path)]) == 0
+        assert ("2 kinds of processor: EPYC (1), Xeon (2)" in capsys.readouterr().out) == (cpu == "EPYC")
+
+
+def test_collect_of_no_folder_is_one_line(tmp_path, capsys):
+    assert "OUT must be the folder of a sweep" in fails(capsys, "collect", str(tmp_path / "nothing"))
+
+
+def test_similarity_stands_beside_plain_vectors(monkeypatch, tmp_path, capsys):
+    metrics = {"spearman.mean": 61.0, "spearman.all": 60.0, "plain.spearman.mean": 55.0, "subset.a.spearman": 1.0}
+    config = resolve({"task": "sts12", "model": "minilm", "method": "whitening"})
+    whole = resolve({"task": "sickr", "model": "minilm", "method": "whitening"})
+    found = summary([Record(config, metrics=metrics), Record(whole, metrics=metrics | {"spearman.mean": None})])
+    assert found[["metric", "mean"]].values.tolist() == [["spearman.all", 60.0], ["spearman.mean", 61.0]]
+    assert found["baseline"].tolist()[1] == 55.0
+    write_record(tmp_path / "records", Record(config, metrics=metrics))
+    monkeypatch.setattr(commands, "execute", lambda job: Outcome(job.run_id, "skipped"))
+    words = ["run", "--task", "sts12", "--model", "minilm", "--method", "whitening"]
+    assert cli.main([*words, "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "spearman.mean 61.0000   (plain vectors: 55.0000)" in text
+    assert "it was there before" in text
+
+
+def test_rows_that_would_look_alike_say_in_what_they_differ():
+    found = summary(
+        [record(learning_rate=rate, method=method) for rate in (1e-5, 2e-5) for method in ("none", "istar")]
+    )
+    assert list(found["settings"]) == ["learning_rate=1e-05", "learning_rate=2e-05"] * 2
+    assert list(summary([record()])["settings"]) == [""]
+    assert list(summary([])) == list(found)
+
+
+def test_method_words_name_what_is_not_the_default():
+    assert method_words(resolve(SMOKE | {"method": "entropy"})["method"]) == "entropy"
+    method = {"name": "entropy", "select": False, "weight": 2}
+    assert method_words(resolve(SMOKE | {"method": method})["method"]) == "entropy weight=2 select=False"
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ("tasks", TASKS),
+        ("methods", METHODS),
+        ("protocols", PROTOCOLS),
+        ("models", ("minilm", "tiny")),
+        ("grids", ("istar_search",)),
+    ],
+)
+def test_lists_have_everything(what, names, capsys):
+    assert cli.main(["list", what]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in names)
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_pretrain_is_reached_and_its_errors_are_one_line(tmp_path, capsys):
+    text = fails(capsys, "pretrain", "--text", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "1")
+    assert str(tmp_path) in text

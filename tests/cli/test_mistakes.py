@@ -1,0 +1,146 @@
+"""Mistakes at the command line: one line, exit code 2, nothing started or left behind; and what a run shows."""
+
+import time
+
+import pytest
+
+from isonb import cli
+from isonb.cli import commands
+from isonb.cli import progress as bars
+from isonb.lab.runs.record import Record, write_record
+from isonb.lab.sweeps import job as jobs
+from isonb.lab.sweeps.job import prepare
+from isonb.lab.sweeps.outcomes import Outcome
+from isonb.runtime.progress import Progress, read_progress
+from tests.lab import random_models
+
+SMOKE = {"task": "english_sentiment", "protocol": "smoke"}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder of mistakes, the working folder; no run may start."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("ISONB_DATA", raising=False)
+    monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "data").mkdir()
+    random_models.save("bert", tmp_path / "bare")
+    (tmp_path / "bare/model.safetensors").unlink()
+    (tmp_path / "grid.yaml").write_text("smoke: {task: english_sentiment, methods: [{name: none}]}\n")
+    write_record(tmp_path / "runs/records", Record({"task": "x"}, {}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("run --task cola --data nowhere", "source must be an existing folder; got 'nowhere'"),
+        ("run --task cola --data data", "the split 'train' must be at"),
+        ("run --task cola --data hub", "no answer from"),
+        ("run --model org/none", "no answer from"),
+        ("run --model bare", "has no safetensors weights"),
+        ("run --model ./nosuch", "it is no folder and can't be a hub id"),
+        ("run --model=-rf", "it is no folder and can't be a hub id"),
+        ("run --model ~nouser/x", "it is no folder and can't be a hub id"),
+        ("run --out file", "out must be a folder"),
+        ("run --out loop", "out must be a folder"),
+        ("run --out file/below", "out must be a folder"),
+        ("run --method istar -o weight -3", "-o must be NAME=VALUE; got 'weight' and '-3'. Write -o weight=-3."),
+        ("run --set epochs 3", "Write --set epochs=3."),
+        ("run --set task=2024-13-45", "the task must be one of isonb's; got '2024-13-45'"),
+        ("run --set task=[cola]", "the task must be one of isonb's"),
+        ("run --set learning_rate=" + "9" * 5000, "learning_rate of a finetune run must be float"),
+        ("run --seed one", "argument --seed: invalid int value"),
+        ("run --sede 1", "unrecognized arguments: --sede 1"),
+        ("walk", "invalid choice: 'walk'"),
+        ("sweep grid.yaml --size smoke", "Did you mean 'method'"),
+        ("sweep grid.yaml", "--size"),
+        ("status nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
+        ("collect nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
+        ("collect data", "OUT must be the folder of a sweep"),
+        ("collect runs --out table.xls", "a table must be a file .csv, .md, .html, .parquet"),
+        ("collect runs --out data", "a table must be a file"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(here, capsys, line, told):
+    before = sorted(map(str, here.rglob("*")))
+    assert cli.main(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert told in err
+    assert out == ""
+    assert sorted(map(str, here.rglob("*"))) == before
+
+
+def test_a_folder_of_data_is_looked_at_before_any_library_of_models(here, monkeypatch, capsys):
+    monkeypatch.setattr("isonb.lab.encoders.locate.find", lambda *args: pytest.fail("a model was looked for"))
+    assert cli.main(["run", "--task", "cola", "--data", "data"]) == 2
+
+
+def test_without_a_command_there_is_help(capsys):
+    assert cli.main([]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in cli.ADD)
+
+
+def test_what_failed_before_says_how_to_run_it_again(here, capsys):
+    job = prepare(SMOKE, "runs")
+    write_record(job.record.parent, Record(job.config, status="failed", error="TaskError: no rows"))
+    assert cli.main(["run", "--protocol", "smoke"]) == 1
+    assert "again     the same with --retry-failed" in capsys.readouterr().err
+
+
+def test_other_weights_are_said_before_the_run(here, monkeypatch, capsys):
+    job = prepare(SMOKE, "runs")
+    write_record(job.record.parent, Record(job.config, {"accuracy": 0.5}, manifest={"data": {"model": "0" * 64}}))
+    seen = []
+    monkeypatch.setattr(commands, "execute", lambda job: seen.append(job) or Outcome(job.run_id, "stopped"))
+    assert cli.main(["run", "--protocol", "smoke"]) == 130
+    assert (
+        f"other model (00000000 then, a71e2972 now) than in {job.record.relative_to(here)}" in capsys.readouterr().out
+    )
+    assert seen[0].run_id != job.run_id
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".md", ".html", ".parquet"])
+def test_collect_writes_what_the_suffix_says(here, suffix, capsys):
+    assert cli.main(["collect", "runs", "--out", f"table{suffix}"]) == 0
+    start = (here / f"table{suffix}").read_bytes()[:6]
+    assert start == {".csv": b"run_id", ".md": b"| run_", ".html": b"<table", ".parquet": start}[suffix]
+    assert start.startswith(b"PAR1") == (suffix == ".parquet")
+
+
+def test_a_run_notes_how_far_it_is(tmp_path):
+    noted = Progress(tmp_path)
+    noted.note(3, 40)
+    noted.note(4, 40)  # too soon after the one before
+    assert read_progress(tmp_path) == (3, 40)
+    assert read_progress(tmp_path / "none") is None
+    (tmp_path / "progress").write_text("3")
+    assert read_progress(tmp_path) is None
+    Progress(tmp_path / "none").note(1, 2)
+
+
+def test_a_run_shows_updates_and_the_time_left(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    job = prepare(SMOKE, tmp_path)
+    job.work.mkdir(parents=True)
+    with bars.progress(job, 0.01):
+        (job.work / "progress").write_text("20 40")
+        time.sleep(0.2)
+        (job.work / "progress").write_text("30 40")
+        time.sleep(0.2)
+    text = capsys.readouterr().err
+    assert "Run:" in text
+    assert "20/40" in text
+    assert "30/40 [00:00<00:00" in text
+
+
+def test_a_bar_is_for_terminals(tmp_path, capsys):
+    with bars.progress(prepare(SMOKE, tmp_path), 0.01):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""

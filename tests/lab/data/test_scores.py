@@ -1,0 +1,178 @@
+"""Scores against values by hand, by formula and by other libraries; what constants and bad input give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isonb.checks import DegenerateError, InputError, ShapeError
+from isonb.lab.data import scores
+
+pytest.importorskip("sklearn")
+pytest.importorskip("scipy")
+
+
+def labels(seed: int, n: int = 200, classes: int = 2) -> tuple[Any, Any]:
+    draw = np.random.default_rng(seed)
+    gold = draw.integers(0, classes, n)
+    return np.where(draw.random(n) < 0.7, gold, draw.integers(0, classes, n)), gold
+
+
+def counts(predicted: Any, gold: Any) -> tuple[int, int, int, int]:
+    pairs = list(zip(predicted.tolist(), gold.tolist(), strict=True))
+    return tuple(pairs.count(pair) for pair in ((1, 1), (0, 0), (1, 0), (0, 1)))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_binary_scores_by_the_formulas(seed: int) -> None:
+    predicted, gold = labels(seed)
+    tp, tn, fp, fn = counts(predicted, gold)
+    assert scores.accuracy(predicted, gold) == pytest.approx((tp + tn) / 200, rel=1e-12)
+    assert scores.f1(predicted, gold) == pytest.approx(2 * tp / (2 * tp + fp + fn), rel=1e-12)
+    root = math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    assert scores.matthews(predicted, gold) == pytest.approx((tp * tn - fp * fn) / root, rel=1e-12)
+
+
+def test_f1_is_of_class_one_and_matthews_takes_many_classes() -> None:
+    assert scores.f1([1, 1, 0, 0, 0], [1, 0, 0, 0, 0]) == pytest.approx(2 / 3)
+    assert scores.f1([2, 1, 0], [2, 1, 1]) == pytest.approx(2 / 3)
+    predicted, gold = labels(5, classes=5)
+    table = np.zeros((5, 5))
+    np.add.at(table, (gold, predicted), 1)
+    c, s, t, p = table.trace(), table.sum(), table.sum(1), table.sum(0)
+    want = (c * s - t @ p) / math.sqrt((s**2 - p @ p) * (s**2 - t @ t))
+    assert scores.matthews(predicted, gold) == pytest.approx(want, rel=1e-12)
+
+
+def test_correlations_by_the_formulas() -> None:
+    draw = np.random.default_rng(3)
+    gold = draw.integers(0, 6, 300) / 2  # many ties
+    predicted = gold + draw.normal(size=300)
+    predicted[:50] = predicted[50:100]
+    assert scores.pearson(predicted, gold) == pytest.approx(np.corrcoef(predicted, gold)[0, 1], rel=1e-12)
+    less = (predicted[:, None] > predicted).sum(1) + ((predicted[:, None] == predicted).sum(1) - 1) / 2
+    other = (gold[:, None] > gold).sum(1) + ((gold[:, None] == gold).sum(1) - 1) / 2
+    assert scores.spearman(predicted, gold) == pytest.approx(np.corrcoef(less, other)[0, 1], rel=1e-12)
+    assert scores.spearman(np.exp(predicted), gold) == pytest.approx(scores.spearman(predicted, gold), rel=1e-12)
+
+
+def test_scores_by_hand() -> None:
+    assert scores.spearman([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(0.8)
+    assert scores.spearman([1, 1, 2], [1, 2, 3]) == pytest.approx(math.sqrt(3) / 2)
+    assert scores.pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert scores.matthews([0, 1, 0], [1, 0, 1]) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("metric", [scores.matthews, scores.pearson, scores.spearman])
+def test_constant_predictions_score_zero(metric: Any) -> None:
+    assert metric([1, 1, 1, 1], [0, 1, 1, 0]) == 0.0
+
+
+def test_predictions_constant_to_rounding_warn_of_nothing() -> None:
+    nearly = [1.0, 1.0 + 2e-16, 1.0, 1.0]
+    assert -1 <= scores.pearson(nearly, [1, 2, 3, 4]) <= 1
+    assert -1 <= scores.pearson([1e-200, 2e-200, 3e-200, 5e-200], [1, 2, 3, 4]) <= 1
+
+
+def test_constant_gold_values() -> None:
+    assert scores.matthews([0, 1, 1], [1, 1, 1]) == 0.0
+    assert scores.matthews([1, 1], [1, 1]) == 0.0
+    assert scores.f1([0, 0], [0, 0]) == 0.0
+    for metric in (scores.pearson, scores.spearman):
+        with pytest.raises(DegenerateError, match=r"gold must not be constant; got 2\.0"):
+            metric([1, 2, 3], [2, 2, 2])
+
+
+@pytest.mark.parametrize("metric", [scores.accuracy, scores.f1, scores.matthews, scores.pearson, scores.spearman])
+def test_bad_numbers(metric: Any) -> None:
+    with pytest.raises(ShapeError, match="same length; got 2 and 3"):
+        metric([1, 0], [1, 0, 1])
+    with pytest.raises(ShapeError, match="one or more numbers"):
+        metric([], [])
+    with pytest.raises(ShapeError, match=r"shape \(2, 1\)"):
+        metric([[1], [0]], [1, 0])
+    with pytest.raises(ShapeError, match="one or more numbers"):
+        metric(["a", "b"], [1, 0])
+    with pytest.raises(DegenerateError, match="predicted must be finite; got nan"):
+        metric([1, float("nan")], [1, 0])
+
+
+def test_one_row_has_no_correlation() -> None:
+    with pytest.raises(ShapeError, match="at least 2"):
+        scores.spearman([1], [1])
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("The Cone", "cone"),
+        ("  a\tcone\n an  the ball ", "cone ball"),
+        ("U.S.A.", "usa"),
+        ("state-of-the-art", "stateoftheart"),
+        ("theory of another", "theory of another"),
+        ("it's 3.5%", "its 35"),
+        ("Ünï — the—code", "ünï — —code"),
+        ("the", ""),
+    ],
+)
+def test_normal_form_of_answers(text: str, want: str) -> None:
+    assert scores.normalize_answer(text) == want
+
+
+ANSWERS = [
+    ("the narrow cone", ["Narrow cone", "a ball"], 1.0, 1.0),
+    ("narrow narrow cone", ["narrow cone"], 0.0, 0.8),
+    ("nothing", ["narrow cone", "ball"], 0.0, 0.0),
+    ("cone in the north", ["south", "a cone in the far north of it"], 0.0, 2 * 3 / (3 + 6)),
+    ("", ["cone"], 0.0, 0.0),
+    ("the", ["a", "cone"], 1.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(("answer", "references", "exact", "overlap"), ANSWERS)
+def test_answers_by_hand(answer: str, references: list[str], exact: float, overlap: float) -> None:
+    assert scores.exact_match([answer], [references]) == exact
+    assert scores.squad_f1([answer], [references]) == pytest.approx(overlap, rel=1e-12)
+
+
+def test_answers_agree_with_torchmetrics() -> None:
+    squad = pytest.importorskip("torchmetrics.functional.text").squad
+    predicted = [{"prediction_text": answer, "id": str(i)} for i, (answer, *_) in enumerate(ANSWERS)]
+    gold = [{"answers": {"text": refs, "answer_start": [0] * len(refs)}, "id": str(i)} for i, (_, refs, *_) in
+            enumerate(ANSWERS)]  # fmt: skip
+    theirs = squad(predicted, gold)
+    ours = scores.score(["exact_match", "squad_f1"], [a for a, *_ in ANSWERS], [refs for _, refs, *_ in ANSWERS])
+    assert 100 * ours["exact_match"] == pytest.approx(float(theirs["exact_match"]), rel=1e-6)
+    assert 100 * ours["squad_f1"] == pytest.approx(float(theirs["f1"]), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold"), [("cone", [["cone"]]), (["cone"], ["cone"]), (["a"], []), (["a"], [[]]), ([], [])]
+)
+def test_bad_answers(predicted: Any, gold: Any) -> None:
+    with pytest.raises(ShapeError):
+        scores.exact_match(predicted, gold)
+
+
+def test_metrics_by_name() -> None:
+    assert scores.score(["matthews", "accuracy"], [1, 0], [1, 0]) == {"matthews": 1.0, "accuracy": 1.0}
+    with pytest.raises(InputError, match=r"accuracy, .*; got 'bleu'"):
+        scores.score(["accuracy", "bleu"], [1], [1])
+
+
+def test_baseline_answers_the_commonest_training_label() -> None:
+    got = scores.baseline(["accuracy", "f1", "matthews"], [0, 0, 1, 1, 2], [0, 1, 0, 2])
+    assert got == {"accuracy": 0.5, "f1": 0.0, "matthews": 0.0}
+    assert scores.baseline(["pearson"], [0.5, 2.5], [1.0, 2.0]) == {"pearson": 0.0}
+
+
+def test_tensors_and_lists_score_alike() -> None:
+    torch = pytest.importorskip("torch")
+    predicted, gold = [0.5, 1.5, 1.0, 4.0], [1, 2, 3, 4]
+    want = scores.pearson(predicted, gold)
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        assert scores.pearson(torch.tensor(predicted, dtype=dtype, requires_grad=True), gold) == want
+    assert scores.accuracy(torch.tensor([True, False]), torch.tensor([1, 1])) == 0.5

@@ -1,0 +1,188 @@
+"""Rows from folders and from a hub on the loopback: found, found again without it, and refused with one clear error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isonb.lab.data import sources
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sources import SourceError, fingerprint
+from tests.lab.hub_server import COMMIT, HubServer
+
+pytest.importorskip("datasets")
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+ROWS = [{"sentence": f"Sentence {i} — ünï.", "label": i % 2, "idx": i} for i in range(12)]
+CARD = """---
+configs:
+- config_name: cola
+  data_files:
+  - split: train
+    path: cola/train-*
+  - split: validation
+    path: cola/validation-*
+---
+"""
+ASK = """
+import json, sys
+from isonb.lab.data.sources import fingerprint
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.tasks import InputError
+for request in json.loads(sys.argv[1]):
+    try:
+        rows = load_task(**request)
+        print(json.dumps([len(rows), fingerprint(rows), rows.column_names]))
+    except InputError as error:
+        print(json.dumps([type(error).__name__, str(error)]))
+"""
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "glue/cola/train.parquet", ROWS)
+    write(tmp_path / "glue/cola/validation-00000-of-00002.parquet", ROWS[:5])
+    write(tmp_path / "glue/cola/validation-00001-of-00002.parquet", ROWS[5:])
+    return tmp_path
+
+
+def test_folder(folder: Path) -> None:
+    train, validation = (load_task("cola", folder, split=split) for split in ("train", "validation"))
+    assert train["sentence"][:] == validation["sentence"][:] == [row["sentence"] for row in ROWS]
+    assert fingerprint(train) == fingerprint(validation)
+
+
+def test_variable_names_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISONB_DATA", str(folder))
+    assert len(load_task("cola")) == 12
+    assert sources.data_folder("hub") is None
+    monkeypatch.setenv("ISONB_DATA", str(folder / "nowhere"))
+    with pytest.raises(SourceError, match=r"data folder \(ISONB_DATA\) must be an existing folder; got '.*nowhere'"):
+        load_task("cola")
+    assert len(load_task("cola", folder)) == 12
+    monkeypatch.setenv("ISONB_DATA", "")
+    assert sources.data_folder(None) is None
+
+
+@pytest.mark.parametrize("source", ["/no/such/folder", "", Path("nowhere")])
+def test_missing_folder(source: str | Path) -> None:
+    with pytest.raises(SourceError, match="source must be an existing folder"):
+        load_task("cola", source)
+
+
+def test_missing_split(folder: Path) -> None:
+    (folder / "glue/cola/validation-00001-of-00002.parquet").unlink()
+    with pytest.raises(SourceError, match=r"'validation' must be at .*glue/cola/validation\.parquet.*train\.parquet"):
+        load_task("cola", folder, split="validation")
+    with pytest.raises(SourceError, match=r"must be at .*glue/rte/train\.parquet .*; got no such folder"):
+        load_task("rte", folder)
+
+
+def test_broken_file(folder: Path) -> None:
+    file = folder / "glue/cola/train.parquet"
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(SourceError, match=r"train\.parquet must be a readable parquet file"):
+        load_task("cola", folder)
+
+
+def test_fingerprint_is_of_the_content(folder: Path) -> None:
+    whole = load_task("cola", folder)
+    want = fingerprint(whole)
+    assert want == fingerprint([{"label": row["label"], "sentence": row["sentence"]} for row in ROWS])
+    assert len(want) == 64
+    seen = {want, fingerprint(whole.select(range(11))), fingerprint(whole.select(range(11, -1, -1)))}
+    seen.add(fingerprint(whole.rename_column("sentence", "text")))
+    seen.add(fingerprint(whole.map(lambda row: {"label": 1 - row["label"]})))
+    assert len(seen) == 5
+
+
+def ask(environment: dict[str, str], *requests: dict[str, Any]) -> list[list[Any]]:
+    """Load each request in one new process that talks to the given hub alone."""
+    command = [sys.executable, "-c", ASK, json.dumps(requests)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    glue, sst5, sts = (tmp_path_factory.mktemp(name) for name in ("glue", "sst5", "sts"))
+    write(glue / "cola/train-00000-of-00001.parquet", ROWS[:7])
+    write(glue / "cola/validation-00000-of-00001.parquet", ROWS)
+    (glue / "README.md").write_text(CARD)
+    for split, size in {"train": 6, "dev": 4, "test": 5}.items():
+        rows = [{"text": f"{split} {i}", "label": i % 5, "label_text": "so"} for i in range(size)]
+        (sst5 / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = [{"sentence1": f"a {i}", "sentence2": "b", "score": i / 3} for i in range(9)]
+    (sts / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
+    return {"nyu-mll/glue": glue, "SetFit/sst5": sst5, "mteb/sts12-sts": sts}
+
+
+@pytest.fixture(scope="module")
+def visited(
+    repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, str], list[list[Any]], list[str]]:
+    """A process's environment, answers and requests from a hub that is gone when the test runs."""
+    with HubServer(datasets=repositories) as hub:
+        environment = hub.environment(tmp_path_factory.mktemp("home"))
+        answers = ask(
+            environment,
+            {"name": "cola", "split": "validation"},
+            {"name": "sst5", "split": "validation"},
+            {"name": "sts12"},
+            {"name": "rte"},
+            {"name": "sickr"},
+        )
+    return environment, answers, hub.requests
+
+
+def test_hub_gives_what_a_folder_gives(visited: Any, tmp_path: Path) -> None:
+    _, (cola, sst5, sts12, *_), requests = visited
+    write(tmp_path / "glue/cola/validation.parquet", ROWS)
+    assert cola == [12, fingerprint(load_task("cola", tmp_path, split="validation")), ["sentence", "label"]]
+    assert sst5[0] == 4  # the hub's file dev.jsonl is the validation split
+    assert sst5[2] == ["text", "label"]
+    assert sts12[0] == 9
+    assert sts12[2] == ["sentence1", "sentence2", "score", "subset"]
+    assert f"GET datasets/nyu-mll/glue/resolve/{COMMIT}/cola/validation-00000-of-00001.parquet" in requests
+
+
+def test_what_the_hub_does_not_have(visited: Any) -> None:
+    *_, config, repository = visited[1]
+    assert config[0] == repository[0] == "SourceError"
+    assert "nyu-mll/glue (rte, train) must be on the hub" in config[1]
+    assert "mteb/sickr-sts (default, test) must be on the hub" in repository[1]
+    assert "ISONB_DATA" in repository[1]
+
+
+def test_cache_serves_without_the_hub(visited: Any) -> None:
+    environment, answers, _ = visited
+    cola = {"name": "cola", "split": "validation"}
+    got = ask(environment, cola, cola | {"revision": COMMIT}, cola | {"revision": "v2"}, {"name": "sst5"})
+    assert got[0] == got[1] == answers[0]
+    assert got[2][0] == "SourceError"
+    assert "at revision v2" in got[2][1]
+    assert got[3][0] == 6
+    assert ask(environment | {"HF_HUB_OFFLINE": "1"}, cola) == answers[:1]
+
+
+def test_no_hub_and_no_cache_is_one_clear_error(visited: Any, tmp_path: Path, folder: Path) -> None:
+    environment = visited[0] | {"HF_HOME": str(tmp_path / "home")}
+    error, rows = ask(environment, {"name": "cola"}, {"name": "cola", "source": str(folder)})
+    assert error[0] == "SourceError"
+    for part in ("nyu-mll/glue (cola, train)", "no answer from http://127.0.0.1", "source= or ISONB_DATA"):
+        assert part in error[1]
+    assert "\n" not in error[1]
+    assert rows[0] == 12

@@ -1,0 +1,276 @@
+"""The tasks and their loader: what each promises, what it refuses before reading, and the real data set sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import isonb
+from isonb.checks import InputError
+from isonb.lab.data import scores, sources, tasks
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sources import SourceError, fingerprint
+from isonb.lab.data.tasks import TASKS, Task, TaskError
+
+pytest.importorskip("datasets")
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+REAL = Path(os.environ.get("ISONB_DATA") or Path(isonb.__file__).parents[2] / "shared" / "data")
+SIZES = {
+    "cola": {"train": 8551, "validation": 1043},
+    "sst2": {"train": 67349, "validation": 872},
+    "mrpc": {"train": 3668, "validation": 408},
+    "rte": {"train": 2490, "validation": 277},
+    "stsb": {"train": 5749, "validation": 1500},
+    "qnli": {"validation": 5463},
+    "sst5": {"train": 8544, "validation": 1101, "test": 2210},
+    "squad": {"validation": 10570},
+    "sts12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "sts13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "sts14": {"deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750},
+    "sts15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "sts16": {
+        "answer-answer": 254,
+        "headlines": 249,
+        "plagiarism": 230,
+        "postediting": 244,
+        "question-question": 209,
+    },
+    "stsb_test": {"test": 1379},
+    "sickr": {"test": 4927},
+}
+POSITIVE = {"cola": 0.691, "sst2": 0.509, "mrpc": 0.684, "qnli": 0.505, "rte": 0.473}  # share of label 1, validation
+
+
+def answers(text: str) -> dict[str, list[Any]]:
+    return {"text": [text], "answer_start": [0]}
+
+
+def rows_of(task: Task, n: int = 6) -> list[dict[str, Any]]:
+    """Valid rows of a task, with one column too many and the columns in another order."""
+    target = {
+        "classification": lambda i: i % max(1, len(task.labels)),
+        "regression": lambda i: i / 2,
+        "similarity": lambda i: i / 2,
+        "span": lambda i: answers(f"answer {i}"),
+    }[task.kind]
+    subsets = task.subsets or ("MSRvid",)
+    return [
+        {"idx": i, task.target: target(i), "subset": subsets[i % len(subsets)], "id": f"q{i}"}
+        | {column: f"{column} {i}" for column in reversed(task.inputs)}
+        for i in range(n)
+    ]
+
+
+def write(root: Path, task: Task, split: str, rows: list[dict[str, Any]]) -> Path:
+    file = root / task.folder / f"{split}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    return file
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    before = dict(TASKS), dict(tasks.GENERATED)
+    yield
+    for mine, old in zip((TASKS, tasks.GENERATED), before, strict=True):
+        mine.clear()
+        mine.update(old)
+
+
+GENERATED = sorted(tasks.GENERATED)
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name not in GENERATED])
+def test_each_task_is_whole_and_loads(name: str, tmp_path: Path) -> None:
+    task = TASKS[name]
+    assert task.name == name
+    assert task.kind in tasks.KINDS
+    assert set(task.metrics) <= set(scores.METRICS)
+    assert (task.outputs > 1) == (task.kind in ("classification", "span"))
+    for split in task.splits:
+        write(tmp_path, task, split, rows_of(task))
+        got = load_task(name, tmp_path, split=split)
+        assert got.column_names == list(task.columns)
+        assert len(got) == 6
+        assert got[5][task.inputs[0]] == f"{task.inputs[0]} 5"
+        assert got[3][task.target] == rows_of(task)[3][task.target]
+        if task.labels:
+            assert got.features["label"].names == list(task.labels)
+
+
+def test_the_metrics_of_the_papers() -> None:
+    main = {name: task.metrics[0] for name, task in TASKS.items()}
+    assert main["cola"] == "matthews"
+    assert main["stsb"] == "pearson"
+    assert TASKS["squad"].metrics == ("squad_f1", "exact_match")
+    assert "f1" in TASKS["mrpc"].metrics
+    assert {main[name] for name in ("sst2", "mrpc", "qqp", "qnli", "rte", "sst5")} == {"accuracy"}
+    assert {main[name] for name in TASKS if TASKS[name].kind == "similarity"} == {"spearman"}
+    assert main["english_acceptability"] == "matthews"
+
+
+def test_a_model_can_be_scored_as_the_task_says(tmp_path: Path) -> None:
+    """Gold answers given back score 1 in every metric of every kind of task."""
+    for name in ("cola", "stsb", "squad", "sts13"):
+        write(tmp_path, TASKS[name], TASKS[name].splits[0], rows_of(TASKS[name]))
+        gold = load_task(name, tmp_path)[TASKS[name].target]
+        references = [row["text"] for row in gold] if name == "squad" else list(gold)
+        predicted = [refs[0] for refs in references] if name == "squad" else references
+        got = scores.score(TASKS[name].metrics, predicted, references)
+        assert got == pytest.approx(dict.fromkeys(TASKS[name].metrics, 1.0))
+
+
+def test_unknown_task_names_the_nearest_and_all() -> None:
+    with pytest.raises(TaskError, match=r"got 'coal'\. Did you mean 'cola'\? Tasks: cola, sst2, .*, sickr, english_"):
+        load_task("coal", "/no/such/folder")
+    with pytest.raises(TaskError, match=r"Did you mean 'mrpc'"):
+        load_task("MRPC")
+    with pytest.raises(TaskError, match=r"got 'xyzzy'\. Tasks"):
+        load_task("xyzzy")
+    assert issubclass(TaskError, InputError)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"split": "test"}, r"split of cola must be one of train, validation; got 'test'.*not public"),
+        ({"limit": 0}, "limit must be an integer of at least 1"),
+        ({"limit": 2.5}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"seed": "1"}, "seed must be an integer"),
+    ],
+)
+def test_bad_requests_read_nothing(wanted: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for reader in ("read_folder", "read_hub", "data_folder"):
+        monkeypatch.setattr(sources, reader, lambda *_, **__: pytest.fail("read"))
+    with pytest.raises(TaskError, match=message):
+        load_task("cola", **wanted)
+
+
+def changed(**new: Any) -> list[dict[str, Any]]:
+    rows = rows_of(TASKS["cola"])
+    rows[2] |= new
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], r"cola, split 'train' must have rows; got none"),
+        ([{"sentence": "a", "lable": 1}], r"must have the columns sentence, label; got sentence, lable\. Add label"),
+        (changed(sentence=None), "sentence must have a value in each row; got none in row 2"),
+        (changed(label=2), r"labels must lie in 0\.\.1; got 0\.\.2\. Number the labels 0 unacceptable, 1 acceptable"),
+        (changed(label=-1), r"got -1\.\.1"),
+        ([{"sentence": "a", "label": "yes"}], "values of the hub's types"),
+        ([{"sentence": "a", "label": 0.5}], "values of the hub's types"),
+    ],
+)
+def test_bad_files(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+    write(tmp_path, TASKS["cola"], "train", rows or [])
+    with pytest.raises(SourceError, match=message):
+        load_task("cola", tmp_path)
+
+
+def test_bad_targets_of_the_other_kinds(tmp_path: Path) -> None:
+    write(tmp_path, TASKS["stsb"], "train", [{"sentence1": "a", "sentence2": "b", "label": float("nan")}])
+    with pytest.raises(SourceError, match="label must be finite"):
+        load_task("stsb", tmp_path)
+    row = rows_of(TASKS["squad"])[0] | {"answers": {"text": [], "answer_start": []}}
+    write(tmp_path, TASKS["squad"], "train", [rows_of(TASKS["squad"])[0], row])
+    with pytest.raises(SourceError, match="must have an answer"):
+        load_task("squad", tmp_path)
+
+
+def test_limit_draws_a_fixed_nested_sample(tmp_path: Path) -> None:
+    rows = rows_of(TASKS["cola"], 100)
+    write(tmp_path, TASKS["cola"], "train", rows)
+    drawn = {
+        (n, seed): load_task("cola", tmp_path, limit=n, seed=seed)["sentence"][:] for n in (5, 20) for seed in (0, 1)
+    }
+    assert load_task("cola", tmp_path, limit=5)["sentence"][:] == drawn[5, 0]
+    assert set(drawn[5, 0]) < set(drawn[20, 0])
+    assert drawn[20, 0] != drawn[20, 1]
+    assert drawn[20, 0] != [row["sentence"] for row in rows[:20]]
+    order = [row["sentence"] for row in rows]
+    assert sorted(drawn[20, 0], key=order.index) == drawn[20, 0]
+    assert len(load_task("cola", tmp_path, limit=1000)) == 100
+
+
+def test_a_set_without_subset_names_says_so_in_the_column(tmp_path: Path) -> None:
+    rows = [{k: v for k, v in row.items() if k != "subset"} for row in rows_of(TASKS["sts12"])]
+    write(tmp_path, TASKS["sts12"], "test", rows)
+    got = load_task("sts12", tmp_path)
+    assert got.column_names == ["sentence1", "sentence2", "score", "subset"]
+    assert set(got["subset"]) == {""}
+
+
+def test_the_embedded_suite_has_every_kind() -> None:
+    assert {TASKS[name].kind for name in GENERATED} == set(tasks.KINDS)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_embedded_tasks_load_without_any_source(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISONB_DATA", "/no/such/folder")
+    task = TASKS[name]
+    rows = {split: load_task(name, split=split) for split in task.splits}
+    assert {len(part) for part in rows.values()} <= {400, 2000}
+    assert all(part.column_names == list(task.columns) for part in rows.values())
+    last = task.splits[-1]
+    assert fingerprint(load_task(name, split=last)) == fingerprint(rows[last])
+    gold = rows[last][task.target][:]
+    if task.kind == "span":
+        gold = [row["text"] for row in gold]
+    predicted = [refs[0] for refs in gold] if task.kind == "span" else gold
+    assert scores.score(task.metrics, predicted, gold) == pytest.approx(dict.fromkeys(task.metrics, 1.0))
+
+
+@pytest.mark.usefixtures("registry")
+def test_generated_tasks() -> None:
+    def rows(split: str) -> list[dict[str, Any]]:
+        return [{"sentence": f"{split} {i}", "label": i % 2} for i in range(8)]
+
+    task = Task("toy", "classification", ("sentence",), "label", ("accuracy",), ("train",), labels=("bad", "good"))
+    tasks.add_task(task, rows)
+    got = load_task("toy", "/ignored", limit=3, seed=4)
+    assert got.column_names == ["sentence", "label"]
+    assert len(got) == 3
+    with pytest.raises(TaskError, match="name must be new"):
+        tasks.add_task(task, rows)
+
+
+@pytest.mark.usefixtures("registry")
+def test_tasks_that_cannot_be_added() -> None:
+    task = Task("toy", "classification", ("sentence",), "label", ("accuracy",), ("train",), labels=("bad", "good"))
+    with pytest.raises(TaskError, match="needs rows, or a hub id and a folder"):
+        tasks.add_task(task)
+    with pytest.raises(TaskError, match=r"kind must be one of .*; got 'poem'"):
+        tasks.add_task(Task("toy", "poem", (), "label", (), ()), lambda split: [])
+    assert "toy" not in TASKS
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets are not here")
+@pytest.mark.parametrize("name", SIZES)
+def test_real_sizes(name: str) -> None:
+    """Row counts of whole sets are the published ones; subsets are counted by name."""
+    task, sizes = TASKS[name], SIZES[name]
+    if not (REAL / task.folder).is_dir():
+        pytest.skip(f"{task.folder} is not here")
+    if task.subsets:
+        found = load_task(name, REAL)["subset"][:]
+        assert {subset: found.count(subset) for subset in set(found)} == sizes
+        assert set(task.subsets) == set(sizes)
+        return
+    loaded = {split: load_task(name, REAL, split=split) for split in sizes}
+    assert {split: len(rows) for split, rows in loaded.items()} == sizes
+    if name in POSITIVE:
+        labels = loaded["validation"]["label"][:]
+        assert sum(labels) / len(labels) == pytest.approx(POSITIVE[name], abs=5e-4)
+    if task.kind in ("regression", "similarity"):
+        gold = loaded[task.splits[-1]][task.target][:]
+        assert (1 if name == "sickr" else 0) <= min(gold) < max(gold) == 5

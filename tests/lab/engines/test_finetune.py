@@ -1,0 +1,169 @@
+"""The fine-tuning engine: every method on every kind of task, the same record again, resumed runs, two processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from isonb.lab.data.tasks import TaskError, task_named
+from isonb.lab.encoders.task_model import TaskModel, is_decoder, task_loss
+from isonb.lab.engines import finetune
+from isonb.lab.methods import METHODS
+from isonb.lab.options import OptionError
+from isonb.lab.runs.record import read_record
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import resolve
+from isonb.runtime.progress import read_progress
+from tests.lab.random_models import KINDS, save
+
+SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
+TASKS = {
+    "classification": "english_acceptability",
+    "regression": "english_similarity",
+    "span": "english_span",
+}
+
+
+def run(**config):
+    return finetune.run(SMOKE | config, progress=False)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return str(save("bert", tmp_path_factory.mktemp("models") / "bert"))
+
+
+@pytest.mark.parametrize("kind", TASKS)
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_every_method_on_every_kind_of_task(method, kind, bert):
+    record = run(task=TASKS[kind], model=bert, method=method, max_steps=2)
+    main = task_named(TASKS[kind]).metrics[0]
+    assert isinstance(record.metrics[main], float)
+    assert isinstance(record.metrics[f"baseline.{main}"], float)
+    assert record.config == resolve(record.config)
+    for value in record.metrics.values():
+        assert value is None or value == value  # no NaN
+    assert [step for step, _ in record.series["step.train.loss"]] == [2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_architecture(kind, tmp_path):
+    folder = save(kind, tmp_path / kind)
+    for task in TASKS.values():
+        record = run(task=task, model=str(folder), method="none", max_steps=1)
+        assert record.manifest["data"]["model"]
+
+
+def test_the_same_seed_gives_the_same_record(bert):
+    config = {"task": "english_acceptability", "model": bert, "method": {"name": "istar", "weight": -1.0}}
+    first, again, other = run(**config), run(**config), run(**config, seed=1)
+    assert (first.metrics, first.series) == (again.metrics, again.series)
+    assert first.series["step.train.loss"] != other.series["step.train.loss"]
+
+
+def test_a_run_that_was_stopped_goes_on_from_its_last_epoch(bert, tmp_path, monkeypatch):
+    config = SMOKE | {"task": "english_acceptability", "model": bert, "method": "entropy", "epochs": 3}
+    whole = finetune.run(config, progress=False)
+    from isonb.lab.engines.trainer import Bar
+
+    def stop(self, args, state, control, **kwargs):
+        if state.global_step == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Bar, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            finetune.run(config, work=tmp_path, progress=False)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-4"]
+    resumed = finetune.run(config, work=tmp_path, progress=False)
+    done, total = read_progress(tmp_path)
+    assert 4 < done <= total
+    assert resumed.metrics == whole.metrics
+    assert resumed.series == whole.series
+
+
+def test_a_half_written_checkpoint_is_passed_over(bert, tmp_path):
+    (tmp_path / "checkpoint-7").mkdir()
+    (tmp_path / "checkpoint-7" / "model.safetensors").write_bytes(b"half")
+    config = SMOKE | {"task": "english_acceptability", "model": bert}
+    assert finetune.run(config, work=tmp_path, progress=False).metrics == finetune.run(config, progress=False).metrics
+
+
+def test_early_stopping_looks_at_the_part_kept_apart(bert):
+    record = run(
+        task="english_acceptability", model=bert, holdout=0.3, patience=1, epochs=6, learning_rate=0.0, batch_size=8
+    )
+    steps = [step for step, _ in record.series["step.validation.matthews"]]
+    assert steps == [3, 6]  # nothing is learnt, so the second validation is the last
+    assert set(record.manifest["data"]) == {"train", "held", "validation", "model"}
+
+
+def test_accumulation_changes_nothing_without_dropout(bert):
+    config = {"task": "english_acceptability", "model": bert, "method": "entropy", "dropout": 0.0, "max_steps": 2}
+    one, two = run(**config), run(**config, accumulation=4)
+    for name in ("step.train.loss", "step.train.cls.isoscore"):
+        for (_, a), (_, b) in zip(one.series[name], two.series[name], strict=True):
+            assert a == pytest.approx(b, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_record_of_one(bert, tmp_path):
+    config = SMOKE | {"task": "english_acceptability", "model": bert, "dropout": 0.0, "epochs": 2}
+    config |= {"method": {"name": "istar", "weight": -1.0}, "validations": 2}
+    (tmp_path / "run.json").write_text(json.dumps(config))
+    one = finetune.run(config, progress=False)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    command += ["-m", "isonb.lab.engines.experiment", "--config", str(tmp_path / "run.json"), "--out", str(tmp_path)]
+    env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    two = read_record(Path(tmp_path) / "records" / f"{run_id(one.config)}.json")
+    assert set(two.metrics) == set(one.metrics)
+    for name, value in one.metrics.items():
+        # TwoNN divides distances of neighbours: in the narrow cloud of an untrained model it magnifies rounding
+        near = 1e-3 if name.endswith("two_nn") else 1e-4
+        assert two.metrics[name] == pytest.approx(value, abs=1e-4, rel=near), name
+    for name in ("step.train.loss", "step.train.penalty", "step.train.cls.isoscore", "step.validation.loss"):
+        assert [v for _, v in two.series[name]] == pytest.approx([v for _, v in one.series[name]], abs=1e-4), name
+
+
+def test_task_loss_of_a_span_is_the_mean_of_start_and_end():
+    logits = torch.randn(3, 7, 2, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([[0, 3], [2, 2], [6, 6]])
+    start = torch.nn.functional.cross_entropy(logits[..., 0], labels[:, 0])
+    end = torch.nn.functional.cross_entropy(logits[..., 1], labels[:, 1])
+    torch.testing.assert_close(task_loss("span", logits, labels), (start + end) / 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sentence_vector_sees_the_whole_sentence(kind, tmp_path):
+    from isonb.lab.encoders.loading import load_for_training
+    from isonb.lab.methods import method_from
+
+    encoder = load_for_training(save(kind, tmp_path / kind), dropout=0.0)
+    model = TaskModel(encoder.model, "classification", 2, method_from("none"), "pooler", 0.0).eval()
+    assert is_decoder(encoder.model.config) == (kind == "gpt2")
+    batch = encoder.tokenizer(["the cat sleeps", "the cat sees the dogs"], padding=True, return_tensors="pt")
+    inputs = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"]}
+    alone = {name: value[:1, : int(batch["attention_mask"][0].sum())] for name, value in inputs.items()}
+    torch.testing.assert_close(model(**inputs)["logits"][:1], model(**alone)["logits"], rtol=1e-4, atol=1e-5)
+    changed = {**alone, "input_ids": alone["input_ids"].clone()}
+    changed["input_ids"][0, -2] = 7
+    assert not torch.equal(model(**changed)["points"], model(**alone)["points"])
+
+
+def test_a_batch_that_processes_cannot_share_is_refused(bert):
+    with pytest.raises(OptionError, match="multiple of processes times accumulation"):
+        run(task="english_acceptability", model=bert, batch_size=16, accumulation=3)
+
+
+def test_too_few_rows_for_a_batch_are_refused(bert):
+    with pytest.raises(TaskError, match="at least one batch"):
+        run(task="english_acceptability", model=bert, batch_size=64)

@@ -1,0 +1,113 @@
+"""Every way in which a run can't be carried out is one typed error before any work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from isonb.checks import InputError
+from isonb.lab.data import sources
+from isonb.lab.data.sources import SourceError
+from isonb.lab.data.tasks import TaskError
+from isonb.lab.encoders import catalogue
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.engines.preflight import preflight
+from isonb.lab.methods import MethodError
+from isonb.lab.options import OptionError
+from tests.lab import random_models
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}
+ROWS = [{"sentence": f"Sentence {i}.", "label": i % 2, "idx": i} for i in range(80)]
+
+
+def write(file: Path, rows: list[dict[str, Any]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    for split in ("train", "validation"):
+        write(tmp_path / f"glue/cola/{split}.parquet", ROWS)
+    return tmp_path
+
+
+def test_all_is_well(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "_file_digest", lambda *_: pytest.fail("weights were read"))
+    monkeypatch.setattr(sources, "read_folder", lambda *_: pytest.fail("a whole split was read"))
+    preflight(SMOKE | {"task": "cola"}, data)
+    preflight({"task": "english_sts", "model": "tiny", "protocol": "smoke"})
+    preflight({"experiment": "synthetic", "protocol": "smoke"})
+    preflight(SMOKE | {"task": "english_span", "model": str(random_models.save("roberta", tmp_path / "roberta"))})
+    preflight(SMOKE | {"model": str(random_models.save("gpt2", tmp_path / "gpt2"))})
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"model": "no-such-model"}, ModelError, "got 'no-such-model': no such folder and not in the local cache"),
+        ({"model": "/no/such/folder"}, ModelError, "it is no folder"),
+        ({"task": "english_sentimant"}, TaskError, "Did you mean 'english_sentiment'"),
+        ({"method": "nothing"}, MethodError, "got 'nothing'"),
+        ({"epoch": 3}, OptionError, "Did you mean 'epochs'"),
+        ({"protocol": "huge"}, OptionError, "protocol must be one of"),
+        ({"max_length": 4096}, OptionError, "max_length must not pass the longest input of tiny"),
+        ({"accumulation": 3}, OptionError, "batch_size must be a multiple of accumulation"),
+        ({"train_examples": 15}, TaskError, "at least one batch of 16 rows to train on; got 15 rows"),
+        ({"train_examples": 20, "holdout": 0.5}, TaskError, "got 20 rows, holdout 0.5"),
+        ({"experiment": "similarity"}, InputError, "similarity"),
+        ({"task": "english_span", "doc_stride": 48}, OptionError, "max_length must pass doc_stride"),
+    ],
+)
+def test_what_is_wrong_with_a_configuration(changes: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        preflight(SMOKE | changes)
+
+
+def test_folder_of_data(data: Path) -> None:
+    cola = SMOKE | {"task": "cola"}
+    with pytest.raises(SourceError, match="source must be an existing folder"):
+        preflight(cola, data / "nowhere")
+    with pytest.raises(SourceError, match=r"split 'train' must be at .*rte/train.parquet"):
+        preflight(SMOKE | {"task": "rte"}, data)
+    write(data / "glue/cola/validation.parquet", ROWS[:1])
+    with pytest.raises(SourceError, match="split 'validation' must have at least 2 rows; got 1"):
+        preflight(cola, data)
+    write(data / "glue/cola/validation.parquet", [{"text": "A.", "label": 0}])
+    with pytest.raises(SourceError, match=r"must have the columns sentence, label; got text, label. Add sentence"):
+        preflight(cola, data)
+    write(data / "glue/cola/validation.parquet", [row | {"label": "good"} for row in ROWS])
+    with pytest.raises(SourceError, match="must hold values of the hub's types"):
+        preflight(cola, data)
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS).slice(0, 0), data / "glue/cola/validation.parquet")
+    with pytest.raises(SourceError, match="must have at least 1 row"):
+        preflight(cola, data)
+    (data / "glue/cola/validation.parquet").write_bytes(b"no parquet")
+    with pytest.raises(SourceError, match=r"validation.parquet must be a readable parquet file"):
+        preflight(cola, data)
+
+
+def test_model_with_code_of_its_own(tmp_path: Path) -> None:
+    folder = random_models.save("bert", tmp_path / "model")
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"model_type": "own", "auto_map": {"AutoModel": "m.M"}}))
+    with pytest.raises(ModelError, match="needs code from the model's repository, which is never run"):
+        preflight(SMOKE | {"model": str(folder)})
+
+
+def test_precision_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(OptionError, match="float16 needs a GPU"):
+        preflight(SMOKE | {"precision": "float16"})
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "old")
+    with pytest.raises(OptionError, match=r"needs a GPU that has it; got old\. Use float16"):
+        preflight(SMOKE)

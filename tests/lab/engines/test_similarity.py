@@ -1,0 +1,417 @@
+"""The similarity engine: every method, the record's fields against independent computation, what is refused."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch import nn
+
+from isonb.checks import DegenerateError
+from isonb.clouds import mean_pool
+from isonb.lab.data import tasks
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.tasks import Task
+from isonb.lab.encoders.loading import encode, load
+from isonb.lab.engines import similarity
+from isonb.lab.engines.similarity_report import CLOUD_ROWS, Gold, features, gains, scores
+from isonb.lab.methods import METHODS, Method, SecondPhase
+from isonb.lab.options import option
+from isonb.lab.runs.record import read_record, write_record
+from isonb.lab.runs.settings import LAYERS, resolve
+from isonb.lab.statistics.intervals import StatsError
+from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.layers import SoftDecay
+from tests.lab.random_models import KINDS, save
+
+SMOKE = {"protocol": "smoke", "task": "english_sts", "model": "tiny"}
+SHORT = {"simcse": {"steps": 2, "batch_size": 8}, "tension": {"steps": 2}, "isolayer": {"epochs": 3}}
+
+
+def run(**config):
+    return similarity.run(SMOKE | config, progress=False)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return str(save("bert", tmp_path_factory.mktemp("models") / "bert"))
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """Puts a method into the registry for one test."""
+
+    def add(kind):
+        monkeypatch.setitem(METHODS, kind.name, kind)
+        return kind.name
+
+    return add
+
+
+def cosines_by_hand(rows, layers):
+    """Cosines of plain vectors without the engine: the encoder's states, averaged over layers and tokens, in NumPy."""
+    encoder, sides = load("tiny"), []
+    for column in ("sentence1", "sentence2"):
+        states = encode(encoder, list(rows[column]), progress=False)
+        chosen = torch.stack([states.hidden_states[i] for i in LAYERS[layers]]).mean(0)
+        sides.append((chosen[:, 0] if layers == "cls" else mean_pool(chosen, states.mask)).double().numpy())
+    one, two = sides
+    return (one * two).sum(1) / np.linalg.norm(one, axis=1) / np.linalg.norm(two, axis=1)
+
+
+@pytest.fixture(scope="module")
+def plain_score():
+    rows = load_task("english_sts", limit=60, seed=0)
+    return 100 * spearmanr(cosines_by_hand(rows, "first_last"), rows["score"]).statistic
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
+    record = run(method={"name": name} | SHORT.get(name, {}))
+    assert record.config == resolve(record.config)
+    found = read_record(write_record(tmp_path, record))
+    assert (found.run_id, found.metrics) == (record.run_id, record.metrics)
+    for protocol in ("mean", "weighted", "all"):
+        assert -100 <= record.metrics[f"spearman.{protocol}"] <= 100
+        assert record.metrics[f"plain.spearman.{protocol}"] == pytest.approx(plain_score, abs=0.01)
+    values = [value for pairs in record.series.values() for _, value in pairs] + list(record.metrics.values())
+    assert all(value is None or math.isfinite(value) for value in values)
+    method = METHODS[name]()
+    tuned = not method.post_hoc and (method.contrast() or method.penalty() or method.layer(128))
+    assert ("step.train.loss" in record.series) == bool(tuned)
+    assert ("step.train.penalty" in record.series) == (method.penalty() is not None)
+    assert ("step.second.loss" in record.series) == (method.two_phases and not method.post_hoc)
+    assert set(record.manifest["data"]) == {"rows", "model"}
+
+
+def test_plain_vectors_score_as_they_do_by_hand():
+    rows = load_task("english_sts", limit=60, seed=0)
+    for layers in ("first_last", "one_last", "cls"):
+        record = run(method="none", layers=layers)
+        cosines = cosines_by_hand(rows, layers)
+        assert [row for row, _ in record.series["pair.cosine"]] == list(range(60))
+        np.testing.assert_allclose([value for _, value in record.series["pair.cosine"]], cosines, atol=2e-5)
+        expected = 100 * spearmanr(cosines, rows["score"]).statistic
+        assert record.metrics["spearman.mean"] == pytest.approx(expected, abs=0.01)
+        assert record.metrics["difference.spearman.mean"] == 0.0
+        assert record.metrics["difference.spearman.mean.p"] == 1.0
+        assert record.metrics["pairs"] == 60
+        assert record.metrics["sentences"] == len({*rows["sentence1"], *rows["sentence2"]})
+
+
+@pytest.mark.parametrize("method", ["istar", "isolayer", "isobn", "cluster_removal", "flow", "tension"])
+def test_the_same_configuration_gives_the_same_record(method, bert):
+    config = {"model": bert, "method": {"name": method} | SHORT.get(method, {})}
+    torch.manual_seed(1)
+    first = run(**config)
+    torch.manual_seed(2)
+    again, other = run(**config), run(**config, seed=1)
+    assert (first.metrics, first.series) == (again.metrics, again.series)
+    assert first.manifest["data"] == again.manifest["data"]
+    assert first.series["pair.cosine"] != other.series["pair.cosine"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_architecture(kind, tmp_path):
+    folder = str(save(kind, tmp_path / kind))
+    for method, layers in (("entropy", "first_last"), ("isobn", "cls"), ("cluster_removal", "last")):
+        record = run(model=folder, method=method, layers=layers, tuning_steps=1)
+        assert record.metrics["spearman.all"] == record.metrics["spearman.mean"]
+
+
+def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
+    seen = {}
+
+    @dataclass(frozen=True)
+    class Swapped(Method):
+        name: ClassVar[str] = "swapped"
+        post_hoc: ClassVar[bool] = True
+
+        def transform(self, first, second, seed):
+            seen["shapes"], seen["seed"] = (tuple(first.shape), tuple(second.shape)), seed
+            return first, -second
+
+        def penalty(self):
+            raise AssertionError("a post-hoc method is never asked")
+
+        def layer(self, dim):
+            raise AssertionError("a post-hoc method is never asked")
+
+    plain, record = run(method="none", seed=7), run(method=stub(Swapped), seed=7)
+    assert seen == {"shapes": ((60, 128), (60, 128)), "seed": 7}
+    for (_, a), (_, b) in zip(plain.series["pair.cosine"], record.series["pair.cosine"], strict=True):
+        assert a == -b
+    assert record.metrics["spearman.mean"] == pytest.approx(-plain.metrics["spearman.mean"])
+    assert record.metrics["difference.spearman.mean.high"] < -100
+    assert record.metrics["difference.spearman.mean.p"] < 0.001
+
+
+def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
+    seen = {}
+
+    class Doubled:
+        def transform(self, x):
+            return x + 5
+
+    @dataclass(frozen=True)
+    class Words(Method):
+        name: ClassVar[str] = "words"
+        post_hoc: ClassVar[bool] = True
+        token_fit: ClassVar[bool] = True
+
+        def fit_tokens(self, tokens, seed):
+            seen["tokens"] = tokens
+            return Doubled()
+
+    record = run(method=stub(Words), model=bert)
+    encoder, rows = load(bert), load_task("english_sts", limit=60, seed=0)
+    texts = list(dict.fromkeys([*rows["sentence1"], *rows["sentence2"]]))
+    states = encode(encoder, texts, progress=False)
+    inner = states.mask.clone()
+    inner[:, 0] = False
+    inner[torch.arange(len(texts)), states.mask.sum(1) - 1] = False
+    assert len(seen["tokens"]) == int(inner.sum())
+    torch.testing.assert_close(seen["tokens"].sum(0), states.hidden_states[-1][inner].sum(0), rtol=1e-3, atol=1e-3)
+    vectors = dict(zip(texts, mean_pool(states.hidden_states[-1] + 5, inner), strict=True))
+    one, two = (torch.stack([vectors[text] for text in rows[column]]) for column in ("sentence1", "sentence2"))
+    expected = torch.cosine_similarity(one, two)
+    found = torch.tensor([value for _, value in record.series["pair.cosine"]])
+    torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
+
+
+def test_a_layer_acts_on_tokens_before_pooling(stub, bert):
+    @dataclass(frozen=True)
+    class OnTokens(Method):
+        name: ClassVar[str] = "on_tokens"
+        site: ClassVar[str] = "tokens"
+
+        def layer(self, dim):
+            return SoftDecay(-0.4)
+
+        def learning_rates(self):
+            return {"raw": 2e-3}
+
+    record = run(method=stub(OnTokens), model=bert, tuning_steps=1, tuning_rate=0.0, layers="last")
+    assert "step.train.penalty" not in record.series
+    plain = run(method="none", model=bert, layers="last")
+    assert record.series["pair.cosine"] != plain.series["pair.cosine"]
+    assert record.metrics["plain.spearman.mean"] == plain.metrics["spearman.mean"]
+
+
+def test_a_layer_that_does_nothing_and_a_rate_of_zero_change_nothing(stub):
+    @dataclass(frozen=True)
+    class Same(Method):
+        name: ClassVar[str] = "same"
+
+        def layer(self, dim):
+            return nn.Identity()
+
+    record = run(method=stub(Same), tuning_steps=2, tuning_rate=0.0)
+    assert len(record.series["step.train.loss"]) == 2
+    assert record.metrics["difference.spearman.mean"] == 0.0
+
+
+def test_both_tunings_and_a_second_phase(stub):
+    @dataclass(frozen=True)
+    class Everything(Method):
+        name: ClassVar[str] = "everything"
+        two_phases: ClassVar[bool] = True
+        width: int = option(4, "width", low=1)
+
+        def contrast(self):
+            return METHODS["simcse"](steps=1, batch_size=4).contrast()
+
+        def penalty(self):
+            return METHODS["cosreg"]().penalty()
+
+        def second(self, features, seed):
+            assert features.shape[-1] == 128
+            return SecondPhase(nn.Linear(128, self.width), epochs=2)
+
+    record = run(method=stub(Everything), tuning_steps=2)
+    steps = {name: len(pairs) for name, pairs in record.series.items() if name.startswith("step.")}
+    assert steps == {
+        "step.contrast.train.loss": 1, "step.train.loss": 2, "step.train.penalty": 2, "step.second.task": 2,
+        "step.second.loss": 2,
+    }  # fmt: skip
+    assert len(record.series["quantile.end.features.singular_values"]) == 51
+    assert len(record.series["k.end.features.explained_variance"]) == 4
+
+
+@pytest.mark.parametrize("place", ["pool", "transform"])
+def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
+    @dataclass(frozen=True)
+    class Broken(Method):
+        name: ClassVar[str] = "broken"
+        post_hoc: ClassVar[bool] = True
+
+        def pool(self, states, mask, layers):
+            return states[-1].mean(1) * (torch.nan if place == "pool" else 1)
+
+        def transform(self, first, second, seed):
+            return first, second * torch.inf
+
+    stage = {"pool": "encoding", "transform": "transforming"}[place]
+    with pytest.raises(DegenerateError, match=f"finite after {stage}; got .* numbers"):
+        run(method=stub(Broken))
+
+
+SUBSETS = Gold([1.0, 2, 3, 4, 1, 2, 3, 5, 5], ["a"] * 4 + ["b"] * 3 + ["c"] * 2)
+
+
+def test_scores_by_subset_and_protocol():
+    gold = Gold(SUBSETS.values[:7], SUBSETS.subsets[:7])
+    found = scores([0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7], gold)
+    assert found["subset.a.spearman"] == pytest.approx(80)
+    assert found["subset.b.spearman"] == pytest.approx(-100)
+    assert found["spearman.mean"] == pytest.approx(-10)
+    assert found["spearman.weighted"] == pytest.approx((4 * 80 - 3 * 100) / 7)
+    expected = spearmanr([0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7], gold.values).statistic
+    assert found["spearman.all"] == pytest.approx(100 * expected)
+
+
+def test_a_subset_that_cannot_be_scored_leaves_what_needs_it_undefined():
+    cosines = [0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5]
+    found = scores(cosines, SUBSETS)
+    assert found["subset.c.spearman"] is None
+    assert found["spearman.mean"] is None
+    assert found["subset.b.spearman"] == pytest.approx(-100)
+    assert found["spearman.all"] is not None
+    gained = gains(cosines, cosines[::-1], SUBSETS, 0)
+    assert gained["difference.spearman.mean.low"] is None
+    assert gained["difference.spearman.all.low"] < gained["difference.spearman.all.high"]
+
+
+def test_rows_without_the_names_of_their_subsets():
+    gold = Gold([1.0, 2, 3, 4], [""] * 4)
+    found = scores([0.1, 0.2, 0.3, 0.4], gold)
+    assert found == {"spearman.mean": None, "spearman.weighted": None, "spearman.all": pytest.approx(100)}
+    assert gains([0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.4, 0.3], gold, 0)["difference.spearman.mean"] is None
+
+
+def test_a_task_with_subsets(monkeypatch):
+    rows = [dict(row) | {"subset": "even" if i % 3 else "odd"} for i, row in enumerate(load_task("english_sts"))]
+    kind = tasks.TASKS["english_sts"]
+    made = Task("subsets_sts", "similarity", kind.inputs, kind.target, kind.metrics, ("test",), subsets=("even", "odd"))
+    monkeypatch.setitem(tasks.TASKS, made.name, made)
+    monkeypatch.setitem(tasks.GENERATED, made.name, lambda split: rows)
+    found = run(task="subsets_sts", method="zero_mean").metrics
+    parts = [found["subset.even.spearman"], found["subset.odd.spearman"]]
+    assert found["spearman.mean"] == pytest.approx(sum(parts) / 2)
+    assert found["subset.even.pairs"] + found["subset.odd.pairs"] == found["pairs"] == 60
+    assert found["spearman.weighted"] == pytest.approx(
+        (parts[0] * found["subset.even.pairs"] + parts[1] * found["subset.odd.pairs"]) / 60
+    )
+    for protocol in ("mean", "weighted", "all"):
+        gap = found[f"spearman.{protocol}"] - found[f"plain.spearman.{protocol}"]
+        assert found[f"difference.spearman.{protocol}"] == pytest.approx(gap, abs=1e-9)
+        assert found[f"difference.spearman.{protocol}.low"] <= gap <= found[f"difference.spearman.{protocol}.high"]
+
+
+def drawn(n, seed=0, ties=True):
+    generator = np.random.default_rng(seed)
+    gold = generator.integers(0, 6, n).astype(float) if ties else generator.normal(size=n)
+    return gold, gold + generator.normal(size=n), np.round(gold + 2 * generator.normal(size=n), 1)
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_ranks_from_counts_are_the_ranks_of_the_resampled_rows(ties):
+    gold, a, b = drawn(40, ties=ties)
+    from isonb.lab.statistics.rank_difference import _differences
+
+    picked = np.random.default_rng(5).integers(0, 40, (30, 40))
+    counts = np.stack([np.bincount(rows, minlength=40) for rows in picked]).astype(float)
+    expected = [spearmanr(gold[rows], a[rows]).statistic - spearmanr(gold[rows], b[rows]).statistic for rows in picked]
+    np.testing.assert_allclose(_differences(gold, a, b, counts), expected, atol=1e-12)
+
+
+def test_the_interval_is_that_of_the_general_bootstrap():
+    gold, a, b = drawn(80)
+
+    def difference(rows):
+        return spearmanr(gold[rows], a[rows]).statistic - spearmanr(gold[rows], b[rows]).statistic
+
+    found = rank_difference(gold, a, b)
+    slow = [difference(rows) for rows in np.random.default_rng(0).integers(0, 80, (400, 80))]
+    assert found.interval.estimate == pytest.approx(difference(slice(None)), abs=1e-12)
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        tuple(np.quantile(slow, [0.025, 0.975])), abs=0.04
+    )
+    assert 0.05 < found.p < 0.2  # the interval includes 0, not by much
+    assert rank_difference(gold, b, a).p == pytest.approx(found.p, abs=1e-12)
+
+
+def test_the_mean_over_parts_and_equal_sides():
+    gold, a, b = drawn(60)
+    parts = [range(20), range(20, 60)]
+    found = rank_difference(gold, a, b, parts)
+    gaps = [spearmanr(gold[p], a[p]).statistic - spearmanr(gold[p], b[p]).statistic for p in map(list, parts)]
+    assert found.interval.estimate == pytest.approx(np.mean(gaps), abs=1e-12)
+    by_size = rank_difference(gold, a, b, parts, by_size=True).interval
+    assert by_size.estimate == pytest.approx((gaps[0] * 20 + gaps[1] * 40) / 60, abs=1e-12)
+    assert by_size.low < by_size.estimate < by_size.high
+    same = rank_difference(gold, a, a)
+    assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
+
+
+def test_a_p_value_without_a_difference_is_about_uniform():
+    below = 0
+    for seed in range(100):
+        generator = np.random.default_rng(seed)
+        gold = generator.normal(size=60)
+        a, b = gold + generator.normal(size=(2, 60))
+        below += rank_difference(gold, a, b, draws=1000).p < 0.2
+    assert 10 <= below <= 32  # 20 +- 3 standard deviations
+
+
+def test_large_sets_get_fewer_draws(monkeypatch):
+    monkeypatch.setattr("isonb.lab.statistics.rank_difference.WORK", 100_000)
+    gold, a, b = drawn(60)
+    assert rank_difference(gold, a, b).draws == 1666
+    assert rank_difference(gold, a, b, draws=1200).draws == 1200
+    with pytest.raises(StatsError, match="must be pairs"):
+        rank_difference(gold, a[:-1], b)
+    with pytest.raises(StatsError, match="at least 2 pairs"):
+        rank_difference(gold, a, b, [[0], range(1, 60)])
+    with pytest.raises(StatsError, match="half of the draws"):
+        rank_difference([1.0, 1.0, 1.0], a[:3], b[:3])
+
+
+def test_measures_of_a_large_cloud_are_those_of_the_drawn_rows():
+    x = torch.randn(CLOUD_ROWS + 500, 4, generator=torch.Generator().manual_seed(0)) + 1
+    found, series = features("end", x, x, seed=3)
+    rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(3))[:CLOUD_ROWS].sort().values
+    part, _ = features("end", x[rows], x[rows], seed=0)
+    assert found == pytest.approx(part)
+    unit = torch.nn.functional.normalize(x[rows].double(), dim=-1)
+    total = unit @ unit.mT
+    off = (total.sum() - total.trace()) / (CLOUD_ROWS * (CLOUD_ROWS - 1))
+    assert found["end.features.token_uniformity"] == pytest.approx(off.item(), rel=1e-9)
+    pairs = torch.nn.functional.pdist(unit).square()
+    assert found["end.features.rbf_uniformity"] == pytest.approx((-2 * pairs).exp().mean().log().item(), rel=1e-9)
+    assert series["quantile.end.features.singular_values"][-1] == (1.0, 1.0)
+    shares = np.linalg.svd(x[rows].double().numpy(), compute_uv=False)
+    assert series["quantile.end.features.singular_values"][0][1] == pytest.approx(shares[-1] / shares[0], rel=1e-9)
+    curve = [value for _, value in series["k.end.features.explained_variance"]]
+    np.testing.assert_allclose(curve, (shares**2 / (shares**2).sum()).cumsum(), rtol=1e-9)
+
+
+def test_equal_vectors_have_few_measures_and_no_error():
+    found, series = features("end", torch.ones(30, 4), torch.ones(30, 4), seed=0)
+    assert found["end.features.isoscore"] is None
+    assert found["end.features.token_uniformity"] == pytest.approx(1.0)
+    assert "k.end.features.explained_variance_centered" not in series
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("ISONB_DATA"), reason="needs the data folder that ISONB_DATA names")
+def test_minilm_on_the_sts_benchmark():
+    record = similarity.run({"task": "stsb_test", "model": "minilm", "layers": "last"}, progress=False)
+    assert record.metrics["spearman.mean"] == pytest.approx(82.03, abs=0.01)
+    assert record.metrics["pairs"] == 1379

@@ -1,0 +1,333 @@
+"""Measures of clouds and profiles of models: against the functions themselves, on the tensors in one piece."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from isonb.checks import ShapeError
+from isonb.cosine import cls_uniformity, mean_cosine, token_uniformity
+from isonb.entropy import persistent_entropy
+from isonb.homology import h0_barcode
+from isonb.integrations.points import pool
+from isonb.isoscore import isoscore, isoscore_star
+from isonb.lab.measuring.cloud import cloud_measures
+from isonb.lab.measuring.layers import Sample, SentenceSums
+from isonb.lab.measuring.profile import placed, profile
+from isonb.lab.runs.record import Record, read_record, write_record
+from isonb.neighbors import two_nn
+from isonb.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
+from tests.integrations import tiny
+
+L = 2
+
+
+def cloud(n, d, seed=0, offset=2.0):
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randn(n, d, generator=draw) * torch.linspace(0.2, 3, d) + offset
+
+
+def by_function(x, shrinkage_cov=None):
+    """Every measure of a cloud by the function that defines it."""
+    found = {
+        "isoscore": isoscore(x),
+        "isoscore_unbiased": isoscore(x, unbiased=True),
+        "isoscore_star": isoscore_star(x, 0.2, shrinkage_cov),
+        "mean_cosine": mean_cosine(x),
+        "mean_cosine_centered": mean_cosine(x - x.mean(0)),
+        "mean_norm": x.mean(0).norm() / x.norm(dim=1).mean(),
+        "two_nn": two_nn(x),
+        "persistent_entropy": persistent_entropy(h0_barcode(x)),
+        "persistent_entropy_normalized": persistent_entropy(h0_barcode(x)) / math.log(len(x) - 1),
+    }
+    for name, function in (("anisotropy", anisotropy), ("explained_variance", explained_variance)):
+        for ending, center in (("", False), ("_centered", True)):
+            for j, value in enumerate(function(x, 3, center=center), 1):
+                found[f"{name}_{j}{ending}"] = value
+    return {name: float(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("shape", [(32, 384), (60, 10), (500, 64)], ids=str)
+def test_measures_are_those_of_the_functions(shape):
+    x = cloud(*shape)
+    cov = torch.diag(torch.linspace(1, 2, shape[1]))
+    assert cloud_measures(x) == pytest.approx(by_function(x.double()), rel=1e-9, abs=1e-12)
+    assert cloud_measures(x.double(), shrinkage_cov=cov) == pytest.approx(by_function(x.double(), cov), rel=1e-9)
+    loose = {name: value for name, value in by_function(x).items() if name != "two_nn"}  # of float32 arithmetic
+    assert {name: cloud_measures(x)[name] for name in loose} == pytest.approx(loose, rel=1e-4, abs=1e-5)
+
+
+def test_classes_are_moved_to_their_own_means():
+    x, labels = cloud(40, 6), torch.arange(40) % 3
+    x[labels == 1] += 100
+    found = cloud_measures(x, labels)
+    moved = torch.cat([x[labels == c].double() - x[labels == c].double().mean(0) for c in range(3)])
+    shares = torch.linalg.eigvalsh(torch.cov(moved.T)).flip(0)
+    for j in (1, 2, 3):
+        assert found[f"anisotropy_{j}_class_centered"] == pytest.approx((shares[j - 1] / shares.sum()).item())
+    assert found["isoscore_class_centered"] == pytest.approx(isoscore(moved).item())
+    assert found["anisotropy_1_class_centered"] < found["anisotropy_1_centered"]
+    assert cloud_measures(x, torch.rand(40))["isoscore_class_centered"] is None  # no classes
+
+
+NAN = cloud(9, 4)
+NAN[3, 2] = torch.nan
+CLOUDS = {
+    "none": torch.empty(0, 5),
+    "no dimensions": torch.empty(0, 0),
+    "one": cloud(1, 5),
+    "two": cloud(2, 5),
+    "three": cloud(3, 5),
+    "equal": torch.ones(8, 5),
+    "zero": torch.zeros(8, 5),
+    "NaN": NAN,
+    "infinite": NAN.nan_to_num(torch.inf),
+    "a line": torch.arange(12.0).outer(torch.ones(5)),
+    "huge": cloud(9, 4) * 1e30,
+    "half": cloud(9, 4).bfloat16(),
+    "one dimension": cloud(9, 1),
+}
+
+
+@pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS)
+def test_what_is_not_defined_is_none_and_no_error(x):
+    found = cloud_measures(x, torch.zeros(len(x), dtype=torch.long))
+    assert found.keys() == cloud_measures(cloud(9, 4), torch.zeros(9, dtype=torch.long)).keys()
+    assert all(value is None or math.isfinite(value) for value in found.values())
+
+
+def test_degenerate_clouds_keep_what_is_defined():
+    equal = cloud_measures(CLOUDS["equal"])
+    assert equal["anisotropy_1"] == pytest.approx(1)
+    assert equal["mean_cosine"] == pytest.approx(1)
+    assert equal["mean_norm"] == pytest.approx(1)
+    for name in ("isoscore", "anisotropy_1_centered", "two_nn", "persistent_entropy"):
+        assert equal[name] is None, name
+    assert set(cloud_measures(CLOUDS["zero"]).values()) == {None}
+    assert set(cloud_measures(CLOUDS["NaN"]).values()) == {None}
+    assert cloud_measures(CLOUDS["two"])["persistent_entropy_normalized"] is None  # one bar
+    assert cloud_measures(CLOUDS["huge"])["isoscore"] == pytest.approx(cloud_measures(cloud(9, 4))["isoscore"])
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return tiny.model("bert").float().eval()
+
+
+def batches(count=23, size=5):
+    rows = tiny.sentences(count, longest=9)
+    found = [tiny.batch(rows[start : start + size]) for start in range(0, count, size)]
+    for batch in found:  # padded to the longest of its own batch
+        width = int(batch["attention_mask"].sum(-1).max())
+        batch |= {key: batch[key][:, :width] for key in ("input_ids", "attention_mask")}
+    return found
+
+
+def forward_of(model, features="vector"):
+    @torch.no_grad()
+    def forward(batch):
+        mask = batch["attention_mask"]
+        states = model(input_ids=batch["input_ids"], attention_mask=mask, output_hidden_states=True).hidden_states
+        # what stands at padding must not count
+        states = tuple(torch.where(mask.bool().unsqueeze(-1), state, 1e4) for state in states)
+        seen = {"vector": torch.tanh(states[-1][:, 0]), "tokens": states[-1] * 2, "none": None}[features]
+        return states, mask, seen
+
+    return forward
+
+
+def in_one_piece(forward, found):
+    """Per layer: [CLS] points, real tokens, and token matrices of the sentences; and what the head sees."""
+    cls, tokens, sentences = ([[] for _ in range(L + 1)] for _ in range(3))
+    features = []
+    for batch in found:
+        states, mask, seen = forward(batch)
+        features.append(seen)
+        for layer, state in enumerate(states):
+            cls[layer].append(state[:, 0])
+            for sentence, real in zip(state, mask.bool(), strict=True):
+                tokens[layer].append(sentence[real])
+                sentences[layer].append(sentence[real].double())
+    return (
+        [torch.cat(x).double() for x in cls],
+        [torch.cat(x).double() for x in tokens],
+        sentences,
+        torch.cat(features).double() if features[0] is not None and features[0].ndim == 2 else None,
+    )
+
+
+def test_streamed_values_are_those_of_all_points_together(encoder):
+    forward, found = forward_of(encoder), batches()
+    cov = torch.diag(torch.linspace(0.5, 2, 8))
+    seen = profile(forward, iter(found), layers=L, shrinkage_cov=cov)
+    cls, tokens, sentences, features = in_one_piece(forward, found)
+    for name, x in (("cls", cls[-1]), ("features", features)):
+        assert {k.removeprefix(f"{name}."): v for k, v in seen.metrics.items() if k.startswith(f"{name}.")} == (
+            pytest.approx(by_function(x), rel=1e-6, abs=1e-9)
+        )
+        for ending, center in (("", False), ("_centered", True)):
+            curve = explained_variance(x, 8, center=center)
+            places, values = zip(*seen.series[f"k.{name}.explained_variance{ending}"], strict=True)
+            assert places == (1, 2, 3, 4, 5, 6, 7, 8)
+            assert values == pytest.approx(curve.tolist(), rel=1e-6)
+    want = by_function(tokens[-1], cov)
+    for name, value in want.items():
+        assert seen.metrics[f"tokens.{name}"] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+    assert seen.metrics["tokens.isoscore_star_all_layers"] == pytest.approx(
+        isoscore_star(torch.cat(tokens[1:]), 0.2, cov).item(), rel=1e-5
+    )
+    places, values = zip(*seen.series["dimension.tokens.mean"], strict=True)
+    assert places == (0, 1, 2, 3, 4, 5, 6, 7)
+    assert values == pytest.approx(tokens[-1].mean(0).tolist(), abs=1e-5)
+    for layer in range(L + 1):
+        layer_of = {name: dict(pairs) for name, pairs in seen.series.items() if name.startswith("layer.")}
+        for name, value in by_function(tokens[layer], cov).items():
+            if name in ("isoscore", "isoscore_star", "mean_cosine", "mean_norm"):
+                assert layer_of[f"layer.tokens.{name}"][layer] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+        pooled = torch.cat([singular_values(x) for x in sentences[layer]])
+        by_hand = {
+            "token_uniformity": torch.stack([token_uniformity(x) for x in sentences[layer]]).mean(),
+            "cls_uniformity": torch.stack([cls_uniformity(x) for x in sentences[layer]]).mean(),
+            "spectral_skewness": spectral_skewness(pooled),
+            "spectral_median": spectral_median(pooled),
+        }
+        for name, value in by_hand.items():
+            assert layer_of[f"layer.tokens.{name}"][layer] == pytest.approx(value.item(), rel=1e-4, abs=1e-6), name
+        quantiles = seen.series[f"quantile.layer{layer}.singular_values"]
+        assert [q for q, _ in quantiles] == [i / 50 for i in range(51)]
+        assert quantiles[-1][1] == 1
+        for q, value in quantiles[::10]:
+            assert value == pytest.approx(spectral_median(pooled, q).item(), abs=1e-5)
+        for name, value in by_function(cls[layer]).items():
+            assert layer_of[f"layer.cls.{name}"].get(layer) == pytest.approx(value, rel=1e-6, abs=1e-9), name
+
+
+def test_batches_and_padding_change_nothing(encoder):
+    rows = tiny.sentences(23, longest=9)
+    one = profile(forward_of(encoder), [tiny.batch(rows)], layers=L)
+    other = profile(forward_of(encoder), batches(23, 4), layers=L)
+    assert one.metrics.keys() == other.metrics.keys()
+    assert one.series.keys() == other.series.keys()
+    for name, value in one.metrics.items():
+        assert other.metrics[name] == pytest.approx(value, rel=2e-3, abs=1e-4), name  # float32 passes of other shapes
+    for name, pairs in one.series.items():
+        assert [x for x, _ in other.series[name]] == [x for x, _ in pairs]
+        values = pytest.approx([y for _, y in pairs], rel=2e-3, abs=1e-4)
+        assert [y for _, y in other.series[name]] == values, name
+
+
+def test_a_layer_of_equal_points_has_no_measures_of_spread():
+    same = torch.ones(6, 4, 8)  # as the first token of layer 0 is the same in every sentence
+    varied = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(6, 4, dtype=torch.long)
+    seen = profile(lambda batch: ((same, varied, varied), mask, None), [0], layers=L)
+    assert [layer for layer, _ in seen.series["layer.cls.isoscore"]] == [1, 2]
+    assert [layer for layer, _ in seen.series["layer.cls.anisotropy_1"]] == [0, 1, 2]
+    assert not any(name.startswith(("features.", "k.features")) for name in {**seen.metrics, **seen.series})
+
+
+def test_a_diverged_model_and_no_sentences_give_what_they_can():
+    states = torch.randn(3, 6, 4, 8, generator=torch.Generator().manual_seed(0))
+    states[2, 1, 1, 0] = torch.nan
+    mask = torch.ones(6, 4, dtype=torch.long)
+    seen = profile(lambda batch: (tuple(states), mask, states[2, :, 0]), [0, 1], layers=L)
+    assert "tokens.isoscore" not in seen.metrics
+    assert "cls.isoscore" in seen.metrics
+    assert [layer for layer, _ in seen.series["layer.tokens.isoscore"]] == [0, 1]
+    empty = profile(lambda batch: None, [], layers=L)
+    assert empty.metrics == {}
+    assert empty.series == {}
+
+
+def test_single_token_sentences_hold_no_pair():
+    states = torch.randn(L + 1, 5, 3, 8, generator=torch.Generator().manual_seed(0))
+    mask = torch.tensor([[1, 0, 0], [1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
+    alone = profile(lambda batch: (tuple(states), mask * torch.tensor([1, 0, 0]), None), [0], layers=L)
+    assert "layer.tokens.token_uniformity" not in alone.series
+    assert "layer.tokens.mean_cosine" in alone.series
+    seen = profile(lambda batch: (tuple(states), mask, None), [0], layers=L)
+    value = torch.stack([token_uniformity(states[-1, i, : int(mask[i].sum())]) for i in (1, 2, 4)]).mean()
+    assert dict(seen.series["layer.tokens.token_uniformity"])[L] == pytest.approx(value.item(), rel=1e-5)
+
+
+def test_the_last_token_stands_for_a_decoders_sentence():
+    states = torch.randn(L + 1, 9, 5, 8, generator=torch.Generator().manual_seed(0))
+    mask = (torch.arange(5) < torch.tensor([2, 3, 4, 5, 5, 2, 3, 4, 5]).unsqueeze(-1)).long()
+    seen = profile(lambda batch: (tuple(states), mask, None), [0], layers=L, points="last")
+    last = pool([states[-1]], mask, "last")
+    assert seen.metrics["cls.isoscore"] == pytest.approx(isoscore(last).item(), rel=1e-5)
+    turned = [states[-1, i, : int(mask[i].sum())].flip(0) for i in range(9)]
+    value = torch.stack([cls_uniformity(x) for x in turned]).mean()
+    assert dict(seen.series["layer.tokens.cls_uniformity"])[L] == pytest.approx(value.item(), rel=1e-5)
+
+
+def test_what_a_span_head_sees_are_real_tokens(encoder):
+    found = batches()
+    seen = profile(forward_of(encoder, "tokens"), found, layers=L)
+    tokens = in_one_piece(forward_of(encoder, "none"), found)[1][-1]
+    assert seen.metrics["features.anisotropy_1"] == pytest.approx(anisotropy(tokens)[0].item(), rel=1e-5)
+
+
+def test_large_clouds_are_sampled_without_a_part_for_batches():
+    x = cloud(400, 3)
+    kept = []
+    for size in (400, 150, 7):
+        sample = Sample(50)
+        for start in range(0, 400, size):
+            sample.add(x[start : start + size])
+        kept.append(sample.points)
+    assert kept[0].shape == (50, 3)
+    assert torch.equal(kept[0], kept[1])
+    assert torch.equal(kept[0], kept[2])
+    place = [(x == row).all(-1).nonzero().item() for row in kept[0]]
+    assert place == sorted(set(place))
+    assert 150 < sum(place) / 50 < 250
+
+
+def test_bounded_sentences_still_sum_over_all_tokens(encoder):
+    found = batches(40)
+    free, bounded = (profile(forward_of(encoder), found, layers=L, limit=limit) for limit in (1500, 12))
+    for name in ("tokens.isoscore", "tokens.anisotropy_1_centered", "tokens.mean_cosine"):
+        assert bounded.metrics[name] == free.metrics[name]
+    assert bounded.metrics["cls.isoscore"] != free.metrics["cls.isoscore"]
+
+
+def test_another_number_of_hidden_states_is_refused(encoder):
+    with pytest.raises(ShapeError, match="4 hidden states; got 3"):
+        profile(forward_of(encoder), batches(), layers=3)
+
+
+def test_names_say_where_and_a_record_keeps_all(encoder, tmp_path: Path):
+    names = {
+        "cls.isoscore": "start.cls.isoscore",
+        "layer.cls.two_nn": "layer.start.cls.two_nn",
+        "quantile.layer3.singular_values": "quantile.start.layer3.singular_values",
+        "k.cls.explained_variance": "k.start.cls.explained_variance",
+    }
+    assert {name: placed(name, "start") for name in names} == names
+    seen = profile(forward_of(encoder), batches(), layers=L)
+    end = seen.at("end")
+    assert end.metrics["end.cls.isoscore"] == seen.metrics["cls.isoscore"]
+    assert end.series["layer.end.tokens.isoscore"] == seen.series["layer.tokens.isoscore"]
+    back = read_record(write_record(tmp_path, Record({"seed": 0}, end.metrics, end.series)))
+    assert back.metrics == end.metrics
+    assert {name: list(pairs) for name, pairs in back.series.items()} == end.series
+
+
+def test_half_precision_states_are_measured_in_float32():
+    states = torch.randn(L + 1, 30, 4, 8, generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(30, 4, dtype=torch.long)
+    full, half = (
+        profile(lambda batch, s=s: (tuple(s), mask, s[-1, :, 0]), [0], layers=L) for s in (states, states.bfloat16())
+    )
+    for name, value in full.metrics.items():
+        assert half.metrics[name] == pytest.approx(value, rel=0.05, abs=0.01), name
+
+
+def test_pooled_values_leave_out_padding():
+    x = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(0)).double()
+    mask = torch.arange(6) < torch.tensor([2, 6, 1, 4]).unsqueeze(-1)
+    sums = SentenceSums()
+    sums.add(x, mask)
+    assert len(sums.pooled) == 2 + 3 + 1 + 3

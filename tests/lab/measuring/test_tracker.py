@@ -1,0 +1,260 @@
+"""Measures while a Trainer trains: the right points, once an update, without a part in the training."""
+
+import json
+import math
+import os
+
+import pytest
+import torch
+import torch.distributed as dist
+from transformers import Trainer, TrainingArguments
+
+from isonb.integrations.points import PointRule, pool
+from isonb.integrations.trainer import IsotropyTrainerMixin
+from isonb.isoscore import isoscore
+from isonb.lab.measuring import tracker as tracker_module
+from isonb.lab.measuring.cloud import cloud_measures
+from isonb.lab.measuring.tracker import Tracker, series_from_log
+from isonb.losses import IsoScoreLoss
+from tests.gloo import run
+from tests.integrations import tiny
+
+
+class Recording(Trainer):
+    """Keeps the last hidden state and the mask of each training pass."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        asked = {**inputs, "output_hidden_states": True} if model.training else inputs
+        loss, outputs = super().compute_loss(model, asked, True, num_items_in_batch)
+        if model.training:
+            seen = outputs.hidden_states[-1].detach().clone(), inputs["attention_mask"]
+            self.__dict__.setdefault("passes", []).append(seen)
+        return (loss, outputs) if return_outputs else loss
+
+
+class Penalised(IsotropyTrainerMixin, Trainer):
+    """A penalty that rehearses each update when it comes in parts."""
+
+
+def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording, every=1, changes=None, **options):
+    micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
+    rule = PointRule("last" if kind == "gpt2" else "cls")
+    tracker = Tracker(rule, every)
+    made = trainer(
+        model=tiny.model(kind, dropout),
+        args=TrainingArguments(**tiny.arguments(folder, **micro, **({"max_steps": 4} | (changes or {})))),
+        train_dataset=tiny.sentences(40),
+        eval_dataset=tiny.sentences(12, seed=5),
+        callbacks=[tracker],
+        **options,
+    )
+    made.tracker = tracker
+    made.train()
+    return made
+
+
+def tracked(trainer, cloud="train.cls"):
+    """Measures by step."""
+    return {
+        entry["step"]: {k.removeprefix(f"{cloud}."): v for k, v in entry.items() if k.startswith(cloud)}
+        for entry in trainer.state.log_history
+        if any(key.startswith(cloud) for key in entry)
+    }
+
+
+def defined(points):
+    return {name: value for name, value in cloud_measures(points).items() if value is not None}
+
+
+@pytest.mark.parametrize(("kind", "parts"), [("bert", 1), ("bert", 2), ("gpt2", 2), ("albert", 1), ("distilbert", 2)])
+def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, parts):
+    trained = train(tmp_path, parts, kind=kind, dropout=0.3, every=2)
+    found = tracked(trained)
+    assert list(found) == [2, 4]
+    for step, values in found.items():
+        first = {2: parts, 4: 2 * parts + 1}[step]  # 40 rows: the third update is one pass of 8
+        passes = trained.passes[first : first + parts]
+        points = torch.cat([pool([state], mask, trained.tracker.rule.points) for state, mask in passes])
+        assert values == pytest.approx(defined(points), rel=1e-9), step
+        assert len(points) == 16
+
+
+def test_micro_batches_are_one_cloud(tmp_path):
+    whole = tracked(train(tmp_path, 1, **UNION))
+    assert list(whole) == [1, 2, 3, 4]
+    for parts in (2, 4):
+        cut = tracked(train(tmp_path, parts, **UNION))
+        assert cut.keys() == whole.keys()
+        for step, values in whole.items():
+            assert cut[step] == pytest.approx(values, rel=1e-7), (parts, step)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_rehearsals_of_a_penalty_are_not_looked_at(tmp_path, monkeypatch, parts):
+    seen = []
+
+    def watched(points, *args):
+        seen.append(points)
+        return cloud_measures(points, *args)
+
+    monkeypatch.setattr(tracker_module, "cloud_measures", watched)
+    trained = train(tmp_path, parts, trainer=Penalised, dropout=0.3, penalty=IsoScoreLoss(weight=0.2))
+    assert [len(points) for points in seen] == [16, 16, 8, 16]
+    assert all(point.requires_grad is False for point in seen)
+    history = trained.state.log_history
+    # the loss of the same step is still logged, the penalty beside it
+    assert [entry["step"] for entry in history if "isonb_penalty" in entry] == [1, 2, 3, 4]
+    # with weights that the penalty reads from the same points, its value is theirs: -ln of IsoScore
+    penalties = [entry["isonb_penalty"] for entry in history if "isonb_penalty" in entry]
+    for points, penalty in zip(seen, penalties, strict=True):
+        assert penalty == pytest.approx(float(IsoScoreLoss(weight=0.2)(points)), rel=1e-6)
+
+
+def test_training_is_the_same_with_and_without(tmp_path):
+    with_it, without = (train(tmp_path, 2, dropout=0.3, every=every) for every in (1, 0))
+    assert torch.equal(tiny.weights(with_it.model), tiny.weights(without.model))
+    assert tracked(without) == {}
+    own = [entry for entry in with_it.state.log_history if "loss" in entry]
+    assert [entry["loss"] for entry in own] == [e["loss"] for e in without.state.log_history if "loss" in e]
+
+
+def test_no_hook_stays_behind_and_evaluation_is_not_measured(tmp_path):
+    steps = {"eval_strategy": "steps", "eval_steps": 1}
+    trained = train(tmp_path, 2, trainer=Trainer, changes=steps)
+    encoder = trained.model.base_model
+    assert not encoder._forward_hooks
+    assert not any(module._forward_hooks for module in encoder.modules())
+    assert trained.tracker._parts == []
+    assert list(tracked(trained)) == [1, 2, 3, 4]
+
+
+class Validating(Recording):
+    """As the engine does: at each validation the tracker gets the points."""
+
+    def evaluate(self, *args, **kwargs):
+        found = super().evaluate(*args, **kwargs)
+        rows = tiny.batch(tiny.sentences(12, seed=5))
+        self.model.eval()
+        with torch.no_grad():
+            inputs = {name: rows[name] for name in ("input_ids", "attention_mask")}
+            self.points = self.model.base_model(**inputs).last_hidden_state[:, 0]
+        self.model.train()
+        self.tracker.validation(self.points, rows["labels"])
+        return found
+
+
+def test_validation_points_are_logged_with_their_classes(tmp_path):
+    trained = train(tmp_path, trainer=Validating, changes={"eval_strategy": "steps", "eval_steps": 2})
+    found = tracked(trained, "validation.cls")
+    assert list(found) == [2, 4]
+    labels = torch.arange(12) % 2
+    want = {k: v for k, v in cloud_measures(trained.points, labels).items() if v is not None}
+    assert found[4] == pytest.approx(want, rel=1e-9)
+    series = series_from_log(trained.state.log_history)
+    assert series["step.validation.cls.isoscore"][-1] == (4, pytest.approx(isoscore(trained.points).item()))
+    assert [step for step, _ in series["step.validation.loss"]] == [2, 4]
+    assert [step for step, _ in series["step.train.loss"]] == [1, 2, 3, 4]
+    assert not any("runtime" in name or "second" in name for name in series)
+    json.dumps(trained.state.log_history, allow_nan=False)
+
+
+def test_before_training_values_are_only_returned():
+    tracker = Tracker()
+    points = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
+    assert tracker.validation(points) == cloud_measures(points)
+
+
+def test_a_resumed_run_has_the_values_of_all_steps(tmp_path):
+    changes = {"save_strategy": "steps", "save_steps": 2, "logging_steps": 2}
+    whole = train(tmp_path / "whole", dropout=0.3, changes=changes)
+
+    def stop(self, *args, **kwargs):
+        if self.state.global_step == 3:  # after the checkpoint of step 2, and one more measured step
+            raise KeyboardInterrupt
+        return forward(self, *args, **kwargs)
+
+    forward = Recording.training_step
+    Recording.training_step = stop
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "cut", dropout=0.3, changes=changes)
+    finally:
+        Recording.training_step = forward
+    tracker = Tracker(every=1)
+    resumed = Recording(
+        model=tiny.model("bert", 0.3),
+        args=TrainingArguments(
+            **tiny.arguments(tmp_path / "cut", per_device_train_batch_size=16, **changes) | {"max_steps": 4}
+        ),
+        train_dataset=tiny.sentences(40),
+        callbacks=[tracker],
+    )
+    resumed.train(resume_from_checkpoint=str(tmp_path / "cut" / "checkpoint-2"))
+    one, other = (series_from_log(trained.state.log_history) for trained in (whole, resumed))
+    assert one.keys() == other.keys()
+    for name, pairs in one.items():
+        assert [step for step, _ in other[name]] == [step for step, _ in pairs], name
+        assert [value for _, value in other[name]] == pytest.approx([value for _, value in pairs], rel=1e-6), name
+
+
+def test_a_diverged_update_leaves_a_gap(tmp_path):
+    tracker = Tracker(every=1)
+    model = tiny.model()
+    model.train()
+    with torch.no_grad():
+        next(model.base_model.encoder.parameters()).fill_(torch.nan)
+    args = TrainingArguments(**tiny.arguments(tmp_path, per_device_train_batch_size=8))
+    trained = Trainer(model=model, args=args, train_dataset=tiny.sentences(16), callbacks=[tracker])
+    trained.train()
+    assert tracked(trained) == {}
+
+
+def test_large_validation_clouds_are_sampled():
+    x = torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
+    labels = (x[:, 0] > 0).long()
+    tracker = Tracker(limit=100)
+    found = tracker.validation(x, labels)
+    assert found == tracker.validation(x, labels)
+    assert found["isoscore"] == pytest.approx(cloud_measures(x)["isoscore"], rel=0.2)
+    assert found["isoscore"] != cloud_measures(x)["isoscore"]
+    assert found["anisotropy_1_class_centered"] is not None
+
+
+def test_of_several_entries_of_a_step_the_last_counts():
+    log = [
+        {"loss": 3.0, "learning_rate": 1e-3, "epoch": 0.1, "step": 10},
+        {"eval_f1": 0.5, "eval_runtime": 1.0, "eval_samples_per_second": 9.0, "step": 10},
+        {"train.cls.isoscore": 0.1, "epoch": 0.1, "step": 20},
+        {"loss": 2.0, "learning_rate": 1e-4, "grad_norm": math.nan, "isonb_penalty": -0.5, "step": 20},
+        {"loss": 2.5, "step": 10},
+        {"eval_f1": None, "eval_text": "words", "step": 20},
+        {"train_runtime": 5.0, "train_loss": 2.2, "total_flos": 1.0, "step": 20},
+    ]
+    assert series_from_log(log) == {
+        "step.train.loss": [(10, 2.5), (20, 2.0)],
+        "step.train.learning_rate": [(10, 1e-3), (20, 1e-4)],
+        "step.validation.f1": [(10, 0.5)],
+        "step.train.cls.isoscore": [(20, 0.1)],
+        "step.train.penalty": [(20, -0.5)],
+    }
+
+
+UNION = {"trainer": Penalised, "penalty": IsoScoreLoss(weight=0.2)}
+
+
+def track_on_this_rank(folder):
+    """What this process logs when it trains on its share."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    os.environ |= {"RANK": f"{rank}", "LOCAL_RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_WORLD_SIZE": f"{world}"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # not used: the group is there
+    return tracked(train(folder, 2, size=16 // world, changes={"ddp_backend": "gloo", "max_steps": 2}, **UNION))
+
+
+@pytest.mark.slow
+def test_every_process_logs_the_points_of_all(tmp_path):
+    one, other = run(track_on_this_rank, tmp_path)
+    whole = tracked(train(tmp_path, changes={"max_steps": 2}, **UNION))
+    assert one == other
+    assert list(one) == list(whole) == [1, 2]
+    for step, values in whole.items():
+        assert one[step] == pytest.approx(values, rel=1e-5)

@@ -1,0 +1,547 @@
+"""Methods: their options, and what each hook returns to the engines. Every method of the registry goes through all."""
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from torch import nn
+
+from isonb import layers, losses, transforms
+from isonb.checks import InputError, ShapeError
+from isonb.clouds import layer_average, mean_pool
+from isonb.entropy_penalty import entropy_penalty
+from isonb.flow import GlowFlow, fit_flow
+from isonb.integrations.points import PointRule
+from isonb.integrations.union import asked
+from isonb.lab.methods import METHODS, Method, MethodError, catalogue, method_from, resolved
+from isonb.lab.methods.shared import FittedModule
+from isonb.lab.options import OptionError, rules
+from isonb.lab.runs.settings import resolve
+from isonb.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
+from isonb.sbert_wk import sbert_wk
+from isonb.softdecay import soft_decay
+from tests.support import assert_same, gpu, normal, uneven
+
+every = pytest.mark.parametrize("name", METHODS)
+OPTIONS = [(name, part) for name, kind in METHODS.items() for part in fields(kind)]
+each_option = pytest.mark.parametrize(("name", "part"), OPTIONS, ids=[f"{name}-{part.name}" for name, part in OPTIONS])
+
+
+def own(hook):
+    """Names of the methods with a hook of their own."""
+    return [name for name, kind in METHODS.items() if getattr(kind, hook) is not getattr(Method, hook)]
+
+
+def having(hook):
+    return pytest.mark.parametrize("name", own(hook))
+
+
+def another(name, part):
+    """Another allowed value of an option."""
+    if (name, part.name) == ("tension", "negatives"):
+        return 3  # the batch of 16 must hold whole groups
+    low, high, choices = (part.metadata[key] for key in ("low", "high", "choices"))
+    if choices:
+        return next(choice for choice in choices if choice != part.default)
+    if isinstance(part.default, bool):
+        return not part.default
+    if part.default is None or isinstance(part.default, str):
+        return 1
+    for value in (part.default * 2, part.default / 2, high, low):
+        if value != part.default and low <= value <= high:
+            return value
+    raise AssertionError(part)
+
+
+def given_of(value):
+    """The id of a case: the method's options, and nothing for a function, whose name has an address in it."""
+    return "" if callable(value) else str(value)
+
+
+def labels_of(points):
+    return torch.arange(len(points)) % 2
+
+
+# --- options ---------------------------------------------------------------------------------------------------------
+
+
+@every
+def test_a_name_gives_the_defaults_and_they_are_written_out(name):
+    method = method_from(name)
+    assert method == METHODS[name]() == method_from({"name": name})
+    found = resolved(method)
+    assert found.pop("name") == name
+    assert list(found) == [part.name for part in fields(method)]
+    assert method_from(json.loads(json.dumps(resolved(method)))) == method
+
+
+@each_option
+def test_every_option_is_taken_and_survives_being_written(name, part):
+    value = another(name, part)
+    method = method_from({"name": name, part.name: value})
+    assert getattr(method, part.name) == value != part.default
+    assert method != METHODS[name]()
+    again = method_from(json.loads(json.dumps(resolved(method))))
+    assert again == method
+    assert resolved(again) == resolved(method)
+
+
+@each_option
+def test_bad_values_are_refused_by_name(name, part):
+    bad = [[1], {"a": 1}, "a word", float("nan")]
+    bad += [part.metadata["low"] - 1, part.metadata["high"] + 1] if part.metadata["low"] is not None else []
+    bad += [] if isinstance(part.default, bool) else [True]
+    for value in bad:
+        with pytest.raises(OptionError, match=rf"{part.name} of method {name} must be"):
+            method_from({"name": name, part.name: value})
+
+
+@each_option
+def test_options_hide_no_hook_and_numbers_have_a_range(name, part):
+    assert not hasattr(Method, part.name)
+    hint = rules(METHODS[name])[part.name]
+    assert part.metadata["help"] in hint
+    if not isinstance(part.default, bool) and not part.metadata["choices"]:
+        assert part.metadata["low"] is not None
+        assert part.metadata["high"] is not None
+
+
+@every
+def test_options_that_do_not_exist(name):
+    first = next((part.name for part in fields(METHODS[name])), None)
+    with pytest.raises(OptionError, match=f"method {name} must be given options it has"):
+        method_from({"name": name, "colour": "red"})
+    if first:
+        with pytest.raises(OptionError, match=f"Did you mean {first!r}"):
+            method_from({"name": name, first + "s": 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "close"), [("i-star", "istar"), ("soft_decay", "softdecay"), ("whitning", "whitening"), ("None", "none")]
+)
+def test_an_unknown_name_is_told_the_nearest(given, close):
+    with pytest.raises(MethodError, match=f"Did you mean '{close}'"):
+        method_from(given)
+
+
+def test_a_method_without_a_name():
+    with pytest.raises(MethodError, match="Methods: none"):
+        method_from({"weight": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"name": "softdecay", "mode": "safe", "sts_alpha": -1}, "sts_alpha of method softdecay"),
+        ({"name": "softdecay", "mode": "safe", "alpha": 0}, "alpha of method softdecay"),
+        ({"name": "tension", "batch_size": 20}, "Give 16"),
+        ({"name": "tension", "batch_size": 4}, "Give 8"),
+    ],
+)
+def test_options_that_do_not_go_together(given, reason):
+    with pytest.raises(OptionError, match=reason):
+        method_from(given)
+
+
+@every
+def test_a_run_is_written_out_with_its_method(name):
+    config = resolve({"task": "english_sts", "method": name})
+    assert config["method"] == resolved(method_from(name))
+
+
+def test_the_catalogue_has_every_method_with_source_stages_and_options():
+    entries = catalogue()
+    assert json.loads(json.dumps(entries)) == entries
+    assert [entry["name"] for entry in entries] == list(METHODS)
+    for entry in entries:
+        plain = entry["name"] == "none"
+        assert entry["about"]
+        assert bool(entry["source"]) is not plain
+        assert bool(entry["stages"]) is not plain
+        assert {name: option["default"] for name, option in entry["options"].items()} == {
+            name: value for name, value in resolved(method_from(entry["name"])).items() if name != "name"
+        }
+        assert all(": " in option["rule"] for option in entry["options"].values())
+    stages = {entry["name"]: entry["stages"] for entry in entries}
+    assert stages["softdecay"] == ["training", "similarity"]
+    assert stages["isolayer"] == ["second"]
+    assert stages["cluster_removal"] == ["second", "similarity"]
+    assert stages["simcse"] == ["contrast"]
+
+
+@every
+def test_flags_agree_with_hooks(name):
+    kind = METHODS[name]
+    assert kind.two_phases is (name in own("second"))
+    assert kind.token_fit is (name in own("fit_tokens"))
+    changes_vectors = {name} & {*own("pool"), *own("fit_tokens"), *own("transform")}
+    assert kind.post_hoc is bool(changes_vectors)
+
+
+# --- penalties -------------------------------------------------------------------------------------------------------
+
+
+def penalty_value(method, points, **offers):
+    loss = method.penalty()
+    return loss(points, **asked(loss, **offers))
+
+
+@having("penalty")
+def test_penalties_are_finite_scalars_with_gradients(name):
+    method = method_from(name)
+    assert isinstance(method.points(), PointRule)
+    for offers in ({"labels": None}, {"labels": labels_of(range(24))}):
+        points = uneven(24, 6).requires_grad_()
+        value = penalty_value(method, points, **offers, shrinkage_cov=torch.eye(6, dtype=points.dtype))
+        assert value.shape == ()
+        value.backward()
+        assert bool(value.isfinite())
+        assert bool(points.grad.isfinite().all())
+        assert float(points.grad.abs().max()) > 0
+
+
+@having("penalty")
+def test_a_batch_too_small_does_not_stop_a_run(name):
+    points = normal(1, 6).requires_grad_()
+    value = penalty_value(method_from(name), points, labels=labels_of(points), shrinkage_cov=torch.eye(6))
+    value.backward()
+    assert bool(value.isfinite())
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({"name": "entropy"}, lambda x, y, cov: entropy_penalty(x, y)),
+        ({"name": "entropy", "select": False, "weight": 2}, lambda x, y, cov: 2 * entropy_penalty(x, y, select=False)),
+        ({"name": "entropy", "per_label": False}, lambda x, y, cov: entropy_penalty(x)),
+        (
+            {"name": "entropy", "in_cluster": 0.05, "in_cluster_sign": -1, "keep_breaking": False, "reduction": "mean"},
+            lambda x, y, cov: entropy_penalty(
+                x, y, in_cluster=0.05, in_cluster_sign=-1, keep_breaking=False, reduction="mean"
+            ),
+        ),
+        (
+            {"name": "entropy", "normalize": True, "min_points": 20},
+            lambda x, y, cov: entropy_penalty(x, y, normalize=True, min_points=20),
+        ),
+        ({"name": "istar"}, lambda x, y, cov: -istar_penalty(x, cov, zeta=0.2)),
+        ({"name": "istar", "weight": 3, "zeta": 0.6}, lambda x, y, cov: 3 * istar_penalty(x, cov, zeta=0.6)),
+        ({"name": "istar", "zeta": "auto"}, lambda x, y, cov: -istar_penalty(x, zeta="auto")),
+        ({"name": "istar", "zeta": 0}, lambda x, y, cov: -istar_penalty(x, cov, zeta=0)),
+        ({"name": "istar", "unbiased": True}, lambda x, y, cov: -istar_penalty(x, unbiased=True)),
+        ({"name": "cosreg", "weight": -1}, lambda x, y, cov: -cosreg_penalty(x)),
+        ({"name": "spectrum_control"}, lambda x, y, cov: 1e-4 * spectrum_penalty(x, top=5)),
+        (
+            {"name": "spectrum_control", "weight": 1, "prior": "polynomial", "c1": 3, "power": 0.5, "top": None},
+            lambda x, y, cov: spectrum_penalty(x, prior="polynomial", c1=3.0, power=0.5),
+        ),
+    ],
+    ids=given_of,
+)
+def test_options_reach_the_mathematics_of_a_penalty(given, want):
+    points, cov = uneven(46, 6), torch.cov(uneven(99, 6, seed=3).T)
+    labels = (torch.arange(46) > 16).long()  # 17 and 29 points
+    found = penalty_value(method_from(given), points, labels=labels, shrinkage_cov=cov)
+    assert_same(found, want(points, labels, cov))
+
+
+@pytest.mark.parametrize(("given", "needed"), [({}, True), ({"zeta": "auto"}, False), ({"unbiased": True}, False)])
+def test_istar_asks_for_a_shrinkage_matrix_only_if_it_uses_one(given, needed):
+    loss = method_from({"name": "istar", **given}).penalty()
+    assert ("shrinkage_cov" in asked(loss, shrinkage_cov=None)) is needed
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ("entropy", PointRule("cls", -1)),
+        ("istar", PointRule("tokens", "all")),
+        ({"name": "istar", "layers": 3, "include_pads": True}, PointRule("tokens", 3, True)),
+        ("cosreg", PointRule("tokens", -1)),
+        ({"name": "cosreg", "layers": "all"}, PointRule("tokens", "all")),
+        ("spectrum_control", PointRule("tokens", -1)),
+    ],
+    ids=str,
+)
+def test_the_points_a_penalty_sees(given, rule):
+    assert method_from(given).points() == rule
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+
+@having("layer")
+def test_layers_keep_shapes_and_pass_gradients(name):
+    method = method_from(name)
+    layer = method.layer(6)
+    assert isinstance(layer, nn.Module)
+    assert set(method.learning_rates()) <= dict(layer.named_parameters()).keys()
+    shape = (3, 5, 6) if method.site == "tokens" else (8, 6)
+    x = normal(*shape, dtype=torch.float32).requires_grad_()
+    mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0]])
+    out = layer(x, mask) if method.site == "tokens" else layer(x)
+    assert out.shape == x.shape
+    assert out.dtype == x.dtype
+    out.square().sum().backward()
+    assert bool(x.grad.isfinite().all())
+    assert float(x.grad.abs().max()) > 0
+    assert bool(layer.eval()(x).isfinite().all())  # after a batch in training, evaluation works
+
+
+def test_layers_are_those_of_the_library():
+    x, mask = normal(2, 4, 6), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    found = method_from({"name": "softdecay", "alpha": -0.4}).layer(6)(x, mask)
+    assert_same(found, soft_decay(x, torch.tensor(-0.4), mask=mask))
+    padded = method_from({"name": "softdecay", "alpha": -0.4, "include_pads": True}).layer(6)(x, mask)
+    assert_same(padded, soft_decay(x, torch.tensor(-0.4)))
+    safe = method_from({"name": "softdecay", "mode": "safe"}).layer(6)
+    assert safe.alpha.item() == pytest.approx(-0.2)
+    assert safe.mode == "safe"
+    normed = method_from({"name": "isobn", "momentum": 0.5, "eps": 0.01, "beta": 1}).layer(6)
+    assert_same(normed(x[0]), layers.IsoBN(6, 0.5, 0.01, 1.0)(x[0]))
+
+
+def test_alpha_learns_at_its_own_rate_unless_told_otherwise():
+    assert method_from("softdecay").learning_rates() == {"raw": 2e-3}
+    assert method_from({"name": "softdecay", "alpha_rate": None}).learning_rates() == {}
+
+
+# --- the second phase ------------------------------------------------------------------------------------------------
+
+
+def second_of(method, features, seed=0):
+    return method.second(features, seed)
+
+
+@having("second")
+def test_second_phases_map_vectors_of_any_shape(name):
+    method, features = method_from(name), normal(64, 128, dtype=torch.float32) + 1
+    phase = second_of(method, features)
+    out = phase.module(features)
+    assert out.shape[0] == 64
+    assert out.dtype == torch.float32
+    assert bool(out.isfinite().all())
+    tokens = phase.module(features.reshape(8, 8, 128))
+    assert_same(tokens, out.reshape(8, 8, -1), rtol=1e-4, atol=1e-4)
+    assert_same(phase.module(features[3]), out[3], rtol=1e-4, atol=1e-4)
+    assert bool(phase.module(torch.zeros(2, 128)).isfinite().all())
+    assert phase.head == "new" or out.shape[-1] == 128
+
+
+@having("second")
+def test_second_phases_repeat_and_leave_random_numbers_alone(name):
+    method, features = method_from(name), uneven(64, 16).float()
+    if any(part.name == "init" for part in fields(method)):
+        method = replace(method, init="default")
+    before = torch.random.get_rng_state()
+    first, again = (second_of(method, features, seed=5).module(features) for _ in range(2))
+    assert_same(first, again)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@having("second")
+def test_what_is_trained_in_a_second_phase(name):
+    features = uneven(64, 16).float()
+    phase = second_of(method_from(name), features)
+    trained = [weight for weight in phase.module.parameters() if weight.requires_grad]
+    if phase.head == "new":
+        assert not trained
+        assert phase.penalty is None
+        assert not phase.module(features.requires_grad_()).requires_grad or isinstance(phase.module, nn.Identity)
+        return
+    assert trained
+    points = phase.module(features)
+    phase.joint(points.square().mean(), phase.penalty(points)).backward()
+    assert all(bool(weight.grad.isfinite().all()) and float(weight.grad.abs().max()) > 0 for weight in trained)
+
+
+def test_the_isotropy_layer_starts_where_the_model_stands_and_takes_its_options():
+    features = uneven(32, 6)
+    phase = second_of(method_from("isolayer"), features)
+    assert_same(phase.module(features), features)
+    assert phase.joint.s == 0.15
+    assert_same(phase.penalty(features), isoscore_penalty(features))
+    given = {"isotropy": "isoscore_star", "zeta": "auto", "depth": 2, "activation": "tanh", "head": "tuned"}
+    phase = second_of(method_from({"name": "isolayer", "batch_size": 64, "patience": None, **given}), features)
+    assert (phase.head, phase.batch_size, phase.patience) == ("tuned", 64, None)
+    assert_same(phase.module(features), features.tanh().tanh())
+    assert_same(phase.penalty(features), istar_penalty(features, zeta="auto"))
+    unbiased = second_of(method_from({"name": "isolayer", "unbiased": True}), features).penalty
+    assert_same(unbiased(features), losses.IsoScoreLoss(unbiased=True)(features))
+    other = method_from({"name": "isolayer", "init": "default"})
+    assert not torch.equal(*(second_of(other, features, seed).module[0].linear.weight for seed in (0, 1)))
+
+
+# --- transforms ------------------------------------------------------------------------------------------------------
+
+
+def sides(rows=60, dim=16):
+    both = uneven(2 * rows, dim, mean=3.0).float()
+    return both[:rows], both[rows:]
+
+
+@every
+def test_both_sides_are_transformed_and_it_repeats(name):
+    method, (first, second) = method_from(name), sides(dim=128)
+    for found in (method.transform(first, second, 1), method.transform(first, second, 1)):
+        a, b = found
+        assert len(a) == len(b) == 60
+        assert a.shape == b.shape
+        assert bool(a.isfinite().all())
+        assert bool(b.isfinite().all())
+        assert not a.requires_grad
+    assert_same(found, method.transform(first, second, 1))
+    if name not in own("transform"):
+        assert_same(found, (first, second))
+
+
+def flowed(both, seed, **options):
+    return fit_flow(both, seed=seed, flow=GlowFlow(both.shape[1], seed=seed), **options).transform(both)
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({"name": "zero_mean"}, lambda both: both - both.mean(0)),
+        ({"name": "whitening"}, lambda both: transforms.Whitening().fit(both.double()).transform(both)),
+        ({"name": "whitening", "k": 4}, lambda both: transforms.Whitening(4).fit(both.double()).transform(both)),
+        ({"name": "whitebert"}, lambda both: transforms.Whitening().fit(both.double()).transform(both)),
+        ({"name": "soft_zca"}, lambda both: transforms.SoftZCA().fit(both.double()).transform(both)),
+        ({"name": "soft_zca", "eps": 0.5}, lambda both: transforms.SoftZCA(0.5).fit(both.double()).transform(both)),
+        ({"name": "all_but_the_top"}, lambda both: transforms.AllButTheTop(1).fit_transform(both)),
+        (
+            {"name": "all_but_the_top", "D": 3, "centered": False},
+            lambda both: transforms.AllButTheTop(3, False).fit_transform(both),
+        ),
+        ({"name": "flow"}, lambda both: flowed(both, 7)),
+        ({"name": "flow", "epochs": 2, "batch_size": 16}, lambda both: flowed(both, 7, epochs=2, batch_size=16)),
+        ({"name": "softdecay", "joint": True}, lambda both: soft_decay(both, -0.6)),
+    ],
+    ids=given_of,
+)
+def test_options_reach_the_mathematics_of_a_transform(given, want):
+    first, second = sides()
+    found = torch.cat(method_from(given).transform(first, second, 7))
+    assert_same(found, want(torch.cat([first, second])), rtol=1e-5, atol=1e-5)
+
+
+def test_softdecay_takes_each_side_by_itself():
+    first, second = sides()
+    found = method_from({"name": "softdecay", "sts_alpha": -0.4}).transform(first, second, 0)
+    assert_same(found, (soft_decay(first, -0.4), soft_decay(second, -0.4)))
+
+
+def test_a_transform_of_one_layer_is_fitted_on_the_features():
+    features = uneven(80, 16).float()
+    module = second_of(method_from("whitening"), features).module
+    assert_same(module(features), transforms.Whitening().fit(features.double()).transform(features))
+    assert isinstance(module, FittedModule)
+
+
+def test_more_directions_than_there_are():
+    features = uneven(64, 16).float()
+    with pytest.raises(ShapeError, match="k must be at most the 16 dimensions"):
+        second_of(method_from({"name": "whitening", "k": 256}), features)
+    for name in ("all_but_the_top", "cluster_removal"):
+        with pytest.raises(ShapeError, match="D must be less than the 16 dimensions"):
+            second_of(method_from({"name": name, "D": 16}), features)
+    with pytest.raises(ShapeError, match="Use fewer levels"):
+        second_of(method_from({"name": "flow", "levels": 5}), features)
+    few = second_of(method_from("whitening"), uneven(10, 16).float()).module
+    assert few(features).shape == (64, 9)  # ten points vary in nine directions
+
+
+def test_the_flow_learns_inside_inference_mode():
+    first, second = sides()
+    with torch.inference_mode():
+        found = method_from("flow").transform(first.clone(), second.clone(), 7)
+    assert_same(found, method_from("flow").transform(first, second, 7), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "clusters", "removed"), [(1000, 27, 12), (64, 2, 12), (20, 1, 10), (2, 1, 1)])
+def test_clusters_are_fewer_where_there_are_few_points(rows, clusters, removed):
+    tokens = uneven(rows, 16).float()
+    found = method_from("cluster_removal").fit_tokens(tokens, 3)
+    assert (found.n_clusters, found.D, found.seed) == (clusters, removed, 3)
+    assert_same(found.transform(tokens), transforms.ClusterRemoval(clusters, removed, 3).fit_transform(tokens))
+    assert rows < 4 or float(found.transform(tokens).abs().max()) > 1e-3
+
+
+# --- pooling ---------------------------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("depth", [2, 4, 12])
+def test_pooling_gives_a_vector_a_sentence(name, depth):
+    method = method_from(name)
+    states, mask = normal(depth + 1, 3, 6, 8, dtype=torch.float32), torch.ones(3, 6, dtype=torch.long)
+    mask[1, 4:] = 0
+    for found in (method.pool(states, mask, (0, -1)), method.features(states, mask)):
+        assert found is None or (found.shape == (3, 8) and bool(found.isfinite().all()))
+    kept = method.pool(states, mask, (0, -1))
+    assert_same(kept, method.pool(torch.where(mask[..., None] == 1, states, 9.0), mask, (0, -1)))
+
+
+def test_methods_with_layers_of_their_own():
+    states, mask = normal(13, 3, 6, 8), torch.ones(3, 6, dtype=torch.long)
+    average = {layers: mean_pool(layer_average(states, layers), mask) for layers in ((1, -1), (-2, -1), (0, -1))}
+    assert_same(method_from("whitebert").pool(states, mask, (0, -1)), average[1, -1])
+    assert_same(method_from("whitebert").features(states, mask), average[1, -1])
+    assert_same(method_from("flow").pool(states, mask, (0, -1)), average[-2, -1])
+    assert_same(method_from({"name": "flow", "last_two": False}).pool(states, mask, (0, -1)), average[0, -1])
+    assert_same(method_from("none").pool(states, mask, (0, -1)), average[0, -1])
+
+
+def test_sbert_wk_starts_earlier_in_shallow_encoders():
+    states, mask = normal(13, 3, 6, 8), torch.ones(3, 6, dtype=torch.long)
+    method = method_from("sbert_wk")
+    for depth, start in ((12, 4), (6, 4), (4, 2), (2, 0)):
+        assert_same(method.pool(states[: depth + 1], mask, ()), sbert_wk(states[: depth + 1], mask, start))
+    wide = method_from({"name": "sbert_wk", "window": 4, "layer_start": 9})
+    assert_same(wide.features(states, mask), sbert_wk(states, mask, 8, 4))
+    with pytest.raises(InputError, match=r"must leave at least 3 of the 2 hidden states.*layer_start 0"):
+        method.pool(states[:2], mask, ())
+
+
+# --- contrastive tuning ----------------------------------------------------------------------------------------------
+
+
+@having("contrast")
+def test_options_reach_contrastive_tuning(name):
+    method = method_from({"name": name, "steps": 5, "learning_rate": 0.5, "max_length": 9, "batch_size": 24})
+    plan = method.contrast()
+    assert plan.objective == name
+    assert (plan.steps, plan.learning_rate, plan.max_length, plan.batch_size) == (5, 0.5, 9, 24)
+
+
+def test_contrastive_defaults_are_the_papers():
+    simcse, tension = method_from("simcse").contrast(), method_from("tension").contrast()
+    assert (simcse.temperature, simcse.batch_size, simcse.learning_rate, simcse.max_length) == (0.05, 64, 3e-5, 32)
+    assert (tension.negatives, tension.batch_size, tension.learning_rate, tension.max_length) == (7, 16, 1e-5, 75)
+    assert method_from({"name": "simcse", "temperature": 0.2}).contrast().temperature == 0.2
+    assert method_from({"name": "tension", "negatives": 3}).contrast().negatives == 3
+
+
+def test_none_does_nothing():
+    method = method_from("none")
+    assert method.contrast() is method.penalty() is method.layer(4) is None
+    assert not method.two_phases
+    assert not method.learning_rates()
+
+
+# --- accelerators ----------------------------------------------------------------------------------------------------
+
+
+@gpu
+@every
+def test_methods_stay_on_the_device(name):
+    method, rows = method_from(name), normal(64, 16, dtype=torch.float32).cuda()
+    for side in method.transform(rows[:32], rows[32:], 0):
+        assert side.device == rows.device
+    if method.two_phases:
+        assert second_of(method, rows).module(rows).device == rows.device
+    if method.token_fit:
+        assert method.fit_tokens(rows, 0).transform(rows).device == rows.device
+    states = normal(5, 3, 6, 8, dtype=torch.float32).cuda()
+    assert method.pool(states, torch.ones(3, 6, dtype=torch.long).cuda(), (0, -1)).device == rows.device

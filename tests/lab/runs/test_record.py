@@ -1,0 +1,396 @@
+"""Run ids, manifests and records: stable names, whole files, and what damage, a full disk or two writers give."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs import table as tables
+from isonb.lab.runs.manifest import Clock, ManifestError, manifest
+from isonb.lab.runs.record import Record, RecordError, read_record, write_record
+from isonb.lab.runs.run_ids import ConfigError, canonical, run_id
+from isonb.lab.runs.table import scan
+from isonb.runtime.files import DiskError
+
+CONFIG = {"task": "cola", "model": "minilm", "method": {"name": "istar", "zeta": 0.2}, "seed": 1, "lr": 5e-5}
+
+
+def a_record(seed: int = 1, **changes: object) -> Record:
+    values = {
+        "config": CONFIG | {"seed": seed},
+        "metrics": {"accuracy": 0.8 + seed / 100, "isoscore": None},
+        "series": {"loss": [(0, 0.7), (10, 0.1 + 0.2)]},
+        "manifest": {"code": {"sha256": "ab", "commit": None}, "seconds": 1.5, "hardware": {"cores": 2}},
+    }
+    return Record(**(values | changes))
+
+
+# ids
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"x": 1, "y": 2}, {"y": 2, "x": 1}),
+        ({"x": 1}, {"x": 1.0}),
+        ({"x": 1e-5}, {"x": "1e-5"}),
+        ({"x": 1e-5}, {"x": "0.00001"}),
+        ({"x": 1e-5}, {"x": "1E-05"}),
+        ({"x": "1.0e-5"}, {"x": "10e-6"}),
+        ({"x": 0.0}, {"x": -0.0}),
+        ({"x": (1, 2)}, {"x": [1.0, "2"]}),
+        ({"x": 1}, {"x": 1, "y": None}),
+        ({"x": {"b": 1, "a": {"c": 2, "d": 3}}}, {"x": {"a": {"d": 3, "c": 2}, "b": 1}}),
+        ({"x": np.int64(3), "y": np.float64(0.1)}, {"x": 3, "y": 0.1}),
+    ],
+)
+def test_same_configuration_same_id(a, b):
+    assert run_id(a) == run_id(b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"x": 1}, {"x": True}),
+        ({"x": 1}, {"y": 1}),
+        ({"x": 0.1}, {"x": 0.1 + 1e-17 + 2**-56}),
+        ({"x": 2**53}, {"x": 2**53 + 1}),
+        ({"x": "a"}, {"x": ["a"]}),
+        ({"x": [1, 2]}, {"x": [2, 1]}),
+        ({"x": {"y": 1}}, {"x.y": 1}),
+        ({"x": "true"}, {"x": True}),
+    ],
+)
+def test_other_configuration_other_id(a, b):
+    assert run_id(a) != run_id(b)
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers() | st.floats(allow_nan=False, allow_infinity=False)))
+def test_id_survives_json_and_order(config):
+    again = json.loads(json.dumps(config))
+    assert run_id(dict(reversed(again.items()))) == run_id(config)
+
+
+def test_readable_part():
+    assert run_id(CONFIG).startswith("cola-minilm-istar-s1-")
+    assert run_id({"model": "sentence-transformers/all-MiniLM-L6-v2"}).startswith("all-minilm-l6-v2-")
+    assert run_id({"seed": 0, "task": "x" * 99}).startswith("x" * 24 + "-s0-")
+    assert run_id({"model": "../../etc/../.."}).count("/") == 0
+    assert run_id({}).startswith("run-")
+    assert len(run_id(CONFIG).rsplit("-", 1)[1]) == 12
+
+
+def test_id_is_frozen():
+    # A change here orphans every record ever written: raise the schema with it.
+    text = '{"lr":"0.00005","method":{"name":"istar","zeta":"0.2"},"model":"minilm","seed":"1","task":"cola"}'
+    assert canonical(CONFIG) == text
+    digits = hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert run_id(CONFIG) == f"cola-minilm-istar-s1-{digits}" == "cola-minilm-istar-s1-9bc1bca468ee"
+
+
+@pytest.mark.parametrize("bad", [{"x": float("nan")}, {"x": float("inf")}, {1: 2}, {"x": object()}, {"x": {2: 3}}, 3])
+def test_bad_configuration(bad):
+    with pytest.raises(ConfigError, match="got"):
+        run_id(bad)
+
+
+# manifest
+
+
+def test_manifest_says_what_counts_and_nothing_private():
+    clock = Clock()
+    time.sleep(0.01)
+    found = manifest(seed=7, data={"train": "ab12", "rows": 3}, clock=clock)
+    text = json.dumps(found)
+    assert json.loads(text) == found
+    assert 0.01 <= found["seconds"] < 5
+    assert found["started"].endswith("+00:00")
+    assert found["versions"]["torch"] == torch.__version__
+    assert found["hardware"]["cores"] >= 1
+    assert len(found["code"]["sha256"]) == 64
+    assert list(found) == sorted(found)
+    assert list(found["versions"]) == sorted(found["versions"])
+    private = {os.uname().nodename, str(Path.home()), str(Path(manifests.__file__).parent), sys.executable}
+    assert not [word for word in private if len(word) > 2 and word in text]
+
+
+@pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": True}, {"seed": 1.5}, {"data": ""}, {"data": {"a": object()}}])
+def test_bad_manifest(bad):
+    with pytest.raises(ManifestError, match="got"):
+        manifest(**({"seed": 1, "data": "x"} | bad))
+
+
+def test_source_hash_sees_names_and_contents(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.py").write_bytes(b"x = 1\n")
+    first = manifests.source_hash(tmp_path)
+    (tmp_path / "a.py").write_bytes(b"x = 1\r\n")
+    (tmp_path / "notes.txt").write_bytes(b"not code")
+    assert manifests.source_hash(tmp_path) == first
+    (tmp_path / "a.py").rename(tmp_path / "sub" / "a.py")
+    assert manifests.source_hash(tmp_path) != first
+
+
+def test_commit_without_git(tmp_path):
+    assert manifests._commit(tmp_path) is None
+    folder, commit = tmp_path / ".git", "0123456789" * 4
+    (folder / "refs/heads").mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    assert manifests._commit(tmp_path) is None  # a branch without a commit
+    (folder / "packed-refs").write_text(f"# pack-refs\n{commit} refs/heads/main\n")
+    assert manifests._commit(tmp_path) == commit
+    (folder / "refs/heads/main").write_text(commit[::-1] + "\n")
+    assert manifests._commit(tmp_path) == commit[::-1]
+    (folder / "HEAD").write_text(commit)
+    assert manifests._commit(tmp_path) == commit
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / ".git").write_text(f"gitdir: {folder}\n")
+    assert manifests._commit(linked) == commit
+
+
+# files
+
+
+def test_round_trip(tmp_path):
+    record = a_record(metrics={"accuracy": np.float32(0.5), "loss": float("nan"), "gap": float("-inf"), "none": None})
+    path = write_record(tmp_path / "new" / "folder", record)
+    found = read_record(path)
+    assert path.name == f"{record.run_id}.json"
+    assert found.config == CONFIG
+    assert found.series["loss"] == [(0.0, 0.7), (10.0, 0.1 + 0.2)]
+    assert found.metrics["accuracy"] == 0.5
+    assert np.isnan(found.metrics["loss"])
+    assert found.metrics["gap"] == -np.inf
+    assert found.metrics["none"] is None
+    assert found.run_id == record.run_id
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name]
+    assert write_record(tmp_path / "b", found).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"status": "done"},
+        {"metrics": {"accuracy": "high"}},
+        {"metrics": {"layers": [1, 2]}},
+        {"series": {"loss": [(None, 1.0)]}},
+        {"series": {"loss": [(math.nan, 1.0)]}},
+        {"metrics": {"layers": torch.ones(3)}},
+        {"manifest": {"a": object()}},
+        {"manifest": {"a": float("nan")}},
+    ],
+)
+def test_what_cannot_be_written(tmp_path, bad):
+    with pytest.raises(RecordError, match="got"):
+        write_record(tmp_path, a_record(**bad))
+    assert not list(tmp_path.iterdir())
+
+
+def damage(name: str, content: bytes) -> bytes:
+    body = json.loads(content)
+    return {
+        "truncated": content[: len(content) // 2],
+        "empty": b"",
+        "binary": b"\xff\xfe\x00garbage",
+        "a list": b"[1, 2]",
+        "deep": b"[" * 100_000,
+        "edited": content.replace(b"0.81", b"0.91"),
+        "other schema": json.dumps(body | {"schema": 2}).encode(),
+        "key lost": json.dumps({k: v for k, v in body.items() if k != "series"}).encode(),
+        "key added": json.dumps(body | {"more": 1}).encode(),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["truncated", "empty", "binary", "a list", "deep", "edited", "other schema", "key lost", "key added"]
+)
+def test_damage_is_found_and_reported(tmp_path, name):
+    good = write_record(tmp_path, a_record(seed=2))
+    path = write_record(tmp_path, a_record())
+    before = path.read_bytes()
+    path.write_bytes(damage(name, before))
+    assert path.read_bytes() != before
+    with pytest.raises(RecordError, match=r"got .*(again|Read it with)"):
+        read_record(path)
+    found = scan(tmp_path)
+    assert list(found.records) == [good.stem]
+    assert [d.path for d in found.damaged] == [path]
+    assert found.complete() == {good.stem}
+
+
+def test_every_flipped_byte_of_a_value_is_seen(tmp_path):
+    path = write_record(tmp_path, a_record())
+    content = path.read_bytes()
+    seen = 0
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        try:
+            assert read_record(path).run_id == a_record().run_id  # a blank between values may change unseen
+        except RecordError:
+            seen += 1
+    assert seen > 0.6 * len(range(0, len(content), 7))
+
+
+def test_crafted_record_of_wrong_kinds(tmp_path):
+    from isonb.lab.runs import record
+
+    path = write_record(tmp_path, a_record())
+    body = json.loads(path.read_bytes())
+    for change in (
+        {"metrics": [1]},
+        {"config": 3},
+        {"series": {"a": [1]}},
+        {"series": {"a": [["x", 1]]}},
+        {"run_id": "x"},
+        {"status": "odd"},
+    ):
+        wrong = {k: v for k, v in (body | change).items() if k != "checksum"}
+        path.write_text(json.dumps(wrong | {"checksum": record._checksum(wrong)}))
+        with pytest.raises(RecordError, match="kinds"):
+            read_record(path)
+        assert len(scan(tmp_path).damaged) == 1
+
+
+def test_scan_passes_over_the_rest(tmp_path):
+    path = write_record(tmp_path, a_record())
+    (tmp_path / f".{path.name}.x1.part").write_text("{")
+    (tmp_path / ".hidden.json").write_text("{")
+    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "copy.json").write_bytes(path.read_bytes())
+    found = scan(tmp_path)
+    assert list(found.records) == [path.stem]
+    assert [d.path.name for d in found.damaged] == ["copy.json", "folder.json"]
+    assert "Rename" in found.damaged[0].reason
+    with pytest.raises(RecordError, match="folder"):
+        scan(tmp_path / "nowhere")
+
+
+def test_failed_runs_are_not_complete(tmp_path):
+    write_record(tmp_path, a_record(1))
+    write_record(tmp_path, a_record(2, status="failed", error="out of memory", metrics={}))
+    found = scan(tmp_path)
+    assert len(found.records) == 2
+    assert found.complete() == {a_record(1).run_id}
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_full_disk_leaves_the_old_record(tmp_path, monkeypatch, call):
+    path = write_record(tmp_path, a_record())
+    before = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(DiskError, match="Free some space"):
+        write_record(tmp_path, a_record(metrics={"accuracy": 0.1}))
+    with pytest.raises(DiskError, match="Free some space"):
+        tables.collect(tmp_path, tmp_path / "table.parquet")
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes() == before
+
+
+def test_interrupt_leaves_nothing(tmp_path, monkeypatch):
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_record(tmp_path, a_record())
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DiskError, match="permissions"):
+        write_record(tmp_path / "file", a_record())
+
+
+WRITER = """
+import sys
+from isonb.lab.runs.record import Record, write_record
+name, folder = sys.argv[1:]
+print("ready", flush=True)
+for i in range(10**6):
+    pairs = [(step, hash((name, step)) % 997) for step in range(400)]
+    write_record(folder, Record({"task": "race"}, {"writer": float(name), "round": i}, {"loss": pairs}))
+    print(i, flush=True)
+"""
+
+
+def test_two_writers_and_a_kill_leave_a_whole_record(tmp_path):
+    command = [sys.executable, "-c", WRITER]
+    writers = [subprocess.Popen([*command, str(n), str(tmp_path)], stdout=subprocess.PIPE, text=True) for n in range(2)]
+    try:
+        for writer in writers:
+            assert writer.stdout.readline() == "ready\n"
+            assert writer.stdout.readline() == "0\n"
+        path = tmp_path / f"{run_id({'task': 'race'})}.json"
+        seen = set()
+        deadline = time.monotonic() + 20
+        while len(seen) < 2 and time.monotonic() < deadline:
+            for writer in writers:
+                writer.stdout.readline()  # keep both going
+            seen.add(read_record(path).metrics["writer"])
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    assert seen == {0.0, 1.0}
+    assert list(scan(tmp_path).records) == [path.stem]
+    assert not scan(tmp_path).damaged
+
+
+# tables
+
+
+def test_collect(tmp_path):
+    for seed in (3, 1, 2):
+        write_record(tmp_path, a_record(seed))
+    odd = {"task": 5, "seed": "five", "flag": True, "layers": [1, 2]}
+    write_record(tmp_path, Record(odd, status="failed", error="why"))
+    (tmp_path / "bad.json").write_text("{")
+    table = tables.collect(tmp_path, tmp_path / "out" / "all.parquet")
+    assert list(table.columns[:3]) == ["run_id", "status", "error"]
+    assert len(table) == 4
+    assert table["run_id"].is_monotonic_increasing
+    good = table[table["status"] == "complete"]
+    assert good["metric.accuracy"].tolist() == pytest.approx([0.81, 0.82, 0.83])
+    assert good["method.zeta"].tolist() == [0.2] * 3
+    assert good["manifest.code.sha256"].tolist() == ["ab"] * 3
+    assert table["metric.isoscore"].isna().all()
+    assert table.loc[table["status"] == "failed", "layers"].tolist() == ["[1, 2]"]
+    back = pd.read_parquet(tmp_path / "out" / "all.parquet")
+    assert list(back.columns) == list(table.columns)
+    assert back["metric.accuracy"].tolist() == pytest.approx(table["metric.accuracy"].tolist(), nan_ok=True)
+    assert sorted(back["seed"]) == ["1", "2", "3", "five"]
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_empty_folder_gives_an_empty_table(tmp_path):
+    table = tables.collect(tmp_path, tmp_path / "t.parquet")
+    assert list(table.columns) == ["run_id", "status", "error"]
+    assert len(pd.read_parquet(tmp_path / "t.parquet")) == len(table) == 0
+
+
+def test_series_table():
+    table = tables.series_table([a_record(2), a_record(1, series={"a": [(1, None)]})])
+    assert table["name"].tolist() == ["a", "loss", "loss"]
+    assert table["value"].tolist() == pytest.approx([np.nan, 0.7, 0.3], nan_ok=True)

@@ -1,0 +1,225 @@
+"""Statistics of few seeds, against scipy, values worked by hand, and simulated coverage."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+from isonb.checks import InputError
+from isonb.lab.statistics import intervals as core
+from isonb.lab.statistics.intervals import StatsError, bootstrap, spearman
+from isonb.lab.statistics.seeds import dz, holm, sign_flip, student, summary, verdict
+
+FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
+
+
+def test_summary():
+    found = summary([2, 4, 4, 4, 5, 5, 7, 9])
+    assert (found.n, found.mean, found.min, found.max) == (8, 5.0, 2.0, 9.0)
+    assert found.std == pytest.approx(math.sqrt(32 / 7))
+    assert summary([3.0]).std is None
+
+
+def test_student_is_scipys():
+    theirs = scipy_stats.ttest_1samp(FIVE, 0).confidence_interval(0.9)
+    ours = student(FIVE, level=0.9)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_percentile_against_every_resample():
+    means = np.array([np.mean(row) for row in itertools.product(FIVE, repeat=5)])  # all 3,125
+    ours = bootstrap(FIVE, method="percentile", draws=200_000)
+    assert (ours.low, ours.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
+    assert ours.estimate == pytest.approx(FIVE.mean())
+
+
+def test_ends_are_scipys_for_the_same_draws():
+    x = np.random.default_rng(3).exponential(size=25)
+    theirs = scipy_stats.bootstrap((x,), np.mean, n_resamples=2000, method="percentile", rng=np.random.default_rng(0))
+    low, high = theirs.confidence_interval
+    assert core._ends(theirs.bootstrap_distribution, 25, 0.95, "percentile") == pytest.approx((low, high), rel=1e-9)
+
+
+def test_expanded_has_students_width_for_many_normal_values():
+    x = np.random.default_rng(0).normal(size=200)
+    ours, theirs = bootstrap(x, method="expanded", draws=50_000), student(x)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["percentile", "expanded"])
+def test_same_seed_same_interval(method):
+    one, two = (bootstrap(FIVE, method=method, draws=500, seed=4) for _ in range(2))
+    assert one == two
+    assert one.low < one.estimate < one.high
+    narrow = bootstrap(FIVE, method=method, level=0.5, draws=500, seed=4)
+    assert one.low < narrow.low < narrow.high < one.high
+    assert bootstrap(FIVE + 5, method=method, draws=500, seed=4).low == pytest.approx(one.low + 5)
+
+
+@pytest.mark.parametrize("method", ["percentile", "expanded"])
+def test_equal_values_give_a_point(method):
+    found = bootstrap([0.25] * 6, method=method, draws=200)
+    assert (found.low, found.high) == (0.25, 0.25)
+
+
+@pytest.mark.parametrize(("n", "method"), [(5, "student"), (20, "expanded"), (100, "percentile")])
+def test_coverage(n, method):
+    generator, hits, rounds = np.random.default_rng(11), 0, 400
+    for seed in range(rounds):
+        x = generator.normal(0.3, 1, n)
+        found = student(x) if method == "student" else bootstrap(x, method=method, draws=400, seed=seed)
+        hits += not found.excludes(0.3)
+    assert 0.915 <= hits / rounds <= 0.985  # three standard errors about 0.95
+
+
+def test_percentile_of_five_seeds_is_too_short():
+    generator = np.random.default_rng(5)
+    samples = generator.normal(size=(400, 5))
+    hits = sum(not bootstrap(x, method="percentile", draws=400).excludes() for x in samples)
+    assert hits / 400 < 0.9  # the reason why a verdict on few seeds uses Student's interval
+
+
+def test_spearman_is_scipys_with_ties():
+    generator = np.random.default_rng(4)
+    x = generator.integers(0, 6, 60).astype(float)
+    y = x + generator.normal(size=60)
+    found = spearman(x, y, draws=2000)
+    assert found.estimate == pytest.approx(scipy_stats.spearmanr(x, y).statistic, rel=1e-12)
+    theirs = scipy_stats.bootstrap(
+        (x, y),
+        lambda a, b, axis=-1: scipy_stats.spearmanr(a, b).statistic,
+        paired=True,
+        vectorized=False,
+        n_resamples=1000,
+        method="percentile",
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.03)
+
+
+def test_spearman_leaves_out_constant_draws():
+    found = spearman([0, 1, 1, 1, 1, 1], [1, 3, 2, 5, 4, 6], draws=1000)
+    assert found.low <= found.estimate <= found.high
+    assert math.isfinite(found.low)
+
+
+def test_dz():
+    assert dz(FIVE) == pytest.approx(scipy_stats.ttest_1samp(FIVE, 0).statistic / math.sqrt(5))
+    assert dz([2.0, 2.0]) == math.inf
+    assert dz([-0.1, -0.1, -0.1]) == -math.inf
+    assert dz([0.0, 0.0]) == 0
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("x", [FIVE, np.array([1.0, 1.0, -1.0, 2.0]), np.array([0.0, 0.3, 0.0])])
+def test_sign_flip_is_scipys(x, alternative):
+    theirs = scipy_stats.permutation_test(
+        (x,), np.sum, permutation_type="samples", alternative=alternative, n_resamples=np.inf
+    )
+    assert sign_flip(x, alternative) == pytest.approx(theirs.pvalue)
+
+
+def test_sign_flip_of_many_agrees_with_the_exact_count():
+    x = np.random.default_rng(9).normal(0.3, 1, 21)
+    few = sign_flip(x, draws=40_000)
+    assert few == pytest.approx(scipy_stats.ttest_1samp(x, 0).pvalue, abs=0.02)
+    assert sign_flip(np.ones(30), draws=999) == pytest.approx(1 / 1000)
+
+
+@given(st.lists(st.floats(-5, 5).map(lambda v: round(v, 3)), min_size=1, max_size=8))
+def test_sign_flip_invariances(x):
+    assert sign_flip(x) == pytest.approx(sign_flip([-v for v in x]))
+    assert sign_flip(x, "greater") == pytest.approx(sign_flip([-v for v in x], "less"))
+    assert 2 / 2 ** len(x) <= sign_flip(x) <= 1
+
+
+def test_holm_by_hand():
+    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
+    assert list(found) == ["a", "b", "c", "d"]
+    assert list(found.values()) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
+    assert holm({"a": 0.2}) == {"a": 0.2}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.01, 0.05, 0.2]))
+def test_holm_rejects_what_the_step_down_rejects(p, alpha):
+    found = holm({str(i): value for i, value in enumerate(p)})
+    rejected = set()
+    for rank, i in enumerate(np.argsort(p, kind="stable")):
+        if p[i] * (len(p) - rank) > alpha:
+            break
+        rejected.add(str(i))
+    assert {name for name, value in found.items() if value <= alpha} == rejected
+
+
+@pytest.mark.parametrize(
+    ("values", "claim", "margin", "outcome", "reason"),
+    [
+        ([1.0, 1.2, 0.9, 1.1, 1.0], "greater", 0, "holds", "above"),
+        ([1.0, 1.2, 0.9, 1.1, 1.0], "greater", 2, "does not", "other side"),
+        ([1.0, 1.2, 0.9, 1.1, 1.0], "less", 0, "does not", "other side"),
+        ([-1.0, -1.2, -0.9, -1.1, -1.0], "less", 0, "holds", "below"),
+        ([-1.0, -1.2, -0.9, -1.1, -1.0], "less", 0.5, "holds", "below -0.5"),
+        ([-1.0, -1.2, -0.9, -1.1, -1.0], "less", 1.0, "does not", "open"),
+        ([1.0, -1.0, 0.5, -0.4, 0.1], "greater", 0, "does not", "open"),
+        ([1.0, 1.1], "greater", 0, "not testable here", "2 seeds"),
+        ([], "greater", 0, "not testable here", "0 seeds"),
+        ([0.3] * 5, "greater", 0, "not testable here", "varied nothing"),
+        ([0.0] * 5, "less", 0, "not testable here", "varied nothing"),
+    ],
+)
+def test_verdict(values, claim, margin, outcome, reason):
+    found = verdict(values, claim, margin=margin)
+    assert found.outcome == outcome
+    assert reason in found.reason
+    assert (found.interval is None) == (outcome == "not testable here")
+
+
+def test_verdict_is_rarely_wrong_without_an_effect():
+    samples = np.random.default_rng(1).normal(size=(1000, 5))
+    wrong = sum(verdict(x).outcome == "holds" for x in samples)
+    assert wrong <= 45  # 25 expected
+
+
+def test_verdict_of_many_seeds_uses_the_bootstrap():
+    x = np.random.default_rng(1).normal(1, 1, 25)
+    assert verdict(x).interval.method == "expanded"
+    assert verdict(x[:19]).interval.method == "student"
+    assert verdict(x).outcome == "holds"
+    assert verdict(x).p < 0.01
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: bootstrap([1.0]),
+        lambda: bootstrap([1.0, math.nan]),
+        lambda: bootstrap([[1.0, 2.0]]),
+        lambda: bootstrap(["a", "b"]),
+        lambda: bootstrap(FIVE, level=1),
+        lambda: bootstrap(FIVE, draws=10),
+        lambda: bootstrap(FIVE, method="bayes"),
+        lambda: student(FIVE, level=0),
+        lambda: spearman([1, 2, 3, 4], [1, 1, 1, 1]),
+        lambda: spearman([1, 2, 3, 4], [1, 2, 3, 4, 5]),
+        lambda: sign_flip([]),
+        lambda: sign_flip(FIVE, "bigger"),
+        lambda: holm({"a": 1.2}),
+        lambda: holm({"a": math.nan}),
+        lambda: holm({}),
+        lambda: summary([]),
+        lambda: verdict(FIVE, "better"),
+        lambda: verdict(FIVE, margin=-1),
+        lambda: verdict([1, math.inf, 2]),
+    ],
+)
+def test_bad_input(call):
+    with pytest.raises(StatsError, match="got"):
+        call()
+    assert issubclass(StatsError, InputError)

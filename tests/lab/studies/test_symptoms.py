@@ -1,0 +1,39 @@
+"""Runs that end at one answer, and long gradients."""
+
+import math
+
+import pytest
+
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.design import Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.symptoms import long_gradients, one_answer
+
+DESIGN = Design("made_up", "papers/made_up", (), lambda config: config["method"]["name"])
+
+
+def study_of(tmp_path, scores):
+    records = []
+    for seed, score in enumerate(scores):
+        config = resolve({"task": "english_sentiment", "seed": seed, "method": "none"})
+        metrics = {"accuracy": score, "baseline.accuracy": 0.5}
+        series = {"step.train.grad_norm": [(1, 0.5), (2, 1.5), (3, 1.0), (4, 3.0)]}
+        records.append(Record(config=config, metrics=metrics, series=series, manifest={}))
+    return Study.of(DESIGN, [], tmp_path, {"live": records})
+
+
+def test_runs_at_one_answer(tmp_path):
+    study = study_of(tmp_path, [0.5, 0.4, 0.51])
+    recorded = Study(study.design, study.runs.assign(source="recorded"), study.series, [])
+    assert one_answer(recorded, ["none"]) == (2, 3)
+    assert one_answer(recorded, ["none"], ["elsewhere"]) == (0, 0)
+    assert one_answer(study, ["none"]) == (0, 0), "live runs don't count"
+    assert one_answer(Study(study.design, recorded.runs.assign(task="stsb"), study.series, []), ["none"]) == (0, 0)
+
+
+def test_share_of_long_gradients(tmp_path):
+    study = study_of(tmp_path, [0.6])
+    assert long_gradients(study, "none", ["live"]) == pytest.approx(0.5)
+    assert long_gradients(study, "none", ["live"], limit=2) == pytest.approx(0.25)
+    assert math.isnan(long_gradients(study, "CosReg", ["live"]))

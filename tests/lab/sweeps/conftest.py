@@ -1,0 +1,29 @@
+"""A folder for a sweep of fake runs (fake_runs.py), and the folder of templates they need."""
+
+import os
+from pathlib import Path
+
+import pytest
+from journals import RUNS, config
+
+import isonb
+from isonb.lab.runs.record import Record, write_record
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def experiments(tmp_path):
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    (folder / "finetune.md").write_text("not read by fake runs", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(Path(isonb.__file__).parents[1])]))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for seed in range(RUNS):
+        write_record(tmp_path / "out" / "prepared", Record(config(seed), {"accuracy": seed / 10}))
+    return tmp_path / "out"

@@ -1,0 +1,106 @@
+"""Runs for the tests of sweeps: they sleep and put a record, prepared before, in its place; a journal says what ran.
+
+``python fake_runs.py OUT WORKERS SCHEDULER RUNS`` sweeps over them in a process that a test can kill.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def note(out, *words):
+    """One line to the journal, in one write."""
+    handle = os.open(Path(out) / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(handle, (" ".join(map(str, words)) + "\n").encode())
+    os.close(handle)
+
+
+def slow(job):
+    """Sleep, then leave the record. Seed FAKE_HANG sleeps for minutes the first time: it is there to be killed."""
+    out = Path(job["parameters"]["out"])
+    again = (out / "journal").exists() and f"start {job['run_id']} " in (out / "journal").read_text()
+    hang = str(job["parameters"]["config"]["seed"]) == os.environ.get("FAKE_HANG") and not again
+    note(out, "start", job["run_id"], os.getpid(), os.getppid())
+    time.sleep(600 if hang else float(os.environ.get("FAKE_SECONDS", "0.05")))
+    (out / "records").mkdir(exist_ok=True)
+    part = out / "records" / f".{job['run_id']}.{os.getpid()}"
+    shutil.copy(out / "prepared" / f"{job['run_id']}.json", part)
+    os.replace(part, out / "records" / f"{job['run_id']}.json")
+    note(out, "done", job["run_id"], os.getpid())
+
+
+def by_seed(job):
+    """Seeds 1 to 4 go wrong in four ways."""
+    seed = job["parameters"]["config"]["seed"]
+    if seed == 1:
+        raise ValueError("the loss must be finite; got nan")
+    if seed == 2:
+        raise OSError(28, "No space left on device")
+    if seed == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if seed == 4:
+        return
+    slow(job)
+
+
+class SourceError(ValueError):
+    """Named as the lab's, as a kernel tells it."""
+
+
+def no_rows(job):
+    """A run whose rows can't be had."""
+    raise SourceError("the split must be there; got no file")
+
+
+def odd_error(job):
+    """An error whose text no file can hold: a path with a byte that is no letter."""
+    raise OSError("no file /data/\udc80")
+
+
+def long_error(job):
+    """An error that quotes a whole file, and half a character."""
+    raise ValueError("label must be 0 or 1; got " + "x" * 105_000 + chr(0xD800) + " in row 7")
+
+
+def leaves_a_fork(job):
+    """Leave the record, and a process that keeps everything open that this one has."""
+    if os.fork() == 0:
+        time.sleep(600)
+    slow(job)
+
+
+def mortal(job):
+    """A slow run whatever the shell ignores."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    slow(job)
+
+
+def ends_itself(job):
+    """Ended from outside each time, or so it looks."""
+    note(job["parameters"]["out"], "start", job["run_id"], os.getpid(), os.getppid())
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def with_kernel(job):
+    """Start a process in a session of its own, as a kernel is, and wait for ever."""
+    kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    note(job["parameters"]["out"], "kernel", job["run_id"], kernel.pid)
+    kernel.wait()
+
+
+if __name__ == "__main__":
+    from isonb.lab.sweeps.sweep import sweep
+
+    folder, workers, scheduler = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    runs = [{"task": "english_sentiment", "protocol": "smoke", "seed": seed} for seed in range(int(sys.argv[4]))]
+    options = {"experiments": folder.parent / "experiments", "progress": False, "runner": "fake_runs:slow"}
+    report = sweep(runs, folder, workers=workers, scheduler=scheduler or None, **options)
+    print(report)
+    sys.exit(report.exit_code)

@@ -1,0 +1,114 @@
+"""A real sweep, with papermill and kernels, whose processes are killed at random: nothing is lost, nothing is left.
+
+The runs compute without torch and go on from checkpoints of their own. With ISONB_CHAOS set to a number of kills, they
+are real fine-tuning runs by the book's template; ISONB_CHAOS_SEED draws other kills.
+"""
+
+import os
+import random
+import textwrap
+import time
+from pathlib import Path
+
+import chaos
+import psutil
+import pytest
+from test_job import HEADER
+from waiting import until
+
+import isonb
+from isonb.lab.engines import experiment
+from isonb.lab.runs.record import Record, read_record, write_record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps.job import TEMPLATES
+
+KILLS = int(os.environ.get("ISONB_CHAOS", "0"))
+SEED = int(os.environ.get("ISONB_CHAOS_SEED", "0"))
+MARK = "ISONB_CHAOS_MARK"
+
+
+def config(seed):
+    settings = {
+        "task": "english_sentiment",
+        "protocol": "smoke",
+        "train_examples": 32,
+        "eval_examples": 16,
+        "epochs": 6,
+    }
+    return resolve(settings | {"cloud_examples": 0, "seed": seed})
+
+
+@pytest.fixture
+def sweeping(tmp_path):
+    """The sweep, its folder, its folder for temporary files, and the record that each run must leave."""
+    out, temporary, experiments = tmp_path / "out", tmp_path / "t", tmp_path / "experiments"
+    for folder in (out, temporary, experiments):
+        folder.mkdir()
+    code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in chaos.CELLS]
+    (experiments / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
+    configs = [config(seed) for seed in range(max(6, KILLS // 2))]
+    if KILLS:
+        records = [experiment.run(one, progress=False) for one in configs]
+    else:
+        records = [Record(one, {"value": chaos.value(one["seed"])}) for one in configs]
+    for record in records:
+        write_record(out / "prepared", record)
+    environment = {"TMPDIR": str(temporary), MARK: str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    environment["PYTHONPATH"] = str(Path(isonb.__file__).parents[1])
+    held = chaos.Sweeping(out, configs, environment, experiments=str(TEMPLATES if KILLS else experiments))
+    yield held, out, temporary, records
+    if held.process is not None:
+        held.process.kill()
+        held.process.join()
+
+
+def marked(mark):
+    """Processes that come from the sweep."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def complete(out):
+    return len(list((out / "records").glob("*.json")))
+
+
+def disturb(held, out, runs, draw):
+    """Kill at random; what was killed, as long as there were runs to do."""
+    events = []
+    while len(events) < (KILLS or 20) and complete(out) < runs:
+        kind, number = draw.choice(["worker", "worker", "kernel", "kernel", "parent"]), draw.choice(chaos.SIGNALS)
+        time.sleep(draw.uniform(0, 0.5))
+        until(lambda kind=kind: held.victims(kind) or complete(out) == runs)
+        if (pids := held.victims(kind)) and held.kill(draw.choice(sorted(pids)), number):
+            events.append(f"{kind} {number.name}")
+    return events
+
+
+def test_twenty_kills_lose_nothing_change_nothing_and_leave_nothing(sweeping, tmp_path):
+    held, out, temporary, records = sweeping
+    print(f"ISONB_CHAOS_SEED={SEED}")
+    events = disturb(held, out, len(records), random.Random(SEED))
+    print(events)
+    assert len(events) == 20 or KILLS
+    (out / "go").touch()
+    for _ in range(5):  # a sweep whose runs were killed ends with failed ones; the next takes them up
+        held.running().join()
+        if held.process.exitcode == 0:
+            break
+    assert held.process.exitcode == 0, (out / "sweeps.log").read_text()
+    until(lambda: not marked(str(tmp_path)), 10)
+    names = sorted(record.run_id for record in records)
+    assert sorted(os.listdir(out / "records")) == [f"{name}.json" for name in names]
+    assert sorted(os.listdir(out / "notebooks")) == [f"{name}.ipynb" for name in names]
+    for record in records:
+        found = read_record(out / "records" / f"{record.run_id}.json")
+        assert (found.status, found.metrics) == ("complete", record.metrics)
+        assert found.series == {name: list(map(tuple, pairs)) for name, pairs in record.series.items()}
+    assert os.listdir(out / "work") == []
+    assert os.listdir(temporary) == []

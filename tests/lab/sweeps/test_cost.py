@@ -1,0 +1,123 @@
+"""The cost estimate: its arithmetic against a profiler's count, its tables against models and data."""
+
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from isonb.checks import InputError
+from isonb.lab.encoders.loading import load
+from isonb.lab.encoders.locate import find
+from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps import cost
+
+BERT = "google-bert/bert-base-uncased"
+COLA = {"task": "cola", "model": BERT, "protocol": "full"}
+
+
+def flops(**given):
+    return cost.work(resolve(COLA | given)).flops
+
+
+def test_forward_counts_what_a_profiler_counts():
+    """The profiler sees the weights' products, not those of the fused attention: these are 4 d each pair of tokens."""
+    encoder, size = load("tiny"), cost.encoder_size("tiny")
+    ids = torch.ones(3, 40, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        encoder.model(input_ids=ids, attention_mask=ids)
+    assert size.forward(0) * ids.numel() == pytest.approx(counter.get_total_flops(), rel=0.001)
+    assert (size.forward(40) - size.forward(0)) * ids.numel() == 4 * 4 * 128 * 3 * 40 * 40
+
+
+def test_a_training_step_is_six_operations_a_weight_and_token():
+    """BERT's 85 million weights outside the embeddings; attention adds a little."""
+    found = flops(cloud_examples=0, eval_examples=2, group_by_length=True, epochs=1)
+    assert found == pytest.approx(6 * 85e6 * 8551 * 11.3 * 1.05, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["tiny", "minilm"])
+def test_sizes_in_the_table_are_the_models(name):
+    config, size = find(name).config, cost.encoder_size(name)
+    assert (size.layers, size.width, size.inner) == (
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.intermediate_size,
+    )
+    assert size.parameters == pytest.approx(load(name).model.num_parameters(), rel=0.05)
+
+
+def test_parameters_in_the_table_follow_from_width_and_layers():
+    """Weights of the layers (ALBERT's once) and of a vocabulary of plausible size."""
+    for row in cost._rows("encoders.csv"):
+        size = cost.encoder_size(row["model"])
+        shared = 1 if "albert" in row["model"] else size.layers
+        weights = shared * (4 * size.width**2 + 2 * size.width * size.inner)
+        words = (size.parameters - weights) / (128 if "albert" in row["model"] else size.width)
+        assert 7_000 < words < 56_000, row["model"]
+
+
+def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert cost.encoder_size(str(find("tiny").folder)) == cost.Encoder(4, 128, 512)
+    found = cost.estimate([COLA | {"model": "nobody/nothing"}])
+    assert found.assumed == ("nobody/nothing",)
+    assert "nobody/nothing" in str(found)
+    assert found.flops == cost.estimate([COLA]).flops
+
+
+def test_costs_grow_as_they_should():
+    base = flops()
+    assert flops(epochs=6) == pytest.approx(2 * base, rel=0.1)
+    assert flops(train_examples=100) < base / 3
+    assert flops(max_length=6) < base * 0.6
+    assert flops(max_steps=1) < base / 5
+    assert flops(holdout=0.5) < base
+    assert flops(validations=50) > 1.5 * base
+    assert flops(model="FacebookAI/roberta-large") > 3 * base
+
+
+def test_methods_cost_what_they_add():
+    none, isolayer = flops(), flops(method="isolayer")
+    tokens = 3 * 250_000 / 12  # epochs, rows of all layers
+    passes = tokens * cost.encoder_size(BERT).forward(11.3)
+    assert flops(method="istar") - none == pytest.approx(passes, rel=0.01)
+    assert flops(method={"name": "istar", "zeta": "auto"}) == none
+    assert flops(method="simcse") > none
+    assert none < isolayer < 1.3 * none
+
+
+def test_similarity_tunes_only_for_methods_that_need_it():
+    def of(method):
+        return cost.work(resolve({"task": "sts12", "model": BERT, "method": method})).flops
+
+    assert of("none") == of("whitening") == of("softdecay")
+    assert of("cluster_removal") == 2 * of("none")
+    assert of("istar") > of("none") < of("simcse")
+
+
+def test_time_is_bound_by_launches_for_small_models_and_by_arithmetic_for_large_ones():
+    tiny = cost.estimate([COLA | {"model": "tiny"}], "h200")
+    assert tiny.gpu_hours == pytest.approx(cost.estimate([COLA | {"model": "tiny"}], "t4").gpu_hours, rel=0.05)
+    squad = {"task": "squad", "model": "FacebookAI/roberta-large", "max_length": 384, "protocol": "full"}
+    assert cost.estimate([squad], "t4").gpu_hours > 5 * cost.estimate([squad], "h200").gpu_hours
+
+
+def test_estimates_add_up_and_say_what_they_are():
+    two = cost.estimate([COLA, COLA | {"seed": 1}])
+    one = cost.estimate([resolve(COLA)])
+    assert two.runs == 2
+    assert two.gpu_hours == pytest.approx(2 * one.gpu_hours)
+    assert "within a factor of two or so" in str(two)
+    assert cost.estimate([]).cpu_hours == 0
+    assert cost.estimate([{"experiment": "synthetic"}]).flops > 1e11
+    with pytest.raises(InputError, match="the GPU must be one of"):
+        cost.estimate([COLA], "abacus")
+
+
+def test_all_numbers_are_finite():
+    for method in ("none", "flow", "tension", "isobn"):
+        for task in ("english_span", "english_sts"):
+            found = cost.estimate([{"task": task, "model": "tiny", "method": method}])
+            assert math.isfinite(found.gpu_hours + found.cpu_hours)
+            assert found.flops > 0

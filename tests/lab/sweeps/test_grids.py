@@ -1,0 +1,129 @@
+"""Grids are data: what they mean, and every mistake told with its place."""
+
+import pytest
+
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.sweeps.grids import GridError, about_grid, load_grid
+from isonb.runtime.places import EXPERIMENTS_FOLDER
+
+
+@pytest.fixture
+def grid(tmp_path):
+    def write(text):
+        path = tmp_path / "grid.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_block_is_the_product_of_its_lists(grid):
+    path = grid("""
+about: |
+  two tasks,
+  three methods
+smoke:
+  - task: [english_sentiment, english_acceptability]
+    method: [none, {name: istar, weight: [-1, 1.0]}]
+    seed: [0, 1]
+  - {task: english_sts, method: {name: whitening}}
+small: {task: english_sentiment, learning_rate: 1e-4}
+""")
+    runs = load_grid(path, "smoke")
+    assert len(runs) == 2 * 3 * 2 + 1
+    assert [(r.config["seed"], r.config["method"].get("weight")) for r in runs[:6]] == [
+        *((0, None), (1, None), (0, -1.0), (1, -1.0), (0, 1.0), (1, 1.0))
+    ]
+    assert runs[-1].config["experiment"] == "similarity"
+    assert all(run.run_id == run_id(run.config) for run in runs)
+    assert load_grid(path, "small")[0].config["learning_rate"] == 1e-4
+    assert about_grid(path) == "two tasks, three methods"
+
+
+def test_the_size_names_the_protocol_unless_a_block_does(grid):
+    path = grid("""
+smoke: [{task: english_sentiment}, {task: english_sentiment, protocol: small}]
+full: {task: english_sentiment}
+paper: {task: english_sentiment}
+""")
+    assert [run.config["train_examples"] for run in load_grid(path, "smoke")] == [64, 2000]
+    assert load_grid(path, "full")[0].config["train_examples"] is None
+    assert load_grid(path, "paper")[0].config["train_examples"] == 2000
+
+
+def test_runs_that_come_up_twice_are_one(grid):
+    path = grid("""
+smoke:
+  - {task: english_sentiment, seed: [0, 1, 1]}
+  - {task: english_sentiment, seed: "1", method: none, learning_rate: 5e-5, experiment: finetune}
+""")
+    assert [run.config["seed"] for run in load_grid(path, "smoke")] == [0, 1]
+
+
+def test_anchors_save_writing(grid):
+    path = grid("""
+smoke:
+  - &base {task: english_sentiment, seed: [0, 1]}
+  - {<<: *base, task: english_acceptability}
+""")
+    assert len(load_grid(path, "smoke")) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("smoke: [1]", r"smoke, block 1 must be a mapping.*got 1"),
+        ("smoke: {}", "must be a mapping"),
+        ("smoke:\n  - task: english_sentiment\n  - task: nope", "smoke, block 2: the task must be"),
+        ("smoke: {task: english_sentiment, sede: 1}", "Did you mean 'seed'"),
+        ("smoke: {task: english_sentiment, epochs: 0}", "block 1: epochs of a finetune run must be int 1"),
+        ("smoke: {task: english_sentiment, epochs: many}", "epochs of a finetune run"),
+        ("smoke: {task: english_sentiment, protocol: huge}", "protocol must be one of"),
+        ("smoke: {task: english_sentiment, method: {name: istar, wieght: 1}}", "Did you mean 'weight'"),
+        ("smoke: {task: english_sentiment, seed: []}", "seed of .*block 1 must have at least one value"),
+        ("smoke: {task: english_sentiment, seed: [[0]]}", "seed of .*must be text, a number"),
+        ("smoke: {task: english_sentiment, seed: {a: 1}}", "seed of .*must be text, a number"),
+        ("smoke: {task: english_sentiment, seed: 2020-01-01}", "seed of .*must be text, a number"),
+        ("smoke: {1: 2}", "keys of .*must be names"),
+        ("smoke: {task: a, task: b}", "key 'task' stands twice"),
+        ("smoke: {? [a, b] : 1}", "a grid must be a readable"),
+        ("tiny: {task: english_sentiment}", "must have blocks under smoke"),
+        ("smoke: {task: english_sentiment}\nsmal: {}", "got 'smal'"),
+        ("smoke: {task: english_sentiment}\nabout: [1]", "about must be text"),
+        ("smoke: {task: [", "line 1"),
+        ("- a", "must have blocks"),
+        ("", "must have blocks"),
+        ("smoke: !!python/object/apply:os.system ['true']", "python/object/apply"),
+        ("smoke:\n  - &a [*a]", "must be a mapping"),
+        ("smoke: " + "[" * 200_000, "at most 12 levels"),
+        (
+            "smoke: {task: english_sentiment, seed: " + str(list(range(150))) + ", epochs: " + str([1] * 150) + "}",
+            "20000",
+        ),
+        ("a: &a {x: 1}\nsmoke: [" + ", ".join(["*a"] * 40) + "]", "at most 32 aliases"),
+        ("#" * 300_000, "at most 262144 bytes"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(grid, text, words):
+    path = grid(text)
+    with pytest.raises(GridError, match=words):
+        load_grid(path, "smoke")
+
+
+def test_a_grid_of_isonb_is_found_by_its_name_and_a_file_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_grid("istar", "smoke") == load_grid(EXPERIMENTS_FOLDER / "istar.yaml", "smoke")
+    (tmp_path / "istar").write_text("smoke: {task: english_sentiment}", encoding="utf-8")
+    assert len(load_grid("istar", "smoke")) == 1
+
+
+def test_files_and_sizes_that_are_not_there(grid, tmp_path):
+    with pytest.raises(GridError, match=r"no file .*none\.yaml.*istar_search"):
+        load_grid(tmp_path / "none.yaml", "smoke")
+    with pytest.raises(GridError, match=r"got 'full'\. It has: smoke"):
+        load_grid(grid("smoke: {task: english_sentiment}"), "full")
+    with pytest.raises(GridError, match="got 'about'"):
+        load_grid(grid("smoke: {task: english_sentiment}\nabout: x"), "about")
+    (tmp_path / "latin.yaml").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(GridError, match="readable YAML"):
+        load_grid(tmp_path / "latin.yaml", "smoke")

@@ -1,0 +1,183 @@
+"""A record is returned for the rows and the weights it was made of; others are another run, and the id says so."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from isonb.lab.data.sources import SourceError
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.engines import experiment
+from isonb.lab.runs.inputs import inputs
+from isonb.lab.runs.record import Record, read_record, write_record
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.recorded import FOLDER
+from isonb.lab.sweeps.job import ExecuteError, execute, known, prepare
+from isonb.lab.sweeps.sweep import sweep
+from tests.lab import random_models
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+COLA = {"task": "cola", "model": "tiny", "protocol": "smoke"}
+
+
+def rows(folder: Path, word: str = "Sentence", count: int = 80) -> Path:
+    (folder / "glue/cola").mkdir(parents=True)
+    found = [{"sentence": f"{word} {i}.", "label": i % 2, "idx": i} for i in range(count)]
+    for split in ("train", "validation"):
+        parquet.write_table(pyarrow.Table.from_pylist(found), folder / f"glue/cola/{split}.parquet")
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path):
+    return rows(tmp_path / "data")
+
+
+@pytest.fixture
+def experiments(tmp_path):
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    for name in ("finetune", "similarity"):
+        (folder / f"{name}.md").write_text("not read", encoding="utf-8")
+    return folder
+
+
+def record(job):
+    """Leave the record that a run of the job would: its metrics made up, its fingerprints real."""
+    made = {"data": inputs(job.config, job.data)}
+    return write_record(job.record.parent, Record(job.config, {"matthews": 0.5}, manifest=made))
+
+
+def test_same_rows_under_another_path_are_one_record(data, tmp_path, experiments):
+    given = {"experiments": experiments}
+    first = prepare(COLA, tmp_path / "out", data=data, **given)
+    assert known(first) is None
+    record(first)
+    again = prepare(COLA, tmp_path / "out", data=shutil.copytree(data, tmp_path / "copy"), **given)
+    assert (again.run_id, again.differs, known(again).status) == (first.run_id, "", "skipped")
+    assert first.run_id == run_id(resolve(COLA))
+
+
+def test_other_rows_are_another_run(data, tmp_path, experiments):
+    given = {"experiments": experiments}
+    first = prepare(COLA, tmp_path / "out", data=data, **given)
+    record(first)
+    other = prepare(COLA, tmp_path / "out", data=rows(tmp_path / "other", "Phrase"), **given)
+    assert re.fullmatch(r"other train \(\w{8} then, \w{8} now\), validation \(\w{8} then, \w{8} now\)", other.differs)
+    assert other.config == first.config | {"inputs": other.config["inputs"]}
+    assert "-inputs-" in other.run_id
+    assert known(other) is None
+    record(other)
+    assert known(prepare(COLA, tmp_path / "out", data=tmp_path / "other", **given)).run_id == other.run_id
+    assert known(prepare(COLA, tmp_path / "out", data=data, **given)).run_id == first.run_id
+    report = sweep([COLA], tmp_path / "out", data=tmp_path / "other", progress=False, **given)
+    assert [(outcome.run_id, outcome.status) for outcome in report.outcomes] == [(other.run_id, "skipped")]
+    assert execute(first).run_id == first.run_id
+
+
+def test_rows_that_changed_in_place_are_seen(data, tmp_path, experiments):
+    first = prepare(COLA, tmp_path / "out", data=data, experiments=experiments)
+    record(first)
+    shutil.rmtree(data)
+    rows(data, count=90)
+    assert prepare(COLA, tmp_path / "out", data=data, experiments=experiments).run_id != first.run_id
+
+
+def test_overwritten_weights_are_another_run(tmp_path, experiments, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random_models.save("bert", tmp_path / "mybert")
+    task = {"task": "english_sts", "protocol": "smoke"}
+    names = ("mybert", "./mybert", "mybert/")
+    jobs = [prepare(task | {"model": name}, "out", experiments=experiments) for name in names]
+    assert len({job.run_id for job in jobs}) == 1
+    record(jobs[0])
+    file = tmp_path / "mybert/model.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    other = prepare(task | {"model": "./mybert"}, "out", experiments=experiments)
+    assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
+    file.write_bytes(content)
+    assert known(prepare(task | {"model": "mybert"}, "out", experiments=experiments)).status == "skipped"
+    file.unlink()
+    with pytest.raises(ModelError, match="no safetensors weights"):
+        prepare(task | {"model": "mybert"}, "out", experiments=experiments)
+
+
+def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path, experiments):
+    job = prepare(COLA, tmp_path / "out", data=data, experiments=experiments)
+    write_record(job.record.parent, Record(job.config, {"matthews": 0.5}))
+    assert known(prepare(COLA, tmp_path / "out", data=data, experiments=experiments)).status == "skipped"
+
+
+def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, experiments, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("isonb.lab.data.sources._reachable", lambda hub_id: False)
+    monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
+    record(job := prepare(COLA, tmp_path / "out", data=data, experiments=experiments))
+    assert known(prepare(COLA, tmp_path / "out", data="hub", experiments=experiments)).run_id == job.run_id
+    with pytest.raises(SourceError, match="must be an existing folder"):
+        prepare(COLA, tmp_path / "out", data=tmp_path / "nowhere", experiments=experiments)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="the split 'train' must be at"):
+        prepare(COLA, tmp_path / "out", data=tmp_path / "empty", experiments=experiments)
+
+
+def test_a_run_checks_the_rows_it_is_named_by(data, monkeypatch):
+    monkeypatch.setattr(experiment, "preflight", lambda *args: None)
+    made = Record({}, manifest={"data": {"train": "a"}})
+    monkeypatch.setattr(experiment, "_run", lambda *args: made)
+    assert experiment.run(COLA) is made
+    with pytest.raises(ValueError, match="rows and weights must be those the run is named by"):
+        experiment.run(COLA | {"inputs": "inputs-0123456789ab"})
+
+
+def test_rows_or_weights_that_cannot_be_had_are_no_result(tmp_path, experiments, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    options = {"experiments": experiments, "runner": "fake_runs:no_rows"}
+    outcome = execute({"task": "english_sentiment", "protocol": "smoke"}, tmp_path / "out", **options)
+    assert outcome.status == "not recorded"
+    assert outcome.error.startswith("SourceError: ")
+    assert not list((tmp_path / "out").glob("records/*"))
+
+
+def test_a_record_that_cannot_be_written_fails_its_own_run_alone(tmp_path, experiments, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    options = {"experiments": experiments, "runner": "fake_runs:odd_error"}
+    runs = [{"task": "english_sentiment", "protocol": "smoke", "seed": seed} for seed in (0, 1)]
+    report = sweep(runs, tmp_path / "out", progress=False, **options)
+    assert [outcome.status for outcome in report.outcomes] == ["failed", "failed"]
+    (found,) = {read_record(path).error for path in (tmp_path / "out/records").glob("*.json")}
+    assert found == "OSError: no file /data/\\udc80"
+
+
+@pytest.mark.parametrize("name", ["file", "loop", "\udc80", "a\0b", "x" * 5000])
+def test_out_is_a_folder(name, tmp_path, experiments):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ExecuteError, match="out must be a folder, there or to be made"):
+        prepare(COLA, f"{tmp_path}/{name}", data="hub", experiments=experiments)
+
+
+def configuration(row):
+    """The configuration in a row of a recorded table, where values of several kinds in a column are text."""
+    found = {"synthetic": {}, "finetune": {"method": {}, "train_examples": None}}.get(row["experiment"], {"method": {}})
+    for name, value in row.items():
+        if name.startswith(("metric.", "manifest.")) or name in ("run_id", "status", "error") or pd.isna(value):
+            continue
+        value = yaml.safe_load(value) if isinstance(value, str) and re.fullmatch(r"True|False|-?\d+", value) else value
+        value = value.item() if hasattr(value, "item") else value
+        (found["method"] if name.startswith("method.") else found)[name.removeprefix("method.")] = value
+    return found
+
+
+def test_recorded_runs_keep_their_ids():
+    tables = [pd.read_parquet(file) for file in sorted(FOLDER.glob("*/runs.parquet"))]
+    found = {row["run_id"]: run_id(resolve(configuration(row))) for table in tables for row in table.to_dict("records")}
+    assert len(found) > 400
+    assert [(was, now) for was, now in found.items() if was != now] == []

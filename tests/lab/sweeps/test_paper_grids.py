@@ -1,0 +1,226 @@
+"""The papers' grids: every run resolves, counts are what the papers say, and a run has one id in whichever grid."""
+
+import functools
+from collections import Counter
+
+import pytest
+import yaml
+
+from isonb.lab.data.tasks import KINDS, TASKS
+from isonb.lab.methods import METHODS
+from isonb.lab.studies.printed import hyperparameters
+from isonb.lab.sweeps import cost
+from isonb.lab.sweeps.grids import SIZES, about_grid, load_grid
+from isonb.runtime.places import EXPERIMENTS_FOLDER
+
+FOLDER = EXPERIMENTS_FOLDER
+PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
+COUNTS = {
+    ("calibration", "small"): 5 * 3,
+    ("baselines", "smoke"): 18 * 4,
+    ("baselines", "small"): 4 * 5 + 4 + 6 * 3 + 4 + 7 * 4 + 7,
+    ("baselines", "full"): 4 * 5 + 4,
+    ("baselines", "paper"): 4 * 4 * 5,
+    ("shrink_the_longest", "smoke"): 3,
+    ("shrink_the_longest", "small"): 2 * 3 * 5,
+    ("shrink_the_longest", "full"): 2 * 3 * 5,
+    ("shrink_the_longest", "paper"): 2 * 2 * 3 * 5,
+    ("istar", "smoke"): 3 * 4 + 1,
+    ("istar", "small"): 5 * (4 * 5 + 4 * 3) + 3 + 3 * 3 + 3 * 3 + 2 * 3 + 3 * 3,
+    ("istar", "full"): 8 * 4 * 5 + 3,
+    # Table 1; Figure 3 (15 cells, 6 more weights each); Figures 4, 5, 6 (one seed); 7 (5 zetas); 8 (30 layers); 2
+    ("istar", "paper"): 27 * 3 * 5 + 15 * 6 * 5 + 3 + 10 + 3 + 3 * 5 * 5 + 30 * 5 + 3,
+    ("istar_search", "smoke"): 2 * 5,
+    ("istar_search", "paper"): 27 * 27 * (2 + 24),
+    ("softdecay", "smoke"): 3 + 2,
+    ("softdecay", "small"): 2 * 7 * (11 + 2 + 1) + 3 * 2 * 5,
+    ("softdecay", "full"): 7 * (11 + 2 + 1) + 5 * 2 * 5,
+    # plain, SoftDecay's alphas and WhiteBERT for five encoders, four more rows for one; GLUE, and QQP for BERT
+    ("softdecay", "paper"): 5 * 7 * (3 + 5 + 1) + 7 * 4 + 3 * 5 * 2 + 2,
+    ("isolayer", "smoke"): 3,
+    ("isolayer", "small"): 3 * 3 * 5,
+    ("isolayer", "full"): 3 * 3 * 5,
+    ("isolayer", "paper"): 2 * 3 * 5 * (2 + 2 + 2),
+}
+
+
+@functools.cache
+def runs(name, size):
+    return tuple(load_grid(FOLDER / f"{name}.yaml", size))
+
+
+def configs(name, size, **wanted):
+    found = [run.config for run in runs(name, size)]
+    return [config for config in found if all(config.get(key) == value for key, value in wanted.items())]
+
+
+def plain(name, size):
+    """Ids of the plain fine-tuning runs of minilm by task and seed."""
+    return {
+        (run.config["task"], run.config["seed"]): run.run_id
+        for run in runs(name, size)
+        if run.config.get("method") == {"name": "none"}
+        and run.config["experiment"] == "finetune"
+        and run.config["model"] == "minilm"
+    }
+
+
+def test_every_grid_is_counted():
+    grids = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.yaml")}
+    found = {(name, size) for name, grid in grids.items() for size in SIZES if size in grid}
+    assert found == set(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [pytest.param(*key, marks=pytest.mark.slow if count > 10_000 else ()) for key, count in COUNTS.items()],
+    ids=["-".join(key) for key in COUNTS],
+)
+def test_every_run_resolves_and_the_counts_are_right(name, size):
+    found = runs(name, size)
+    assert len(found) == len({run.run_id for run in found}) == COUNTS[name, size]
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in COUNTS}))
+def test_every_grid_says_what_it_is(name):
+    assert len(about_grid(FOLDER / f"{name}.yaml")) > 50
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_plain_fine_tuning_is_one_run_whichever_grid_asks_for_it(size):
+    grids = {name: plain(name, size) for name in (*PAPERS, "baselines")}
+    for name, found in grids.items():
+        assert found, name
+        for other in grids.values():
+            assert all(found[key] == other[key] for key in found.keys() & other.keys())
+    shared = set.intersection(*(set(found) for found in grids.values()))
+    assert {("cola", seed) for seed in range(5)} | {("mrpc", seed) for seed in range(5)} <= shared
+
+
+def test_the_smallest_size_has_every_method_on_every_kind_of_task_and_needs_nothing():
+    found = {(config["method"]["name"], TASKS[config["task"]].kind) for config in configs("baselines", "smoke")}
+    assert found == {(name, kind) for name in METHODS for kind in KINDS}
+    for name in (*PAPERS, "baselines", "istar_search"):
+        for config in configs(name, "smoke"):
+            if config["experiment"] != "synthetic":
+                assert config["model"] == "tiny"
+                assert config["task"].startswith("english_")
+            assert config.get("train_examples", 64) == 64
+
+
+@pytest.mark.parametrize("name", [*PAPERS, "baselines"])
+def test_the_papers_models_are_hub_ids_of_known_size_and_no_example_is_left_out(name):
+    for config in configs(name, "paper"):
+        if config["experiment"] == "synthetic":
+            continue
+        assert config["model"].count("/") == 1
+        assert cost.encoder_size(config["model"]).parameters > 0
+        assert config.get("train_examples") is None
+        assert config["eval_examples"] is None
+
+
+def test_istar_takes_weight_and_zeta_of_each_cell_from_the_paper():
+    hub = {"albert-base-v2": "ALBERT", "bert-base-cased": "BERT", "distilbert-base-cased": "DistilBERT"}
+    table = hyperparameters("istar", scope="Table 2")
+    cells = {
+        (row.model, row.task.lower().replace("-", ""), row.parameter): float(row.value) for row in table.itertuples()
+    }
+    seeds = Counter()
+    for config in configs("istar", "paper"):
+        method = config.get("method", {})
+        if method.get("name") == "istar" and method["layers"] == "all":
+            where = hub[config["model"].split("/")[1]], config["task"]
+            if (method["weight"], method["zeta"]) == (cells[*where, "lambda"], cells[*where, "zeta"]):
+                seeds[where] += 1
+    assert len(seeds) == 27
+    assert set(seeds.values()) == {5}
+
+
+def test_istar_is_trained_as_stated():
+    for config in configs("istar", "paper", experiment="finetune"):
+        assert (config["schedule"], config["warmup"], config["weight_decay"]) == ("constant", 0, 0)
+        assert config["precision"] == "float16"
+        squad = config["task"] == "squad"
+        assert (config["max_length"], config["doc_stride"]) == ((384, 128) if squad else (256, 64))
+        assert config["batch_size"] in (8, 16, 32)
+        assert config["epochs"] in (3, 4, 5)
+        assert config["learning_rate"] in (1e-5, 3e-5, 5e-5)
+
+
+def test_istars_figures():
+    def istar(**wanted):
+        found = configs("istar", "paper", **wanted)
+        return [config["method"] for config in found if config["method"]["name"] == "istar"]
+
+    bert = "google-bert/bert-base-cased"
+    assert {m["weight"] for m in istar(model=bert, task="rte")} == {-5, -3, -1, 0.5, 1, 3, 5}
+    assert {m["zeta"] for m in istar(model=bert, task="rte") if m["weight"] == -1} == {0, 0.2, 0.4, 0.6, 0.8, 1}
+    layers = {m["layers"] for m in istar(model=bert, task="cola", seed=4)}
+    assert layers == {"all", *range(1, 13)}
+    shallow = {m["layers"] for m in istar(model="distilbert/distilbert-base-cased", task="cola", seed=4)}
+    assert shallow == {"all", *range(1, 7)}
+    assert {m["weight"] for m in istar(model=bert, task="sst2", seed=0)} == {-5, -3, 3, 5}
+    assert {m["weight"] for m in istar(model=bert, task="qnli", seed=0)} == {-1, 1}
+    cosreg = [
+        c["method"]["weight"] for c in configs("istar", "paper", task="qnli", seed=0) if "cos" in c["method"]["name"]
+    ]
+    assert Counter(cosreg) == {1: 3, -1: 3}
+
+
+def test_shrink_the_longest_is_trained_as_printed():
+    for row in hyperparameters("shrink_the_longest", scope="Table 1").itertuples():
+        model = {"bert-base-uncased": "google-bert/", "roberta-base": "FacebookAI/"}[row.model] + row.model
+        found = configs("shrink_the_longest", "paper", model=model, task=row.task.lower())
+        assert len(found) == 15
+        assert {config[row.parameter] for config in found} == {float(row.value)}
+    for config in configs("shrink_the_longest", "paper"):
+        assert config["batch_size"] == 64
+        assert config["batch_size"] // config["accumulation"] == 8
+        assert (config["schedule"], config["warmup"], config["max_length"]) == ("cosine", 0.1, 512)
+    entropy = [config["method"] for config in configs("shrink_the_longest", "paper") if len(config["method"]) > 1]
+    assert Counter(method["select"] for method in entropy) == {True: 20, False: 20}
+    assert {(method["weight"], method["in_cluster"], method["reduction"]) for method in entropy} == {(1, 0, "sum")}
+
+
+def test_softdecay_is_run_as_stated():
+    similarity = configs("softdecay", "paper", experiment="similarity")
+    assert {config["batch_size"] for config in similarity} == {256}
+    assert {config["task"] for config in similarity} == {
+        name for name, task in TASKS.items() if task.hub and task.subsets
+    } | {
+        "stsb_test",
+        "sickr",
+    }
+    alphas = {config["method"].get("sts_alpha") for config in similarity} - {None}
+    assert alphas == {-0.2, -0.4, -0.6, -0.8, -1.0}
+    assert {config["layers"] for config in similarity if config["method"]["name"] == "none"} == {
+        "last",
+        "first_last",
+        "one_last",
+    }
+    for config in configs("softdecay", "paper", experiment="finetune"):
+        assert (config["learning_rate"], config["batch_size"], config["epochs"]) == (2e-5, 32, 3)
+        assert (config["schedule"], config["warmup"], config["max_length"], config["seed"]) == ("linear", 0, 128, 2021)
+        if config["method"]["name"] == "softdecay":
+            assert (config["method"]["alpha"], config["method"]["alpha_rate"]) == (-0.2, 2e-3)
+
+
+def test_isolayer_stops_early_on_a_part_of_the_training_set():
+    found = configs("isolayer", "paper", holdout=0.3, patience=3)
+    assert Counter(config["method"]["name"] for config in found) == {"none": 60, "isolayer": 30, "isobn": 30}
+    assert {config["head"] for config in found if config["method"]["name"] == "isolayer"} == {"linear"}
+    isobn = [config for config in configs("isolayer", "paper") if config["method"]["name"] == "isobn"]
+    assert {config["head"] for config in isobn} == {"pooler"}
+    authors = [config for config in isobn if config["holdout"] == 0]
+    assert {(config["batch_size"], config["learning_rate"], config["warmup"]) for config in authors} == {
+        (16, 5e-5, 0.06)
+    }
+    assert {config["seed"] for config in authors} == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(("name", "size"), [key for key, count in COUNTS.items() if count < 10_000])
+def test_every_grid_has_an_estimate_of_known_encoders(name, size):
+    found = cost.estimate([run.config for run in runs(name, size)])
+    assert found.runs == COUNTS[name, size]
+    assert not found.assumed
+    assert 0 < found.gpu_hours < 200

@@ -1,0 +1,114 @@
+"""The paper grid of Shrink the longest starts from hub ids: proven on local folders that stand for them."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+import isonb
+from isonb.lab.data.corpus import sentences
+from isonb.lab.engines import finetune
+from isonb.lab.runs.table import scan
+from isonb.lab.sweeps import cost
+from isonb.lab.sweeps.grids import load_grid
+from isonb.lab.sweeps.needs import needs
+from tests.lab import random_models
+
+GRID = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments" / "shrink_the_longest.yaml"
+IDS = {"google-bert/bert-base-uncased": "bert", "FacebookAI/roberta-base": "roberta"}
+ROWS = {"train": 80, "validation": 24}
+
+
+@pytest.fixture(scope="module")
+def stand_ins(tmp_path_factory):
+    """A folder of models under their hub ids and one of data in the hub's layout."""
+    home = tmp_path_factory.mktemp("stand_ins")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_models, "LENGTH", 512)  # the grid's inputs may be that long
+        for name, kind in IDS.items():
+            random_models.save(kind, home / "models" / name)
+    texts = [sentence.text for sentence in sentences()]
+    for split, count in ROWS.items():
+        label = [i % 2 for i in range(count)]
+        pairs = {"sentence1": texts[:count], "sentence2": texts[1 : count + 1], "label": label, "idx": range(count)}
+        single = {"sentence": texts[:count], "label": label, "idx": range(count)}
+        for task, columns in (("mrpc", pairs), ("cola", single)):
+            file = home / "data" / "glue" / task / f"{split}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(columns).to_parquet(file)
+    return home
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return [run.config for run in load_grid(GRID, "paper")]
+
+
+def test_the_grid_needs_the_papers_models_by_their_ids(paper, stand_ins, monkeypatch):
+    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
+    wanted = needs(paper, stand_ins / "data")
+    assert {need.name for need in wanted if need.kind == "model"} == set(IDS)
+    assert all(need.there for need in wanted)
+    found = cost.estimate(paper)
+    assert found.runs == 60
+    assert found.gpu_hours > 0
+    assert not found.assumed
+
+
+@pytest.mark.parametrize("method", [{"name": "none"}, {"select": False}, {"select": True}], ids=["none", "all", "sel"])
+@pytest.mark.parametrize(("task", "model"), list(zip(("mrpc", "cola"), IDS, strict=True)))
+def test_a_run_of_the_paper_grid(task, model, method, paper, stand_ins, monkeypatch):
+    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
+    config = next(
+        config
+        for config in paper
+        if (config["task"], config["model"]) == (task, model) and method.items() <= config["method"].items()
+    )
+    record = finetune.run(config | {"max_steps": 2, "track_every": 1}, data=stand_ins / "data", progress=False)
+    assert record.config["model"] == model  # the hub id, not the folder
+    assert record.config["batch_size"] == 64
+    assert record.config["accumulation"] == 8
+    assert [step for step, _ in record.series["step.train.cls.anisotropy_1"]] == [1, 2]
+    if method != {"name": "none"}:
+        assert all(value < 0 for _, value in record.series["step.train.penalty"])
+    assert record.metrics["matthews" if task == "cola" else "accuracy"] is not None
+
+
+def test_sweep_prints_the_cost_before_it_starts(stand_ins, monkeypatch, capsys, tmp_path):
+    from isonb.cli import main
+
+    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
+    command = ["sweep", str(GRID), "--size", "paper", "--data", str(stand_ins / "data"), "--out", str(tmp_path)]
+    assert main([*command, "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "60 to do" in told
+    assert "estimate" in told
+    assert "MISSING" not in told
+    for name in IDS:
+        assert name in told
+    shutil.rmtree(stand_ins / "models" / "FacebookAI")
+    assert main([*command, "--dry-run"]) == 0
+    assert "MISSING FacebookAI/roberta-base" in capsys.readouterr().out
+
+
+def test_the_command_runs_a_block_of_the_paper_grid(stand_ins, monkeypatch, capsys, tmp_path):
+    """The first block as it stands, cut to one run of two updates: notebook, record, cost told first."""
+    from isonb.cli import main
+
+    block = yaml.safe_load(GRID.read_text(encoding="utf-8"))["paper"][0]
+    block |= {"model": "google-bert/bert-base-uncased", "method": {"name": "entropy"}, "seed": 0, "max_steps": 2}
+    grid = tmp_path / "one.yaml"
+    grid.write_text(yaml.safe_dump({"paper": [block]}), encoding="utf-8")
+    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
+    out = tmp_path / "out"
+    command = ["sweep", str(grid), "--size", "paper", "--data", str(stand_ins / "data"), "--out", str(out)]
+    assert main([*command, "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    assert told.index("estimate") < told.index("isonb collect")
+    (record,) = scan(out / "records").records.values()
+    assert record.status == "complete"
+    assert record.config["model"] == "google-bert/bert-base-uncased"
+    assert record.config["batch_size"] == 64
+    assert list((out / "notebooks").glob("mrpc-*.ipynb"))

@@ -1,0 +1,98 @@
+"""What a run's process says, and how it ends: long words, open ends, signals from outside, a disk that refuses."""
+
+import os
+import resource
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from journals import config, finished, journal
+from safetensors.torch import save_file
+from waiting import gone, until
+
+from isonb.lab.runs.record import read_record
+from isonb.lab.sweeps.child import LONGEST_TEXT
+from isonb.lab.sweeps.job import execute, prepare
+from isonb.lab.sweeps.local import run_here
+from isonb.lab.sweeps.process import Answer
+from isonb.lab.sweeps.sweep import sweep
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+def test_an_error_longer_than_a_pipe_is_told_and_cut(out, experiments):
+    outcome = execute(config(0), out, experiments=experiments, runner="fake_runs:long_error", timeout=30)
+    assert outcome.status == "failed"
+    assert outcome.error.startswith("ValueError: label must be 0 or 1; got xxx")
+    assert outcome.error.endswith("xxx\\ud800 in row 7")
+    assert len(outcome.error) < LONGEST_TEXT + 20
+    assert read_record(out / "records" / f"{outcome.run_id}.json").error == outcome.error
+
+
+def test_a_process_that_is_left_behind_holds_nothing_up(out, experiments):
+    done = threading.Event()
+    ended = []
+    options = {"experiments": experiments, "runner": "fake_runs:leaves_a_fork"}
+    threading.Thread(target=lambda: ended.append(execute(config(0), out, **options)) or done.set(), daemon=True).start()
+    assert done.wait(30)
+    assert ended[0].status == "finished"
+    assert gone(int(journal(out, "start")[0][2]))
+
+
+def ended_by(number, out):
+    """Wait for the first run to start, and end it by a signal."""
+    (_, _, process, _) = until(lambda: journal(out, "start"))[0]
+    os.kill(int(process), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_run_ended_from_outside_is_stopped_and_not_failed(out, experiments, monkeypatch, number):
+    monkeypatch.setenv("FAKE_SECONDS", "600")
+    threading.Thread(target=ended_by, args=(number, out)).start()
+    outcome = execute(config(0), out, experiments=experiments, runner="fake_runs:mortal")
+    assert outcome.status == "stopped"
+    assert "ended from outside" in outcome.error
+    assert not (out / "records").exists()
+
+
+def test_a_sweep_takes_up_again_what_somebody_ended(out, experiments, monkeypatch):
+    monkeypatch.setenv("FAKE_HANG", "0")  # minutes the first time, at once the second
+    threading.Thread(target=ended_by, args=(signal.SIGTERM, out)).start()
+    report = sweep([config(0)], out, experiments=experiments, progress=False, runner="fake_runs:mortal")
+    assert [o.status for o in report.outcomes] == ["finished"]
+    assert len(journal(out, "start")) == 2
+    assert set(finished(out).values()) == {1}
+
+
+def test_a_run_that_is_always_ended_is_left_stopped(out, experiments, monkeypatch):
+    monkeypatch.setattr("isonb.lab.sweeps.local.AGAIN", 1)
+    job = prepare(config(0), out, experiments=experiments, runner="fake_runs:ends_itself")
+    assert [o.status for o in run_here([job], 1)] == ["stopped"]
+    assert len(journal(out, "start")) == 2
+
+
+@pytest.fixture
+def no_large_files():
+    """Files of more than 64 bytes are refused in this block of code, as by a quota or ulimit -f."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda path: path.write_bytes(bytes(1000)),
+        lambda path: save_file({"weight": torch.zeros(1000)}, path),
+        lambda path: torch.save({"weight": torch.zeros(1000)}, path),
+    ],
+    ids=["system", "safetensors", "torch"],
+)
+def test_a_file_size_limit_says_nothing_about_the_run(save, tmp_path, no_large_files):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (each library has its own)
+        save(Path(tmp_path / "weights"))
+    assert Answer(caught.type.__name__, str(caught.value)).disk, str(caught.value)
+    assert not Answer("ValueError", "row 27 must be a number; got [Errno 27]").disk

@@ -1,0 +1,304 @@
+"""Sweeps and their faults: killed workers, killed sweeps, damaged records, full disks and failing runs.
+
+Processes and signals are real; the runs themselves are sleeps (fake_runs.py) that leave prepared records.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from journals import RUNS, config, finished, journal
+from support import interruptible
+from waiting import gone, until
+
+from isonb.lab.runs.record import read_record
+from isonb.lab.runs.table import scan
+from isonb.lab.sweeps.dask import SchedulerError
+from isonb.lab.sweeps.grids import load_grid
+from isonb.lab.sweeps.job import ExecuteError, execute, prepare
+from isonb.lab.sweeps.sweep import status, sweep
+from isonb.runtime.locks import free, held
+
+HERE = Path(__file__).parent
+HANGS = 3
+
+
+@pytest.fixture
+def driver(out, experiments):
+    """Start a sweep in a process group of its own; what is left of it is killed after the test."""
+    started = []
+
+    def start(workers=2, scheduler="", seconds=0.4, runs=RUNS, hangs=None):
+        command = [sys.executable, str(HERE / "fake_runs.py"), str(out), str(workers), scheduler, str(runs)]
+        environment = {**os.environ, "FAKE_SECONDS": str(seconds), "FAKE_HANG": str(hangs)}
+        with (out / "driver.log").open("ab") as log:
+            process = subprocess.Popen(
+                interruptible(command), stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+
+
+@contextlib.contextmanager
+def cluster(out, hangs=None, protocol="tcp"):
+    """A Dask scheduler and two workers, by the commands that people use; its address.
+
+    Runs have the environment of their worker, not that of the sweep: what is to hang is told here.
+    """
+    environment = {**os.environ, "FAKE_SECONDS": "0.1", "FAKE_HANG": str(hangs)}
+    dask = [str(Path(sys.executable).with_name("dask"))]
+    scheduler_file = out / "cluster.json"
+    options = ["--scheduler-file", str(scheduler_file)]
+    where = ["--protocol", protocol, "--port", "0", "--interface", "lo", "--no-dashboard"]
+    commands = [[*dask, "scheduler", *where, *options]]
+    commands += 2 * [
+        [*dask, "worker", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--no-nanny", *options]
+    ]
+    processes = []
+    try:
+        with (out / "cluster.log").open("ab") as log:
+            for command in commands:
+                processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=out, env=environment))
+            until(lambda: scheduler_file.exists() and scheduler_file.read_text().strip().endswith("}"))
+        yield json.loads(scheduler_file.read_text())["address"]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(30)
+
+
+def records(out):
+    return {path.name: path.read_bytes() for path in (out / "records").glob("*.json")}
+
+
+def kill_a_worker(out, number=signal.SIGKILL):
+    """End the worker of the run that hangs, and see that the run goes with it; the worker."""
+    name = prepare(config(HANGS), out, experiments=out.parent / "experiments").run_id
+    (_, _, process, worker), *others = until(lambda: [words for words in journal(out, "start") if words[1] == name])
+    assert others == []
+    os.kill(int(worker), number)
+    until(lambda: gone(int(process)), 20)
+    return name, worker
+
+
+def check_each_once(out, runs=RUNS):
+    found = scan(out / "records")
+    assert len(found.complete()) == runs
+    assert found.damaged == []
+    assert max(finished(out).values()) == 1
+
+
+@pytest.mark.slow
+def test_a_killed_dask_worker_and_a_killed_sweep_lose_and_repeat_nothing(out, driver):
+    first = driver(scheduler="local", hangs=HANGS)
+    kill_a_worker(out)
+    until(lambda: len(finished(out)) >= 8)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait(30)
+    until(lambda: all(gone(int(words[2])) for words in journal(out, "start")), 10)  # no run outlives the sweep
+    kept = records(out)
+    assert 8 <= len(kept) < RUNS
+    assert driver(scheduler="local", seconds=0.05).wait(60) == 0, (out / "driver.log").read_text()
+    check_each_once(out)
+    assert {name: content for name, content in records(out).items() if name in kept} == kept
+
+
+@pytest.fixture
+def tls(tmp_path, monkeypatch):
+    """A key and its certificate for scheduler, workers and sweeps, named in the environment as the book says."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=isonb", "-days", "2"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION", "true")
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TLS__CA_FILE", certificate)
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT", certificate)
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY", key)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tls")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver, number):
+    with cluster(out, HANGS, "tls") as scheduler:
+        assert scheduler.startswith("tls://")
+        sweeping = driver(scheduler=scheduler, runs=8)
+        victim, worker = kill_a_worker(out, number)
+        assert sweeping.wait(60) == 0, (out / "driver.log").read_text()
+        assert [words[3] for words in journal(out, "start") if words[1] == victim][1] != worker
+    check_each_once(out, 8)
+    told = (out / "driver.log").read_text()  # an outcome lost with its worker is asked for again: its record is there
+    assert re.search(r"^8 runs: \d finished(, \d already there)?\.$", told, re.MULTILINE)
+
+
+def test_a_killed_local_sweep_goes_on_where_it_was(out, driver):
+    first = driver()
+    until(lambda: len(finished(out)) >= 4)
+    os.kill(first.pid, signal.SIGKILL)  # not its group: its runs must notice by themselves
+    first.wait(30)
+    until(lambda: all(gone(int(words[2])) for words in journal(out, "start")), 10)
+    assert driver(seconds=0.01).wait(60) == 0
+    check_each_once(out)
+
+
+def test_ctrl_c_kills_what_runs_and_reports(out, driver):
+    first = driver(seconds=30)
+    until(lambda: len(journal(out, "start")) == 2)
+    os.kill(first.pid, signal.SIGINT)
+    assert first.wait(30) == 130
+    assert all(gone(int(words[2])) for words in journal(out, "start"))
+    told = (out / "driver.log").read_text()
+    assert "20 stopped" in told
+    assert "goes on from here" in told
+    assert records(out) == {}
+
+
+def test_two_sweeps_of_one_folder_share_the_runs(out, driver):
+    both = [driver(workers=1, seconds=0.1) for _ in range(2)]
+    assert [process.wait(60) for process in both] == [0, 0]
+    check_each_once(out)
+
+
+def test_one_bad_run_leaves_the_others_alone(out, experiments):
+    options = {"experiments": experiments, "progress": False, "runner": "fake_runs:by_seed"}
+    report = sweep([config(seed) for seed in (0, 1, 2, 3, 4, 5, 0)], out, workers=2, **options)
+    assert [o.status for o in report.outcomes] == ["finished", "failed", "not recorded", "failed", "failed", "finished"]
+    assert report.exit_code == 1
+    told = str(report)
+    assert "6 runs: 2 finished, 3 failed, 1 not recorded." in told
+    for words in ("ValueError: the loss must be finite; got nan", "No space left", "SIGKILL", "without a record"):
+        assert words in told
+    failed = read_record(out / "records" / f"{report.outcomes[1].run_id}.json")
+    assert (failed.status, failed.error) == ("failed", "ValueError: the loss must be finite; got nan")
+    assert failed.manifest["seed"] == 1
+    assert not (out / "records" / f"{report.outcomes[2].run_id}.json").exists()  # so it runs again by itself
+    options["runner"] = "fake_runs:slow"
+    again = sweep([config(seed) for seed in range(6)], out, **options)
+    assert [o.status for o in again.outcomes] == [
+        "skipped",
+        "failed before",
+        "finished",
+        *["failed before"] * 2,
+        "skipped",
+    ]
+    last = sweep([config(seed) for seed in range(6)], out, retry_failed=True, **options)
+    assert (last.exit_code, len(last.of("finished")), len(last.of("skipped"))) == (0, 3, 3)
+
+
+def test_a_damaged_record_is_found_told_and_run_again(out, experiments):
+    options = {"experiments": experiments, "progress": False, "runner": "fake_runs:slow"}
+    first = sweep([config(0), config(1)], out, **options)
+    path = out / "records" / f"{first.outcomes[0].run_id}.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert list(status(out).damaged) == [path.stem]
+    report = sweep([config(0), config(1)], out, **options)
+    assert [o.status for o in report.outcomes] == ["finished", "skipped"]
+    assert f"damaged record of {path.stem}" in str(report)
+    assert path.read_bytes() == whole
+    assert path.with_name(path.name + ".damaged").read_bytes() == whole[: len(whole) // 2]
+    other = out / "records" / f"{first.outcomes[1].run_id}.json"
+    path.write_bytes(other.read_bytes())  # a good record, of another run
+    assert sweep([config(0)], out, **options).damaged[0].damaged.startswith("it is the record of")
+
+
+def test_status_tells_what_is_running_and_what_is_left(out, experiments):
+    job = prepare(config(0), out, experiments=experiments, runner="fake_runs:slow")
+    assert str(status(out)) == "0 complete, 0 failed, 0 damaged, 0 running, 0 pending."
+    with held([job.lock]):
+        assert execute(job, wait=False).status == "busy"
+        found = status(out, [config(0), config(1)])
+        assert (found.running, len(found.pending)) == ((job.run_id,), 1)
+    assert execute(job).status == "finished"
+    found = status(out, [config(0), config(1)])
+    assert (found.complete, found.running, len(found.pending)) == ((job.run_id,), (), 1)
+
+
+def test_a_timeout_ends_the_run_and_all_it_started(out, experiments):
+    options = {"experiments": experiments, "runner": "fake_runs:with_kernel"}
+    outcome = execute(config(0), out, timeout=4.5, **options)
+    assert (outcome.status, outcome.error) == ("failed", "timeout: the run took longer than 4.5 seconds")
+    assert gone(int(journal(out, "kernel")[0][2]))
+    assert free(out / "locks" / f"{outcome.run_id}.lock")
+
+
+def test_a_disk_that_refuses_everything_is_an_outcome(out, experiments, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    outcome = execute(config(0), tmp_path / "file" / "out", experiments=experiments, runner="fake_runs:slow")
+    assert outcome.status == "not recorded"
+    assert "NotADirectoryError" in outcome.error
+
+
+def test_mistakes_are_told_before_anything_starts(out, experiments, tmp_path):
+    with pytest.raises(ExecuteError, match="workers must be"):
+        sweep([config(0)], out, workers=0)
+    with pytest.raises(ExecuteError, match="timeout must be"):
+        sweep([config(0)], out, timeout=0, experiments=experiments)
+    with pytest.raises(ExecuteError, match="needs its template"):
+        sweep([config(0)], out, experiments=tmp_path)
+    with pytest.raises(ExecuteError, match="out must be a folder"):
+        execute(config(0))
+    assert not (out / "locks").exists()
+
+
+def test_a_grid_is_swept_by_its_ids(out, experiments, tmp_path):
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("smoke: {task: english_sentiment, seed: [0, 1]}\n", encoding="utf-8")
+    runs = load_grid(grid, "smoke")
+    report = sweep(runs, out, experiments=experiments, progress=False, runner="fake_runs:slow")
+    assert [o.run_id for o in report.outcomes] == [run.run_id for run in runs]
+    assert set(status(out, runs).complete) == {run.run_id for run in runs}
+
+
+def test_no_scheduler_is_an_error_before_anything_starts(out, experiments, monkeypatch):
+    monkeypatch.setattr("isonb.lab.sweeps.dask.CONNECT", 0.5)
+    with pytest.raises(SchedulerError, match="must answer at tcp:"):
+        sweep([config(0)], out, scheduler="tcp://127.0.0.1:9", experiments=experiments, progress=False)
+    with pytest.raises(SchedulerError, match="TLS"):  # no certificate is named
+        sweep([config(0)], out, scheduler="tls://127.0.0.1:9", experiments=experiments, progress=False)
+    assert not (out / "locks").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_local_cluster_with_its_runs(out, driver):
+    first = driver(scheduler="local", seconds=600)
+    until(lambda: len(journal(out, "start")) == 2)
+    os.killpg(first.pid, signal.SIGINT)  # as a terminal does
+    assert first.wait(60) == 130, (out / "driver.log").read_text()
+    until(lambda: all(gone(int(words[2])) for words in journal(out, "start")), 10)
+    assert "20 stopped" in (out / "driver.log").read_text()
+
+
+def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experiments, capsys, monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr("isonb.lab.sweeps.dask.ALONE", 0.1)
+    monkeypatch.setenv("FAKE_SECONDS", "0")
+    told = []
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+
+        def join():
+            until(lambda: told.append(capsys.readouterr().err) or "No worker at inproc://" in "".join(told))
+            cluster.scale(1)
+
+        joining = threading.Thread(target=join)
+        joining.start()
+        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:slow"}
+        report = sweep([config(0), config(1)], out, scheduler=cluster.scheduler_address, **options)
+        joining.join()
+    assert [o.status for o in report.outcomes] == ["finished", "finished"]
+    assert "".join(told).count("No worker at") == 1
+    assert "dask worker" in "".join(told)

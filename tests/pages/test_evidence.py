@@ -1,0 +1,68 @@
+"""Spreads, words and pictures of evidence, against values worked out another way."""
+
+import altair as alt
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb import pages
+
+FRAME = pd.DataFrame(
+    {
+        "suite": ["CoLA", "CoLA", "MRPC", "MRPC"],
+        "arm": ["a", "b", "a", "b"],
+        "mean": [0.1, -0.1, 0.2, 0.0],
+        "low": [0.0, -0.2, 0.1, -0.1],
+        "high": [0.2, 0.0, 0.3, 0.1],
+        "n": [5, 5, 5, 5],
+    }
+)
+
+
+def test_half_width_is_students():
+    values = [0.71, 0.74, 0.69, 0.75]
+    low, high = stats.t.interval(0.95, 3, loc=stats.tmean(values), scale=stats.sem(values))
+    assert pages.half_width(values) == pytest.approx((high - low) / 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "text"),
+    [
+        ([], {}, "–"),
+        ([float("nan")], {}, "–"),
+        ([0.5], {}, "0.500 (1)"),
+        ([-0.00001, 0.00001], {"count": False}, "0.000 ± 0.000"),
+        ([1.0, 2.0, 3.0], {"digits": 1, "sign": "+"}, "+2.0 ± 2.5 (3)"),
+    ],
+)
+def test_spread(values, options, text):
+    assert pages.spread(values, **options) == text
+
+
+def test_over_runs_is_mean_and_range():
+    frame = pd.DataFrame({"arm": ["a"] * 3, "step": [1] * 3, "value": [1.0, 2.0, 6.0]})
+    assert pages.over_runs(frame, ["arm", "step"]).iloc[0].tolist() == ["a", 1, 3.0, 1.0, 6.0, 3]
+
+
+@pytest.mark.parametrize("column", [None, "what"])
+def test_forest_draws_every_interval_once(column):
+    frame = FRAME.assign(what=["score"] * 4)
+    drawn = pages.forest(frame, arms=["a", "b"], suites=["CoLA", "MRPC"], title="change", column=column).to_dict()
+    assert len(next(iter(drawn["datasets"].values()))) == 4
+    assert ("column" in drawn["facet"]) == (column is not None)
+    assert len(drawn["spec"]["layer"]) == 3
+
+
+def test_courses_can_be_faceted_and_filtered():
+    frame = FRAME.assign(step=[1, 1, 2, 2])
+    chart = pages.courses(frame, arms=["a", "b"], x="step", x_title="update", title="score")
+    drawn = chart.facet(column=alt.Column("suite:N")).to_dict()
+    assert [layer["mark"]["type"] for layer in drawn["spec"]["layer"]] == ["area", "line"]
+
+
+def test_cells_say_what_could_have_been_seen():
+    row = {"claim": 3, "what": "score", "cell": "CoLA", "n": 5, "mean": -0.0001, "low": -0.02, "high": 0.02}
+    shown = pages.cells_table([row | {"visible": 0.03, "outcome": "inconclusive"}], caption="Cells.")
+    assert shown.rows == [("3", "score", "CoLA", "5", "+0.000", "-0.020 to +0.020", "0.030", "inconclusive")]
+    none = row | {"mean": None, "low": None, "high": None, "visible": None, "outcome": "not testable"}
+    assert pages.cells_table([none], caption="").rows[0][4:7] == ("–", "–", "–")

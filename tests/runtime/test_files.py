@@ -1,0 +1,50 @@
+"""Files are whole or not there, and readable by whom the umask says."""
+
+import os
+
+import pytest
+
+from isonb.runtime.files import DiskError, replace, update
+
+
+def test_the_file_and_its_folder_are_made_and_nothing_else(tmp_path):
+    path = tmp_path / "deep" / "file.bin"
+    replace(path, b"one")
+    replace(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_umask_counts(tmp_path):
+    before = os.umask(0o027)
+    try:
+        replace(tmp_path / "file", b"")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_same_text_is_not_written_again(tmp_path):
+    path = tmp_path / "page.md"
+    assert update(path, "a cône\n")
+    os.utime(path, ns=(1, 1))
+    assert not update(path, "a cône\n")
+    assert path.stat().st_mtime_ns == 1
+    assert update(path, "another\n")
+    assert path.read_text(encoding="utf-8") == "another\n"
+
+
+def test_what_the_disk_refuses_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    replace(path, b"old")
+    with pytest.raises(DiskError, match=r"the disk must take new; got .*\. Check the folder"):
+        replace(path / "new", b"")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        replace(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]

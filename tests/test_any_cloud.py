@@ -1,0 +1,215 @@
+"""Odd clouds by the thousand: every public function gives finite numbers and gradients, or a typed error that names it.
+
+2,000 clouds, or as many as the environment variable ISONB_FUZZ says. Each is drawn from its own number, which a failure
+prints: ``ISONB_FUZZ_ONLY=17`` draws that one again, with every function.
+"""
+
+import math
+import os
+from functools import partial
+
+import pytest
+import torch
+from support import as_on_an_accelerator
+
+import isonb
+from isonb import InputError, metrics, penalties
+from isonb.squared_traces import squared_traces
+
+CLOUDS = int(os.environ.get("ISONB_FUZZ", 2000))
+ONLY = os.environ.get("ISONB_FUZZ_ONLY")
+PARTS = 8  # tests that the clouds are spread over
+CALLS = 3  # functions a cloud goes through, in turn
+
+METRICS = (metrics.IsoScore, metrics.IsoScoreStar, metrics.CosinePenalty, metrics.TokenUniformity, metrics.VarEx,
+           metrics.SpectralSkewness)  # fmt: skip
+
+
+def computed(kind, x, mask):
+    metric = kind()
+    metric.update(x.detach(), mask)
+    return metric.compute()
+
+
+ANY = {  # of points and a mask, any leading axes
+    "anisotropy": lambda x, mask: isonb.anisotropy(x, 1, mask=mask),
+    "centered": isonb.centered,
+    "cls_uniformity": isonb.cls_uniformity,
+    "cosine_contributions": lambda x, mask: isonb.cosine_contributions(x, mask=mask),
+    "cosine_penalty": lambda x, mask: isonb.cosine_penalty(x, mask=mask),
+    "explained_variance": lambda x, mask: isonb.explained_variance(x, 1, center=True, mask=mask),
+    "h0_barcode": lambda x, mask: isonb.h0_barcode(x, mask=mask),
+    "id_score": lambda x, mask: isonb.id_score(x, 2, mask=mask),
+    "isoscore": lambda x, mask: isonb.isoscore(x, mask=mask),
+    "isoscore unbiased": lambda x, mask: isonb.isoscore(x, unbiased=True, mask=mask),
+    "isoscore_star": lambda x, mask: isonb.isoscore_star(x, mask=mask),
+    "isoscore_star auto": lambda x, mask: isonb.isoscore_star(x, "auto", mask=mask),
+    "isoscore_star matrix": lambda x, mask: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
+    "knn": lambda x, mask: isonb.knn(x, 2, mask=mask),
+    "lsds": lambda x, mask: isonb.lsds(x, x.flip(-1), 2, mask=mask),
+    "lsds code": lambda x, mask: isonb.lsds(x, x.flip(-1), 2, mode="code", mask=mask),
+    "mean_cosine": lambda x, mask: isonb.mean_cosine(x, mask=mask),
+    "mean_cosine sampled": lambda x, mask: isonb.mean_cosine(x, mask=mask, n_pairs=3),
+    "mean_pool": isonb.mean_pool,
+    "mle_dimension": lambda x, mask: isonb.mle_dimension(x, 2, mask=mask),
+    "negative_count": lambda x, mask: isonb.negative_count(x, mask=mask),
+    "participation_ratio": lambda x, mask: isonb.participation_ratio(x, mask=mask),
+    "partition_score": lambda x, mask: isonb.partition_score(x, mask=mask, log=True),
+    "rbf_uniformity": lambda x, mask: isonb.rbf_uniformity(x, mask=mask),
+    "rbf_uniformity raw": lambda x, mask: isonb.rbf_uniformity(x, normalize=False, mask=mask, chunk=7),
+    "shrinkage_intensity": lambda x, mask: isonb.shrinkage_intensity(x, mask=mask),
+    "singular_values": lambda x, mask: isonb.singular_values(x, mask=mask),
+    "soft_decay": lambda x, mask: isonb.soft_decay(x, mask=mask),
+    "soft_decay safe": lambda x, mask: isonb.soft_decay(x, mode="safe", mask=mask),
+    "SpectrumControlLoss": isonb.SpectrumControlLoss(),
+    "squared_traces": lambda x, mask: squared_traces(x, mask=mask),
+    "token_cloud": isonb.token_cloud,
+    "token_uniformity": isonb.token_uniformity,
+    "two_nn": lambda x, mask: isonb.two_nn(x, mask=mask),
+    "two_nn kept": lambda x, mask: isonb.two_nn(x, keep=0.5, mask=mask),
+    "varex_score": lambda x, mask: isonb.varex_score(x, 1.0, mask=mask),
+    # classes: learned from the cloud and applied to it
+    "AllButTheTop": lambda x, mask: isonb.AllButTheTop(1).fit(x.detach(), mask).transform(x, mask),
+    "ClusterRemoval": lambda x, mask: isonb.ClusterRemoval(2, 1).fit(x.detach(), mask).transform(x, mask),
+    "MeanDirection": lambda x, mask: isonb.MeanDirection().fit(x.detach(), mask).transform(x, mask),
+    "SoftDecay": lambda x, mask: isonb.SoftDecay()(x, mask),
+    "SoftZCA": lambda x, mask: isonb.SoftZCA().fit(x.detach(), mask).transform(x, mask),
+    "Whitening": lambda x, mask: isonb.Whitening().fit(x.detach(), mask).transform(x, mask),
+    "ZeroMean": lambda x, mask: isonb.ZeroMean().fit(x.detach(), mask).transform(x, mask),
+    "Moments": lambda x, mask: isonb.Moments().update(x, mask).update(x, mask).cov,
+    **{f"metric {kind.__name__}": partial(computed, kind) for kind in METRICS},
+}
+ALONE = {  # of points alone
+    "cls_pool": isonb.cls_pool,
+    "layer_average": lambda x: isonb.layer_average(x.unsqueeze(0), layers=(0,)),
+    "points_from_hidden_states": lambda x: isonb.points_from_hidden_states([x, x])[0],
+    "sbert_wk": lambda x: isonb.sbert_wk(
+        torch.stack([x, x.flip(-1), x.roll(1, -1), x])[..., None, :, :].flatten(1, -3)
+    ),
+    "rips_barcode": lambda x: isonb.rips_barcode(x, 1),
+    "label_groups": lambda x: [group for _, group in isonb.label_groups(x, torch.arange(len(x)) % 2)],
+    "CosRegLoss": isonb.CosRegLoss(),
+    "GaoCosineLoss": isonb.GaoCosineLoss(),
+    "IsoBN": lambda x: isonb.IsoBN(x.shape[-1])(x),
+    "IsoScoreLoss": isonb.IsoScoreLoss(),
+    "IStarLoss": isonb.IStarLoss(),
+    "PersistentEntropyLoss": isonb.PersistentEntropyLoss(in_cluster=0.5, min_points=2),
+    "entropy by label": lambda x: isonb.PersistentEntropyLoss(select=False)(x, torch.arange(len(x)) % 2),
+    "JointLoss": lambda x: isonb.JointLoss()(x.sum(), x.abs().sum()),
+    "orthogonality_penalty": penalties.orthogonality_penalty,
+    "isoscore_from_cov": lambda x: isonb.isoscore_from_cov(x.mT @ x),
+    "persistent_entropy": lambda x: isonb.persistent_entropy(x[..., 0].abs()),
+    "prominent_bars": lambda x: isonb.prominent_bars(x[..., 0].abs()),
+    "spectral_cdf": lambda x: isonb.spectral_cdf(x[..., 0].abs()),
+    "spectral_median": lambda x: isonb.spectral_median(x[..., 0].abs()),
+    "spectral_skewness": lambda x: isonb.spectral_skewness(x[..., 0].abs()),
+    "fit_flow": lambda x: isonb.fit_flow(x, epochs=1, flow=small_flow(x))(x),
+}
+TABLE = {**ANY, **{name: (lambda x, mask, call=call: call(x)) for name, call in ALONE.items()}}
+NAMES = sorted(TABLE)
+KINDS = ("plain", "plain", "duplicates", "zero rows", "equal", "one line", "offset", "a far row", "dead columns",
+         "rows of any length", "lattice", "zeros")  # fmt: skip
+DTYPES = (torch.float32, torch.float32, torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+def small_flow(x):
+    return isonb.GlowFlow(x.shape[-1], levels=1, depth=1, width=4).to(torch.promote_types(x.dtype, torch.float32))
+
+
+def drawn(number):
+    """A cloud, its mask or None, and words for it; the same for a number on every machine."""
+    draw = torch.Generator().manual_seed(number)
+
+    def pick(*among):
+        return among[int(torch.randint(len(among), (1,), generator=draw))]
+
+    n, d, batch = pick(0, 1, 2, 3, 4, 5, 6, 8, 12), pick(1, 2, 3, 4, 7, 10), pick((), (), (), (2,), (0,), (2, 1))
+    dtype, kind, power = pick(*DTYPES), pick(*KINDS), pick(-1, -0.65, -0.5, -0.3, 0, 0.3, 0.5, 0.65, 1)
+    reach = 3 if dtype == torch.float16 else 30  # sizes from 1e-30 to 1e30
+    x = torch.randn(*batch, n, d, generator=draw, dtype=torch.float64)
+    if kind == "duplicates":
+        x = x[..., torch.randint(max(1, n // 2), (n,), generator=draw), :] if n else x
+    elif kind == "zero rows":
+        x[..., ::2, :] = 0
+    elif kind == "equal":
+        x[:] = 1.1
+    elif kind == "one line":
+        x = x[..., :1] * torch.arange(1, d + 1)
+    elif kind == "offset":
+        x = x + 100
+    elif kind == "a far row":
+        reach *= 0.8
+        x[..., :1, :] *= 10 ** (reach / 4)
+    elif kind == "dead columns":
+        x[..., d // 2 :] = 0.5
+    elif kind == "rows of any length":
+        reach *= 0.5
+        x = x * 10.0 ** ((torch.rand(n, 1, generator=draw) * 2 - 1) * reach)
+    elif kind == "lattice":
+        x = x.round()
+    elif kind == "zeros":
+        x = x * 0
+    x = (x * 10.0 ** (power * reach)).to(dtype)
+    mask = pick(None, None, torch.rand(*batch, n, generator=draw) < 0.7, torch.zeros(*batch, n, dtype=torch.bool))
+    words = f"cloud {number}: {kind} {tuple(x.shape)} {dtype} at 1e{power * reach:g}"
+    return x, mask, words if mask is None else f"{words}, {int(mask.sum())} rows under a mask"
+
+
+def flat(out):
+    if isinstance(out, torch.Tensor):
+        return [out] if out.is_floating_point() else []
+    return [part for item in out for part in flat(item)]
+
+
+def complaint(name, x, mask):
+    """What is wrong with this function on this cloud, or None. A gradient in float16 ends at 65,504: not judged."""
+    x = x.clone().requires_grad_()
+    try:
+        out = flat(TABLE[name](x, mask))
+        if not all(bool(torch.isfinite(part).all()) for part in out):
+            return "not finite"
+        live = [part.sum() for part in out if part.requires_grad]
+        if live and x.dtype != torch.float16:
+            (slope,) = torch.autograd.grad(torch.stack([part.double() for part in live]).sum(), x, allow_unused=True)
+            if slope is not None and not bool(torch.isfinite(slope).all()):
+                return "gradient not finite"
+    except InputError as error:
+        return None if str(error).endswith(".") else f"no sentence: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_nan_no_inf_no_untyped_error(part):
+    found = []
+    for number in range(part, CLOUDS, PARTS) if ONLY is None else [int(ONLY)]:
+        x, mask, words = drawn(number)
+        first = number * CALLS % len(NAMES)
+        calls = (NAMES * 2)[first : first + CALLS] if ONLY is None else NAMES
+        found += [f"{words}: {name} {bad}" for name in calls if (bad := complaint(name, x, mask))]
+    assert not found, "\n".join([f"{len(found)} of {CLOUDS} clouds", *found[:40]])
+
+
+def test_every_public_name_is_drawn():
+    mentioned = {word for name in TABLE for word in name.split()} | {"fit_flow"}
+    not_of_clouds = {name for name in isonb.__all__ if name.endswith(("Error", "Warning"))} | {
+        *("checks", "strict", "load_transform", "Transform"),  # no arithmetic
+        *("GlowFlow", "IsotropyLayer", "ShrinkageCovariance"),  # fit_flow, torch's own Linear, Moments
+    }
+    assert set(isonb.__all__) - not_of_clouds <= mentioned
+
+
+def test_a_fuzz_that_can_fail(monkeypatch):
+    """The judge sees a NaN, an infinite gradient and an untyped error."""
+    monkeypatch.setitem(TABLE, "nan", lambda x, mask: x * math.nan)
+    monkeypatch.setitem(TABLE, "steep", lambda x, mask: x.abs().sqrt())
+    monkeypatch.setitem(TABLE, "broken", lambda x, mask: x.view(7, 7))
+    x = torch.zeros(3, 2)
+    assert complaint("nan", x, None) == "not finite"
+    assert complaint("steep", x, None) == "gradient not finite"
+    assert complaint("broken", x, None).startswith("RuntimeError")
+    assert complaint("isoscore", x, None) is None  # a typed error
+    as_on_an_accelerator(monkeypatch)
+    assert complaint("isoscore", x, None) is None  # a limit

@@ -1,0 +1,77 @@
+"""Losses under torch.compile: one graph, the value and the gradient of the uncompiled loss."""
+
+import shutil
+
+import pytest
+import torch
+from support import assert_same, leaf, uneven
+
+import isonb
+from isonb import DegenerateError
+
+pytestmark = pytest.mark.filterwarnings("ignore:::torch")  # the compiler warns of its own code
+
+LOSSES = {
+    "I-STAR": (isonb.IStarLoss(), (torch.eye(4), torch.arange(12) < 9)),
+    "IsoScore": (isonb.IsoScoreLoss(), ()),
+    "CosReg": (isonb.CosRegLoss(), ()),
+    "spectrum": (isonb.SpectrumControlLoss(weight=1.0), ()),
+    "entropy": (isonb.PersistentEntropyLoss(), (torch.arange(12) % 2,)),
+}
+WHOLE = [name for name in LOSSES if name != "entropy"]  # which tree there is depends on values: the graph breaks
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """What one test compiled must not serve another."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def assert_compiles(name, backend):
+    loss, rest = LOSSES[name]
+    compiled = torch.compile(loss, backend=backend, fullgraph=name in WHOLE)
+    for seed in (0, 1):
+        x, y = leaf(uneven(12, 4, seed=seed).float()), leaf(uneven(12, 4, seed=seed).float())
+        got, want = compiled(x, *rest), loss(y, *rest)
+        assert_same(got, want, rtol=1e-5, atol=1e-6)
+        got.sum().backward()
+        want.sum().backward()
+        assert_same(x.grad, y.grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_one_graph(name):
+    assert_compiles(name, "aot_eager")
+
+
+def test_the_joint_loss_and_its_means():
+    compiled, plain = isonb.JointLoss(), isonb.JointLoss()
+    run = torch.compile(compiled, backend="aot_eager", fullgraph=True)
+    for a, b in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0)):
+        assert_same(run(torch.tensor(a), torch.tensor(b)), plain(torch.tensor(a), torch.tensor(b)), rtol=1e-6)
+    assert_same(list(compiled.buffers()), list(plain.buffers()), rtol=1e-6)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["spectrum", "entropy"])
+def test_inductor(name):
+    assert_compiles(name, "inductor")
+
+
+def test_a_compiled_entropy_loss_breaks_the_graph_and_no_more():
+    compiled = torch.compile(isonb.PersistentEntropyLoss(), backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="entropy_penalty"):
+        compiled(uneven(12, 4).float())
+
+
+def test_without_checks_the_cpu_gives_the_limits_of_an_accelerator():
+    flat = torch.ones(4, 3)
+    with isonb.strict(False):
+        assert isonb.isoscore(flat).item() == 0
+        with isonb.strict(), pytest.raises(DegenerateError):
+            isonb.isoscore(flat)
+    with pytest.raises(DegenerateError):
+        isonb.isoscore(flat)

@@ -1,0 +1,197 @@
+"""isonb as its users have it: a wheel in another place than the checkout, an editable install under a type checker."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from build import ProjectBuilder
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import isonb
+from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.table import scan
+
+ROOT = Path(isonb.__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def call(*command, **options):
+    """What a command prints; an AssertionError with all it said if it fails."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """The folder of the sdist and of the wheel made from it, as for publishing."""
+    folder = tmp_path_factory.mktemp("dist")
+    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist):
+    (found,) = dist.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Run a command of the installed wheel in an empty folder; the libraries are those of this environment."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    call(*pip, "--disable-pip-version-check", "--target", folder / "site", wheel)
+    hidden = {"PYTHONPATH": str(folder / "site"), "PYTHONSAFEPATH": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+    def run(*words):
+        return call(sys.executable, *words, cwd=folder, env=os.environ | hidden)
+
+    run.folder = folder
+    return run
+
+
+def test_the_wheel_holds_what_the_checkout_has_and_passes_twine(dist, wheel):
+    call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
+    names = set(zipfile.ZipFile(wheel).namelist())
+    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments")
+    files = [name for name in call("git", "ls-files", *ours, cwd=ROOT).splitlines() if (ROOT / name).is_file()]
+    wanted = {name.replace("book/experiments", "isonb/experiments") for name in files}
+    assert len(wanted) > 200
+    assert {name for name in names if ".dist-info/" not in name} == wanted
+
+
+@pytest.mark.slow
+def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
+    chosen = {"task": "english_acceptability", "model": "tiny", "protocol": "smoke"}
+    words = [word for name, value in chosen.items() for word in (f"--{name}", value)]
+    told = installed("-m", "isonb", "run", *words, "--method", "istar", "-o", "weight=-1")
+    (found,) = scan(installed.folder / "runs" / "records").records.values()
+    assert found.config == resolve(chosen | {"method": {"name": "istar", "weight": -1}})
+    assert f"{found.metrics['matthews']:.4f}" in told
+    (installed.folder / "mine.yaml").write_text("smoke: {experiment: synthetic}\n", encoding="utf-8")
+    assert "1 runs: 1 finished." in installed("-m", "isonb", "sweep", "mine.yaml", "--size", "smoke")
+    assert "2 runs, 0 failed, 0 damaged" in installed("-m", "isonb", "collect", "runs", "--out", "table.parquet")
+    table = pd.read_parquet(installed.folder / "table.parquet")
+    assert set(table["experiment"]) == {"finetune", "synthetic"}
+    notebooks = (installed.folder / "runs" / "notebooks").glob("*.ipynb")
+    assert {path.stem for path in notebooks} == set(table["run_id"])
+
+
+def test_an_installed_package_has_the_grids_by_name_and_says_where_recordings_are(installed):
+    code = """
+import isonb
+from isonb.cli import main
+from isonb.lab.recorded import RecordedError, recorded
+
+print(isonb.__file__)
+main(["list", "grids"])
+main(["sweep", "istar", "--size", "smoke", "--dry-run"])
+try:
+    recorded("istar")
+except RecordedError as error:
+    print(error)
+"""
+    told = installed("-c", code)
+    assert Path(told.splitlines()[0]).is_relative_to(installed.folder)
+    for words in ("istar_search", "13 to do", "in a checkout of isonb, not in an installed package"):
+        assert words in told
+
+
+def test_a_type_checker_sees_the_types_of_an_editable_install(tmp_path):
+    environment = tmp_path / "environment"
+    venv.create(environment, symlinks=True)
+    made = ProjectBuilder(ROOT).build("editable", tmp_path)
+    paths = {"base": str(environment), "platbase": str(environment)}
+    zipfile.ZipFile(made).extractall(sysconfig.get_path("purelib", vars=paths))
+    (tmp_path / "user.py").write_text("import isonb\nisonb.isoscore(None, unbiassed=True)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--python-executable", environment / "bin" / "python"]
+    command += ["--cache-dir", tmp_path / "cache", "--ignore-missing-imports", "user.py"]
+    options = {"cwd": tmp_path, "env": {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MYPYPATH")}}
+    told = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options).stdout
+    assert 'Unexpected keyword argument "unbiassed" for "isoscore"' in told
+
+
+# What is imported, the library that is not there, and the extra that brings it.
+EXTRAS = [
+    ("isonb.lab.options", "pandas", "lab"),
+    ("isonb.lab", "transformers", "lab"),
+    ("isonb.pages", "altair", "lab"),
+    ("isonb.metrics", "torchmetrics", "metrics"),
+    ("isonb.integrations.trainer", "transformers", "lab"),
+    ("isonb.integrations.sentence_transformers", "sentence_transformers", "lab"),
+]
+
+
+def test_a_module_whose_extra_is_missing_names_the_extra():
+    code = f"""
+import importlib, sys
+for name, library, extra in {EXTRAS!r}:
+    sys.modules[library] = None
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(type(error).__name__, error)
+    for loaded in [key for key in sys.modules if key.startswith(("isonb.lab", "isonb.pages", "isonb.metrics"))]:
+        del sys.modules[loaded]
+    del sys.modules[library]
+"""
+    told = call(sys.executable, "-W", "ignore", "-c", code).splitlines()
+    assert len(told) == len(EXTRAS)
+    for line, (_, library, extra) in zip(told, EXTRAS, strict=True):
+        assert re.fullmatch(rf"DependencyError isonb\.\S+ needs {library}: pip install 'isonb\[{extra}\]'", line)
+
+
+def top_imports(folder):
+    """Libraries that the files of a folder import when they are themselves imported."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            found |= {name.split(".")[0] for name in names}
+    return found - set(sys.stdlib_module_names) - {"isonb", "torch"}
+
+
+def test_the_lab_looks_for_what_its_files_import_and_its_extra_brings_it():
+    lab = ast.parse((ROOT / "isonb" / "lab" / "__init__.py").read_text(encoding="utf-8"))
+    (call_of,) = [node for node in ast.walk(lab) if isinstance(node, ast.Call)]
+    looked_for = {argument.value for argument in call_of.args[2:]}
+    assert looked_for == top_imports(ROOT / "isonb" / "lab")
+    extras = PROJECT["optional-dependencies"]
+    brought = {Requirement(line).name for extra in ("lab", "topology", "metrics") for line in extras[extra]}
+    owners = metadata.packages_distributions()
+    for name in looked_for:
+        assert {owner.lower().replace("_", "-") for owner in owners[name]} & brought
+
+
+def test_every_pin_has_the_hashes_of_its_files_and_every_direct_need_is_pinned():
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    pins = {}
+    for line in lines:
+        pin = Requirement(line.split(" --hash")[0])
+        assert re.findall(r"--hash=sha256:[0-9a-f]{64}(?= |$)", line), f"{pin.name} has no hash"
+        assert str(pin.specifier).startswith("==")
+        pins[canonicalize_name(pin.name)] = str(pin.specifier).removeprefix("==")
+    needs = [Requirement(line) for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    for need in needs + [Requirement(line) for line in PROJECT["dependencies"]]:
+        assert need.name == "isonb" or need.specifier.contains(pins[canonicalize_name(need.name)]), need
+
+
+def test_actions_of_the_workflow_are_pinned_by_commit():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (.*)", text)
+    assert used
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[0-9.]+", line) for line in used)

@@ -1,0 +1,176 @@
+"""The rooms of the lab: which may use which, read from every import, lazy and type-only ones too."""
+
+import ast
+import graphlib
+import re
+from pathlib import Path
+
+import pytest
+
+import isonb
+
+ROOT = Path(isonb.__file__).parent
+# From top to bottom: a room may use those below it and none above. CONTRIBUTING says what each is for.
+ROOMS = (
+    "cli",
+    "lab/studies",
+    "lab/sweeps",
+    "lab/engines",
+    "lab/pretraining",
+    "lab/runs",
+    "lab/data",
+    "lab/encoders",
+    "lab/methods",
+    "lab/measuring",
+    "lab/statistics",
+    "lab/options",
+    "runtime",
+)
+GROUND = "isonb.checks"  # what even the lowest room may use; the others may use all of the maths
+MOST = 16  # files of a folder beside its __init__
+
+
+def arrows(root: Path) -> dict[str, set[str]]:
+    """Every module below the package ``root``, and the modules of the package that it imports anywhere in its text.
+
+    That a module's own packages are imported before it is no arrow: nobody wrote it.
+    """
+    files = {_name(root, path): path for path in root.rglob("*.py")}
+    return {name: set(_imports(name, path, files)) - {name} for name, path in files.items()}
+
+
+def _name(root, path):
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(name, path, files):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            found = [full if (full := f"{source}.{alias.name}") in files else source for alias in node.names]
+        else:
+            continue
+        yield from (target for target in found if target in files)
+
+
+def room(module: str) -> str | None:
+    """The room of a module, or None for what is no room: the maths, pages, integrations, metrics."""
+    place = module.replace(".", "/").removeprefix("isonb/")
+    return next((room for room in ROOMS if place == room or place.startswith(f"{room}/")), None)
+
+
+def forbidden(found: dict[str, set[str]]) -> list[str]:
+    """The arrows that point up."""
+    pairs = [(source, target) for source, targets in sorted(found.items()) for target in sorted(targets)]
+    up = [f"{a} -> {b}" for a, b in pairs if room(a) and room(b) and ROOMS.index(room(b)) < ROOMS.index(room(a))]
+    low = [f"{a} -> {b}" for a, b in pairs if room(a) == "runtime" and room(b) != "runtime" and b != GROUND]
+    return up + low
+
+
+def circle(found: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a ring, or nothing."""
+    try:
+        graphlib.TopologicalSorter(found).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def crowded(root: Path) -> list[str]:
+    """Folders with more files than one can oversee."""
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
+    return [folder.name for folder in folders if len(set(folder.glob("*.py")) - {folder / "__init__.py"}) > MOST]
+
+
+@pytest.fixture(scope="module")
+def ours():
+    return arrows(ROOT)
+
+
+def test_no_arrow_points_up(ours):
+    assert not forbidden(ours)
+
+
+def test_no_circle(ours):
+    assert not circle(ours)
+
+
+def test_no_folder_of_the_lab_is_a_hall():
+    assert not crowded(ROOT / "lab")
+
+
+def test_every_file_of_the_lab_has_a_room(ours):
+    places = {name for name in ours if name.startswith("isonb.lab.")}
+    assert {room(name) for name in places} == {name for name in ROOMS if name.startswith("lab/")}
+
+
+def test_contributing_names_the_same_rooms_in_the_same_order():
+    text = (ROOT.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `isonb/((?:cli|lab|runtime)[\w/.]*)` \|", text, re.MULTILINE)
+    assert tuple(name.removesuffix("/").removesuffix(".py") for name in named) == ROOMS
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A made-up house with the files given: text by place."""
+
+    def build(files):
+        for place, text in files.items():
+            path = tmp_path / "isonb" / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path / "isonb"
+
+    return build
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from isonb.lab.sweeps.job import execute",
+        "from isonb.lab.sweeps import job",
+        "import isonb.lab.sweeps.job",
+        "from ..sweeps import job",
+        "from ..sweeps.job import execute",
+        "def later():\n    from isonb.lab.sweeps.job import execute",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from isonb.lab.sweeps.job import Job",
+    ],
+)
+def test_an_arrow_up_is_seen_however_it_is_written(house, text):
+    root = house({"__init__.py": "", "lab/runs/record.py": text, "lab/sweeps/__init__.py": "", "lab/sweeps/job.py": ""})
+    assert forbidden(arrows(root)) == ["isonb.lab.runs.record -> isonb.lab.sweeps.job"]
+    down = house({"lab/runs/record.py": "", "lab/sweeps/job.py": "from isonb.lab.runs.record import Record"})
+    assert not forbidden(arrows(down))
+
+
+def test_the_lowest_room_uses_the_ground_alone(house):
+    files = {"checks.py": "", "spectrum.py": "", "runtime/files.py": "from isonb.checks import InputError"}
+    assert not forbidden(arrows(house(files)))
+    root = house({"runtime/files.py": "from isonb.spectrum import singular_values"})
+    assert forbidden(arrows(root)) == ["isonb.runtime.files -> isonb.spectrum"]
+
+
+def test_a_circle_is_seen_and_a_diamond_is_none(house):
+    a, b, c = (f"lab/data/{name}.py" for name in "abc")
+    files = {a: "from isonb.lab.data import b, c", b: "from isonb.lab.data import c", c: ""}
+    assert not circle(arrows(house(files)))
+    found = circle(arrows(house({c: "def later():\n    import isonb.lab.data.a"})))
+    assert set(found) >= {"isonb.lab.data.a", "isonb.lab.data.c"}
+
+
+def test_a_hall_is_seen(house):
+    files = {f"lab/data/part{i}.py": "" for i in range(MOST)} | {"lab/data/__init__.py": ""}
+    assert not crowded(house(files))
+    assert crowded(house({"lab/data/one_more.py": ""})) == ["data"]
+
+
+def test_a_file_outside_the_rooms_has_none():
+    assert room("isonb.lab.stray") is None
+    assert room("isonb.lab.optionsful") is None
+    assert room("isonb.lab.options") == "lab/options"
+    assert room("isonb.lab.data.english.words") == "lab/data"
