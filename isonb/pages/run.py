@@ -93,8 +93,8 @@ def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = Fa
             _start(waiting, running, workers, force)
             time.sleep(0.2)
             for process in [p for p in running if p.child.poll() is not None]:
-                running.remove(process)
                 process.finish()
+                running.remove(process)
             shown = [p.job.chapter.slug for p in running] or ["another process is at work"] * bool(waiting)
             bar.set_postfix_str(", ".join(shown), refresh=False)
             bar.update(_done_cells(todo, running) - bar.n)
@@ -180,9 +180,9 @@ class _Process:
         outputs, stderr = harvest(executed, job.book.root, self.leash.folder)
         graft(clean, outputs)
         clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key)
+        _keep_stderr(job, stderr)
         update(job.cached, nbformat.writes(clean) + "\n")
         _remove_working_files(job)
-        _keep_stderr(job, stderr)
         return ""
 
 
@@ -194,10 +194,10 @@ def _remove_working_files(job: Job) -> None:
 
 
 def _keep_stderr(job: Job, stderr: str) -> None:
-    said = job.book.build / "executed" / f"{job.chapter.slug}.stderr.txt"
+    said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
     said.unlink(missing_ok=True)
     if stderr.strip():
-        said.write_text(stderr, encoding="utf-8")
+        update(said, stderr)
 
 
 def _failure(job: Job, executed: Any) -> str:

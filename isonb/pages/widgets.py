@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,7 +24,6 @@ def live(draw: Callable[..., object], **controls: object) -> None:
     if not controls:
         raise PageError("live needs at least one control; got none. Example: live(draw, n=(10, 500, 10)).")
     import ipywidgets
-    from IPython import get_ipython
     from IPython.display import display
 
     widgets = {name: _widget(name, control) for name, control in controls.items()}
@@ -42,8 +40,8 @@ def live(draw: Callable[..., object], **controls: object) -> None:
     def redraw(_: object) -> None:
         try:
             data, metadata = _drawn(draw, widgets)
-        except Exception:
-            data, metadata = {"text/plain": get_ipython().InteractiveTB.text(*sys.exc_info(), tb_offset=2)}, {}
+        except Exception as error:
+            data, metadata = _told(error), {}
         place.update(data, metadata=metadata, raw=True)
 
     for widget in shown:
@@ -86,3 +84,13 @@ def _drawn(draw: Callable[..., object], widgets: Mapping[str, Any]) -> tuple[dic
 
 def _value(widget: Any) -> object:
     return widget.get_interact_value() if hasattr(widget, "get_interact_value") else widget.value
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    """The error as a cell shows it, from where ``draw`` begins."""
+    from IPython import get_ipython
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return {"text/plain": get_ipython().InteractiveTB.text(type(error), error, trace)}

@@ -68,7 +68,10 @@ class Leash:
             self.process.stdin.flush()
 
     def end(self) -> int:
-        """End the process, and all it has started, if it still runs; its exit code (below 0: a signal's number)."""
+        """End the process, and all it has started, if it still runs; its exit code (below 0: a signal's number).
+
+        To end it twice does no harm.
+        """
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -82,8 +85,10 @@ class Leash:
         return code
 
     def _clean(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._lock)
+        if self._lock >= 0:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
 
 
 def sockets() -> dict[str, Any]:

@@ -292,7 +292,7 @@ def test_two_executions_share_the_work(book):
 
 def test_an_interrupted_second_execution_leaves_the_first_alone(book, capsys):
     began, go = book.root / "began", book.root / "go"
-    begin = f"import os, time\nopen({str(began)!r}, 'w')"
+    begin = f"import os, time\nopen({str(began)!r}, 'w').close()"
     wait = f"while not os.path.exists({str(go)!r}):\n    time.sleep(0.05)\nprint('went')"
     book = plain_chapter(book, "slow", begin, wait, "print('end')")
     first = threading.Thread(target=run.execute, args=([job_of(book, "slow")],), kwargs={"progress": False})

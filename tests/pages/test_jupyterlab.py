@@ -1,12 +1,10 @@
 """Chapters in JupyterLab: its server opens every source and notebook, and a save reaches the Markdown."""
 
-import contextlib
 import copy
 import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 import urllib.parse
 import urllib.request
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import jupytext.cli
 import pytest
+from lab_server import TOKEN, jupyter_lab
 
 from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
@@ -21,7 +20,6 @@ from isonb.pages.chapters import Book
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = Book(ROOT).chapters
 FILES = [f"{chapter.name}{end}" for chapter in CHAPTERS for end in (".ipynb", ".md")]
-TOKEN = "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +56,8 @@ def test_jupytext_changes_nothing_in_untouched_pairs(clone):
 @pytest.fixture(scope="module")
 def lab(clone, tmp_path_factory):
     """A running JupyterLab, as `make lab` starts it; a function that asks its contents API."""
-    folder = tmp_path_factory.mktemp("jupyter")
-    own = {f"JUPYTER_{name}_DIR": str(folder / name) for name in ("RUNTIME", "CONFIG", "DATA")}
-    program = Path(sys.executable).with_name("jupyter")
-    options = ["--no-browser", "--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}", "--allow-root"]
-    with (folder / "log").open("w") as log:
-        command = [program, "lab", "book", *options]
-        server = subprocess.Popen(command, cwd=clone, env={**os.environ, **own}, stdout=log, stderr=log)
-    try:
-        end = time.monotonic() + 60
-        while not (found := list((folder / "RUNTIME").glob("jpserver-*.json"))):
-            assert server.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < end, (folder / "log").read_text()
-            time.sleep(0.1)
-        url = f"http://127.0.0.1:{json.loads(found[0].read_text())['port']}/api/contents/"
-        yield lambda name, model=None: ask(url, name, model)
-    finally:
-        server.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(20)
-        server.kill()
-        server.wait()
+    with jupyter_lab(clone, tmp_path_factory.mktemp("jupyter"), "book") as url:
+        yield lambda name, model=None: ask(f"{url}/api/contents/", name, model)
 
 
 def ask(url, name, model=None):

@@ -84,7 +84,7 @@ def test_a_job_is_done_without_importing_isonb_or_torch(jobs, temporary):
     said = held.process.stdout.read().decode()
     held.process.stdout.close()
     assert said == "tree \N{EVERGREEN TREE} False [] True\n"
-    assert held.end() == 3
+    assert held.end() == held.end() == 3
     assert list(temporary.iterdir()) == []
 
 

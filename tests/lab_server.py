@@ -1,0 +1,34 @@
+"""JupyterLab as its users start it, on a folder."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TOKEN = "0123456789abcdef"
+
+
+@contextlib.contextmanager
+def jupyter_lab(folder, home, *words):
+    """`jupyter lab` in ``folder``, with nothing of the user's own but what lies in ``home``; its address."""
+    own = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("RUNTIME", "CONFIG", "DATA")}
+    options = ["--no-browser", "--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}", "--allow-root"]
+    with (home / "log").open("w") as log:
+        command = [Path(sys.executable).with_name("jupyter"), "lab", *words, *options]
+        server = subprocess.Popen(command, cwd=folder, env={**os.environ, **own}, stdout=log, stderr=log)
+    try:
+        end = time.monotonic() + 120
+        while not (found := list((home / "RUNTIME").glob("jpserver-*.json"))):
+            assert server.poll() is None, (home / "log").read_text()
+            assert time.monotonic() < end, (home / "log").read_text()
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{json.loads(found[0].read_text())['port']}"
+    finally:
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(20)
+        server.kill()
+        server.wait()
