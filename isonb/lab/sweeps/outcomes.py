@@ -29,7 +29,8 @@ class Outcome:
 
     ``status``: finished (its record is there) | skipped (it was there before) | failed (its record says why) |
     failed before (in an earlier sweep; it wasn't run again) | not recorded (the disk refused, or a worker was lost
-    for good: no record) | stopped (before its end, by hand or by whoever ended its process; no record) | busy (another process runs it, and we didn't wait).
+    for good: no record) | stopped (before its end, by hand or by whoever ended its process; no record) | busy (another
+    process runs it, and we didn't wait).
     ``error``: the reason, or what went wrong after the record of a finished run was written. ``damaged``: why a record
     found before was no good (it lies beside, as ``<id>.json.damaged``).
     """
