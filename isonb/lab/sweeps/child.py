@@ -44,7 +44,6 @@ def notebook(job: Mapping[str, Any]) -> None:
     os.environ["JUPYTER_RUNTIME_DIR"] = tempfile.gettempdir()  # the leash's own: what the kernel needs goes with it
     import jupytext
     import papermill
-    from nbclient.exceptions import DeadKernelError
 
     from isonb.runtime.leash import ENDING, sockets  # there already: nothing of isonb is imported for it
 
@@ -62,8 +61,8 @@ def notebook(job: Mapping[str, Any]) -> None:
     try:
         options |= {"progress_bar": False, "kernel_manager_class": _noting(codes)}
         papermill.execute_notebook(source, part, parameters=job["parameters"], **options)
-    except DeadKernelError as error:
-        if -codes[-1] in OUTSIDE:
+    except RuntimeError as error:  # what nbclient says of dead kernels, at the start too
+        if codes and -codes[-1] in OUTSIDE:
             raise KeyboardInterrupt(f"its kernel got {signal.Signals(-codes[-1]).name}") from error
         raise
     finally:

@@ -25,8 +25,11 @@ def run_here(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
     stop = threading.Event()
     ended_outside: Counter[str] = Counter()
     with ThreadPoolExecutor(workers) as threads:
-        waiting = {threads.submit(execute, job, wait=False, stop=stop): job for job in jobs}
+        waiting: dict[Future[Outcome], Job] = {}
+        left = {job.run_id for job in jobs}
         try:
+            for job in jobs:
+                waiting[threads.submit(execute, job, wait=False, stop=stop)] = job
             while waiting:
                 ended, _ = wait(waiting, timeout=LOOK_EVERY, return_when=FIRST_COMPLETED)
                 for future in ended:
@@ -37,14 +40,12 @@ def run_here(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
                         waiting[threads.submit(execute, job, wait=True, stop=stop)] = job
                     else:
                         yield future.result()
+                        left.discard(job.run_id)
         except KeyboardInterrupt:
             stop.set()
-            yield from _rest(list(waiting))
+            for future, job in waiting.items():  # every run ends within seconds
+                left.discard(job.run_id)
+                yield future.result()
+            yield from (Outcome(name, "stopped") for name in left)
         finally:
             stop.set()
-
-
-def _rest(futures: Sequence[Future[Outcome]]) -> Iterator[Outcome]:
-    """What is left after a stop: every run ends within seconds."""
-    for future in futures:
-        yield future.result()

@@ -29,8 +29,8 @@ class Outcome:
 
     ``status``: finished (its record is there) | skipped (it was there before) | failed (its record says why) |
     failed before (in an earlier sweep; it wasn't run again) | not recorded (the disk refused, model or rows couldn't be
-    had, or a worker was lost for good: no record) | stopped (before its end; no record) | busy (another process runs
-    it, and we didn't wait).
+    had, or a worker was lost for good: no record) | stopped (before its end, by hand or by whoever ended its process;
+    no record) | busy (another process runs it, and we didn't wait).
     ``error``: the reason, or what went wrong after the record of a finished run was written. ``damaged``: why a record
     found before was no good (it lies beside, as ``<id>.json.damaged``).
     """
@@ -64,7 +64,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: every run has a complete record; 130: stopped by hand; 1: some have none."""
+        """0: every run has a complete record; 130: some were stopped; 1: some have none."""
         if self.of("stopped"):
             return 130
         return 1 if any(outcome.status in BAD for outcome in self.outcomes) else 0

@@ -45,7 +45,7 @@ def halved(path):
 
 def flipped(path):
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
+    content[len(content) // 2] ^= 0x40
     path.write_bytes(content)
 
 
@@ -53,7 +53,7 @@ def flipped(path):
     ("name", "damage"),
     [
         ("model.safetensors", halved),
-        ("optimizer.pt", flipped),
+        ("model.safetensors", flipped),
         ("trainer_state.json", halved),
         ("rng_state.pth", lambda path: path.unlink()),
     ],

@@ -82,9 +82,10 @@ def disturb(held, out, runs, draw):
     """Kill at random; what was killed, as long as there were runs to do."""
     events = []
     while len(events) < (KILLS or 20) and complete(out) < runs:
-        kind, number = draw.choice(["worker", "worker", "kernel", "kernel", "parent"]), draw.choice(chaos.SIGNALS)
+        kind = draw.choice(["worker", "worker", "kernel", "kernel", "parent"])
+        number = draw.choice(chaos.SIGNALS[kind])
         time.sleep(draw.uniform(0, 0.5))
-        until(lambda kind=kind: held.victims(kind) or complete(out) == runs)
+        until(lambda kind=kind: held.victims(kind) or complete(out) == runs, 120)
         if (pids := held.victims(kind)) and held.kill(draw.choice(sorted(pids)), number):
             events.append(f"{kind} {number.name}")
     return events

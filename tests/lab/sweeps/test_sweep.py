@@ -84,12 +84,12 @@ def records(out):
     return {path.name: path.read_bytes() for path in (out / "records").glob("*.json")}
 
 
-def kill_a_worker(out, number=signal.SIGKILL):
-    """End the worker of the run that hangs, and see that the run goes with it; the worker."""
+def kill_a_worker(out):
+    """Kill the worker of the run that hangs, and see that the run goes with it; the worker."""
     name = prepare(config(HANGS), out, experiments=out.parent / "experiments").run_id
     (_, _, process, worker), *others = until(lambda: [words for words in journal(out, "start") if words[1] == name])
     assert others == []
-    os.kill(int(worker), number)
+    os.kill(int(worker), signal.SIGKILL)
     until(lambda: gone(int(process)), 20)
     return name, worker
 
@@ -131,12 +131,11 @@ def tls(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("tls")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver, number):
+def test_a_cluster_gives_the_run_of_a_lost_worker_to_another(out, driver):
     with cluster(out, HANGS, "tls") as scheduler:
         assert scheduler.startswith("tls://")
         sweeping = driver(scheduler=scheduler, runs=8)
-        victim, worker = kill_a_worker(out, number)
+        victim, worker = kill_a_worker(out)
         assert sweeping.wait(60) == 0, (out / "driver.log").read_text()
         assert [words[3] for words in journal(out, "start") if words[1] == victim][1] != worker
     check_each_once(out, 8)
@@ -302,3 +301,17 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experim
     assert [o.status for o in report.outcomes] == ["finished", "finished"]
     assert "".join(told).count("No worker at") == 1
     assert "dask worker" in "".join(told)
+
+
+def test_dask_gives_out_again_what_somebody_ended(out, experiments, monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setenv("FAKE_HANG", "0")  # minutes the first time, at once the second
+    ending = threading.Thread(target=lambda: os.kill(int(until(lambda: journal(out, "start"))[0][2]), signal.SIGTERM))
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        ending.start()
+        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:mortal"}
+        report = sweep([config(0)], out, scheduler=cluster.scheduler_address, **options)
+        ending.join()
+    assert [o.status for o in report.outcomes] == ["finished"]
+    assert len(journal(out, "start")) == 2

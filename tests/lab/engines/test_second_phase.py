@@ -1,0 +1,54 @@
+"""The second phase of a fine-tuning run: what it copies, what it trains, and which state it ends with."""
+
+import pytest
+import torch
+from torch import nn
+
+from isonb.lab.encoders.loading import load_for_training
+from isonb.lab.encoders.task_model import TaskModel
+from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
+from isonb.lab.methods import SecondPhase, method_from
+from tests.lab.random_models import save
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    encoder = load_for_training(save("bert", tmp_path_factory.mktemp("models") / "bert"), dropout=0.0)
+    return TaskModel(encoder.model, "classification", 2, method_from("none"), "pooler", 0.0).eval()
+
+
+def test_the_head_is_a_copy_and_the_encoder_is_not_copied(tuned, monkeypatch):
+    def refuse(memo):
+        raise AssertionError("the encoder was copied")
+
+    monkeypatch.setattr(tuned.encoder, "__deepcopy__", refuse, raising=False)
+    dim = tuned.config.hidden_size
+    model = SecondModel(tuned, SecondPhase(nn.Identity(), head="tuned"), dim, 2)
+    rows = torch.randn(5, dim, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model(rows, None)[0], tuned.head(rows))
+    assert not {id(p) for p in model.parameters()} & {id(p) for p in tuned.parameters()}
+    assert sum(p.numel() for p in model.parameters()) == dim * dim + dim + 2 * dim + 2
+    assert hasattr(tuned, "encoder")
+
+
+def test_the_best_state_is_put_back_and_the_score_sees_no_training_mode(tuned):
+    dim = tuned.config.hidden_size
+    module = nn.Sequential(nn.Linear(dim, dim), nn.Dropout(0.5))
+    phase = SecondPhase(module, head="frozen", epochs=5, patience=2, batch_size=8)
+    model = SecondModel(tuned, phase, dim, 2)
+    draw = torch.Generator().manual_seed(0)
+    rows = Features(torch.randn(16, dim, generator=draw), torch.randint(2, (16,), generator=draw))
+    states, scores = [], iter([0.1, 0.9, 0.5, 0.3, 1.0])
+
+    def score(model):
+        model.logits(rows)
+        assert model.module.training  # as it was, for the next epoch
+        states.append(module[0].weight.detach().clone())
+        return {"accuracy": next(scores)}
+
+    series = fit_second(model, phase, rows, score, seed=0, select=True, progress=False)
+    assert len(states) == 4  # two epochs without a better one
+    assert torch.equal(module[0].weight, states[1])
+    assert not module.training
+    assert series["step.second.accuracy"] == [(2, 0.1), (4, 0.9), (6, 0.5), (8, 0.3)]
+    assert [step for step, _ in series["step.second.loss"]] == list(range(1, 9))
