@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ def assemble(
 
     A recording that isn't there counts as empty: the runs that it should hold are absent.
     """
-    parts = [_recorded(design, planned, folder), *(_live(design, suite, list(runs)) for suite, runs in live.items())]
+    there = _recorded(design, planned, folder)
+    taken = set(there[0]["run_id"])
+    parts = [there, *(_live(design, suite, list(runs), taken) for suite, runs in live.items())]
     frames = [runs.dropna(axis=1, how="all") for runs, _ in parts if len(runs)]
     runs = pd.concat(frames, ignore_index=True).copy() if frames else parts[0][0]
     runs = _with_scores(runs)
@@ -52,11 +54,17 @@ def _recorded(design: Design, planned: Sequence[Planned], folder: Path) -> tuple
     return _labelled(runs, arms, suites, "recorded"), series.drop_duplicates(["run_id", "name", "step"])
 
 
-def _live(design: Design, suite: str, records: list[Record]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _live(
+    design: Design, suite: str, records: list[Record], taken: Container[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Runs and series of live records; a run that was recorded too, with the same settings and id, gets another id."""
     found = {record.run_id: design.arm(record.config) for record in records}
     arms = {name: arm for name, arm in found.items() if arm is not None}
     kept = [record for record in records if record.run_id in arms]
-    return _labelled(table(kept), arms, dict.fromkeys(arms, suite), "live"), series_table(kept)
+    ids = {name: f"{suite}: {name}" if name in taken else name for name in arms}
+    runs = _labelled(table(kept), arms, dict.fromkeys(arms, suite), "live")
+    series = series_table(kept)
+    return runs.assign(run_id=runs["run_id"].map(ids)), series.assign(run_id=series["run_id"].map(ids))
 
 
 def _labelled(runs: pd.DataFrame, arms: Mapping[str, str], suites: Mapping[str, str], source: str) -> pd.DataFrame:

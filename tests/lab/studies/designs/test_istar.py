@@ -164,6 +164,16 @@ def test_live_figure_2_names_its_cells(tmp_path, value, outcome):
     assert set(table.samples) == {10}
 
 
+def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(study):
+    both = Study.load("istar", live={"live: Figure 2": [synthetic(0.1)]})
+    known, found = (
+        table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (study, both))
+    )
+    assert found["live: Figure 2", "ζ = 0", 64] == 0.1
+    assert {key: value for key, value in found.items() if key[0] != "live: Figure 2"} == known
+    assert both.coverage().equals(study.coverage())
+
+
 def tuned(weight, seed, score):
     method = {"name": "istar", "weight": weight} if weight else "none"
     config = resolve(SENTIMENT | {"method": method, "seed": seed})
