@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "runtime": {"maths"},
     "lab": {"maths", "integrations", "runtime"},
     "pages": {"maths", "runtime"},
-    "cli": {"maths", "lab"},
+    "cli": {"maths", "lab", "runtime"},
 }
 
 

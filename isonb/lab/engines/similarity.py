@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from isonb.checks import DegenerateError, fail, strict
 from isonb.clouds import mean_pool
-from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.sts import pair_cosine
 from isonb.lab.data.tasks import task_named
@@ -37,10 +36,11 @@ from isonb.lab.engines.contrast_views import fit_views
 from isonb.lab.engines.similarity_report import Gold, features, gains, scores
 from isonb.lab.methods import Contrast, Method, method_from
 from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs.inputs import pair_rows
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import LAYERS, SimilaritySettings, resolve, settings_of
 
-__all__ = ["read_rows", "run"]
+__all__ = ["run"]
 
 TOKENS = 100_000  # token vectors that a method learns from, at most
 DIGITS = 5  # of the cosines in a record
@@ -106,15 +106,10 @@ class _Run:
         return vectors[self.first.to(vectors.device)], vectors[self.second.to(vectors.device)]
 
 
-def read_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
-    """The pairs of a run; raises as :func:`~isonb.lab.data.rows.load_task`."""
-    return load_task(settings.task, data, limit=settings.eval_examples, seed=settings.sample_seed)
-
-
 def _prepare(config: dict[str, Any], data: str | Path | None) -> _Run:
     settings = settings_of(SimilaritySettings, config)
     task = task_named(settings.task)
-    rows = read_rows(settings, data)
+    rows = pair_rows(settings, data)
     one, other = (list(rows[column]) for column in task.inputs)
     place = {text: i for i, text in enumerate(dict.fromkeys([*one, *other]))}
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)

@@ -13,15 +13,15 @@ from torch import Tensor
 from isonb.checks import fail
 from isonb.lab.data import scores, spans
 from isonb.lab.data.batches import Tokens, accepted_inputs, batched, tokenize
-from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import fingerprint, sample
+from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.tasks import Task, TaskError, task_named
 from isonb.lab.encoders.loading import Encoder, load_for_training
 from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.methods import Method, method_from
+from isonb.lab.runs.inputs import split_rows
 from isonb.lab.runs.settings import FinetuneSettings, settings_of
 
-__all__ = ["EVALUATED", "Finetuning", "Material", "Part", "Series", "prepare", "read_material", "read_rows"]
+__all__ = ["EVALUATED", "Finetuning", "Material", "Part", "Series", "prepare", "read_material"]
 
 
 @dataclass(frozen=True)
@@ -64,33 +64,14 @@ class Material:
         return {name: fingerprint(part.rows) for name, part in parts.items() if part is not None}
 
 
-def read_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:
-    """The rows of the parts ``train``, ``held`` (where some are) and ``validation``; raises as ``load_task``."""
-    limits = {"train": settings.train_examples, "validation": settings.eval_examples}
-    found = {
-        split: load_task(task.name, data, split=split, limit=limit, seed=settings.sample_seed)
-        for split, limit in limits.items()
-    }
-    train, held = _apart(found["train"], settings)
-    return {"train": train} | ({} if held is None else {"held": held}) | {"validation": found["validation"]}
-
-
 def read_material(task: Task, settings: FinetuneSettings, data: str | Path | None, encoder: Encoder) -> Material:
     """Load and tokenise. Raises what :func:`~isonb.lab.data.rows.load_task` raises, and for too few rows."""
-    found = read_rows(task, settings, data)
+    found = split_rows(task, settings, data)
     if (count := len(found["train"])) < settings.batch_size:
         fix = "Lower batch_size or holdout, or raise train_examples."
         fail(TaskError, f"there must be at least one batch of {settings.batch_size} to train on", count, fix)
     parts = {name: _part(task, rows, settings, encoder) for name, rows in found.items()}
     return Material(parts["train"], parts.get("held"), parts["validation"])
-
-
-def _apart(rows: Any, settings: FinetuneSettings) -> tuple[Any, Any]:
-    count = round(settings.holdout * len(rows))
-    if count < 1:
-        return rows, None
-    away = set(sample(len(rows), count, settings.sample_seed + 1))
-    return rows.select([i for i in range(len(rows)) if i not in away]), rows.select(sorted(away))
 
 
 def _part(task: Task, rows: Any, settings: FinetuneSettings, encoder: Encoder) -> Part:

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from isonb.lab.data import sources
-from isonb.lab.data.sources import SourceError, fingerprint
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sources import SourceError, fingerprint, sample
 from isonb.lab.data.tasks import FINE_TUNED, Task, task_named
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.encoders.locate import is_folder, weights_now
 from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.settings import FinetuneSettings, SimilaritySettings, settings_of
 
-__all__ = ["differences", "inputs", "named"]
+__all__ = ["differences", "inputs", "named", "pair_rows", "split_rows"]
 
 ROWS = ("experiment", "task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
@@ -52,6 +53,30 @@ def inputs(config: Mapping[str, Any], data: str | Path | None) -> dict[str, str]
     return found
 
 
+def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:
+    """The rows of the parts ``train``, ``held`` (where some are) and ``validation``; raises as ``load_task``."""
+    limits = {"train": settings.train_examples, "validation": settings.eval_examples}
+    found = {
+        split: load_task(task.name, data, split=split, limit=limit, seed=settings.sample_seed)
+        for split, limit in limits.items()
+    }
+    train, held = _apart(found["train"], settings)
+    return {"train": train} | ({} if held is None else {"held": held}) | {"validation": found["validation"]}
+
+
+def pair_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
+    """The pairs of a similarity run; raises as :func:`~isonb.lab.data.rows.load_task`."""
+    return load_task(settings.task, data, limit=settings.eval_examples, seed=settings.sample_seed)
+
+
+def _apart(rows: Any, settings: FinetuneSettings) -> tuple[Any, Any]:
+    count = round(settings.holdout * len(rows))
+    if count < 1:
+        return rows, None
+    away = set(sample(len(rows), count, settings.sample_seed + 1))
+    return rows.select([i for i in range(len(rows)) if i not in away]), rows.select(sorted(away))
+
+
 def differences(then: Mapping[str, Any], now: Mapping[str, str]) -> str:
     """In what the fingerprints of a manifest and those of now differ, in words; empty: in nothing.
 
@@ -73,12 +98,10 @@ def _rows(
     part: tuple[tuple[str, Any], ...], data: str | None, state: tuple[tuple[str, int, int], ...]
 ) -> dict[str, str]:
     """The fingerprints of the rows; ``state`` is that of the files they are read from."""
-    from isonb.lab.engines import similarity, stages
-
     config = dict(part)
     if config["experiment"] == "similarity":
-        return {"rows": fingerprint(similarity.read_rows(settings_of(SimilaritySettings, config), data))}
-    found = stages.read_rows(task_named(config["task"]), settings_of(FinetuneSettings, config), data)
+        return {"rows": fingerprint(pair_rows(settings_of(SimilaritySettings, config), data))}
+    found = split_rows(task_named(config["task"]), settings_of(FinetuneSettings, config), data)
     return {name: fingerprint(rows) for name, rows in found.items()}
 
 
