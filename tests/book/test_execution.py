@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from conftest import plain_chapter
+from plain import plain_chapter
 
 from isonb.pages import build as building
 from isonb.pages import run

@@ -125,6 +125,7 @@ assert "isonb" not in sys.modules
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # few sentences on purpose
 def test_transformed_models_load_without_isonb(folder, tmp_path):
     wanted, places = [], []
     for transform, normalize in ((Whitening(4), False), (AllButTheTop(2), True)):
