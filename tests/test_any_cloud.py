@@ -96,7 +96,6 @@ ALONE = {  # of points alone
     "PersistentEntropyLoss": isonb.PersistentEntropyLoss(in_cluster=0.5, min_points=2),
     "entropy by label": lambda x: isonb.PersistentEntropyLoss(select=False)(x, torch.arange(len(x)) % 2),
     "JointLoss": lambda x: isonb.JointLoss()(x.float().sum(), x.float().abs().sum()),
-    "orthogonality_penalty": penalties.orthogonality_penalty,
     "isoscore_from_cov": lambda x: isonb.isoscore_from_cov(x.mT @ x),
     "persistent_entropy": lambda x: isonb.persistent_entropy(x[..., 0].abs()),
     "prominent_bars": lambda x: isonb.prominent_bars(x[..., 0].abs()),

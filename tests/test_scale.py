@@ -8,7 +8,7 @@ from support import as_on_an_accelerator, assert_same, check_finite_gradient, gr
 
 import isonb
 from isonb import DegenerateError
-from isonb.penalties import orthogonality_penalty, spectrum_penalty
+from isonb.penalties import spectrum_penalty
 from isonb.scale import largest, power_of_two, size_of, unit_sized
 from isonb.squared_traces import squared_traces
 
@@ -32,7 +32,6 @@ TOO_LARGE = {
     "SpectrumControlLoss": isonb.SpectrumControlLoss(),
     "Moments": lambda x: isonb.Moments().update(x).cov,
     "squared_traces": squared_traces,
-    "orthogonality_penalty": orthogonality_penalty,
     "bits_per_dimension": lambda x: isonb.fit_flow(uneven(30, 6).float()).bits_per_dimension(x),
 }
 

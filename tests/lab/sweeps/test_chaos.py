@@ -20,7 +20,7 @@ import isonb
 from isonb.lab.engines import experiment
 from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.sweeps.job import TEMPLATES
+from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 KILLS = int(os.environ.get("ISONB_CHAOS", "0"))
 SEED = int(os.environ.get("ISONB_CHAOS_SEED", "0"))
@@ -55,7 +55,7 @@ def sweeping(tmp_path):
         write_record(out / "prepared", record)
     environment = {"TMPDIR": str(temporary), MARK: str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(isonb.__file__).parents[1])
-    held = chaos.Sweeping(out, configs, environment, experiments=str(TEMPLATES if KILLS else experiments))
+    held = chaos.Sweeping(out, configs, environment, experiments=str(EXPERIMENTS_FOLDER if KILLS else experiments))
     yield held, out, temporary, records
     if held.process is not None:
         held.process.kill()

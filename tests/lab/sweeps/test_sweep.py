@@ -235,10 +235,17 @@ def test_a_timeout_ends_the_run_and_all_it_started(out, experiments):
 
 
 def test_a_disk_that_refuses_everything_is_an_outcome(out, experiments, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    outcome = execute(config(0), tmp_path / "file" / "out", experiments=experiments, runner="fake_runs:slow")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "records").write_text("no folder")
+    outcome = execute(config(0), out, experiments=experiments, runner="fake_runs:slow")
     assert outcome.status == "not recorded"
-    assert "NotADirectoryError" in outcome.error
+    assert outcome.error
+
+
+def test_a_folder_that_cannot_hold_runs_is_told_before_anything_starts(experiments, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(ExecuteError, match="out must be a folder"):
+        execute(config(0), tmp_path / "file" / "out", experiments=experiments, runner="fake_runs:slow")
 
 
 def test_mistakes_are_told_before_anything_starts(out, experiments, tmp_path):

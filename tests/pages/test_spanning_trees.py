@@ -4,7 +4,7 @@ import gudhi
 import pytest
 import torch
 
-from isonb.pages.trees import ranked_bars, ranked_frames, tree_chart, tree_frames
+from isonb.pages.spanning_trees import ranked_bars, ranked_frames, tree_chart, tree_frames
 
 CLOUD = torch.randn(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 VARIANTS = {"selected bars": True, "all bars": False}
