@@ -13,7 +13,7 @@ import torch
 from support import as_on_an_accelerator
 
 import isonb
-from isonb import InputError, metrics, penalties
+from isonb import InputError, metrics
 from isonb.squared_traces import squared_traces
 
 CLOUDS = int(os.environ.get("ISONB_FUZZ", 2000))
