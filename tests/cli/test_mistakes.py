@@ -7,6 +7,9 @@ import pytest
 from isonb import cli
 from isonb.cli import commands
 from isonb.cli import progress as bars
+from isonb.lab.data import sources
+from isonb.lab.encoders import locate
+from isonb.lab.encoders.hub import Silence
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps import job as jobs
 from isonb.lab.sweeps.job import prepare
@@ -17,11 +20,18 @@ from tests.lab import random_models
 SMOKE = {"task": "english_sentiment", "protocol": "smoke"}
 
 
+def silent(question):
+    """A hub that doesn't answer."""
+    raise Silence("no route")
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A folder of mistakes, the working folder; no run may start."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sources, "ask", silent)
+    monkeypatch.setattr(locate, "ask", silent)
     monkeypatch.delenv("ISONB_DATA", raising=False)
     monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
     (tmp_path / "file").write_text("")
@@ -76,9 +86,11 @@ def test_a_mistake_is_one_line_and_leaves_nothing(here, capsys, line, told):
     assert sorted(map(str, here.rglob("*"))) == before
 
 
-def test_a_folder_of_data_is_looked_at_before_any_library_of_models(here, monkeypatch, capsys):
+@pytest.mark.parametrize("data", ["nowhere", "data", "hub"])
+def test_rows_are_looked_for_before_any_library_of_models_and_data(here, data, monkeypatch, capsys):
     monkeypatch.setattr("isonb.lab.encoders.locate.find", lambda *args: pytest.fail("a model was looked for"))
-    assert cli.main(["run", "--task", "cola", "--data", "data"]) == 2
+    monkeypatch.setattr("isonb.lab.data.sources.read_hub", lambda *args: pytest.fail("rows were read"))
+    assert cli.main(["run", "--task", "cola", "--data", data]) == 2
 
 
 def test_without_a_command_there_is_help(capsys):

@@ -25,6 +25,7 @@ __all__ = [
     "data_folder",
     "fingerprint",
     "peek_folder",
+    "place_on_hub",
     "read_folder",
     "read_hub",
     "read_rows",
@@ -134,6 +135,36 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
         fix = "Connect, or leave revision out to take what is there (only a full commit can be found offline)."
         fail(SourceError, f"{wanted} must be in the local cache at revision {revision}", "another revision", fix)
     return rows.with_format("arrow")[:]
+
+
+def place_on_hub(hub_id: str) -> str:
+    """Where a data set of the hub would come from, in words; the hub is asked once and nothing is downloaded.
+
+    Raises :class:`SourceError` when the hub doesn't have it, or doesn't answer and there is no copy in the cache.
+    """
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HfHubHTTPError
+
+    fix = f"Connect once to fill the cache, or name a folder of data by --data, source= or {DATA_VARIABLE}."
+    try:
+        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
+    except HfHubHTTPError as error:
+        fail(SourceError, f"{hub_id} must be on the hub", first_line(error), "Name a folder of data.")
+    except Silence:
+        if _prepared(hub_id):
+            return f"{hub_id} in the hub's cache"
+        got = f"no answer from {constants.ENDPOINT} and no copy"
+        fail(SourceError, f"{hub_id} must be on the hub or in its cache", got, fix)
+    return f"{hub_id} on the hub"
+
+
+def _prepared(hub_id: str) -> bool:
+    """Whether ``datasets`` has prepared some part of a data set of the hub before."""
+    from huggingface_hub import constants
+
+    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets")
+    wanted = hub_id.replace("/", "___").lower()
+    return cache.is_dir() and any(path.name.lower() == wanted for path in cache.iterdir())
 
 
 def _reachable(hub_id: str) -> bool:

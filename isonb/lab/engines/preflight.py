@@ -28,7 +28,7 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     """Raise the one typed error of a run that could not be carried out; return if nothing stands in its way.
 
     ``config`` as in :func:`~isonb.lab.runs.settings.resolve`, ``data`` a folder in the hub's layout, "hub" or None.
-    Checked, in this order: every option, task and method; that a folder of data holds the splits; that the model can be
+    Checked, in this order: every option, task and method; that the rows are there; that the model can be
     loaded (:func:`isonb.lab.encoders.locate.find`: no weights are read); that the method can be set up for its width;
     that lengths and precision are possible; that each split has the task's columns and enough rows. Of parquet files
     only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next.
@@ -54,11 +54,15 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
 
 
 def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
-    """A folder that lacks the rows is the cheapest thing to find."""
-    folder = sources.data_folder(data) if task.hub else None
+    """Rows that are nowhere are the cheapest thing to find."""
+    if task.hub is None:
+        return
+    folder = sources.data_folder(data)
+    if folder is None:
+        sources.place_on_hub(task.hub)
+        return
     for split in FINE_TUNED if experiment == "finetune" else task.splits[:1]:
-        if folder is not None:
-            sources.parquet_files(folder, task.folder, split)
+        sources.parquet_files(folder, task.folder, split)
 
 
 def _check_lengths(config: Mapping[str, Any], model: locate.Source) -> None:

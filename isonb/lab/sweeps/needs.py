@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import DependencyError, InputError, fail
+from isonb.checks import DependencyError, InputError
 from isonb.lab.data import sources
-from isonb.lab.data.tasks import Task, task_named
+from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.catalogue import EMBEDDED
 
 __all__ = ["Need", "needs"]
@@ -64,34 +63,7 @@ def _data(name: str, data: str | Path | None) -> str:
         return "generated"
     folder = sources.data_folder(data)
     if folder is None:
-        return _on_hub(task)
+        return sources.place_on_hub(str(task.hub))
     for split in task.splits[:2]:
         sources.parquet_files(folder, task.folder, split)
     return f"in {folder / task.folder}"
-
-
-def _on_hub(task: Task) -> str:
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    from isonb.lab.encoders.hub import Silence, ask
-
-    hub = str(task.hub)
-    try:
-        ask(lambda: HfApi().dataset_info(hub, timeout=10))
-    except HfHubHTTPError as error:
-        fail(InputError, f"{hub} must be on the hub", str(error).splitlines()[0], "Name a folder of data.")
-    except Silence:
-        if _prepared(hub):
-            return f"{hub} in the hub's cache"
-        fail(InputError, f"{hub} must be on the hub or in its cache", "no answer and no copy", "Name a folder of data.")
-    return f"{hub} on the hub"
-
-
-def _prepared(hub: str) -> bool:
-    """Whether ``datasets`` has prepared some part of a data set of the hub before."""
-    from huggingface_hub import constants
-
-    cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets")
-    wanted = hub.replace("/", "___").lower()
-    return cache.is_dir() and any(path.name.lower() == wanted for path in cache.iterdir())
