@@ -1,6 +1,7 @@
 """Evidence in tables and pictures: spreads, claims and their cells, intervals by arm, curves with a band.
 
-One meaning of "±" in the whole book: the mean, and half of Student's 95% interval of it over runs.
+One meaning of "±" in the whole book: half of a 95% interval. Of a mean over runs that is Student's (``spread``), of a
+number with a standard error 1.96 of these (``estimate``).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ __all__ = [
     "cells_table",
     "claims_table",
     "courses",
+    "estimate",
     "forest",
     "half_width",
+    "intervals",
     "joined",
     "over_runs",
     "spread",
@@ -68,6 +71,24 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     half = half_width(found)
     plus = "" if math.isnan(half) else f" ± {half:.{digits}f}"
     return f"{mean:{sign}.{digits}f}{plus}" + (f" ({len(found)})" if count else "")
+
+
+def estimate(value: float, error: float, digits: int = 3) -> str:
+    """A number ± 1.96 of its standard ``error``: one digit more where the interval is narrow, powers of ten if tiny.
+
+    >>> estimate(0.5601, 0.0066), estimate(-0.00291, 0.00005), estimate(7.2e-6, 2e-7)
+    ('0.560 ± 0.013', '-0.0029 ± 0.0001', '7.2e-06 ± 4e-07')
+    >>> estimate(1.0, 1e-6)
+    '1.0000 (± less than 0.0001)'
+    """
+    value, half = float(value), 1.96 * float(error)
+    finest = 10.0 ** -(digits + 1)
+    if abs(value) < finest and half > 0:
+        return f"{value:.1e} ± {half:.0e}"
+    if half < finest / 2:
+        return f"{value:.{digits + 1}f} (± less than {finest:.{digits + 1}f})"
+    places = digits if half >= 5 * finest else digits + 1
+    return f"{value:.{places}f} ± {half:.{places}f}"
 
 
 def joined(words: Iterable[object], none: str = "none") -> str:
@@ -164,6 +185,14 @@ def over_runs(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> p
     """Mean and range over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
     groups = frame.groupby(list(by), as_index=False, sort=False)[value]
     return groups.agg(mean="mean", low="min", high="max", n="count").round(4)
+
+
+def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
+    """Mean and Student's 95% interval over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
+    groups = frame.groupby(list(by), as_index=False, sort=False)[value]
+    found = groups.agg(mean="mean", half=half_width, n="count")
+    low, high = found["mean"] - found["half"].fillna(0), found["mean"] + found["half"].fillna(0)
+    return found.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
 
 
 def _signed(value: float | None, digits: int = 3) -> str:
