@@ -82,8 +82,10 @@ def estimate(value: float, error: float, digits: int = 3) -> str:
     '1.0000 (± less than 0.0001)'
     """
     value, half = float(value), 1.96 * float(error)
+    if half == 0:
+        return f"{value:.{digits}f}"
     finest = 10.0 ** -(digits + 1)
-    if abs(value) < finest and half > 0:
+    if abs(value) < finest:
         return f"{value:.1e} ± {half:.0e}"
     if half < finest / 2:
         return f"{value:.{digits + 1}f} (± less than {finest:.{digits + 1}f})"
