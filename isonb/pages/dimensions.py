@@ -30,7 +30,7 @@ def dimensions(cloud: Tensor, reference: Tensor, *, name: str, reference_name: s
     ).round(4)
     strongest = cosine_contributions(cloud).topk(NAMED).indices.tolist()
     named = table.head(cloud.shape[-1]).iloc[strongest].assign(dim=strongest)
-    axes = {
+    axes: dict[str, Any] = {
         "x": alt.X("mean:Q", title="mean over points"),
         "y": alt.Y("spread:Q", title="standard deviation"),
     }

@@ -85,11 +85,12 @@ def estimate(value: float, error: float, digits: int = 3) -> str:
     if half == 0:
         return f"{value:.{digits}f}"
     finest = 10.0 ** -(digits + 1)
-    if abs(value) < finest:
+    if abs(value) + half < finest / 2:
         return f"{value:.1e} ± {half:.0e}"
     if half < finest / 2:
         return f"{value:.{digits + 1}f} (± less than {finest:.{digits + 1}f})"
     places = digits if half >= 5 * finest else digits + 1
+    value = 0.0 if round(value, places) == 0 else value  # no -0.000
     return f"{value:.{places}f} ± {half:.{places}f}"
 
 

@@ -23,7 +23,7 @@ def plane_coordinates(cloud: Tensor, before: Tensor | None = None) -> Tensor:
     The unit is the mean length of the points. With ``before``, the last two columns of another view, those of this one
     are turned onto them: the sign and the order of directions are arbitrary.
     """
-    mean = cloud.mean(0)
+    mean: Tensor = cloud.mean(0)
     along = cloud @ (mean / mean.norm())
     axes = torch.linalg.svd(centered(cloud), full_matrices=False).Vh
     across = centered(cloud) @ axes[:2].T
@@ -40,7 +40,7 @@ def two_planes(frame: pd.DataFrame, keep: str = "true") -> Any:
     The expression ``keep`` filters the points.
     """
     key = alt.Legend(columns=5)
-    group = {
+    group: dict[str, Any] = {
         "color": alt.Color("group:N", title=None, legend=key),
         "shape": alt.Shape("group:N", title=None, legend=key),
     }

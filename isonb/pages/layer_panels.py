@@ -1,0 +1,34 @@
+"""Many scores over the layers of a model, a small panel a score, with the value of an isotropic cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from isonb.pages.charts import GREY
+
+__all__ = ["layer_panels"]
+
+
+def layer_panels(frame: pd.DataFrame, *, scores: Sequence[str], clouds: Sequence[str], columns: int = 3) -> Any:
+    """A line a cloud with its band: columns score, cloud, layer, value, low, high; dashed, the mean of ``isotropic``."""
+    scale = alt.Scale(domain=list(clouds))
+    color = alt.Color("cloud:N", title="cloud", scale=scale, legend=alt.Legend(symbolOpacity=1))
+    data = alt.Chart(frame.round(4))
+    base = data.encode(alt.X("layer:Q", title="layer", axis=alt.Axis(values=[0, 2, 4, 6], format="d")))
+    band = base.mark_area(opacity=0.25, aria=False).encode(alt.Y("low:Q", title=None), alt.Y2("high:Q"), color)
+    line = base.mark_line(point=alt.OverlayMarkDef(size=24)).encode(
+        alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4)),
+        color,
+        alt.Shape("cloud:N", title="cloud", scale=scale),
+        tooltip=["score", "cloud", "layer", "value", "low", "high", "isotropic"],
+    )
+    rule = data.mark_rule(strokeDash=[5, 3], strokeWidth=1.5, color=GREY)
+    flat = rule.encode(alt.Y("mean(isotropic):Q", title=None))
+    panels = alt.layer(band, line, flat).properties(width=155, height=90)
+    return panels.facet(facet=alt.Facet("score:N", title=None, sort=list(scores)), columns=columns).resolve_scale(
+        y="independent"
+    )
