@@ -14,7 +14,7 @@ __all__ = ["layer_panels"]
 
 
 def layer_panels(frame: pd.DataFrame, *, scores: Sequence[str], clouds: Sequence[str], columns: int = 3) -> Any:
-    """A line a cloud with its band: columns score, cloud, layer, value, low, high; dashed, the mean of ``isotropic``."""
+    """A line a cloud with its band: columns score, cloud, layer, value, low, high; dashed, mean of ``isotropic``."""
     scale = alt.Scale(domain=list(clouds))
     color = alt.Color("cloud:N", title="cloud", scale=scale, legend=alt.Legend(symbolOpacity=1))
     data = alt.Chart(frame.round(4))

@@ -23,11 +23,11 @@ def plane_coordinates(cloud: Tensor, before: Tensor | None = None) -> Tensor:
     The unit is the mean length of the points. With ``before``, the last two columns of another view, those of this one
     are turned onto them: the sign and the order of directions are arbitrary.
     """
-    mean: Tensor = cloud.mean(0)
+    mean = cloud.mean(0)
     along = cloud @ (mean / mean.norm())
     axes = torch.linalg.svd(centered(cloud), full_matrices=False).Vh
     across = centered(cloud) @ axes[:2].T
-    view = torch.stack([along, across[:, 0], across[:, 0], across[:, 1]], -1) / cloud.norm(dim=-1).mean()
+    view: Tensor = torch.stack([along, across[:, 0], across[:, 0], across[:, 1]], -1) / cloud.norm(dim=-1).mean()
     if before is not None:
         u, _, v = torch.linalg.svd(view[:, 2:].T @ before)
         view[:, 2:] = view[:, 2:] @ u @ v

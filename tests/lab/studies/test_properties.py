@@ -1,0 +1,86 @@
+"""Eight properties of a score: the clouds have the covariance that they are said to have, the rule decides as written."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from isonb.isoscore import isoscore
+from isonb.lab.studies.properties import DECAY, HAS, LACKS, UNDEFINED, has_property, properties
+
+
+@pytest.fixture(scope="module")
+def suite():
+    return properties(4000, 2, seed=3)
+
+
+def covariance(cloud):
+    return torch.from_numpy(np.stack([np.cov(draw.numpy().T) for draw in cloud])).mean(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("mean", 20, torch.eye(5)),
+        ("scale", 9, 9 * torch.eye(5)),
+        ("maximum variance", 25, torch.diag(torch.tensor([25.0] + [1.0] * 9))),
+        ("dimensions used", 9, torch.diag((torch.arange(25) < 9).double())),
+        ("high dimension", 16, torch.eye(16)),
+        ("rotation", 90, torch.tensor([[1.0, -0.8], [-0.8, 1.0]])),
+        ("sample size", 4000, torch.diag(DECAY**2)),
+    ],
+)
+def test_clouds_have_the_covariance_of_the_table(suite, name, value, expected):
+    cloud = suite[name].build(value)
+    scale = float(expected.max())
+    torch.testing.assert_close(covariance(cloud) / scale, expected.double() / scale, atol=0.08, rtol=0)
+
+
+def test_stability_goes_from_a_line_to_a_ball(suite):
+    line, mixed = (suite["global stability"].build(share) for share in (0, 0.5))
+    assert float(isoscore(line).max()) < 1e-9
+    p = 0.5
+    torch.testing.assert_close(
+        isoscore(mixed).mean().item(), (9 / ((3 - 2 * p) ** 2 + 2 * p**2) - 1) / 2, atol=0.05, rtol=0
+    )
+
+
+def test_sizes_go_up_to_all_points(suite):
+    assert suite["sample size"].values == (250, 500, 1000, 2000, 4000)
+    assert properties(64, 2)["sample size"].values == (32, 64)
+    for size in suite["sample size"].values:
+        assert suite["sample size"].build(size).shape == (2, size, 24)
+
+
+def test_the_same_seed_gives_the_same_clouds():
+    one, same, other = (properties(64, 2, seed)["mean"].build(1) for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def runs(*rows, index=None):
+    return pd.DataFrame(rows, index=index or range(1, len(rows) + 1), dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "expected"),
+    [
+        ("constant", runs([0.5, 0.5], [0.6, 0.6]), HAS),
+        ("constant", runs([0.5, 0.5], [0.7, 0.7]), LACKS),
+        ("constant", runs([0.5, 0.5], [0.5, 0.9]), HAS),  # two standard errors more are allowed
+        ("linear", runs([0.0, 0.0], [0.5, 0.5], [1.0, 1.0], index=[1, 13, 25]), HAS),
+        ("linear", runs([0.0, 0.0], [0.8, 0.8], [1.0, 1.0], index=[1, 13, 25]), LACKS),
+        ("falls", runs([1.0, 1.0], [0.6, 0.6], [0.3, 0.3]), HAS),
+        ("falls", runs([1.0, 1.0], [0.9, 0.9], [0.8, 0.8]), LACKS),  # too little
+        ("rises", runs([0.1, 0.1], [0.9, 0.9], [0.7, 0.7]), LACKS),  # not in order
+        ("rises", runs([0.1, 0.1], [0.5, 0.5], [0.7, 0.7]), HAS),
+        ("rises", runs([0.1, np.nan], [0.5, 0.5], [0.7, 0.7]), UNDEFINED),
+    ],
+)
+def test_the_rule(kind, table, expected):
+    assert has_property(kind, table) == expected
+
+
+def test_a_tolerance_decides_edge_cases():
+    table = runs([0.5, 0.5], [0.57, 0.57])
+    assert (has_property("constant", table), has_property("constant", table, 0.05)) == (HAS, LACKS)
