@@ -93,8 +93,8 @@ def test_a_saved_edit_is_in_the_source_and_nothing_else_is(lab, clone):
     assert git(clone, "diff") == ""
     lab(f"{chapter.name}.ipynb", edited)
     changed = [line for line in git(clone, "diff", "-U0").splitlines()[4:] if not line.startswith("@@")]
-    title = cell["source"].removesuffix(", and back")
-    assert changed == [f"-{title}", f"+{title}, and back"]
+    last = cell["source"].removesuffix(", and back").splitlines()[-1]
+    assert changed == [f"-{last}", f"+{last}, and back"]
     assert git(clone, "status", "--short").split() == ["M", f"{chapter.name}.md"]
     lab(f"{chapter.name}.ipynb", content)
     assert git(clone, "diff") == ""
