@@ -1,136 +1,33 @@
 """Isotropy of embedding spaces: every measure, loss, layer and transform of four papers, on tensors, with torch alone.
 
 Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows; numpy
-arrays are taken too. Bad input raises one of the errors of :mod:`isonb.checks`. ``isonb.metrics`` (torchmetrics
+arrays are taken too. Bad input raises one of the errors of :mod:`isonb.errors`. ``isonb.metrics`` (torchmetrics
 classes), ``isonb.integrations``, ``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they
 need.
 """
 
-from isonb import checks
-from isonb.checks import (
-    DegenerateError,
-    DependencyError,
-    DtypeError,
-    FitWarning,
-    InputError,
-    NotFittedError,
-    ShapeError,
-    strict,
-)
-from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
-from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
-from isonb.entropy import persistent_entropy, prominent_bars
-from isonb.flow import GlowFlow, fit_flow
-from isonb.homology import h0_barcode, rips_barcode
-from isonb.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
-from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
-from isonb.losses import (
-    CosRegLoss,
-    GaoCosineLoss,
-    IsoScoreLoss,
-    IStarLoss,
-    JointLoss,
-    PersistentEntropyLoss,
-    ShrinkageCovariance,
-    SpectrumControlLoss,
-    points_from_hidden_states,
-)
-from isonb.moments import Moments
-from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
-from isonb.partition import partition_score
-from isonb.sbert_wk import sbert_wk
-from isonb.softdecay import negative_count, soft_decay
-from isonb.spectrum import (
-    anisotropy,
-    explained_variance,
-    singular_values,
-    spectral_cdf,
-    spectral_median,
-    spectral_skewness,
-    varex_score,
-)
-from isonb.transforms import (
-    AllButTheTop,
-    ClusterRemoval,
-    MeanDirection,
-    SoftZCA,
-    Transform,
-    Whitening,
-    ZeroMean,
-    load_transform,
-)
-from isonb.uniformity import rbf_uniformity
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isonb.public import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AllButTheTop",
-    "ClusterRemoval",
-    "CosRegLoss",
-    "DegenerateError",
-    "DependencyError",
-    "DtypeError",
-    "FitWarning",
-    "GaoCosineLoss",
-    "GlowFlow",
-    "IStarLoss",
-    "InputError",
-    "IsoBN",
-    "IsoScoreLoss",
-    "IsotropyLayer",
-    "JointLoss",
-    "MeanDirection",
-    "Moments",
-    "NotFittedError",
-    "PersistentEntropyLoss",
-    "ShapeError",
-    "ShrinkageCovariance",
-    "SoftDecay",
-    "SoftZCA",
-    "SpectrumControlLoss",
-    "Transform",
-    "Whitening",
-    "ZeroMean",
-    "anisotropy",
-    "centered",
-    "checks",
-    "cls_pool",
-    "cls_uniformity",
-    "cosine_contributions",
-    "cosine_penalty",
-    "explained_variance",
-    "fit_flow",
-    "h0_barcode",
-    "id_score",
-    "isoscore",
-    "isoscore_from_cov",
-    "isoscore_star",
-    "knn",
-    "label_groups",
-    "layer_average",
-    "load_transform",
-    "lsds",
-    "mean_cosine",
-    "mean_pool",
-    "mle_dimension",
-    "negative_count",
-    "participation_ratio",
-    "partition_score",
-    "persistent_entropy",
-    "points_from_hidden_states",
-    "prominent_bars",
-    "rbf_uniformity",
-    "rips_barcode",
-    "sbert_wk",
-    "shrinkage_intensity",
-    "singular_values",
-    "soft_decay",
-    "spectral_cdf",
-    "spectral_median",
-    "spectral_skewness",
-    "strict",
-    "token_cloud",
-    "token_uniformity",
-    "two_nn",
-    "varex_score",
-]
+
+def __getattr__(name: str) -> Any:
+    """A submodule, or a public name: those bring torch, and the command line often answers without it."""
+    if name == "__all__" or not name.startswith("_"):
+        if importlib.util.find_spec(f"{__name__}.{name}"):
+            return importlib.import_module(f"{__name__}.{name}")
+        public = importlib.import_module(f"{__name__}.public")
+        globals().update({each: getattr(public, each) for each in public.__all__}, __all__=public.__all__)
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """For tab completion."""
+    return sorted({*globals(), *__getattr__("__all__")})

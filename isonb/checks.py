@@ -16,12 +16,22 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import importlib.util
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+
+from isonb.errors import (
+    DegenerateError,
+    DependencyError,
+    DtypeError,
+    FitWarning,
+    InputError,
+    NotFittedError,
+    ShapeError,
+    fail,
+)
 
 __all__ = [
     "DegenerateError",
@@ -36,8 +46,6 @@ __all__ = [
     "cloud",
     "fits",
     "mask_of",
-    "missing",
-    "needs",
     "nonnegative",
     "strict",
     "tensor_of",
@@ -48,70 +56,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _strict: contextvars.ContextVar[bool | None] = contextvars.ContextVar("isonb_strict", default=None)
-
-
-class InputError(ValueError):
-    """Input outside a function's domain. The message gives the invariant, the value received and the fix."""
-
-    named = False  # set by border once the function's name stands in front
-
-
-class ShapeError(InputError):
-    """Wrong rank, too few points or dimensions, a mask or partner of another shape, k larger than the cloud allows."""
-
-
-class DtypeError(InputError, TypeError):
-    """Not a tensor, or a tensor of a dtype the function can't compute in."""
-
-
-class DegenerateError(InputError):
-    """The right shape, but a value for which the quantity isn't defined: NaN, Inf, zero variance, all points equal."""
-
-
-class NotFittedError(InputError):
-    """A transform or a layer is used before it has seen the points it learns from."""
-
-
-class DependencyError(ImportError):
-    """An optional library is needed and not installed. The message names the extra that brings it."""
-
-
-class FitWarning(UserWarning):
-    """A transform keeps fewer directions than asked for, or was fitted on too few points; the message says how much."""
-
-
-def missing(by: str, library: str, extra: str) -> DependencyError:
-    """The error that says which library ``by`` needs, and the extra of isonb that brings it.
-
-    >>> print(missing("rips_barcode", "gudhi", "topology"))
-    rips_barcode needs gudhi: pip install 'isonb[topology]'
-    """
-    return DependencyError(f"{by} needs {library}: pip install 'isonb[{extra}]'")
-
-
-@contextlib.contextmanager
-def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
-    """Imports in this block that fail, and ``modules`` that aren't there, are a :class:`DependencyError`.
-
-    ``modules`` are looked for, not imported.
-
-    >>> with needs("this example", "lab"):
-    ...     import no_such_library
-    Traceback (most recent call last):
-    ...
-    isonb.checks.DependencyError: this example needs no_such_library: pip install 'isonb[lab]'
-    """
-    for name in modules:
-        if importlib.util.find_spec(name) is None:
-            raise missing(by, name, extra)
-    try:
-        yield
-    except ImportError as error:
-        library = (error.name or "").split(".")[0]
-        if library in ("", "isonb"):  # told already, or a mistake of ours
-            raise
-        other = "" if isinstance(error, ModuleNotFoundError) else f" in another version ({error})"
-        raise missing(by, library + other, extra) from error
 
 
 @contextlib.contextmanager
@@ -134,16 +78,6 @@ def check_values(x: Tensor) -> bool:
         return False
     wanted = _strict.get()
     return x.device.type == "cpu" if wanted is None else wanted
-
-
-def fail(kind: type[InputError], invariant: str, got: object, fix: str) -> NoReturn:
-    """Raise ``kind`` with the three things a caller needs: what must hold, what came, what to do."""
-    raise kind(f"{invariant}; got {got}. {fix}")
-
-
-def not_fitted(name: str, fix: str = "Call fit first.") -> NoReturn:
-    """Raise :class:`NotFittedError` in the form of :func:`fail`."""
-    fail(NotFittedError, f"{name} must be fitted before it is used", "no statistics yet", fix)
 
 
 def tensor_of(x: Any) -> Any:
@@ -257,7 +191,7 @@ def cloud(
     >>> cloud(torch.ones(1, 3))
     Traceback (most recent call last):
     ...
-    isonb.checks.ShapeError: x must hold at least 2 points; got 1 (shape (1, 3)). Pass (..., n, d) with n >= 2.
+    isonb.errors.ShapeError: x must hold at least 2 points; got 1 (shape (1, 3)). Pass (..., n, d) with n >= 2.
     """
     x = _as_float(x, name)
     shape = tuple(x.shape)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import DtypeError, ShapeError, border, cloud, fail, tensor_of
+from isonb.checks import border, cloud, tensor_of
+from isonb.errors import DtypeError, ShapeError, fail
 
 __all__ = ["centered", "cls_pool", "label_groups", "layer_average", "mean_pool", "token_cloud"]
 
@@ -50,7 +51,7 @@ def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
     r"""The cloud moved to the origin, :math:`x_i - \frac1n\sum_j x_j`, stable far from it.
 
     Shapes: ``x`` (..., n, d), ``mask`` (..., n) optional; returns (..., n, d) with masked rows zero.
-    Raises :class:`~isonb.checks.InputError` for non-finite values, wrong rank or an empty cloud.
+    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or an empty cloud.
 
     >>> centered(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, cloud, fail
+from isonb.checks import border, cloud
+from isonb.errors import ShapeError, fail
 from isonb.scale import size_of
 
 __all__ = ["k_means", "nearest_centre"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, InputError, border, check_values, cloud, fail
+from isonb.checks import border, check_values, cloud
 from isonb.clouds import row_count
+from isonb.errors import DegenerateError, InputError, fail
 from isonb.scale import unit_sized
 
 __all__ = ["cls_uniformity", "cosine_contributions", "cosine_penalty", "mean_cosine", "token_uniformity"]
@@ -74,8 +75,8 @@ def mean_cosine(
     measures the mean, not isotropy.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [-1/(n - 1), 1]. Differentiable. Errors: fewer than
-    2 points :class:`~isonb.checks.ShapeError`, fewer than 2 nonzero ones :class:`~isonb.checks.DegenerateError`, on an
-    accelerator 0; n_pairs < 1 :class:`~isonb.checks.InputError`.
+    2 points :class:`~isonb.errors.ShapeError`, fewer than 2 nonzero ones :class:`~isonb.errors.DegenerateError`, on an
+    accelerator 0; n_pairs < 1 :class:`~isonb.errors.InputError`.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> round(mean_cosine(x).item(), 6)
@@ -120,7 +121,7 @@ def cosine_penalty(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
 
     Not divided by n (n - 1): for the mean see :func:`mean_cosine`. Shapes: x (..., n, d), mask (..., n) optional;
     returns (...) in [-1/n, 1 - 1/n], to be minimised. Differentiable. A zero row counts in n and adds 0, where the
-    official code gives NaN. Errors: fewer than 2 points :class:`~isonb.checks.ShapeError`.
+    official code gives NaN. Errors: fewer than 2 points :class:`~isonb.errors.ShapeError`.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> round(cosine_penalty(x).item(), 6)
@@ -178,8 +179,8 @@ def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool 
     it out. With a mask, x_0 is the first real token.
 
     Shapes: x (..., T, d), mask (..., T) optional; returns (...), one value a sentence, in [-1, 1]. Differentiable.
-    Errors: fewer than 2 tokens :class:`~isonb.checks.ShapeError`; the first token zero, or all others,
-    :class:`~isonb.checks.DegenerateError`, on an accelerator 0.
+    Errors: fewer than 2 tokens :class:`~isonb.errors.ShapeError`; the first token zero, or all others,
+    :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
 
     >>> round(cls_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.569036

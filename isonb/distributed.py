@@ -21,8 +21,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import InputError, fail
 from isonb.clouds import center_rows, row_count
+from isonb.errors import InputError, fail
 
 __all__ = ["Group", "UnionMoments", "all_rows", "all_sum", "process_group", "union_moments", "union_rows"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, border, check_values, fail, mask_of, nonnegative
+from isonb.checks import border, check_values, mask_of, nonnegative
+from isonb.errors import DegenerateError, fail
 from isonb.precision import precise
 
 __all__ = ["persistent_entropy", "prominent_bars"]
@@ -33,7 +34,7 @@ def persistent_entropy(bars: Tensor, mask: Tensor | None = None) -> Tensor:
     :math:`\partial H / \partial l_k = -(\ln p_k + H) / \sum_j l_j`, and 0 for a bar of length 0.
 
     Shapes: ``bars`` (..., m), m >= 1, half precision raised to float32, ``mask`` (..., m) optional; returns (...).
-    Raises :class:`~isonb.checks.InputError` for negative or non-finite lengths, and when no bar is positive; on
+    Raises :class:`~isonb.errors.InputError` for negative or non-finite lengths, and when no bar is positive; on
     accelerators the entropy is then 0, with gradient 0.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Chintakunta et al. 2015, An entropy-based persistence barcode.
@@ -71,7 +72,7 @@ def prominent_bars(bars: Tensor, keep_breaking: bool = True, mask: Tensor | None
     Fewer than four positive bars, or all equal to rounding: every positive bar is a feature. Not differentiable.
 
     Shapes: ``bars`` (..., m) in any order, ``mask`` (..., m) optional; returns bool (..., m), False for zero and masked
-    bars. Raises :class:`~isonb.checks.InputError` for negative or non-finite lengths. Time and work O(m^2).
+    bars. Raises :class:`~isonb.errors.InputError` for negative or non-finite lengths. Time and work O(m^2).
 
     Source: Atienza et al. 2018, Persistent entropy for separating topological features from noise; official code of
     Shrink-the-longest (arXiv 2501.05502).

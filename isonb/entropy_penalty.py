@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DtypeError, InputError, ShapeError, border, cloud, fail, uncompiled
+from isonb.checks import border, cloud, uncompiled
 from isonb.distributed import Group, all_rows
 from isonb.entropy import persistent_entropy, prominent_bars
+from isonb.errors import DtypeError, InputError, ShapeError, fail
 from isonb.homology import h0_barcode, rips_barcode
 
 __all__ = ["entropy_penalty", "padded_groups"]

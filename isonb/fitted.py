@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import FitWarning, InputError, ShapeError, border, cloud, fail, not_fitted, tensor_of
+from isonb.checks import border, cloud, tensor_of
+from isonb.errors import FitWarning, InputError, ShapeError, fail, not_fitted
 from isonb.moments import Moments
 from isonb.persist import read_folder, write_folder
 from isonb.precision import precise
@@ -145,7 +146,7 @@ class AffineTransform(Transform):
 
         Products are taken in float64, so that directions without variance are told from rounding; where the points
         don't fit in memory twice, stream them to a :class:`~isonb.moments.Moments` and use :meth:`fit_moments`.
-        Fewer than 5 d points give a :class:`~isonb.checks.FitWarning` with the size of the error.
+        Fewer than 5 d points give a :class:`~isonb.errors.FitWarning` with the size of the error.
         """
         x = tensor_of(x)
         exact = precise(x) if isinstance(x, Tensor) and x.is_floating_point() else x

@@ -15,7 +15,8 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, border, cloud, fail, fits, not_fitted
+from isonb.checks import border, cloud, fits
+from isonb.errors import InputError, ShapeError, fail, not_fitted
 from isonb.persist import read_folder, write_folder
 from isonb.precision import precise
 

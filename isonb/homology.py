@@ -13,8 +13,9 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, border, cloud, fail, missing
+from isonb.checks import border, cloud
 from isonb.distances import edge_lengths, localized, squared_distances
+from isonb.errors import InputError, fail, missing
 from isonb.precision import precise
 from isonb.trees import spanning_tree
 
@@ -40,7 +41,7 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
     Distances are compared by differences in small clouds and up to 8 dimensions, else by matrix product, in float64 on
     accelerators and where a float32 product can't resolve the shortest bar. Memory O(n^2) a cloud.
 
-    Raises :class:`~isonb.checks.InputError` for non-finite values, wrong rank or fewer than two points.
+    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or fewer than two points.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Moor et al. 2020, Topological Autoencoders, for the gradient.
 
@@ -83,8 +84,8 @@ def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
     float32 arithmetic merges no two values and splits no tie. giotto-ph is used where installed, else gudhi; above H0
     the work is done on the CPU.
 
-    Raises :class:`~isonb.checks.InputError` for a bad cloud or another ``max_dim``, and
-    :class:`~isonb.checks.DependencyError` when ``max_dim > 0`` and neither library is installed.
+    Raises :class:`~isonb.errors.InputError` for a bad cloud or another ``max_dim``, and
+    :class:`~isonb.errors.DependencyError` when ``max_dim > 0`` and neither library is installed.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Bauer 2021, Ripser.
 

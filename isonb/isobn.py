@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, cloud, fail, fits
+from isonb.checks import border, cloud, fits
 from isonb.distributed import Group, union_moments
+from isonb.errors import ShapeError, fail
 
 __all__ = ["isobn_scale", "isobn_statistics"]
 
@@ -19,7 +20,7 @@ def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
     """Covariance (d, d) and standard deviation (d) of the rows of a batch (..., d), both biased (divided by n).
 
     With a ``group``, of the rows of all its processes. float32 for half precision. Not differentiable. Points whose
-    variances don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.checks.DegenerateError`.
+    variances don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.errors.DegenerateError`.
 
     >>> cov, std = isobn_statistics(torch.tensor([[1.0, 2.0], [3.0, 2.0]]))
     >>> cov.tolist(), std.tolist()

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, check_values, fail, fits, not_fitted
+from isonb.checks import check_values, fits
 from isonb.distributed import Group, process_group, union_rows
+from isonb.errors import InputError, ShapeError, fail, not_fitted
 from isonb.isobn import isobn_scale, isobn_statistics
 from isonb.softdecay import soft_decay
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud
-from isonb.isoscore import unbiased_ratio
+from isonb.isotropy import unbiased_ratio
 from isonb.moments import Moments
 from isonb.streams import flat
 
@@ -86,7 +86,7 @@ class LengthMoments:
 
     @property
     def participation_ratio(self) -> Tensor:
-        """:func:`~isonb.isoscore.participation_ratio` of all points so far with ``unbiased=True``."""
+        """:func:`~isonb.isotropy.participation_ratio` of all points so far with ``unbiased=True``."""
         n, _, scatter, _, fourth = self.state_tensors()
         trace = scatter.trace()
         return unbiased_ratio(scatter.square().sum() / trace**2, n * fourth / trace**2, n)

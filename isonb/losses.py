@@ -13,9 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, fail
 from isonb.distributed import Group, all_sum, process_group
 from isonb.entropy_penalty import entropy_penalty
+from isonb.errors import InputError, fail
 from isonb.penalties import as_single, balanced_sum, cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
 from isonb.shrinkage import ShrinkageCovariance, points_from_hidden_states
 

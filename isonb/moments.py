@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, check_values, cloud, fail, fits
+from isonb.checks import border, check_values, cloud, fits
+from isonb.errors import ShapeError, fail
 from isonb.precision import precise, wide
 from isonb.products import add_upper_gram
 from isonb.scale import largest
@@ -68,7 +69,7 @@ class Moments:
     def update(self, x: Tensor, mask: Tensor | None = None) -> Moments:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. No real row: no change.
 
-        Returns self. Raises :class:`~isonb.checks.ShapeError` for another dimension than before, and as every measure
+        Returns self. Raises :class:`~isonb.errors.ShapeError` for another dimension than before, and as every measure
         for a wrong dtype, rank, mask or (on the CPU) non-finite values and points whose squares don't fit their dtype
         (from about 1e19 on in float32).
         """
@@ -150,13 +151,13 @@ class Moments:
 
     @property
     def mean(self) -> Tensor:
-        """Mean (d), in the dtype of the state. Raises :class:`~isonb.checks.ShapeError` without points."""
+        """Mean (d), in the dtype of the state. Raises :class:`~isonb.errors.ShapeError` without points."""
         self._require(1, "mean")
         return self._mean
 
     @property
     def cov(self) -> Tensor:
-        """Covariance (d, d) with n - 1. Raises :class:`~isonb.checks.ShapeError` below 2 points (on an accelerator
+        """Covariance (d, d) with n - 1. Raises :class:`~isonb.errors.ShapeError` below 2 points (on an accelerator
         only inside :func:`isonb.checks.strict`, else zeros).
         """
         self._require(2, "cov")

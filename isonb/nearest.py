@@ -14,8 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, check_values, fail
+from isonb.checks import check_values
 from isonb.distances import edge_lengths, localized, rows
+from isonb.errors import ShapeError, fail
 from isonb.precision import precise
 
 __all__ = ["check_k", "distances_to", "nearest"]

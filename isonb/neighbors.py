@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
+from isonb.checks import border, check_values, cloud
 from isonb.clouds import center_rows, row_count
 from isonb.cosine import unit_rows
 from isonb.distances import rows
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.nearest import check_k, distances_to, nearest
 from isonb.precision import precise
 
@@ -31,7 +32,7 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     ``chunk`` rows are searched at a time (default: about a million numbers), memory O(n chunk); with a gradient
     O(n k d) more.
 
-    Raises :class:`~isonb.checks.InputError` for non-finite values, wrong rank or k out of range.
+    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or k out of range.
 
     >>> distances, indices = knn(torch.tensor([[0.0], [1.0], [3.0], [7.0]]), 2)
     >>> distances.tolist(), indices.tolist()
@@ -58,7 +59,7 @@ def two_nn(x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: 
 
     Shapes: ``x`` (..., n, d), half precision raised to float32, n >= 3, ``mask`` (..., n) optional; returns (...), at
     least 0. Not differentiable.
-    Raises :class:`~isonb.checks.InputError` for a bad cloud, a fraction out of range, fewer than two ratios left, and
+    Raises :class:`~isonb.errors.InputError` for a bad cloud, a fraction out of range, fewer than two ratios left, and
     when all of them are 1 (a lattice has no such dimension); on accelerators the last two give inf.
 
     Source: Facco et al. 2017; the defaults are those of scikit-dimension, which I-STAR uses.
@@ -125,7 +126,7 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
     Shapes: ``x`` (..., n, d), half precision raised to float32, 3 <= k + 1 <= n, ``mask`` (..., n) optional; returns
     (...), above 0. Differentiable, the choice of neighbours a constant.
-    Raises :class:`~isonb.checks.InputError` for a bad cloud, k out of range, and when all neighbours of every point are
+    Raises :class:`~isonb.errors.InputError` for a bad cloud, k out of range, and when all neighbours of every point are
     equally far; on accelerators the dimension is then inf.
 
     Source: Levina and Bickel 2004; scikit-dimension's ``MLE`` with its defaults gives the same.
@@ -193,7 +194,7 @@ def lsds(
     Shapes: ``x`` (..., n, d), ``y`` (..., n, c), half precision raised to float32, k <= n - 1 (code: n), ``mask``
     (..., n) optional; returns (...) >= 0. Differentiable in ``y``, and in ``x`` through the weights; the choice of
     neighbours is a constant. Memory O(n k d).
-    Raises :class:`~isonb.checks.InputError` for bad clouds, k or t out of range or another mode.
+    Raises :class:`~isonb.errors.InputError` for bad clouds, k or t out of range or another mode.
 
     Source: SoftDecay (Yan et al., UAI 2022), the definition in the text and the official code.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, border, cloud, fail
+from isonb.checks import border, cloud
 from isonb.clouds import row_count
+from isonb.errors import InputError, fail
 
 __all__ = ["partition_score"]
 
@@ -26,8 +27,8 @@ def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = Non
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [0, 1], 1 for an isotropic cloud (and for one of
     zeros). Not scale invariant. Not differentiable: runs without gradient. Repeated eigenvalues leave the eigenvectors,
-    and so the score, undetermined. Errors: fewer than 2 points :class:`~isonb.checks.ShapeError`; another ``signs``
-    :class:`~isonb.checks.InputError`.
+    and so the score, undetermined. Errors: fewer than 2 points :class:`~isonb.errors.ShapeError`; another ``signs``
+    :class:`~isonb.errors.InputError`.
 
     >>> round(partition_score(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.150469

@@ -10,11 +10,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, border, check_values, cloud, fail, fits
+from isonb.checks import border, check_values, cloud, fits
 from isonb.clouds import row_count
 from isonb.cosine import directed, directions
 from isonb.distributed import Group, all_rows, all_sum, process_group, union_moments
-from isonb.isoscore import (
+from isonb.errors import InputError, fail
+from isonb.isotropy import (
     checked_zeta,
     isoscore,
     isoscore_from_cov,
@@ -168,7 +169,7 @@ def spectrum_penalty(
     public; SoftDecay's adaptation has c1 = c2 = 1, power 2, the 5 largest, and weight 1e-4, but leaves out the square:
     the squared form is used here. Shapes: points (n, d) or (..., n, d) without a process group; returns a scalar, the
     mean over leading axes. Rows of all processes are gathered. 0 without rows or without matrices. Singular values
-    whose squares don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.checks.DegenerateError`.
+    whose squares don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.errors.DegenerateError`.
 
     >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     >>> round(spectrum_penalty(s, prior="polynomial", c1=3.0, power=0.5).item(), 6)

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from isonb.checks import InputError, fail, needs
+from isonb.errors import InputError, fail, needs
 
 __all__ = ["read_folder", "write_folder"]
 
@@ -35,7 +35,7 @@ def write_folder(folder: str | Path, config: dict[str, Any], tensors: dict[str, 
 
 
 def read_folder(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read what :func:`write_folder` wrote; :class:`~isonb.checks.InputError` where a file is missing or broken."""
+    """Read what :func:`write_folder` wrote; :class:`~isonb.errors.InputError` where a file is missing or broken."""
     library = _safetensors()
     path = Path(folder)
     for name in (CONFIG, WEIGHTS):

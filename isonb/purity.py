@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, check_values, fail
+from isonb.checks import check_values
 from isonb.clouds import center_rows, row_count
+from isonb.errors import DegenerateError, fail
 from isonb.products import gram
 from isonb.scale import unit_sized
 

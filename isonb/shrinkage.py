@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import ShapeError, border, cloud, fail, not_fitted
+from isonb.checks import border, cloud
 from isonb.distributed import Group, all_sum, process_group
+from isonb.errors import ShapeError, fail, not_fitted
 from isonb.moments import Moments
 
 __all__ = ["ShrinkageCovariance", "points_from_hidden_states", "quiet"]

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
+from isonb.checks import border, check_values, cloud
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.precision import precise, wide
 from isonb.scale import size_of
 
@@ -197,9 +198,9 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     ``alpha = 0`` is the identity, the limit. If no f is above 0 to rescale by, the matrix is returned unchanged
     (``safe`` with every s at or below |alpha|).
 
-    Raises :class:`~isonb.checks.DegenerateError` where the logarithm's argument is not positive (alpha > 0 or
+    Raises :class:`~isonb.errors.DegenerateError` where the logarithm's argument is not positive (alpha > 0 or
     alpha < -1) and names the singular value; on accelerators that argument is held at 1e-7 instead.
-    :class:`~isonb.checks.InputError` for a wrong rank, mode or shape of alpha.
+    :class:`~isonb.errors.InputError` for a wrong rank, mode or shape of alpha.
 
     >>> x = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     >>> [round(v, 6) for v in soft_decay(x, alpha=-0.6).diagonal().tolist()]

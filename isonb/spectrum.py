@@ -7,18 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.checks import (
-    DegenerateError,
-    InputError,
-    ShapeError,
-    border,
-    check_values,
-    cloud,
-    fail,
-    mask_of,
-    nonnegative,
-)
+from isonb.checks import border, check_values, cloud, mask_of, nonnegative
 from isonb.clouds import center_rows
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.scale import size_of, unit_sized
 
 __all__ = [
@@ -66,7 +57,7 @@ def singular_values(x: Tensor, *, center: bool = False, drop_last: bool = False,
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (..., min(n, d)), one less with ``drop_last``. Masked rows
     count in n and add zeros at the end. In the units of x. Differentiable; equal and zero values get a valid
-    subgradient. Errors: wrong rank or fewer points than 1 (2 centred) :class:`~isonb.checks.ShapeError`.
+    subgradient. Errors: wrong rank or fewer points than 1 (2 centred) :class:`~isonb.errors.ShapeError`.
 
     >>> singular_values(torch.tensor([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])).tolist()
     [2.0, 1.0]
@@ -85,8 +76,8 @@ def anisotropy(x: Tensor, k: int = 3, *, center: bool = False, mask: Tensor | No
     the formula. ``center=True`` gives the shares of variance, eigenvalues of the covariance over their sum.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (..., k). Range [0, 1], lower is more isotropic, A_1 at least
-    1/min(n, d). Differentiable. Errors: k above min(n, d) :class:`~isonb.checks.ShapeError`; all points zero (equal, if
-    centred) :class:`~isonb.checks.DegenerateError`, on an accelerator zeros.
+    1/min(n, d). Differentiable. Errors: k above min(n, d) :class:`~isonb.errors.ShapeError`; all points zero (equal, if
+    centred) :class:`~isonb.errors.DegenerateError`, on an accelerator zeros.
 
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
     >>> [round(share, 6) for share in anisotropy(x, 2, center=True).tolist()]
@@ -117,7 +108,7 @@ def varex_score(x: Tensor, p: float = 0.3, *, official_index: bool = False, mask
     1 = isotropic, p at the lowest. ``official_index=True`` divides by EV of m + 1 as their code does, one past.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Differentiable. Errors: p outside (0, 1] or p d < 1
-    :class:`~isonb.checks.InputError`; all points equal :class:`~isonb.checks.DegenerateError`, on an accelerator 0.
+    :class:`~isonb.errors.InputError`; all points equal :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
 
     >>> varex_score(torch.cat([torch.eye(4), -torch.eye(4)]), p=0.5).item()
     1.0
@@ -149,7 +140,7 @@ def spectral_skewness(s: Tensor, *, mask: Tensor | None = None) -> Tensor:
     leave out padding. A caption there calls it the second moment; it is the standardised third.
 
     Shapes: s (..., N), mask (..., N) optional; returns (...). Scale-free; positive when many values are small.
-    Differentiable. Errors: negative or non-finite values, or all values equal :class:`~isonb.checks.DegenerateError`;
+    Differentiable. Errors: negative or non-finite values, or all values equal :class:`~isonb.errors.DegenerateError`;
     all equal on an accelerator: 0.
 
     >>> round(spectral_skewness(torch.tensor([0.0, 0.0, 0.0, 4.0])).item(), 6)
@@ -176,8 +167,8 @@ def spectral_median(s: Tensor, q: float = 0.5) -> Tensor:
 
     SoftDecay (Yan et al., UAI 2022) reports it of the pooled values of a batch: flatten first for that reading, keep
     the axes for one value a sentence. Shapes: s (..., N); returns (...) in [0, 1], low when many directions vanish.
-    Differentiable. Errors: as :func:`spectral_skewness`, and all zero :class:`~isonb.checks.DegenerateError`, on an
-    accelerator 0; q outside [0, 1] :class:`~isonb.checks.InputError`.
+    Differentiable. Errors: as :func:`spectral_skewness`, and all zero :class:`~isonb.errors.DegenerateError`, on an
+    accelerator 0; q outside [0, 1] :class:`~isonb.errors.InputError`.
 
     >>> spectral_median(torch.tensor([8.0, 4.0, 2.0, 1.0])).item()
     0.375

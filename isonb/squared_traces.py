@@ -6,7 +6,7 @@ from torch import Tensor
 
 from isonb.checks import border, cloud, fits
 from isonb.clouds import center_rows, row_count
-from isonb.isoscore import unbiased_parts
+from isonb.isotropy import unbiased_parts
 from isonb.purity import length_kurtosis, purity
 
 __all__ = ["squared_traces"]
@@ -17,14 +17,14 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     r"""Unbiased estimates of :math:`(\operatorname{tr}\Sigma)^2` and :math:`\operatorname{tr}\Sigma^2`.
 
     They are numerator and denominator of PR-U (Chun, Canatar, Chung, Lee, ICLR 2026; see
-    :func:`~isonb.isoscore.participation_ratio`), divided by n (n - 3): averages over distinct rows, so their
+    :func:`~isonb.isotropy.participation_ratio`), divided by n (n - 3): averages over distinct rows, so their
     expectation is right for any distribution of independent rows. The quotient of one small cloud is noisy and a little
     biased; for many clouds of one population average both first, and divide then.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) and (...), the second possibly negative.
-    Differentiable. Fewer than 4 points: :class:`~isonb.checks.ShapeError`. All points equal:
-    :class:`~isonb.checks.DegenerateError`; on an accelerator both are 0. They are fourth powers of the scale: where
-    those don't fit the dtype (about 1e9 in float32), :class:`~isonb.checks.DegenerateError`.
+    Differentiable. Fewer than 4 points: :class:`~isonb.errors.ShapeError`. All points equal:
+    :class:`~isonb.errors.DegenerateError`; on an accelerator both are 0. They are fourth powers of the scale: where
+    those don't fit the dtype (about 1e9 in float32), :class:`~isonb.errors.DegenerateError`.
 
     >>> import torch
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])

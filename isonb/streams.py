@@ -13,8 +13,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, cloud, fail
+from isonb.checks import border, cloud
 from isonb.cosine import directed, directions
+from isonb.errors import ShapeError, fail
 from isonb.precision import wide
 
 __all__ = ["Average", "Skewness", "UnitSums"]

@@ -14,12 +14,13 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, border, cloud, fail
+from isonb.checks import border, cloud
 from isonb.clouds import center_rows
 from isonb.clusters import cluster_means, k_means, nearest_centre
 from isonb.cosine import unit_rows
+from isonb.errors import InputError, ShapeError, fail
 from isonb.fitted import AffineTransform, Transform, dense, load_transform
-from isonb.isoscore import shrinkage_intensity
+from isonb.isotropy import shrinkage_intensity
 from isonb.precision import precise
 from isonb.whitening import mean_direction, principal_axes, top_directions, whitening_matrix, zca_matrix
 
@@ -67,7 +68,7 @@ class Whitening(AffineTransform):
 
     Eigenvectors of the covariance (n - 1), largest eigenvalue first, cut to the first ``k``: the fitted points get
     covariance I. Directions with less than 1e-10 of the largest eigenvalue are left out: with n <= d points there are
-    at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.checks.FitWarning` that there are fewer than
+    at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.errors.FitWarning` that there are fewer than
     ``k``. The papers compare the results by cosine.
 
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)

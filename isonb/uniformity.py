@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from isonb.checks import InputError, border, cloud, fail, fits
+from isonb.checks import border, cloud, fits
 from isonb.clouds import row_count
 from isonb.cosine import directed, directions
+from isonb.errors import InputError, fail
 
 __all__ = ["rbf_uniformity"]
 
@@ -29,10 +30,10 @@ def rbf_uniformity(
     O(n chunk), time O(n^2 d).
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...), at most 0 (all points equal); lower is more uniform.
-    Differentiable twice. Errors: t not positive or chunk < 1 :class:`~isonb.checks.InputError`; fewer than 2 points
-    :class:`~isonb.checks.ShapeError`, fewer than 2 nonzero ones :class:`~isonb.checks.DegenerateError`, on an
+    Differentiable twice. Errors: t not positive or chunk < 1 :class:`~isonb.errors.InputError`; fewer than 2 points
+    :class:`~isonb.errors.ShapeError`, fewer than 2 nonzero ones :class:`~isonb.errors.DegenerateError`, on an
     accelerator 0; points whose squared distances don't fit their dtype (``normalize=False`` from about 1e19 on in
-    float32) :class:`~isonb.checks.DegenerateError`.
+    float32) :class:`~isonb.errors.DegenerateError`.
 
     >>> round(rbf_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     -1.547913

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, ShapeError, border, cloud, fail
+from isonb.checks import border, cloud
 from isonb.cosine import unit_rows
+from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.softdecay import left_factors
 
 __all__ = ["mean_direction", "principal_axes", "top_directions", "whitening_matrix", "zca_matrix"]
@@ -69,7 +70,7 @@ def zca_matrix(cov: Tensor, eps: float = 0.0, shrinkage: float = 0.0) -> Tensor:
 
     :math:`\Lambda' = (1-z)\Lambda + z\,\tfrac{\operatorname{tr}}{d}` with ``shrinkage`` z. ``eps`` is in units of
     variance (Soft-ZCA, Diera, Galke and Scherp 2024). Without either, a covariance of full rank is needed:
-    :class:`~isonb.checks.DegenerateError`. Not differentiable.
+    :class:`~isonb.errors.DegenerateError`. Not differentiable.
 
     >>> zca_matrix(torch.tensor([[4.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
@@ -108,7 +109,7 @@ def top_directions(x: Tensor, k: int) -> Tensor:
 def mean_direction(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """The unit vector (d) along the mean of the rows' directions; x (..., d), all leading axes one cloud.
 
-    Raises :class:`~isonb.checks.DegenerateError` where the directions cancel. Not differentiable.
+    Raises :class:`~isonb.errors.DegenerateError` where the directions cancel. Not differentiable.
 
     >>> mean_direction(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
     [0.7071, 0.7071]

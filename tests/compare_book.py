@@ -49,7 +49,7 @@ def _id(row: Mapping[str, Any]) -> str:
     settings, methods = lab("settings"), importlib.import_module("isonb.lab.methods")
     config = {"experiment": row["experiment"], **_given(settings.EXPERIMENTS[row["experiment"]], row, "")}
     if isinstance(row.get("method.name"), str):
-        kind = methods.METHODS[row["method.name"]]
+        kind = type(methods.method_from(row["method.name"]))
         config["method"] = {"name": kind.name, **_given(kind, row, "method.")}
     return lab("run_ids").run_id(settings.resolve(config))
 

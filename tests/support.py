@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 Function = Callable[..., Any]
 

@@ -179,7 +179,7 @@ def complaint(name, x, mask):
     return None
 
 
-@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_nan_no_inf_no_untyped_error(part):
     found = []

@@ -4,21 +4,8 @@ import pytest
 import torch
 from support import assert_same
 
-from isonb.checks import (
-    DegenerateError,
-    DtypeError,
-    InputError,
-    NotFittedError,
-    ShapeError,
-    border,
-    check_values,
-    cloud,
-    fail,
-    mask_of,
-    nonnegative,
-    not_fitted,
-    strict,
-)
+from isonb.checks import border, check_values, cloud, mask_of, nonnegative, strict
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError, fail, not_fitted
 
 NAN, INF = float("nan"), float("inf")
 

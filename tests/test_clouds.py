@@ -19,8 +19,8 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, DtypeError, ShapeError
 from isonb.clouds import center_rows, centered, cls_pool, label_groups, layer_average, mean_pool, row_count, token_cloud
+from isonb.errors import DegenerateError, DtypeError, ShapeError
 
 
 def test_centered_matches_numpy():

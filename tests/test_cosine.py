@@ -28,8 +28,8 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, InputError, ShapeError
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
+from isonb.errors import DegenerateError, InputError, ShapeError
 
 ROWS = torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64)
 

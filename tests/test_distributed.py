@@ -7,8 +7,8 @@ import torch.multiprocessing as mp
 from support import assert_same, normal, uneven
 from torch import nn
 
-from isonb.checks import InputError
 from isonb.distributed import all_rows, all_sum, process_group, union_moments
+from isonb.errors import InputError
 from isonb.layers import IsoBN, SoftDecay
 from isonb.losses import (
     CosRegLoss,

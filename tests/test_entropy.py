@@ -25,8 +25,8 @@ from support import (
 from torch import Tensor
 
 import isonb.entropy
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.entropy import persistent_entropy, prominent_bars
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.homology import h0_barcode, rips_barcode
 
 CLOUDS = [case for case in cases("topology") if case != "barcodes_a"]

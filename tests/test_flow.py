@@ -7,7 +7,7 @@ import torch
 from support import assert_same, check_gradient, gpu, normal, uneven
 from torch.autograd.functional import jacobian
 
-from isonb.checks import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.flow import GlowFlow, fit_flow
 from isonb.transforms import Whitening
 

@@ -32,7 +32,7 @@ from support import (
 from torch import Tensor
 
 from isonb import homology
-from isonb.checks import DegenerateError, DependencyError, DtypeError, InputError, ShapeError
+from isonb.errors import DegenerateError, DependencyError, DtypeError, InputError, ShapeError
 from isonb.homology import h0_barcode, rips_barcode
 
 CLOUDS = [case for case in cases("topology") if case != "barcodes_a"]

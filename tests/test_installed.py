@@ -97,7 +97,7 @@ from isonb.lab.studies.recorded import RecordedError, recorded
 
 print(isonb.__file__)
 main(["list", "grids"])
-main(["sweep", "istar", "--size", "smoke", "--dry-run"])
+main(["sweep", "istar", "--size", "smoke", "--out", "planned", "--dry-run"])
 try:
     recorded("istar")
 except RecordedError as error:

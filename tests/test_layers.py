@@ -9,7 +9,7 @@ from golden_cases import assert_matches, cases, load, values
 from support import assert_same, check_gradient, check_rejects, gpu, leaf, normal, some_mask, uneven
 from torch import nn
 
-from isonb.checks import DegenerateError, InputError, NotFittedError, ShapeError
+from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
 from isonb.isobn import isobn_scale, isobn_statistics
 from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
 from isonb.softdecay import soft_decay

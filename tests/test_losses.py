@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 from support import assert_same, check_dtypes, check_gradient, check_rejects, gpu, gradient, leaf, normal, uneven
 from torch import nn
 
-from isonb.checks import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.entropy import prominent_bars
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
 from isonb.losses import (
     CosRegLoss,
     GaoCosineLoss,

@@ -14,9 +14,9 @@ from support import assert_same, normal, some_mask, uneven
 from torchmetrics import MetricCollection
 
 from isonb import metrics
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
-from isonb.isoscore import isoscore, isoscore_star, participation_ratio
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.isotropy import isoscore, isoscore_star, participation_ratio
 from isonb.neighbors import two_nn
 from isonb.spectrum import anisotropy, explained_variance, singular_values, spectral_skewness, varex_score
 from isonb.uniformity import rbf_uniformity

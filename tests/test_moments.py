@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support import as_on_an_accelerator, assert_same, check_rejects, gpu, no_values, normal, some_mask, uneven
 
 from isonb import checks, moments
-from isonb.checks import DegenerateError, DtypeError, ShapeError
-from isonb.isoscore import isoscore, isoscore_from_cov
+from isonb.errors import DegenerateError, DtypeError, ShapeError
+from isonb.isotropy import isoscore, isoscore_from_cov
 from isonb.moments import Moments
 
 

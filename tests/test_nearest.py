@@ -19,7 +19,7 @@ from torch import Tensor
 
 import isonb.nearest
 import isonb.neighbors
-from isonb.checks import ShapeError
+from isonb.errors import ShapeError
 from isonb.neighbors import knn, lsds, mle_dimension, two_nn
 
 

@@ -29,7 +29,7 @@ from support import (
 from torch import Tensor
 
 import isonb.neighbors
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
 
 CLOUDS = [case for case in cases("topology") if case != "barcodes_a"]

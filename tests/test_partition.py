@@ -19,7 +19,7 @@ from support import (
     uneven,
 )
 
-from isonb.checks import InputError, ShapeError
+from isonb.errors import InputError, ShapeError
 from isonb.partition import partition_score
 
 

@@ -26,7 +26,7 @@ ROOMS = (
     "lab/options",
     "runtime",
 )
-GROUND = "isonb.checks"  # what even the lowest room may use; the others may use all of the maths
+GROUND = "isonb.errors"  # what even the lowest room may use; the others may use all of the maths
 MOST = 16  # files of a folder beside its __init__
 
 
@@ -149,7 +149,7 @@ def test_an_arrow_up_is_seen_however_it_is_written(house, text):
 
 
 def test_the_lowest_room_uses_the_ground_alone(house):
-    files = {"checks.py": "", "spectrum.py": "", "runtime/files.py": "from isonb.checks import InputError"}
+    files = {"errors.py": "", "spectrum.py": "", "runtime/files.py": "from isonb.errors import InputError"}
     assert not forbidden(arrows(house(files)))
     root = house({"runtime/files.py": "from isonb.spectrum import singular_values"})
     assert forbidden(arrows(root)) == ["isonb.runtime.files -> isonb.spectrum"]

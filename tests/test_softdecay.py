@@ -25,7 +25,7 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.softdecay import _SoftDecay, negative_count, soft_decay
 
 CASES = [case for case in cases("layers") if "softdecay" in values("layers", case)]

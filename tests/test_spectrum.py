@@ -27,8 +27,8 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
-from isonb.isoscore import participation_ratio
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.isotropy import participation_ratio
 from isonb.spectrum import (
     anisotropy,
     explained_variance,

@@ -7,8 +7,8 @@ import itertools
 import pytest
 import torch
 
-from isonb.checks import DegenerateError, ShapeError
-from isonb.isoscore import participation_ratio
+from isonb.errors import DegenerateError, ShapeError
+from isonb.isotropy import participation_ratio
 from isonb.squared_traces import squared_traces
 
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from support import assert_same, normal, some_mask, uneven
 
-from isonb.checks import ShapeError
 from isonb.cosine import cosine_contributions, cosine_penalty, mean_cosine
-from isonb.isoscore import participation_ratio
+from isonb.errors import ShapeError
+from isonb.isotropy import participation_ratio
 from isonb.length_moments import LengthMoments
 from isonb.streams import Average, Skewness, UnitSums
 

@@ -13,7 +13,9 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import assert_same, check_gradient, check_rejects, gpu, normal, some_mask, uneven
 
-from isonb.checks import (
+from isonb.clusters import k_means, nearest_centre
+from isonb.cosine import mean_cosine
+from isonb.errors import (
     DegenerateError,
     DependencyError,
     DtypeError,
@@ -22,9 +24,7 @@ from isonb.checks import (
     NotFittedError,
     ShapeError,
 )
-from isonb.clusters import k_means, nearest_centre
-from isonb.cosine import mean_cosine
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.moments import Moments
 from isonb.transforms import (
     AllButTheTop,
@@ -37,7 +37,7 @@ from isonb.transforms import (
 )
 from isonb.whitening import mean_direction, principal_axes, top_directions, whitening_matrix, zca_matrix
 
-pytestmark = pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # small clouds on purpose
+pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 
 TRANSFORMS = {
     "zero mean": ZeroMean,

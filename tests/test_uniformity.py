@@ -28,8 +28,8 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, InputError, ShapeError
 from isonb.cosine import mean_cosine
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.uniformity import rbf_uniformity
 
 FORMS = {

@@ -15,7 +15,7 @@ import vl_convert
 
 from isonb.clouds import centered
 from isonb.cosine import mean_cosine
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.pages import CLOUD, OKABE_ITO
 from isonb.pages.vega import VL_VERSION
 

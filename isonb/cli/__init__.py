@@ -6,12 +6,14 @@ Libraries are imported by the command that needs them, so help and errors of spe
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from isonb import __version__
-from isonb.checks import DependencyError, InputError, fail
+from isonb.errors import DependencyError, InputError, fail
 
 __all__ = ["main"]
 
@@ -28,12 +30,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = _parsed(words)
         from isonb.cli.commands import COMMANDS
 
-        return COMMANDS[options.command](options)
+        code = COMMANDS[options.command](options)
+        sys.stdout.flush()
+        return code
     except (InputError, ImportError) as error:
         told = isinstance(error, InputError | DependencyError)
         more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
         print(f"error: {' '.join(str(error).split())}{more}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # whoever read our output has left, as "| head" does; nor is there anybody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return 130

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import InputError, fail
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, title
+from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.arithmetic import mixed_processors
 from isonb.lab.runs.record import read_record

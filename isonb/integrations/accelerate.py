@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.integrations.points import PointRule
 from isonb.integrations.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
 

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, ShapeError, fail
 from isonb.clouds import cls_pool, mean_pool, token_cloud
+from isonb.errors import InputError, ShapeError, fail
 
 __all__ = ["HiddenStates", "Layers", "PointRule", "Points", "encoder_of", "pool", "unwrapped"]
 
@@ -36,7 +36,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 def encoder_of(model: nn.Module) -> Any:
     """The transformer inside ``model``: below wrappers, adapters and the task head.
 
-    Raises :class:`~isonb.checks.InputError` for a model without transformer layers and for an encoder-decoder.
+    Raises :class:`~isonb.errors.InputError` for a model without transformer layers and for an encoder-decoder.
     """
     inner: Any = unwrapped(model)  # adapters (PEFT) and transformers models add attributes of their own
     inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner

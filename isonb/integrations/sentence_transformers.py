@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, fail, needs
+from isonb.errors import InputError, fail, needs
 from isonb.integrations.points import unwrapped
 from isonb.integrations.union import asked, trainable
 from isonb.layers import SoftDecay as SoftDecayLayer
@@ -28,7 +28,7 @@ __all__ = ["IsotropyLoss", "SoftDecay", "append_transform", "dense"]
 def dense(transform: Any) -> Dense:
     """A fitted affine transform, or a linear layer, as the library's ``Dense`` without activation; frozen.
 
-    Raises :class:`~isonb.checks.InputError` for a transform no linear layer can hold, such as cluster-based removal.
+    Raises :class:`~isonb.errors.InputError` for a transform no linear layer can hold, such as cluster-based removal.
     """
     if not isinstance(transform, nn.Linear) and not hasattr(transform, "to_dense"):
         fix = "Whitening, AllButTheTop and ZeroMean are affine."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from isonb.checks import InputError, fail, needs
+from isonb.errors import InputError, fail, needs
 from isonb.integrations.accelerate import own_rows
 from isonb.integrations.points import Layers, PointRule, Points
 from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable

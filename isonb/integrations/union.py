@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 
 __all__ = ["Penalty", "asked", "carrying", "penalty_gradients", "rehearsal", "trainable"]
 
@@ -76,7 +76,7 @@ def penalty_gradients(
 
 
 def trainable(points: Tensor) -> Tensor:
-    """``points``, if a penalty on them can reach any weight; otherwise :class:`~isonb.checks.InputError`."""
+    """``points``, if a penalty on them can reach any weight; otherwise :class:`~isonb.errors.InputError`."""
     if not points.requires_grad:
         fix = "Unfreeze the encoder, or use gradient checkpointing with use_reentrant=False."
         fail(InputError, "the points must depend on trainable weights", "points without a graph", fix)

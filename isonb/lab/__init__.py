@@ -3,7 +3,7 @@
 The maths of :mod:`isonb` never imports this package. Submodules bring their heavy libraries when a function is called.
 """
 
-from isonb.checks import needs
+from isonb.errors import needs
 
 # What the files of this package import at their top.
 with needs("isonb.lab", "lab", "numpy", "pandas", "scipy", "transformers", "yaml"):

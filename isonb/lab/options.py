@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 
 __all__ = [
     "OptionError",

@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from isonb.checks import InputError, ShapeError, cloud, fail, strict
+from isonb.checks import cloud, strict
 from isonb.distributed import process_group as group_of
+from isonb.errors import InputError, ShapeError, fail
 from isonb.metrics.streaming import Base
 
 __all__ = ["Sampled"]

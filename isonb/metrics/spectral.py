@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, fail
-from isonb.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
+from isonb.errors import ShapeError, fail
+from isonb.isotropy import checked_zeta, isoscore_from_cov, shrinkage_matrix
 from isonb.length_moments import LengthMoments
 from isonb.metrics.streaming import Streaming
 from isonb.moments import Moments
@@ -58,7 +58,7 @@ class Covariance(_FromMoments):
 
 
 class ParticipationRatio(_FromMoments):
-    """:func:`isonb.isoscore.participation_ratio` of all points; ``unbiased=True`` for PR-U."""
+    """:func:`isonb.isotropy.participation_ratio` of all points; ``unbiased=True`` for PR-U."""
 
     def __init__(self, *, unbiased: bool = False, **kwargs: Any) -> None:
         super().__init__(LengthMoments if unbiased else Moments, **kwargs)
@@ -70,7 +70,7 @@ class ParticipationRatio(_FromMoments):
 
 
 class IsoScore(ParticipationRatio):
-    """:func:`isonb.isoscore.isoscore` of all points, (PR - 1)/(d - 1); ``unbiased=True`` takes PR-U.
+    """:func:`isonb.isotropy.isoscore` of all points, (PR - 1)/(d - 1); ``unbiased=True`` takes PR-U.
 
     >>> metric = IsoScore()
     >>> metric.update(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
@@ -89,7 +89,7 @@ class IsoScore(ParticipationRatio):
 
 
 class IsoScoreStar(_FromMoments):
-    """:func:`isonb.isoscore.isoscore_star` of all points with a fixed ``zeta``; None: the trace-scaled identity."""
+    """:func:`isonb.isotropy.isoscore_star` of all points with a fixed ``zeta``; None: the trace-scaled identity."""
 
     def __init__(self, zeta: float = 0.2, shrinkage_cov: Tensor | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, fail, needs, strict
+from isonb.checks import strict
 from isonb.distributed import all_sum
+from isonb.errors import ShapeError, fail, needs
 from isonb.length_moments import LengthMoments
 from isonb.moments import Moments
 from isonb.streams import Average, Skewness, UnitSums

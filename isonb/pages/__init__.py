@@ -3,7 +3,7 @@
 A chapter begins with ``from isonb import pages`` and ``pages.setup()``. The engine: ``python -m isonb.pages --help``.
 """
 
-from isonb.checks import needs
+from isonb.errors import needs
 
 with needs("isonb.pages", "lab"):
     from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider

@@ -12,7 +12,7 @@ import os
 import secrets
 from pathlib import Path
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 __all__ = ["DiskError", "replace", "update"]
 

@@ -11,8 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
-
 __all__ = ["hardware", "versions"]
 
 
@@ -34,6 +32,8 @@ def hardware() -> dict[str, Any]:
 
     ``cores`` counts those this process may use; ``threads`` those torch computes with.
     """
+    import torch
+
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -16,7 +16,7 @@ from isonb import cli
 from isonb.cli import commands
 from isonb.cli.summary import method_words, summary
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.methods import METHODS
+from isonb.lab.methods import methods
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import PROTOCOLS, resolve
@@ -380,7 +380,7 @@ def test_method_words_name_what_is_not_the_default():
     ("what", "names"),
     [
         ("tasks", TASKS),
-        ("methods", METHODS),
+        ("methods", methods()),
         ("protocols", PROTOCOLS),
         ("models", ("minilm", "tiny")),
         ("grids", ("istar_search",)),

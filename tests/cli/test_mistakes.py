@@ -1,5 +1,8 @@
 """Mistakes at the command line: one line, exit code 2, nothing started or left behind; and what a run shows."""
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -17,6 +20,7 @@ from isonb.lab.sweeps.outcomes import Outcome
 from isonb.runtime.progress import Progress, read_progress
 from tests.lab import random_models
 
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 SMOKE = {"task": "english_sentiment", "protocol": "smoke"}
 
 
@@ -91,6 +95,32 @@ def test_rows_are_looked_for_before_any_library_of_models_and_data(here, data, m
     monkeypatch.setattr("isonb.lab.encoders.locate.find", lambda *args: pytest.fail("a model was looked for"))
     monkeypatch.setattr("isonb.lab.data.sources.read_hub", lambda *args: pytest.fail("rows were read"))
     assert cli.main(["run", "--task", "cola", "--data", data]) == 2
+
+
+def test_a_mistake_is_told_before_torch_is_loaded(here):
+    lines = (
+        *("run --task cola --data nowhere", "run --task cola --data data", "run --task cola --data hub"),
+        *("run --model bare", "run --model ./nosuch", "run --model org/none", "run --out file"),
+        *("run --method istar -o weight -3", "status nosuch", "collect nosuch", "sweep grid.yaml --size smoke"),
+    )
+    code = f"""
+import sys
+from isonb.cli import main
+codes = [main(line.split()) for line in {lines}]
+print(codes, [name for name in ("torch", "datasets", "distributed") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env=os.environ | OFFLINE)
+    assert done.stdout == f"{[2] * len(lines)} []\n", done.stderr
+
+
+def test_a_reader_that_leaves_ends_a_command_quietly():
+    """As ``isonb list methods | head -1`` does."""
+    command = [sys.executable, "-P", "-m", "isonb", "list", "methods"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(30) == 141
 
 
 def test_without_a_command_there_is_help(capsys):

@@ -12,10 +12,10 @@ from gloo import run
 from support import assert_same
 from torch.utils.data import DataLoader
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.integrations.accelerate import groups, measure, own_rows, update
 from isonb.integrations.points import PointRule
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.metrics import IsoScore
 

@@ -4,7 +4,7 @@ import pytest
 import tiny
 import torch
 
-from isonb.checks import InputError, ShapeError
+from isonb.errors import InputError, ShapeError
 from isonb.integrations.points import HiddenStates, PointRule, encoder_of, pool
 
 BATCH = tiny.batch(tiny.sentences(4))

@@ -17,9 +17,9 @@ from sentence_transformers.sentence_transformer.losses import (
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.integrations.sentence_transformers import IsotropyLoss, SoftDecay, append_transform, dense
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
@@ -125,7 +125,7 @@ assert "isonb" not in sys.modules
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # few sentences on purpose
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
 def test_transformed_models_load_without_isonb(folder, tmp_path):
     wanted, places = [], []
     for transform, normalize in ((Whitening(4), False), (AllButTheTop(2), True)):
@@ -143,7 +143,7 @@ def test_transformed_models_load_without_isonb(folder, tmp_path):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore::isonb.checks.FitWarning")  # few sentences on purpose
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
 def test_whitening_as_dense_does_what_it_promises(folder):
     model = make(folder)
     vectors = torch.as_tensor(model.encode(TEXTS))

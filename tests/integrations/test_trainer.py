@@ -10,10 +10,10 @@ from gloo import run
 from torch import Tensor
 from transformers import Trainer, TrainingArguments
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.integrations.points import PointRule
 from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.losses import CosRegLoss, IsoScoreLoss, IStarLoss, PersistentEntropyLoss, SpectrumControlLoss
 from isonb.moments import Moments
 

@@ -5,9 +5,9 @@ import tiny
 import torch
 from support import normal
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.integrations.union import carrying, penalty_gradients, rehearsal, trainable
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 
 
 def test_carried_gradients_add_up_to_the_gradient_of_the_union():

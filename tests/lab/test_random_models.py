@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.data import corpus
 from isonb.lab.encoders import loading
 from tests.lab import random_models

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 __all__ = ["CorpusError", "Sentence", "read", "registers", "sentences", "topics"]
 

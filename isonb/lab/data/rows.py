@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.data import sources
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import GENERATED, Task, TaskError, task_named

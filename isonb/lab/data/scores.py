@@ -2,7 +2,7 @@
 
 What a collapsed model gives is a result, not an accident: constant predictions have Matthews, Pearson and Spearman 0.
 Constant gold values leave nothing to correlate with: Pearson and Spearman refuse them
-(:class:`~isonb.checks.DegenerateError`), Matthews is 0 by its usual convention.
+(:class:`~isonb.errors.DegenerateError`), Matthews is 0 by its usual convention.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from isonb.checks import DegenerateError, InputError, ShapeError, fail
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 
 __all__ = [
     "accuracy",

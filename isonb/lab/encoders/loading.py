@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.encoders.hub import first_line
 from isonb.lab.encoders.locate import Source, find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, with_dropout
@@ -71,7 +71,7 @@ def load(name: str | Path, *, revision: str | None = None, device: str | torch.d
     environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub (``revision`` pins a
     commit and leaves ISONB_MODELS out); a bare one without an organisation is never looked for on the hub.
     Raises :class:`ModelError` for a name that :func:`find` refuses, for weights that can't be read or don't fill the
-    model, and for embedded weights with another checksum; :class:`~isonb.checks.DependencyError` when the carrying
+    model, and for embedded weights with another checksum; :class:`~isonb.errors.DependencyError` when the carrying
     package is missing.
 
     >>> encoder = load("minilm")
@@ -93,7 +93,7 @@ def load_for_training(
     """The encoder called ``name`` as :func:`load` finds it, to be trained: training mode, every parameter free.
 
     ``dropout`` replaces every dropout probability of the model, in the embeddings, the attention weights and the
-    layers; None keeps the model's own. Raises what :func:`load` raises, and :class:`~isonb.checks.InputError` for a
+    layers; None keeps the model's own. Raises what :func:`load` raises, and :class:`~isonb.errors.InputError` for a
     probability outside [0, 1).
 
     >>> encoder = load_for_training("tiny", dropout=0.0)
@@ -166,7 +166,7 @@ def encode(
     Texts are cut at ``max_length`` tokens (None: the model's limit).
     Batches are formed by length, to waste little on padding, and put back in order: neither the order of the texts nor
     ``batch_size`` changes a result by more than float rounding. The bar shows on a terminal only.
-    Raises :class:`~isonb.checks.InputError` for no texts, a bare string, or a text without any token.
+    Raises :class:`~isonb.errors.InputError` for no texts, a bare string, or a text without any token.
 
     >>> states = encode(load("minilm"), ["A cone.", "A ball of yarn."])
     >>> tuple(states.hidden_states.shape), states.mask.sum(-1).tolist()

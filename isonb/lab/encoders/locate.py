@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, embedded_place, weights_digest
 from isonb.lab.encoders.hub import Silence, ask, first_line
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
@@ -60,7 +60,7 @@ def find(name: str | Path, *, revision: str | None = None) -> Source:
 
     The name must lead somewhere; there must be safetensors weights, a tokenizer and the configuration of a text encoder
     or decoder that transformers knows itself. ``revision`` pins a commit of a hub id, which is then looked for in the
-    cache and on the hub alone. Raises :class:`ModelError`, and :class:`~isonb.checks.DependencyError` when the package
+    cache and on the hub alone. Raises :class:`ModelError`, and :class:`~isonb.errors.DependencyError` when the package
     that carries an embedded model is missing.
 
     >>> source = find("minilm")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.integrations.points import pool
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder

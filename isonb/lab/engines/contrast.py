@@ -26,8 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isonb.checks import DegenerateError, ShapeError, fail
 from isonb.clouds import mean_pool
+from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.vectors import SentenceVector, States, TokenizedSentences, first_token, forward
 from isonb.lab.engines.contrast_penalty import ContrastPenalty
@@ -77,8 +77,8 @@ def tune(
     ``vector`` makes the sentence vectors and is tuned with the model where it has a layer; None takes the first token
     (SimCSE) or the mean (tension) of the last layer. With ``method``, its penalty on its points joins the loss. Series:
     ``step.train.loss``, the penalty included, and ``step.train.penalty``. Random states are put back at the end.
-    Raises :class:`~isonb.checks.ShapeError` for fewer than two different sentences that aren't blank, and
-    :class:`~isonb.checks.DegenerateError` where a loss isn't finite.
+    Raises :class:`~isonb.errors.ShapeError` for fewer than two different sentences that aren't blank, and
+    :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
     """
     from tqdm import tqdm
 

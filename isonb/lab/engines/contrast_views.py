@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, fail
+from isonb.errors import DegenerateError, fail
 from isonb.lab.engines.contrast import Series, info_nce
 from isonb.lab.engines.second_phase import balanced, descend, shuffled
 from isonb.lab.methods import SecondPhase
@@ -21,7 +21,7 @@ def fit_views(
     The contrastive loss stands for the task loss; ``phase.penalty`` sees the module's output for the first view, and
     ``phase.joint`` balances the two. There are no rows kept apart, so all epochs are run. A module without anything to
     train is left as it is. Series: ``step.second.`` and task, isotropy, loss, and the running means of ``joint``.
-    Raises :class:`~isonb.checks.DegenerateError` where a loss isn't finite.
+    Raises :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
     """
     parts = [phase.module, *(part for part in (phase.penalty, phase.joint) if part is not None)]
     trained = [p for p in phase.module.parameters() if p.requires_grad]

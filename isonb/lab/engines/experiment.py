@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.inputs import named
 from isonb.lab.runs.record import Record, write_record

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.lab.engines import task_training
 from isonb.lab.engines.frozen import features
 from isonb.lab.engines.second_phase import Features, SecondModel, fit_second

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from isonb.checks import fail
-from isonb.lab.data import sources, spans
+from isonb.errors import fail
+from isonb.lab.data import sources
 from isonb.lab.data.rows import conform, load_task
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
-from isonb.lab.engines.synthetic import check_sizes
 from isonb.lab.methods import method_from
 from isonb.lab.options import OptionError
 from isonb.lab.runs.settings import FinetuneSettings, SyntheticSettings, resolve, settings_of
@@ -38,6 +35,8 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     """
     config = resolve(config)
     if config["experiment"] == "synthetic":
+        from isonb.lab.engines.synthetic import check_sizes
+
         check_sizes(settings_of(SyntheticSettings, config))
         return
     task = task_named(config["task"])
@@ -90,6 +89,8 @@ def _check_finetune(settings: FinetuneSettings, task: Task, model: locate.Source
 
 
 def _check_span(settings: FinetuneSettings, model: locate.Source) -> None:
+    from isonb.lab.data import spans
+
     if not model.tokenizer.is_fast:
         fix = "Save it with tokenizer.json (transformers converts it), or choose another model."
         fail(catalogue.ModelError, "a span task needs a tokenizer that tells characters of tokens", model.name, fix)
@@ -100,6 +101,8 @@ def _check_span(settings: FinetuneSettings, model: locate.Source) -> None:
 
 
 def _check_precision(precision: str) -> None:
+    import torch
+
     cuda = torch.cuda.is_available()
     if precision == "float16" and not cuda:
         fail(OptionError, "precision float16 needs a GPU", "none", "Use bfloat16 or float32.")

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import DegenerateError, fail, strict
+from isonb.checks import strict
 from isonb.clouds import mean_pool
+from isonb.errors import DegenerateError, fail
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.sts import pair_cosine
 from isonb.lab.data.tasks import task_named
@@ -53,7 +54,7 @@ def run(config: Mapping[str, Any], *, data: str | Path | None = None, progress: 
 
     ``config`` as in :func:`~isonb.lab.runs.settings.resolve`; ``data`` a folder in the hub's layout or "hub". The same
     configuration gives the same metrics and series on the same machine. Raises
-    :class:`~isonb.checks.DegenerateError`, which names the stage, where vectors or losses aren't finite.
+    :class:`~isonb.errors.DegenerateError`, which names the stage, where vectors or losses aren't finite.
 
     Metrics: ``spearman.<protocol>`` and ``subset.<name>.spearman``; both with ``plain.`` in front for the untouched
     encoder and the same layers; ``difference.spearman.<protocol>`` with ``.low``, ``.high`` and ``.p``; counts

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError
 from isonb.cosine import token_uniformity
+from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.contrast import Series
 from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number, squared_shares

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.data import scores, spans
 from isonb.lab.data.batches import Tokens, accepted_inputs, batched, tokenize
 from isonb.lab.data.sources import fingerprint

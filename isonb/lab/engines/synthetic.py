@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import fail
-from isonb.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
+from isonb.errors import fail
+from isonb.isotropy import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.lab.data.populations import Points, expected_score, true_score
 from isonb.lab.options import OptionError
 from isonb.lab.runs import manifest as manifests

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.data.batches import Collator, LongestFirst
 from isonb.lab.engines.checkpoint import Seal, last_whole
 from isonb.lab.engines.stages import EVALUATED, Finetuning, Series

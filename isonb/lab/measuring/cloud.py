@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, strict
+from isonb.checks import strict
 from isonb.clouds import centered, label_groups
 from isonb.cosine import mean_cosine
 from isonb.entropy import persistent_entropy
+from isonb.errors import InputError
 from isonb.homology import h0_barcode
-from isonb.isoscore import isoscore, isoscore_star
+from isonb.isotropy import isoscore, isoscore_star
 from isonb.neighbors import two_nn
 from isonb.spectrum import singular_values
 

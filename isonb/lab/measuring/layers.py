@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError, cloud, strict
+from isonb.checks import cloud, strict
 from isonb.cosine import cls_uniformity, token_uniformity
+from isonb.errors import InputError
 from isonb.integrations.points import Points, pool
-from isonb.isoscore import isoscore_from_cov, shrinkage_matrix
+from isonb.isotropy import isoscore_from_cov, shrinkage_matrix
 from isonb.lab.measuring.cloud import ZETA, Values, attempt, number, shares_named
 from isonb.moments import Moments
 from isonb.products import gram

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, fail
+from isonb.errors import ShapeError, fail
 from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, chosen, star_from_cov
 from isonb.moments import Moments
@@ -79,7 +79,7 @@ def profile(
     ``..._centered`` for k = 1..20 of cls and features; ``dimension.tokens.mean`` of the last layer;
     ``quantile.layer<l>.singular_values``, 51 quantiles of those values over their largest, for each layer.
 
-    Raises :class:`~isonb.checks.ShapeError` for another number of hidden states. Points that can't be measured raise
+    Raises :class:`~isonb.errors.ShapeError` for another number of hidden states. Points that can't be measured raise
     nothing.
     """
     found = _Found(layers, points, limit)

@@ -9,17 +9,17 @@ Method()
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.methods.base import Contrast, Method, SecondPhase, Site
 from isonb.lab.options import build, describe, rules, shown
 
 __all__ = [
-    "METHODS",
     "Contrast",
     "Method",
     "MethodError",
@@ -27,6 +27,7 @@ __all__ = [
     "Site",
     "catalogue",
     "method_from",
+    "methods",
     "resolved",
 ]
 
@@ -35,14 +36,16 @@ class MethodError(InputError):
     """A method that doesn't exist or isn't given by name and options."""
 
 
-def _listed() -> Iterator[type[Method]]:
-    """No method, and what the files of this folder list as their ``METHODS``: a new file needs no word here."""
-    yield Method
+_KNOWN: dict[str, type[Method]] = {Method.name: Method}
+
+
+@functools.cache
+def methods() -> dict[str, type[Method]]:
+    """Every method by its name: none, and what the files of this folder list as their ``METHODS``; they bring torch."""
     for file in pkgutil.iter_modules(__path__):
-        yield from getattr(importlib.import_module(f"{__name__}.{file.name}"), "METHODS", ())
-
-
-METHODS: dict[str, type[Method]] = {kind.name: kind for kind in _listed()}
+        listed = getattr(importlib.import_module(f"{__name__}.{file.name}"), "METHODS", ())
+        _KNOWN.update({kind.name: kind for kind in listed})
+    return _KNOWN
 
 
 def method_from(given: str | Mapping[str, Any]) -> Method:
@@ -53,11 +56,12 @@ def method_from(given: str | Mapping[str, Any]) -> Method:
     """
     values = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = values.pop("name", None)
-    if not isinstance(name, str) or name not in METHODS:
-        close = difflib.get_close_matches(name, METHODS, n=1, cutoff=0.5) if isinstance(name, str) else ()
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(METHODS)}."
+    kind = (_KNOWN.get(name) or methods().get(name)) if isinstance(name, str) else None
+    if kind is None:
+        close = difflib.get_close_matches(name, methods(), n=1, cutoff=0.5) if isinstance(name, str) else ()
+        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(methods())}."
         fail(MethodError, "the method must be one of isonb's", shown(name), fix)
-    return build(METHODS[name], values, f"method {name}")
+    return build(kind, values, f"method {name}")
 
 
 def resolved(method: Method) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def catalogue() -> list[dict[str, Any]]:
                 for option, default in describe(kind()).items()
             },
         }
-        for name, kind in METHODS.items()
+        for name, kind in methods().items()
     ]
 
 

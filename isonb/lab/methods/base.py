@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
-from torch import Tensor, nn
-
-from isonb.clouds import layer_average, mean_pool
-from isonb.integrations.points import PointRule
+import isonb
 from isonb.lab.options import Options
+
+if TYPE_CHECKING:  # settings are read without torch
+    from torch import Tensor, nn
+
+    from isonb.integrations.points import PointRule
 
 __all__ = ["Contrast", "Method", "SecondPhase", "Site"]
 
@@ -82,6 +83,8 @@ class Method(Options):
 
     def points(self) -> PointRule:
         """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
+        from isonb.integrations.points import PointRule
+
         return PointRule()
 
     def layer(self, dim: int) -> nn.Module | None:
@@ -102,13 +105,12 @@ class Method(Options):
 
     def pool(self, states: Tensor, mask: Tensor, layers: tuple[int, ...]) -> Tensor:
         """Sentence vectors (B, d) from hidden states (L+1, B, T, d): masked mean of the mean of ``layers``."""
-        return mean_pool(layer_average(states, layers), mask)
+        return isonb.mean_pool(isonb.layer_average(states, layers), mask)
 
     def fit_tokens(self, tokens: Tensor, seed: int) -> object:
         """With ``token_fit``: learns from token vectors (n, d) what ``.transform(x)``s them before pooling."""
         raise NotImplementedError
 
-    @torch.no_grad()
     def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
         """Both sides of all pairs, (n, d) and (n, d), to what is compared by cosine."""
         return first, second

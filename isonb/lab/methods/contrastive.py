@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.methods.base import Contrast, Method
 from isonb.lab.options import OptionError, option
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import FitWarning, ShapeError, fail
+from isonb.errors import FitWarning, ShapeError, fail
 from isonb.lab.methods.base import Method, SecondPhase
 from isonb.lab.options import OptionError
 
@@ -98,7 +98,7 @@ class OnVectors(OnFeatures):
 
 
 def fewer(removed: int, rows: Tensor, name: str) -> None:
-    """Raises :class:`~isonb.checks.ShapeError` unless fewer directions are removed than there are."""
+    """Raises :class:`~isonb.errors.ShapeError` unless fewer directions are removed than there are."""
     if removed >= rows.shape[-1]:
         want = f"{name} must be less than the {rows.shape[-1]} dimensions of the vectors"
         fail(ShapeError, want, removed, "Nothing would be left of them: remove fewer directions.")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb import layers, losses
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.integrations.points import PointRule
 from isonb.lab.methods.base import Method, Site
 from isonb.lab.options import OptionError, option

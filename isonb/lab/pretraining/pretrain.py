@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.options import OptionError, build, describe
 from isonb.lab.pretraining import PretrainSettings
 

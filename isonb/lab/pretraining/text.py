@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import DataCollatorForLanguageModeling
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 __all__ = ["NOT_ASKED", "Hiding", "Rows", "TextError", "Texts", "read_folder", "sentences_of", "train_tokenizer"]
 

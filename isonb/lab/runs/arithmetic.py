@@ -10,10 +10,9 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 if TYPE_CHECKING:
     import pandas as pd
+    import torch
 
 __all__ = ["bfloat16_pays", "mixed_processors", "processor_kinds"]
 
@@ -30,11 +29,15 @@ def bfloat16_pays(device: str | torch.device = "cpu") -> bool:
     >>> bfloat16_pays("cuda")
     True
     """
+    import torch
+
     return torch.device(device).type != "cpu" or _processor()
 
 
 @functools.cache
 def _processor() -> bool:
+    import torch
+
     built: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     return built and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 

@@ -16,10 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import isonb
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.runtime import machine
 
@@ -97,11 +95,15 @@ def _fingerprint(data: str | Mapping[str, Any]) -> Any:
 
 def versions() -> dict[str, str | None]:
     """Versions of Python, CUDA and the packages that can change a number; None: not there."""
+    import torch
+
     return dict(sorted({"cuda": torch.version.cuda, **machine.versions(PACKAGES)}.items()))
 
 
 def hardware() -> dict[str, Any]:
     """:func:`isonb.runtime.machine.hardware`, and whether bfloat16 is bfloat16 here."""
+    import torch
+
     return {"bfloat16": bfloat16_pays("cuda" if torch.cuda.is_available() else "cpu")} | machine.hardware()
 
 

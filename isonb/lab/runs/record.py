@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.options import shown
 from isonb.lab.runs.run_ids import run_id
 from isonb.runtime.files import replace

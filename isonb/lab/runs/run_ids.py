@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from pathlib import PurePath
 from typing import Any
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.options import shown
 
 __all__ = ["ConfigError", "canonical", "run_id"]

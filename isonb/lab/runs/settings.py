@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.locate import spelled
 from isonb.lab.methods import method_from, resolved

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
 

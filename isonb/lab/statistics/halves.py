@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 __all__ = ["halves", "standard_error"]
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 __all__ = ["DRAWS", "Interval", "StatsError", "bootstrap", "spearman"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.seeds import Verdict, dz, summary, verdict
 

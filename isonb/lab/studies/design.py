@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.studies.verdicts import Claim
 
 __all__ = ["PLAIN", "TASK_NAMES", "UNTUNED", "Design", "StudyError"]

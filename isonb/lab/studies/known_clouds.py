@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from torch import Tensor
 
 from isonb.clouds import centered
-from isonb.isoscore import isoscore, isoscore_star
+from isonb.isotropy import isoscore, isoscore_star
 from isonb.lab.data.populations import true_score
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.study import Study

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 
 __all__ = ["PAPERS", "PrintedError", "beside", "hyperparameters", "long", "printed", "tables"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.table import column_order, scan, series_table, table
 from isonb.lab.sweeps.grids import Planned

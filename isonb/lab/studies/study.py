@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.runs.record import Record
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.seeds import student

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import stats as scipy_stats
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.statistics.intervals import Interval, bootstrap, finite
 from isonb.lab.statistics.seeds import dz, holm, student
 

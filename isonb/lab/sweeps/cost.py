@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.data.sizes import task_size
 from isonb.lab.methods import Method, method_from
 from isonb.lab.runs.settings import resolve
@@ -96,7 +96,7 @@ def _hours(hours: float) -> str:
 def estimate(configs: Iterable[Mapping[str, Any]], gpu: str = "a100") -> Estimate:
     """The cost of all ``configs`` (as in :func:`~isonb.lab.runs.settings.resolve`), one after the other on one device.
 
-    ``gpu`` is a name of :data:`ACCELERATORS`. Raises :class:`~isonb.checks.InputError` for another one.
+    ``gpu`` is a name of :data:`ACCELERATORS`. Raises :class:`~isonb.errors.InputError` for another one.
 
     >>> found = estimate([{"task": "cola", "model": "google-bert/bert-base-uncased", "protocol": "full"}])
     >>> found.runs, 1e14 < found.flops < 1e15, found.cpu_hours > found.gpu_hours

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from isonb.checks import InputError, needs
+from isonb.errors import InputError, needs
 from isonb.lab.sweeps.job import Job, execute
 from isonb.lab.sweeps.outcomes import Outcome
 
@@ -48,7 +48,7 @@ def run_on_dask(jobs: Sequence[Job], scheduler: str, workers: int) -> Iterator[O
     Dask gives the runs of a worker that is lost to another one, and those that somebody ended from outside; their locks
     keep a run from being done twice. While there is no worker, it says so. Ctrl-C stops a local cluster with all its
     runs. On another one, runs that have begun go on to their record, the others don't begin. Raises
-    :class:`SchedulerError`, or :class:`~isonb.checks.DependencyError` without ``distributed``.
+    :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` without ``distributed``.
     """
     with needs("a sweep on Dask", "cluster"):
         from distributed import as_completed

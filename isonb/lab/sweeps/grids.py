@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import PROTOCOLS, check_names, resolve
 from isonb.runtime.places import shipped_grids

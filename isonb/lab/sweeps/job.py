@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import InputError, fail
+from isonb.errors import InputError, fail
 from isonb.lab.data.sources import SourceError, data_folder
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.options import shown, writable

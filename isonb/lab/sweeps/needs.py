@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import DependencyError, InputError
+from isonb.errors import DependencyError, InputError
 from isonb.lab.data import sources
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.catalogue import EMBEDDED

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from isonb.checks import fail
+from isonb.errors import fail
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import scan

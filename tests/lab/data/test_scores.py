@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isonb.checks import DegenerateError, InputError, ShapeError
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.lab.data import scores
 
 pytest.importorskip("sklearn")

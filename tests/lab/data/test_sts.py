@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from isonb.checks import DegenerateError, InputError, ShapeError
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.lab.data.sts import PROTOCOLS, pair_cosine, sts_score
 from tests.support import check_asynchronous, normal
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import isonb
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.data import scores, sources, tasks
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint

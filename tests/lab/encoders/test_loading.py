@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from isonb.checks import DependencyError, InputError
 from isonb.clouds import mean_pool
+from isonb.errors import DependencyError, InputError
 from isonb.lab.data import corpus
 from isonb.lab.encoders import catalogue, loading, text_models
 from isonb.lab.encoders.catalogue import ModelError

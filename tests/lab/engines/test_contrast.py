@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from isonb.checks import DegenerateError, InputError, ShapeError
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.integrations.points import PointRule
 from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.vectors import (
@@ -25,7 +25,7 @@ from isonb.lab.encoders.vectors import (
 from isonb.lab.engines import contrast
 from isonb.lab.engines.contrast import info_nce, tension_loss, tune
 from isonb.lab.engines.contrast_views import fit_views
-from isonb.lab.methods import METHODS, Contrast, Method, SecondPhase
+from isonb.lab.methods import Contrast, Method, SecondPhase, methods
 from isonb.layers import IsotropyLayer
 from isonb.losses import IsoScoreLoss, JointLoss
 from tests.lab.random_models import KINDS, save
@@ -190,7 +190,7 @@ def test_the_penalty_is_part_of_the_loss_and_moves_the_model(folder):
 @pytest.mark.parametrize("kind", KINDS)
 def test_penalties_of_the_papers_on_every_architecture(name, kind, tmp_path):
     encoder = load(save(kind, tmp_path / kind))
-    series = tune(encoder, TEXTS, Contrast(steps=2, batch_size=6), seed=0, method=METHODS[name](), progress=False)
+    series = tune(encoder, TEXTS, Contrast(steps=2, batch_size=6), seed=0, method=methods()[name](), progress=False)
     assert all(map(torch.isfinite, torch.tensor(values(series, "step.train.penalty"))))
     assert len(series["step.train.loss"]) == 2
 
@@ -292,6 +292,6 @@ def test_tuning_on_an_accelerator(objective, folder):
     encoder = load(folder, device="cuda")
     settings = Contrast(objective, steps=2, batch_size=4, learning_rate=1e-3, negatives=1)
     state = torch.cuda.get_rng_state()
-    series = tune(encoder, TEXTS, settings, seed=0, method=METHODS["istar"](), progress=False)
+    series = tune(encoder, TEXTS, settings, seed=0, method=methods()["istar"](), progress=False)
     assert len(series["step.train.penalty"]) == 2
     assert torch.equal(torch.cuda.get_rng_state(), state)

@@ -14,7 +14,7 @@ import torch
 from isonb.lab.data.tasks import TaskError, task_named
 from isonb.lab.encoders.task_model import TaskModel, is_decoder, task_loss
 from isonb.lab.engines import finetune
-from isonb.lab.methods import METHODS
+from isonb.lab.methods import methods
 from isonb.lab.options import OptionError
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.run_ids import run_id
@@ -40,7 +40,7 @@ def bert(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", sorted(methods()))
 def test_every_method_on_every_kind_of_task(method, kind, bert):
     record = run(task=TASKS[kind], model=bert, method=method, max_steps=2)
     main = task_named(TASKS[kind]).metrics[0]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.data import sources
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import TaskError

@@ -13,15 +13,15 @@ import torch
 from scipy.stats import spearmanr
 from torch import nn
 
-from isonb.checks import DegenerateError
 from isonb.clouds import mean_pool
+from isonb.errors import DegenerateError
 from isonb.lab.data import tasks
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import encode, load
 from isonb.lab.engines import similarity
 from isonb.lab.engines.similarity_report import CLOUD_ROWS, Gold, features, gains, scores
-from isonb.lab.methods import METHODS, Method, SecondPhase
+from isonb.lab.methods import Method, SecondPhase, methods
 from isonb.lab.options import option
 from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
@@ -48,7 +48,7 @@ def stub(monkeypatch):
     """Puts a method into the registry for one test."""
 
     def add(kind):
-        monkeypatch.setitem(METHODS, kind.name, kind)
+        monkeypatch.setitem(methods(), kind.name, kind)
         return kind.name
 
     return add
@@ -71,7 +71,7 @@ def plain_score():
     return 100 * spearmanr(cosines_by_hand(rows, "first_last"), rows["score"]).statistic
 
 
-@pytest.mark.parametrize("name", list(METHODS))
+@pytest.mark.parametrize("name", list(methods()))
 def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
     record = run(method={"name": name} | SHORT.get(name, {}))
     assert record.config == resolve(record.config)
@@ -82,7 +82,7 @@ def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
         assert record.metrics[f"plain.spearman.{protocol}"] == pytest.approx(plain_score, abs=0.01)
     values = [value for pairs in record.series.values() for _, value in pairs] + list(record.metrics.values())
     assert all(value is None or math.isfinite(value) for value in values)
-    method = METHODS[name]()
+    method = methods()[name]()
     tuned = not method.post_hoc and (method.contrast() or method.penalty() or method.layer(128))
     assert ("step.train.loss" in record.series) == bool(tuned)
     assert ("step.train.penalty" in record.series) == (method.penalty() is not None)
@@ -225,10 +225,10 @@ def test_both_tunings_and_a_second_phase(stub):
         width: int = option(4, "width", low=1)
 
         def contrast(self):
-            return METHODS["simcse"](steps=1, batch_size=4).contrast()
+            return methods()["simcse"](steps=1, batch_size=4).contrast()
 
         def penalty(self):
-            return METHODS["cosreg"]().penalty()
+            return methods()["cosreg"]().penalty()
 
         def second(self, features, seed):
             assert features.shape[-1] == 128

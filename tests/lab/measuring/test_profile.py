@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from isonb.checks import ShapeError
 from isonb.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.entropy import persistent_entropy
+from isonb.errors import ShapeError
 from isonb.homology import h0_barcode
 from isonb.integrations.points import pool
-from isonb.isoscore import isoscore, isoscore_star
+from isonb.isotropy import isoscore, isoscore_star
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.layers import Sample, SentenceSums
 from isonb.lab.measuring.profile import placed, profile

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import skew
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.measuring.token_spectra import token_spectrum
 
 

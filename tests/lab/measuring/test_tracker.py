@@ -11,7 +11,7 @@ from transformers import Trainer, TrainingArguments
 
 from isonb.integrations.points import PointRule, pool
 from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.isoscore import isoscore
+from isonb.isotropy import isoscore
 from isonb.lab.measuring import tracker as tracker_module
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.tracker import Tracker, series_from_log

@@ -8,29 +8,29 @@ import torch
 from torch import nn
 
 from isonb import layers, losses, transforms
-from isonb.checks import InputError, ShapeError
 from isonb.clouds import layer_average, mean_pool
 from isonb.entropy_penalty import entropy_penalty
+from isonb.errors import InputError, ShapeError
 from isonb.flow import GlowFlow, fit_flow
 from isonb.integrations.points import PointRule
 from isonb.integrations.union import asked
-from isonb.lab.methods import METHODS, Method, MethodError, catalogue, method_from, resolved
+from isonb.lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
 from isonb.lab.methods.shared import FittedModule
 from isonb.lab.options import OptionError, rules
 from isonb.lab.runs.settings import resolve
+from isonb.layer_fusion import sbert_wk
 from isonb.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
-from isonb.sbert_wk import sbert_wk
 from isonb.softdecay import soft_decay
 from tests.support import assert_same, gpu, normal, uneven
 
-every = pytest.mark.parametrize("name", METHODS)
-OPTIONS = [(name, part) for name, kind in METHODS.items() for part in fields(kind)]
+every = pytest.mark.parametrize("name", methods())
+OPTIONS = [(name, part) for name, kind in methods().items() for part in fields(kind)]
 each_option = pytest.mark.parametrize(("name", "part"), OPTIONS, ids=[f"{name}-{part.name}" for name, part in OPTIONS])
 
 
 def own(hook):
     """Names of the methods with a hook of their own."""
-    return [name for name, kind in METHODS.items() if getattr(kind, hook) is not getattr(Method, hook)]
+    return [name for name, kind in methods().items() if getattr(kind, hook) is not getattr(Method, hook)]
 
 
 def having(hook):
@@ -69,7 +69,7 @@ def labels_of(points):
 @every
 def test_a_name_gives_the_defaults_and_they_are_written_out(name):
     method = method_from(name)
-    assert method == METHODS[name]() == method_from({"name": name})
+    assert method == methods()[name]() == method_from({"name": name})
     found = resolved(method)
     assert found.pop("name") == name
     assert list(found) == [part.name for part in fields(method)]
@@ -81,7 +81,7 @@ def test_every_option_is_taken_and_survives_being_written(name, part):
     value = another(name, part)
     method = method_from({"name": name, part.name: value})
     assert getattr(method, part.name) == value != part.default
-    assert method != METHODS[name]()
+    assert method != methods()[name]()
     again = method_from(json.loads(json.dumps(resolved(method))))
     assert again == method
     assert resolved(again) == resolved(method)
@@ -100,7 +100,7 @@ def test_bad_values_are_refused_by_name(name, part):
 @each_option
 def test_options_hide_no_hook_and_numbers_have_a_range(name, part):
     assert not hasattr(Method, part.name)
-    hint = rules(METHODS[name])[part.name]
+    hint = rules(methods()[name])[part.name]
     assert part.metadata["help"] in hint
     if not isinstance(part.default, bool) and not part.metadata["choices"]:
         assert part.metadata["low"] is not None
@@ -109,7 +109,7 @@ def test_options_hide_no_hook_and_numbers_have_a_range(name, part):
 
 @every
 def test_options_that_do_not_exist(name):
-    first = next((part.name for part in fields(METHODS[name])), None)
+    first = next((part.name for part in fields(methods()[name])), None)
     with pytest.raises(OptionError, match=f"method {name} must be given options it has"):
         method_from({"name": name, "colour": "red"})
     if first:
@@ -153,7 +153,7 @@ def test_a_run_is_written_out_with_its_method(name):
 def test_the_catalogue_has_every_method_with_source_stages_and_options():
     entries = catalogue()
     assert json.loads(json.dumps(entries)) == entries
-    assert [entry["name"] for entry in entries] == list(METHODS)
+    assert [entry["name"] for entry in entries] == list(methods())
     for entry in entries:
         plain = entry["name"] == "none"
         assert entry["about"]
@@ -172,7 +172,7 @@ def test_the_catalogue_has_every_method_with_source_stages_and_options():
 
 @every
 def test_flags_agree_with_hooks(name):
-    kind = METHODS[name]
+    kind = methods()[name]
     assert kind.two_phases is (name in own("second"))
     assert kind.token_fit is (name in own("fit_tokens"))
     changes_vectors = {name} & {*own("pool"), *own("fit_tokens"), *own("transform")}

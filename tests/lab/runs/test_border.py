@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.data.sources import SourceError, read_folder
 from isonb.lab.runs import record as records
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record

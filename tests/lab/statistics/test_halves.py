@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.statistics.halves import halves, standard_error
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.statistics import intervals as core
 from isonb.lab.statistics.intervals import StatsError, bootstrap, spearman
 from isonb.lab.statistics.seeds import dz, holm, sign_flip, student, summary, verdict

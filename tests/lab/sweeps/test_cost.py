@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.locate import find
 from isonb.lab.runs.settings import resolve

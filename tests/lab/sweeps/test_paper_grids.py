@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from isonb.lab.data.tasks import KINDS, TASKS
-from isonb.lab.methods import METHODS
+from isonb.lab.methods import methods
 from isonb.lab.studies.printed import hyperparameters
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.grids import SIZES, about_grid, load_grid
@@ -99,7 +99,7 @@ def test_plain_fine_tuning_is_one_run_whichever_grid_asks_for_it(size):
 
 def test_the_smallest_size_has_every_method_on_every_kind_of_task_and_needs_nothing():
     found = {(config["method"]["name"], TASKS[config["task"]].kind) for config in configs("baselines", "smoke")}
-    assert found == {(name, kind) for name in METHODS for kind in KINDS}
+    assert found == {(name, kind) for name in methods() for kind in KINDS}
     for name in (*PAPERS, "baselines", "istar_search"):
         for config in configs(name, "smoke"):
             if config["experiment"] != "synthetic":

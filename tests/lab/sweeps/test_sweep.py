@@ -235,11 +235,11 @@ def test_a_timeout_ends_the_run_and_all_it_started(out, experiments):
 
 
 def test_a_disk_that_refuses_everything_is_an_outcome(out, experiments, tmp_path):
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "records").write_text("no folder")
-    outcome = execute(config(0), out, experiments=experiments, runner="fake_runs:slow")
+    job = prepare(config(0), tmp_path / "file" / "out", experiments=experiments, runner="fake_runs:slow")
+    (tmp_path / "file").write_text("no folder")  # after the look at it
+    outcome = execute(job)
     assert outcome.status == "not recorded"
-    assert outcome.error
+    assert "NotADirectoryError" in outcome.error
 
 
 def test_a_folder_that_cannot_hold_runs_is_told_before_anything_starts(experiments, tmp_path):

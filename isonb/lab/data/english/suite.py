@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from isonb.checks import InputError
+from isonb.errors import InputError
 from isonb.lab.data.english.acceptability import judged
 from isonb.lab.data.english.draw import Draw
 from isonb.lab.data.english.inference import INFERENCES

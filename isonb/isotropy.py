@@ -10,8 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError, border, check_values, cloud, fail
+from isonb.checks import border, check_values, cloud
 from isonb.clouds import row_count
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail
 from isonb.purity import length_kurtosis, purity, purity_of
 
 __all__ = ["isoscore", "isoscore_from_cov", "isoscore_star", "participation_ratio", "shrinkage_intensity"]
@@ -61,8 +62,8 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Range [1, min(n - 1, d)]. PR-U is not clipped: below
     about eight points it may pass d or be negative, so that averages stay honest; it assumes independent rows.
-    Differentiable twice. All points equal: :class:`~isonb.checks.DegenerateError`; on an accelerator the limit 1 with
-    zero gradient. Fewer than 2 points (4 if unbiased): :class:`~isonb.checks.ShapeError`.
+    Differentiable twice. All points equal: :class:`~isonb.errors.DegenerateError`; on an accelerator the limit 1 with
+    zero gradient. Fewer than 2 points (4 if unbiased): :class:`~isonb.errors.ShapeError`.
 
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
     >>> round(participation_ratio(x).item(), 5), round(participation_ratio(x, unbiased=True).item(), 5)
@@ -81,7 +82,7 @@ def isoscore(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -
     can't pass (n - 2)/(d - 1); ``unbiased=True`` takes PR-U, is free of that limit and is not clipped to [0, 1].
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Differentiable twice. Errors as
-    :func:`participation_ratio`, and d = 1: :class:`~isonb.checks.ShapeError`. All points equal on an accelerator: 0,
+    :func:`participation_ratio`, and d = 1: :class:`~isonb.errors.ShapeError`. All points equal on an accelerator: 0,
     with zero gradient.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
@@ -102,7 +103,7 @@ def isoscore_from_cov(cov: Tensor) -> Tensor:
 
     Same formula as :func:`isoscore`; the factor 1/n or 1/(n - 1) doesn't matter. Shapes: cov (..., d, d), symmetric
     positive semidefinite (not verified beyond a positive trace); returns (...) in [0, 1]. Differentiable. Zero matrix:
-    :class:`~isonb.checks.DegenerateError`, on an accelerator 0.
+    :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
 
     >>> round(isoscore_from_cov(torch.diag(torch.tensor([10.0, 1, 1, 1, 1, 1, 1, 1, 1, 1]))).item(), 3)
     0.257
@@ -169,8 +170,8 @@ def isoscore_star(
 
     Shapes: x (..., n, d), shrinkage_cov (d, d) or with the batch axes of x, symmetric positive semidefinite (not
     verified), mask (..., n) optional; returns (...) in [0, 1]. Differentiable twice in x. Errors: d = 1 or a shape that
-    doesn't fit :class:`~isonb.checks.ShapeError`; a shrunk covariance without trace (all points equal, and
-    ``shrinkage_cov`` absent, zero or of weight 0) :class:`~isonb.checks.DegenerateError`. On an accelerator such points
+    doesn't fit :class:`~isonb.errors.ShapeError`; a shrunk covariance without trace (all points equal, and
+    ``shrinkage_cov`` absent, zero or of weight 0) :class:`~isonb.errors.DegenerateError`. On an accelerator such points
     count as one direction: 0 before shrinkage, with zero gradient.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])

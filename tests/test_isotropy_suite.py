@@ -5,7 +5,7 @@ import pytest
 import torch
 from support import assert_same, normal
 
-from isonb.isoscore import isoscore, isoscore_from_cov
+from isonb.isotropy import isoscore, isoscore_from_cov
 
 
 @pytest.mark.parametrize("d", [2, 3, 9, 1000])

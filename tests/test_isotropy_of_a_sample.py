@@ -5,8 +5,8 @@ import torch
 from sklearn.covariance import ledoit_wolf, oas
 from support import check_finite_gradient, check_rejects, normal, uneven
 
-from isonb.checks import DegenerateError
-from isonb.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.errors import DegenerateError
+from isonb.isotropy import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
 
 Q8 = [[3, 0, 0], [-3, 0, 1], [0, 2, 0], [0, -2, -1], [1, 1, 1], [-1, -1, -1], [2, 1, 0], [-2, -1, 0]]
 Q8 = torch.tensor(Q8, dtype=torch.float64)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import ShapeError, border, cloud, fail, tensor_of
+from isonb.checks import border, cloud, tensor_of
+from isonb.errors import ShapeError, fail
 from isonb.scale import unit_sized
 
 __all__ = ["sbert_wk"]
@@ -73,7 +74,7 @@ def sbert_wk(
     separator, is left out. As in the official code, the first ``window`` layers have no left side.
 
     Shapes: L + 1 tensors (B, T, d), or one (L + 1, B, T, d); mask (B, T). At least ``window`` + 1 layers and three must
-    remain, and every sentence needs two real tokens: :class:`~isonb.checks.ShapeError`. float32 for half precision. Not
+    remain, and every sentence needs two real tokens: :class:`~isonb.errors.ShapeError`. float32 for half precision. Not
     differentiable; for post-processing (it waits for the device).
 
     >>> states = torch.eye(3).view(3, 1, 1, 3).expand(3, 1, 2, 3)  # each layer a direction of its own

@@ -6,8 +6,8 @@ import torch
 from golden_cases import load, values
 from support import assert_same, check_rejects, gpu, normal
 
-from isonb.checks import DegenerateError, DtypeError, ShapeError
-from isonb.sbert_wk import sbert_wk
+from isonb.errors import DegenerateError, DtypeError, ShapeError
+from isonb.layer_fusion import sbert_wk
 
 CASE = "minilm_tokens_3s"
 SAVED = values("layers", CASE)["sbert_wk"]

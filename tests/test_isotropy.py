@@ -27,8 +27,8 @@ from support import (
     uneven,
 )
 
-from isonb.checks import DegenerateError, DtypeError, InputError, ShapeError
-from isonb.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.isotropy import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
 from isonb.purity import purity
 
 P4 = torch.tensor([[2, 0], [0, 1], [1, 3], [4, 4]], dtype=torch.float64)

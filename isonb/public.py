@@ -1,0 +1,128 @@
+"""Every public name of isonb, which brings torch: :mod:`isonb` takes them from here when the first is used."""
+
+from isonb import checks
+from isonb.checks import strict
+from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
+from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
+from isonb.entropy import persistent_entropy, prominent_bars
+from isonb.errors import (
+    DegenerateError,
+    DependencyError,
+    DtypeError,
+    FitWarning,
+    InputError,
+    NotFittedError,
+    ShapeError,
+)
+from isonb.flow import GlowFlow, fit_flow
+from isonb.homology import h0_barcode, rips_barcode
+from isonb.isotropy import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.layer_fusion import sbert_wk
+from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
+from isonb.losses import (
+    CosRegLoss,
+    GaoCosineLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    JointLoss,
+    PersistentEntropyLoss,
+    ShrinkageCovariance,
+    SpectrumControlLoss,
+    points_from_hidden_states,
+)
+from isonb.moments import Moments
+from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
+from isonb.partition import partition_score
+from isonb.softdecay import negative_count, soft_decay
+from isonb.spectrum import (
+    anisotropy,
+    explained_variance,
+    singular_values,
+    spectral_cdf,
+    spectral_median,
+    spectral_skewness,
+    varex_score,
+)
+from isonb.transforms import (
+    AllButTheTop,
+    ClusterRemoval,
+    MeanDirection,
+    SoftZCA,
+    Transform,
+    Whitening,
+    ZeroMean,
+    load_transform,
+)
+from isonb.uniformity import rbf_uniformity
+
+__all__ = [
+    "AllButTheTop",
+    "ClusterRemoval",
+    "CosRegLoss",
+    "DegenerateError",
+    "DependencyError",
+    "DtypeError",
+    "FitWarning",
+    "GaoCosineLoss",
+    "GlowFlow",
+    "IStarLoss",
+    "InputError",
+    "IsoBN",
+    "IsoScoreLoss",
+    "IsotropyLayer",
+    "JointLoss",
+    "MeanDirection",
+    "Moments",
+    "NotFittedError",
+    "PersistentEntropyLoss",
+    "ShapeError",
+    "ShrinkageCovariance",
+    "SoftDecay",
+    "SoftZCA",
+    "SpectrumControlLoss",
+    "Transform",
+    "Whitening",
+    "ZeroMean",
+    "anisotropy",
+    "centered",
+    "checks",
+    "cls_pool",
+    "cls_uniformity",
+    "cosine_contributions",
+    "cosine_penalty",
+    "explained_variance",
+    "fit_flow",
+    "h0_barcode",
+    "id_score",
+    "isoscore",
+    "isoscore_from_cov",
+    "isoscore_star",
+    "knn",
+    "label_groups",
+    "layer_average",
+    "load_transform",
+    "lsds",
+    "mean_cosine",
+    "mean_pool",
+    "mle_dimension",
+    "negative_count",
+    "participation_ratio",
+    "partition_score",
+    "persistent_entropy",
+    "points_from_hidden_states",
+    "prominent_bars",
+    "rbf_uniformity",
+    "rips_barcode",
+    "sbert_wk",
+    "shrinkage_intensity",
+    "singular_values",
+    "soft_decay",
+    "spectral_cdf",
+    "spectral_median",
+    "spectral_skewness",
+    "strict",
+    "token_cloud",
+    "token_uniformity",
+    "two_nn",
+    "varex_score",
+]
