@@ -34,7 +34,8 @@ class StudyError(InputError):
 class Design:
     """What a study compares.
 
-    ``name``: of the grid (``book/experiments/<name>.yaml``), whose ``size`` is the plan. ``page``: the chapter.
+    ``name``: of the study, and of the grid (``book/experiments/<name>.yaml``) unless ``grid`` names another; the
+    grid's ``size`` is the plan. ``page``: the chapter.
     ``recordings``: where its runs are; of a run that is in several, the first counts. ``arm(config)``: the name of the
     arm in print, or None for a run that is no part of the comparison. ``suite(config)``: the place of a run in the
     tables, by default the name of its task in print. ``reservation``: why these runs can't tell gains or losses of a
@@ -49,6 +50,7 @@ class Design:
     suite: Callable[[Mapping[str, Any]], str] | None = None
     size: str = "small"
     reservation: str = ""
+    grid: str = ""
 
     def suite_of(self, config: Mapping[str, Any]) -> str:
         """The suite of a run."""

@@ -14,6 +14,7 @@ import pandas as pd
 
 from isonb.errors import fail
 from isonb.lab.runs.record import Record
+from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies import designs
 from isonb.lab.studies import verdicts as rules
@@ -60,7 +61,7 @@ class Study:
         """
         design = design_of(name)
         home = FOLDER if folder is None else Path(folder)
-        planned = load_grid(design.name if grid is None else grid, design.size)
+        planned = load_grid(grid or design.grid or design.name, design.size)
         return cls.of(design, planned, home, live or {})
 
     @classmethod
@@ -168,21 +169,33 @@ class Study:
                 rows.append((suite, found.n, found.estimate, found.low, found.high, rules.smallest_visible(found)))
         return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "visible"])
 
+    def lead(self, arm: str, suite: str) -> Interval | None:
+        """How far an arm's mean score lies above one answer for every example; None without runs.
+
+        The interval speaks of new seeds and new rows: :func:`isonb.lab.studies.competence.lead`.
+        """
+        part = self._of(self.runs, arm, [suite]).dropna(subset=["score"])
+        if part.empty:
+            return None
+        base = float(part["majority"].mean()) if part["majority"].notna().any() else 0.0
+        return lead(part["score"].tolist(), base, part["metric"].iloc[0], int(part["rows"].iloc[0]))
+
     def learned(self, suite: str) -> str:
         """Empty where the plain model is clearly above one answer for every example; otherwise why it isn't."""
-        return self._learned.get(suite, "no plain runs")
+        if suite not in self._learned:
+            self._learned[suite] = self._why_not(suite)
+        return self._learned[suite]
 
     @cached_property
     def _learned(self) -> dict[str, str]:
-        found = {}
-        plain = self.runs[self.runs["arm"] == PLAIN].dropna(subset=["score"])
-        for suite, part in plain.groupby("suite"):
-            base = float(part["majority"].mean()) if part["majority"].notna().any() else 0.0
-            ahead = lead(part["score"].tolist(), base, part["metric"].iloc[0], int(part["rows"].iloc[0]))
-            clear = ahead.low > 0
-            ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
-            found[str(suite)] = "" if clear else f"the plain model is not clearly above one answer: {ends}"
-        return found
+        return {}
+
+    def _why_not(self, suite: str) -> str:
+        ahead = self.lead(PLAIN, suite)
+        if ahead is None:
+            return "no plain runs"
+        ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
+        return "" if ahead.low > 0 else f"the plain model is not clearly above one answer: {ends}"
 
     def verdicts(self, source: str = "recorded") -> list[Judgement]:
         """Every claim of the design, judged on the recorded or on the live runs."""

@@ -1,0 +1,138 @@
+"""The book's encoders with nothing done to them: what the page itself expects of them, claims 26 to 28."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from isonb.lab.runs.settings import PROTOCOLS
+from isonb.lab.statistics.intervals import Interval
+from isonb.lab.studies.design import TASK_NAMES, Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, by_cell, difference
+
+__all__ = [
+    "AVERAGES",
+    "DESIGN",
+    "EMBEDDED",
+    "GENERATED",
+    "GLUE",
+    "MEASURES",
+    "METHODS",
+    "MINILM",
+    "PLAIN_VECTORS",
+    "SETS",
+    "SUBSETS",
+    "TINY",
+    "pair_gain",
+]
+
+MINILM, TINY, EMBEDDED = "minilm", "tiny", "tiny, embedded"
+GLUE = ("CoLA", "MRPC", "RTE", "STS-B")
+GENERATED = ("acceptability", "paraphrase", "entailment", "similarity", "sentiment", "span")
+SETS = {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"stsb_test": "STS-B, test", "sickr": "SICK-R"}
+SUBSETS = tuple(SETS.values())[:5]  # sets that consist of subsets
+AVERAGES = ("mean", "all")
+PLAIN_VECTORS = {"last": "plain, last", "first_last": "plain, first-last"}
+METHODS = {"zero_mean": "zero-mean", "whitening": "whitening", "softdecay": "SoftDecay"}
+MEASURES = {  # what grows as a cloud becomes less isotropic comes with +1
+    "anisotropy_1": ("A1 raw", 1),
+    "anisotropy_1_centered": ("A1 centred", 1),
+    "isoscore": ("IsoScore", -1),
+    "isoscore_star": ("IsoScore*", -1),
+    "mean_cosine": ("mean cosine", 1),
+}
+RATE = PROTOCOLS["embedded"]["finetune"]["learning_rate"]
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The encoder and its protocol; in similarity the vectors that are compared."""
+    if config["experiment"] not in ("finetune", "similarity"):
+        return None
+    method = config["method"]["name"]
+    if config["experiment"] == "similarity":
+        return PLAIN_VECTORS[config["layers"]] if method == "none" else METHODS.get(method)
+    if method != "none":
+        return None
+    return EMBEDDED if config["learning_rate"] == RATE and config["model"] == TINY else str(config["model"])
+
+
+def suite_of(config: Mapping[str, Any]) -> str:
+    """The task in print."""
+    task = str(config["task"])
+    return SETS.get(task) or TASK_NAMES.get(task) or task.removeprefix("english_")
+
+
+def pair_gain(study: Study, method: str, suite: str, protocol: str) -> Interval | None:
+    """What a method changes against plain first-last vectors, in points, with its interval over pairs."""
+    name = f"metric.difference.spearman.{protocol}"
+    ends = [list(study.units(f"{name}{end}", method, [suite]).values()) for end in ("", ".low", ".high")]
+    pairs = list(study.units("metric.pairs", method, [suite]).values())
+    if not all(ends) or not pairs:
+        return None
+    (estimate,), (low,), (high,) = ends
+    return Interval(estimate, low, high, LEVEL, int(pairs[0]), "percentile")
+
+
+def _lead(arm: str) -> Callable[[Study, Sequence[str]], Evidence]:
+    return lambda study, suites: {s: found for s in suites if (found := study.lead(arm, s)) is not None}
+
+
+def _move(measure: str) -> Callable[[Study, Sequence[str]], Evidence]:
+    """A measure of minilm's validation [CLS] vectors, the end of a run less its start."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        end, start = (study.units(f"metric.{when}.cls.{measure}", MINILM, suites) for when in ("end", "start"))
+        return by_cell(difference(end, start))
+
+    return evidence
+
+
+def _gains(method: str) -> Callable[[Study, Sequence[str]], Evidence]:
+    """One cell a set and protocol; a set without subsets has one."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        places = [(s, p) for s in SETS.values() for p in (AVERAGES if s in SUBSETS else ("all",))]
+        found = {f"{s}, {p}" if s in SUBSETS else s: pair_gain(study, method, s, p) for s, p in places}
+        return {cell: gain for cell, gain in found.items() if gain is not None}
+
+    return evidence
+
+
+ABOVE = "score less that of one answer for every example"
+CLAIMS = (
+    Claim(
+        26,
+        "Plain fine-tuning is above one answer for every example",
+        (
+            Part(f"{MINILM}, GLUE: {ABOVE}", _lead(MINILM), "greater", on=GLUE),
+            Part(f"{TINY}, generated tasks: {ABOVE}", _lead(EMBEDDED), "greater", on=GENERATED),
+        ),
+    ),
+    Claim(
+        27,
+        "Plain fine-tuning makes minilm's [CLS] vectors less isotropic, by every measure",
+        tuple(
+            Part(f"{name}, end less start", _move(measure), "greater" if sign > 0 else "less", on=GLUE)
+            for measure, (name, sign) in MEASURES.items()
+        ),
+    ),
+    Claim(
+        28,
+        "Whitening and SoftDecay raise the similarity scores of minilm",
+        tuple(
+            Part(f"{METHODS[key]} less plain, points", _gains(METHODS[key]), "greater", on=())
+            for key in ("whitening", "softdecay")
+        ),
+        remark="Intervals over pairs; the sets with subsets by two protocols.",
+    ),
+)
+DESIGN = Design(
+    name="plain_encoders",
+    page="results/plain_encoders",
+    recordings=("baselines",),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    grid="baselines",
+)
