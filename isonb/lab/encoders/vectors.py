@@ -16,7 +16,17 @@ from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.measuring.layers import Sample
 from isonb.lab.methods import Site
 
-__all__ = ["Pool", "SentenceVector", "States", "TokenizedSentences", "embed", "first_token", "forward", "sample_tokens"]
+__all__ = [
+    "Pool",
+    "SentenceVector",
+    "States",
+    "TokenizedSentences",
+    "embed",
+    "embed_pairs",
+    "first_token",
+    "forward",
+    "sample_tokens",
+]
 
 
 class States(NamedTuple):
@@ -123,6 +133,17 @@ def embed(
             part.append(pooled(states).float())
     place = torch.tensor(order, device=parts[0][0].device).argsort()
     return [torch.cat(part)[place] for part in parts]
+
+
+def embed_pairs(
+    encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool, *, max_length: int = 128
+) -> tuple[Tensor, Tensor]:
+    """The vectors (n, d) of the first and of the second sentence of each pair; each sentence is encoded once."""
+    place = {text: i for i, text in enumerate(dict.fromkeys([*first, *second]))}
+    tokens = TokenizedSentences.read(encoder, list(place), max_length)
+    (found,) = embed(encoder, tokens, [vector], 64, progress=False)
+    one, other = (found[torch.tensor([place[text] for text in side])] for side in (first, second))
+    return one, other
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -64,6 +65,19 @@ def test_a_cell_from_an_interval_of_another_kind():
     above, across = (Interval(0.5, low, 0.9, 0.95, 1000, "percentile") for low in (0.1, -0.1))
     assert judge_cell(part(), "sts12", above).outcome == SUPPORTED
     assert judge_cell(part(), "sts12", across).outcome == INCONCLUSIVE
+
+
+def test_a_cell_without_an_effect_is_rarely_told_apart():
+    """Student's interval keeps its level: five seeds of no effect lie on one side in one sample of twenty."""
+    samples = np.random.default_rng(1).normal(size=(1000, 5))
+    wrong = sum(judge_cell(part(), "x", list(x)).outcome in (SUPPORTED, CONTRADICTED) for x in samples)
+    assert 25 <= wrong <= 80  # 50 expected
+
+
+def test_many_seeds_use_the_bootstrap():
+    x = np.random.default_rng(1).normal(1, 1, 25).tolist()
+    assert judge_cell(part(), "x", x).interval.method == "expanded"
+    assert judge_cell(part(), "x", x[:19]).interval.method == "student"
 
 
 def test_what_is_against_a_claim_agrees_with_its_interval_and_with_scipy():

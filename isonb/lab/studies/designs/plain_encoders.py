@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from isonb.lab.runs.settings import PROTOCOLS
-from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.design import TASK_NAMES, Design
+from isonb.lab.studies.pair_gains import pair_gain
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, by_cell, difference
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, by_cell, difference
 
 __all__ = [
     "AVERAGES",
@@ -24,7 +24,6 @@ __all__ = [
     "SETS",
     "SUBSETS",
     "TINY",
-    "pair_gain",
 ]
 
 MINILM, TINY, EMBEDDED = "minilm", "tiny", "tiny, embedded"
@@ -61,17 +60,6 @@ def suite_of(config: Mapping[str, Any]) -> str:
     """The task in print."""
     task = str(config["task"])
     return SETS.get(task) or TASK_NAMES.get(task) or task.removeprefix("english_")
-
-
-def pair_gain(study: Study, method: str, suite: str, protocol: str) -> Interval | None:
-    """What a method changes against plain first-last vectors, in points, with its interval over pairs."""
-    name = f"metric.difference.spearman.{protocol}"
-    ends = [list(study.units(f"{name}{end}", method, [suite]).values()) for end in ("", ".low", ".high")]
-    pairs = list(study.units("metric.pairs", method, [suite]).values())
-    if not all(ends) or not pairs:
-        return None
-    (estimate,), (low,), (high,) = ends
-    return Interval(estimate, low, high, LEVEL, int(pairs[0]), "percentile")
 
 
 def _lead(arm: str) -> Callable[[Study, Sequence[str]], Evidence]:

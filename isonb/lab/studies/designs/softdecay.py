@@ -1,0 +1,254 @@
+"""SoftDecay (Yan et al., UAI 2022): arms by the rows of its Table 1, and claims 16 to 22."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.data.sts import PROTOCOLS
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.statistics.intervals import Interval
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
+from isonb.lab.studies.pair_gains import points
+from isonb.lab.studies.recorded import FOLDER
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, by_cell, difference
+
+__all__ = ["DESIGN", "ENCODERS", "LEARNING", "MEASURES", "ROWS", "SETS", "SOFTDECAY", "START", "kept", "vector_gains"]
+
+ENCODERS = ("minilm", "tiny")
+SETS = {"stsb_test": "STS-B"} | {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"sickr": "SICK-R"}
+LEARNING = ("CoLA", "MRPC", "RTE")  # suites that are trained on
+SOFTDECAY, WHITENING, NARROW = "SoftDecay", "whitening", "whitening, narrow"
+START = "plain, first-last"  # what the transforms begin with
+PLAIN_VECTORS = {"last": "plain, last", "first_last": START, "one_last": "plain, 1-last"}
+NAMES = {
+    "sbert_wk": "SBERT-WK",
+    "flow": "BERT-flow",
+    "whitening": WHITENING,
+    "whitebert": "WhiteBERT",
+    "softdecay": SOFTDECAY,
+    "zero_mean": "zero-mean",
+    "all_but_the_top": "all-but-the-top",
+    "cluster_removal": "cluster removal",
+    "simcse": "SimCSE",
+    "tension": "tension",
+}
+ROWS = (*PLAIN_VECTORS.values(), "SBERT-WK", "BERT-flow", WHITENING, NARROW, *list(NAMES.values())[3:])
+MEASURES = {"token_uniformity": "TokenUni", "rbf_uniformity": "RBF", "explained_variance_1": "EV1", "lsds": "LSDS"}
+WITH_DEPTH = {
+    "skewness": ("skewness", "greater"),
+    "token_uniformity": ("TokenUni", "greater"),
+    "cls_uniformity": ("[CLS] uniformity", "greater"),
+    "median": ("median", "less"),
+}
+ENDS = ("", ".low", ".high")
+ROUNDING = 1e-4  # of the theorem's bound, in float32
+
+Rule = Callable[[Study, Sequence[str]], Evidence]
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The row of Table 1; in fine-tuning the method."""
+    method = config["method"]
+    if method["name"] == "none":
+        return PLAIN_VECTORS.get(config["layers"]) if config["experiment"] == "similarity" else PLAIN
+    return NARROW if method["name"] == "whitening" and method["k"] is not None else NAMES.get(method["name"])
+
+
+def suite_of(config: Mapping[str, Any]) -> str:
+    """The task in print; before a similarity set the encoder, since both encoders ran there."""
+    task = str(config["task"])
+    return f"{config['model']}, {SETS[task]}" if task in SETS else TASK_NAMES.get(task, task)
+
+
+@cache
+def kept(name: str) -> pd.DataFrame | None:
+    """The recorded table ``softdecay_<name>.csv``; None where there is none."""
+    path = FOLDER / f"softdecay_{name}.csv"
+    return pd.read_csv(path) if path.exists() else None
+
+
+def vector_gains(study: Study) -> pd.DataFrame:
+    """What each row of Table 1 changes against :data:`START`, in points: suite, arm, protocol, mean, low, high, n.
+
+    Intervals are over pairs: from the run's record, or from ``softdecay_differences.csv`` where that says nothing.
+    """
+    told = kept("differences")
+    extra = {} if told is None else {row[:2]: row[2:] for row in told.itertuples(index=False, name=None)}
+    parts = [f"metric.difference.spearman.{p}{end}" for p in PROTOCOLS for end in ENDS]
+    runs = study.runs[study.runs["experiment"] == "similarity"]
+    rows = []
+    for run in runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict("records"):
+        for protocol in PROTOCOLS:
+            name = f"metric.difference.spearman.{protocol if TASKS[run['task']].subsets else 'all'}"
+            own = run["arm"] not in PLAIN_VECTORS.values()  # a record of plain vectors compares with its own layers
+            ends = extra.get((run["run_id"], protocol)) or tuple(run[name + end] for end in ENDS if own)
+            if ends and not pd.isna(ends[0]):
+                rows.append((run["suite"], run["arm"], protocol, *ends, int(run["metric.pairs"])))
+    return pd.DataFrame(rows, columns=["suite", "arm", "protocol", "mean", "low", "high", "n"])
+
+
+def _deeper(number: str) -> Rule:
+    """A number of the token matrices on MRPC: at 7/12 of the depth less layer 0, and at the end less 7/12; by batch."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        table = kept("spectra")
+        if table is None or "MRPC" not in suites:
+            return {}
+        found = {}
+        for model, rows in table[(table["state"] == "plain") & (table["task"] == "mrpc")].groupby("model"):
+            by_layer = rows.pivot(index="batch", columns="layer", values=number)
+            deepest = int(rows["layer"].max())
+            places = (0, round(7 / 12 * deepest), deepest)
+            for a, b in pairwise(places):
+                found[f"{model}, layers {a} to {b}"] = (by_layer[b] - by_layer[a]).tolist()
+        return found
+
+    return evidence
+
+
+def _relieved(number: str) -> Rule:
+    """A number of the token matrices after fine-tuning on CoLA: the last layer less that at 10/12 of the depth."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        table = kept("spectra")
+        if table is None or "CoLA" not in suites:
+            return {}
+        rows = table[(table["state"] == "tuned") & (table["task"] == "cola")]
+        mean = rows.groupby(["model", "seed", "layer"])[number].mean().unstack()
+        deepest = int(rows["layer"].max())
+        change = mean[deepest] - mean[round(10 / 12 * deepest)]
+        return {f"{model}, CoLA": part.tolist() for model, part in change.groupby("model")}
+
+    return evidence
+
+
+def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
+    """SoftDecay's gain over plain vectors, protocol mean."""
+    table = vector_gains(study)
+    rows = table[(table["arm"] == SOFTDECAY) & (table["protocol"] == "mean") & table["suite"].isin(list(suites))]
+    return {r["suite"]: points(r["mean"], r["low"], r["high"], r["n"]) for r in rows.to_dict("records")}
+
+
+def _above(other: str) -> Rule:
+    """SoftDecay against another transform, both on the same resampled pairs (``softdecay_direct.csv``)."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        table = kept("direct")
+        rows = [] if table is None else table[table["other"] == other].to_dict("records")
+        cells = {f"{row['model']}, {SETS[row['task']]}": row for row in rows}
+        return {
+            cell: points(row["difference"], row["low"], row["high"], row["pairs"])
+            for cell, row in cells.items()
+            if cell in suites
+        }
+
+    return evidence
+
+
+def _whitening_less_softdecay(column: str) -> Rule:
+    """One number a similarity set, for each encoder."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        changes = difference(study.units(column, WHITENING, suites), study.units(column, SOFTDECAY, suites))
+        found: dict[str, list[float]] = {}
+        for (suite, _), value in changes.items():
+            found.setdefault(suite.split(",")[0], []).append(value)
+        return found
+
+    return evidence
+
+
+def _score(study: Study, suites: Sequence[str]) -> Evidence:
+    return by_cell(difference(study.units("score", SOFTDECAY, suites), study.units("score", PLAIN, suites)))
+
+
+def _bound(study: Study, suites: Sequence[str]) -> Evidence:
+    """The largest distance over the bound that was seen, of all layers and batches."""
+    table = kept("spectra")
+    if table is None or "MRPC" not in suites:
+        return {}
+    groups = table[table["state"] == "plain"].groupby(["model", "task"])["bound"]
+    return {
+        f"{model}, {TASK_NAMES[task]}": Interval(part.max(), part.max(), part.max(), LEVEL, len(part), "largest")
+        for (model, task), part in groups
+    }
+
+
+CLAIMS = (
+    Claim(
+        16,
+        "Uniformity and skewness grow with depth",
+        tuple(
+            Part(f"{label}, deeper less shallower layer", _deeper(number), direction, on=())
+            for number, (label, direction) in WITH_DEPTH.items()
+        ),
+        remark="Over batches of sentences.",
+    ),
+    Claim(
+        17,
+        "The last fine-tuned layer relieves it",
+        tuple(
+            Part(f"{WITH_DEPTH[number][0]}, last layer less that at 10/12 of the depth", _relieved(number), on=())
+            for number in ("skewness", "token_uniformity")
+        ),
+    ),
+    Claim(
+        18,
+        "SoftDecay beats plain and whitened vectors",
+        (
+            Part("SoftDecay less plain, points", _above_plain, "greater", on=()),
+            Part("SoftDecay less whitening, points", _above("whitening"), "greater", on=()),
+            Part("SoftDecay less WhiteBERT, points", _above("whitebert"), "greater", on=()),
+        ),
+        remark="Intervals over pairs.",
+    ),
+    Claim(
+        19,
+        "Deeper and sharing encoders gain more",
+        (),
+        remark="It needs encoders that differ in depth alone, or in sharing alone.",
+    ),
+    Claim(
+        20,
+        "Whitening: more uniform, worse neighbourhood and score",
+        (
+            *(
+                Part(
+                    f"{label}, whitening less SoftDecay",
+                    _whitening_less_softdecay(f"metric.end.features.{measure}"),
+                    "greater" if label == "LSDS" else "less",
+                    on=(),
+                )
+                for measure, label in MEASURES.items()
+            ),
+            Part("points, whitening less SoftDecay", _whitening_less_softdecay("metric.spearman.mean"), on=()),
+        ),
+        remark="Over the seven sets.",
+    ),
+    Claim(
+        21,
+        "Trained SoftDecay improves fine-tuning",
+        (Part("score, SoftDecay less none", _score, "greater", gated=True, on=LEARNING),),
+    ),
+    Claim(
+        22,
+        "The bound of the theorem holds",
+        (Part("largest distance over the bound", _bound, "at most", 1 + ROUNDING, on=()),),
+        kind="identity",
+    ),
+)
+DESIGN = Design(
+    name="softdecay",
+    page="papers/softdecay",
+    recordings=("softdecay", "baselines"),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    reservation=UNTUNED,
+)
