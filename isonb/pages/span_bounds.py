@@ -43,11 +43,11 @@ def span_bound(cloud: Tensor, radius: Any) -> Any:
     ]
     spots = pd.DataFrame(dots, columns=["k", "x", "y", "x2", "y2"]).round(3)
     told = [(k, f"{WORDS[k]}; farthest point {far:.2f}") for k, far in enumerate(farthest(cloud))]
-    size = {"width": 470, "height": 338}
+    size: dict[str, Any] = {"width": 470, "height": 338}
     ends = 1.12 * first
     x = alt.X("x:Q", scale=alt.Scale(domain=[-ends, ends], nice=False), axis=None)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[-ends * 0.72, ends * 0.72], nice=False), axis=None)
-    border = {"clip": True, "strokeDash": [5, 3], "color": OKABE_ITO["vermillion"], "aria": False}
+    border: dict[str, Any] = {"clip": True, "strokeDash": [5, 3], "color": OKABE_ITO["vermillion"], "aria": False}
     sides = pd.DataFrame([(sign, end) for sign in (-1, 1) for end in (-1, 1)], columns=["sign", "end"])
     strip = alt.Chart(sides, **size).transform_filter(f"{keep} == 1")
     strip = strip.transform_calculate(

@@ -35,7 +35,9 @@ def hang(job):
     helper.wait()
 """
 STARTER = f"""
-import os, runpy, sys, time
+import os, runpy, signal, sys, time
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # whatever the shell ignores
+    signal.signal(number, signal.SIG_DFL)
 held = runpy.run_path({leash.__file__!r})["Leash"](sys.argv[1], {{"pids": sys.argv[2]}}, environment=dict(os.environ))
 time.sleep(600)
 """

@@ -20,7 +20,8 @@ def layer_spectra(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[pd.DataFram
 
     ``batches``: hidden states (L+1, B, T, d) and which tokens are real (B, T).
     """
-    rows, pooled = [], {}
+    rows: list[dict[str, float]] = []
+    pooled: dict[int, list[Tensor]] = {}
     for batch, (states, mask) in enumerate(batches):
         for layer, state in enumerate(states):
             found = token_spectrum(state, mask)
