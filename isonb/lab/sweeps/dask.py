@@ -60,7 +60,11 @@ def run_on_dask(jobs: Sequence[Job], scheduler: str, workers: int) -> Iterator[O
             futures[client.submit(_execute, job, key=key, pure=False, retries=AGAIN)] = job
         left = dict(futures)
         try:
-            for future in _as_they_end(as_completed(futures), client, scheduler):
+            ended = as_completed(futures)
+            for future in _as_they_end(ended, client, scheduler):
+                if future.status in ("pending", "lost") and client.status == "running":
+                    ended.add(future)  # its outcome went with its worker; the next one finds the record
+                    continue
                 yield _outcome(future, left.pop(future))
         except KeyboardInterrupt:
             client.cancel(list(left), force=True)

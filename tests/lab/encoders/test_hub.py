@@ -64,7 +64,7 @@ def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None
     )
     begun = time.monotonic()
     gone = ask(environment, "org/tiny", "org/other")
-    assert time.monotonic() - begun < 20  # the clients of the hub would try again for 50 s
+    assert time.monotonic() - begun < 40  # the clients of the hub would try again for 50 s
     assert gone[0] == want
     assert "no answer from http://127.0.0.1" in gone[1][1]
     assert "put the model into $ISONB_MODELS/org/other" in gone[1][1]
