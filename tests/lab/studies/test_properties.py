@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from isonb.isoscore import isoscore
 
+from isonb.isotropy import isoscore
 from isonb.lab.studies.properties import DECAY, HAS, LACKS, UNDEFINED, has_property, properties
 
 

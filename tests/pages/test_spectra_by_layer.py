@@ -7,7 +7,7 @@ import torch
 
 from isonb.lab.measuring.layer_spectra import NUMBERS, layer_spectra
 from isonb.lab.measuring.token_spectra import token_spectrum
-from isonb.pages.token_spectra import by_depth, distribution_functions, distributions, layer_histogram
+from isonb.pages.spectra_by_layer import by_depth, distribution_functions, distributions, layer_histogram
 
 VALUES = {0: torch.tensor([4.0, 2.0, 1.0]), 1: torch.tensor([8.0, 1.0])}
 
