@@ -1,4 +1,4 @@
-"""Similarity scores of vectors under transforms: gains by set, by alpha, and against what they cost."""
+"""Sentence vectors under transforms: gains by set, by alpha, and against what they cost; maps of the vectors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb.pages.charts import DASHES, GREY, OKABE_ITO, option_menu
+from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, option_menu
 
-__all__ = ["gain_panels", "gains_by_alpha", "trade_offs"]
+__all__ = ["gain_panels", "gains_by_alpha", "sentence_maps", "trade_offs"]
 
 
 def gain_panels(gains: pd.DataFrame, *, arms: Sequence[str], sets: Sequence[str]) -> Any:
@@ -81,3 +81,17 @@ def trade_offs(trade: pd.DataFrame, *, families: Sequence[str], joined: str) -> 
         )
         panels.append(path + marks)
     return (panels[0] | panels[1]).add_params(*menus)
+
+
+def sentence_maps(spots: pd.DataFrame, *, order: Sequence[str]) -> Any:
+    """A map of ``x`` and ``y`` for each kind of ``vectors``, the ``side`` of a pair by colour; a menu of ``pairs``."""
+    menu = option_menu("ground", list(dict.fromkeys(spots["pairs"]))[::-1], label="pairs")
+    chart = alt.Chart(spots, width=160, height=160).mark_point(**CLOUD).transform_filter("datum.pairs == ground")
+    chart = chart.encode(
+        alt.X("x:Q", axis=None, scale=alt.Scale(zero=False)),
+        alt.Y("y:Q", axis=None, scale=alt.Scale(zero=False)),
+        alt.Color("side:N", title=None),
+        alt.Shape("side:N", title=None),
+    )
+    maps = chart.facet(alt.Facet("vectors:N", sort=list(order), title=None), columns=3)
+    return maps.resolve_scale(x="independent", y="independent").add_params(menu)

@@ -1,5 +1,6 @@
 """Every chapter of the book runs with its smoke parameters, and says nothing on stderr."""
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -28,6 +29,14 @@ def test_chapter_runs_with_smoke_parameters(chapter):
     assert any(cell.get("outputs") for cell in notebook.cells)
     warned = BOOK.build / "executed" / f"{chapter.slug}.stderr.txt"
     assert not warned.exists(), warned.read_text(encoding="utf-8")
+
+
+def test_no_label_stands_twice():
+    """Across the book: sphinx refuses it, but only at the end of a build."""
+    sources = [chapter.source.read_text(encoding="utf-8") for chapter in BOOK.chapters]
+    labels = [label for text in sources for label in re.findall(r"^(?::label:|    name:) (\S+)$", text, re.MULTILINE)]
+    assert len(labels) > 30
+    assert sorted(labels) == sorted(set(labels))
 
 
 def test_table_of_contents_lists_what_there_is():

@@ -14,11 +14,29 @@ from isonb.lab.data.tasks import TASKS
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
 from isonb.lab.studies.pair_gains import points
+from isonb.lab.studies.printed import printed
 from isonb.lab.studies.recorded import FOLDER
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, by_cell, difference
 
-__all__ = ["DESIGN", "ENCODERS", "LEARNING", "MEASURES", "ROWS", "SETS", "SOFTDECAY", "START", "kept", "vector_gains"]
+__all__ = [
+    "DESIGN",
+    "ENCODERS",
+    "LEARNING",
+    "MEASURES",
+    "PRINTED_ROWS",
+    "ROWS",
+    "SETS",
+    "SOFTDECAY",
+    "START",
+    "chosen_alphas",
+    "kept",
+    "printed_changes",
+    "printed_depth",
+    "printed_slip",
+    "recorded_by_alpha",
+    "vector_gains",
+]
 
 ENCODERS = ("minilm", "tiny")
 SETS = {"stsb_test": "STS-B"} | {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"sickr": "SICK-R"}
@@ -45,6 +63,26 @@ WITH_DEPTH = {
     "token_uniformity": ("TokenUni", "greater"),
     "cls_uniformity": ("[CLS] uniformity", "greater"),
     "median": ("median", "less"),
+}
+PRINTED_DEPTH = {  # names in the printed Figure 2
+    "skewness of singular values": "skewness",
+    "token uniformity": "TokenUni",
+    "[CLS] uniformity": "[CLS] uniformity",
+    "median of normalised singular values": "median",
+}
+PRINTED_ENCODERS = {
+    "bert-base": "BERT",
+    "distilbert-base": "DistilBERT",
+    "albert-base": "ALBERT",
+    "roberta-base": "RoBERTa",
+}
+PRINTED_ROWS = {  # our names of the printed Table 1's rows
+    "WhiteBERT": "WhiteBERT",
+    SOFTDECAY: SOFTDECAY,
+    WHITENING: "BERT-whitening (NLI)",
+    NARROW: "BERT-whitening (NLI) -256",
+    "BERT-flow": "BERT-flow (NLI)",
+    "SBERT-WK": "SBERT-WK",
 }
 ENDS = ("", ".low", ".high")
 ROUNDING = 1e-4  # of the theorem's bound, in float32
@@ -91,6 +129,62 @@ def vector_gains(study: Study) -> pd.DataFrame:
             if ends and not pd.isna(ends[0]):
                 rows.append((run["suite"], run["arm"], protocol, *ends, int(run["metric.pairs"])))
     return pd.DataFrame(rows, columns=["suite", "arm", "protocol", "mean", "low", "high", "n"])
+
+
+def recorded_by_alpha() -> pd.DataFrame:
+    """What SoftDecay changes by alpha, recorded: runs, set ("dev": STS-B's validation split), sides, alpha, gain."""
+    table = kept("alpha")
+    if table is None:
+        return pd.DataFrame()
+    start = table[table["alpha"].isna()].set_index(["model", "set"])["mean"].rename("start")
+    rows = table.dropna(subset="alpha").join(start, on=["model", "set"])
+    rows = rows.assign(gain=rows["mean"] - rows["start"], runs="recorded: " + rows["model"])
+    rows["set"] = rows["set"].map({"stsb_dev": "dev"} | SETS)
+    return rows[["runs", "set", "sides", "alpha", "gain", "low", "high"]]
+
+
+def chosen_alphas(tried: pd.DataFrame) -> list[dict[str, Any]]:
+    """The alpha that is best on "dev", what it gives on the other sets, and how much the best on each would flatter."""
+    rows = []
+    for (runs, kind), part in tried.groupby(["runs", "sides"]):
+        test = part[part["set"] != "dev"].pivot(index="set", columns="alpha", values="gain")
+        pick = float(part[part["set"] == "dev"].set_index("alpha")["gain"].idxmax())
+        best = test.max(axis=1)
+        line = {"runs": runs, "sides": kind, "alpha from dev": f"{pick:g}", "with it": float(test[pick].mean())}
+        line |= {"with -0.6": float(test[-0.6].mean()), "best of each test set": float(best.mean())}
+        rows.append(line | {"flattery": float((best - test[pick]).mean())})
+    return rows
+
+
+def printed_depth(source: str) -> pd.DataFrame:
+    """The printed Figure 2, columns as of :func:`~isonb.lab.measuring.layer_spectra.depth_rows`, without a spread."""
+    rows = [
+        (source, PRINTED_DEPTH[row.metric], int(row.task.rsplit(" ", 1)[1]) / 12, *[row.value] * 3)
+        for row in printed("softdecay", "Figure 2").itertuples()
+    ]
+    return pd.DataFrame(rows, columns=["source", "measure", "depth", "value", "low", "high"])
+
+
+def printed_changes() -> list[dict[str, str]]:
+    """The printed Table 1 as changes from plain vectors, mean over the seven sets: one row an encoder."""
+    score = printed("softdecay", "Table 1", metric="spearman_x100").set_index(["model", "method", "task"])["value"]
+    rows = []
+    for model, plain in PRINTED_ENCODERS.items():
+        means = score.loc[model].unstack()[list(SETS.values())].mean(axis=1)
+        changes = means - means[plain]
+        line = {"encoder": f"{plain} (theirs)", "plain": f"{means[plain]:.2f}"}
+        for ours, name in PRINTED_ROWS.items():
+            line[ours] = f"{changes[name]:+.2f}" if name in changes.index else "–"
+        rows.append(line)
+    return rows
+
+
+def printed_slip() -> tuple[float, float]:
+    """SoftDecay's relative gain on BERT in percent: as printed, and from the averages printed beside it."""
+    told = printed("softdecay", "Table 1", model="bert-base", task="Avg").set_index(["metric", "method"])["value"]
+    score = told.loc["spearman_x100"]
+    table = printed("softdecay", "Table 1", model="bert-base", method=SOFTDECAY, metric="relative_gain_percent")
+    return float(table["value"].iloc[0]), 100 * (float(score[SOFTDECAY]) / float(score["BERT"]) - 1)
 
 
 def _deeper(number: str) -> Rule:
