@@ -6,6 +6,7 @@ import pytest
 
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import softdecay
+from isonb.lab.studies.printed import printed
 from isonb.lab.studies.recorded import FOLDER, recorded
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows
@@ -79,3 +80,36 @@ def test_two_methods_on_the_same_pairs_agree_with_their_gains_over_plain_vectors
         assert row.difference == pytest.approx(
             gains[suite, "SoftDecay", "mean"] - gains[suite, other, "mean"], abs=0.02
         )
+
+
+def test_the_alpha_is_chosen_apart_from_the_sets_that_it_is_judged_on():
+    gains = {"dev": (1.0, 2.0), "STS-B": (5.0, 3.0), "SICK-R": (0.0, 4.0)}  # at alpha -0.6 and -0.2
+    tried = [("live", s, "joint", a, g) for s, pair in gains.items() for a, g in zip((-0.6, -0.2), pair, strict=True)]
+    (row,) = softdecay.chosen_alphas(pd.DataFrame(tried, columns=["runs", "set", "sides", "alpha", "gain"]))
+    assert row["alpha from dev"] == "-0.2"
+    assert (row["with it"], row["with -0.6"]) == (3.5, 2.5)
+    assert (row["best of each test set"], row["flattery"]) == (4.5, 1.0)
+
+
+def test_gains_by_alpha_are_differences_from_the_vectors_of_the_same_set():
+    kept = pd.read_csv(FOLDER / "softdecay_alpha.csv")
+    part = kept[(kept.model == "minilm") & (kept.set == "sts13")]
+    want = (
+        part[(part.alpha == -0.4) & (part.sides == "joint")]["mean"].iloc[0] - part[part.alpha.isna()]["mean"].iloc[0]
+    )
+    found = softdecay.recorded_by_alpha().set_index(["runs", "set", "sides", "alpha"])["gain"]
+    assert found["recorded: minilm", "STS-13", "joint", -0.4] == pytest.approx(want)
+    assert set(found.index.get_level_values("set")) == {"dev", *softdecay.SETS.values()}
+
+
+def test_printed_changes_and_the_printed_slip_by_hand():
+    score = printed("softdecay", "Table 1", model="bert-base", metric="spearman_x100")
+    mean = {
+        name: rows[rows.task.isin(softdecay.SETS.values())]["value"].mean() for name, rows in score.groupby("method")
+    }
+    row = softdecay.printed_changes()[0]
+    assert row["encoder"] == "BERT (theirs)"
+    assert float(row["SoftDecay"]) == pytest.approx(mean["SoftDecay"] - mean["BERT"], abs=0.006)
+    told, recomputed = softdecay.printed_slip()
+    assert told == 12.0
+    assert recomputed == pytest.approx(100 * (mean["SoftDecay"] / mean["BERT"] - 1), abs=0.05)
