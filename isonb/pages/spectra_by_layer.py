@@ -11,8 +11,9 @@ import pandas as pd
 from torch import Tensor
 
 from isonb.pages.charts import DASHES, GREY, OKABE_ITO, slider
+from isonb.pages.evidence import intervals
 
-__all__ = ["by_depth", "distribution_functions", "distributions", "layer_histogram"]
+__all__ = ["by_depth", "depth_rows", "distribution_functions", "distributions", "layer_histogram"]
 
 SHARES = np.linspace(0, 1, 41)
 
@@ -46,6 +47,18 @@ def layer_histogram(values: Mapping[int, Tensor], told: Mapping[int, str]) -> An
     )
     last = max(values)
     return chart.add_params(slider("layer", min(values), last, step=1, value=last, label="layer"))
+
+
+def depth_rows(source: str, rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """The numbers of a source by depth: source, measure, depth (layer over the last), value, low, high.
+
+    ``rows``: one a batch and ``layer``; ``labels``: its columns and the names of their measures. Mean over batches with
+    Student's 95% interval; one batch alone has none.
+    """
+    long = rows.assign(depth=rows["layer"] / rows["layer"].max()).rename(columns=dict(labels))
+    found = intervals(long.melt("depth", list(labels.values()), var_name="measure"), ["measure", "depth"])
+    found = found.rename(columns={"mean": "value"}).assign(source=source)
+    return found[["source", "measure", "depth", "value", "low", "high"]]
 
 
 def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:

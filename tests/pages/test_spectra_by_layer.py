@@ -7,7 +7,8 @@ import torch
 
 from isonb.lab.measuring.layer_spectra import NUMBERS, layer_spectra
 from isonb.lab.measuring.token_spectra import token_spectrum
-from isonb.pages.spectra_by_layer import by_depth, distribution_functions, distributions, layer_histogram
+from isonb.pages.evidence import half_width
+from isonb.pages.spectra_by_layer import by_depth, depth_rows, distribution_functions, distributions, layer_histogram
 
 VALUES = {0: torch.tensor([4.0, 2.0, 1.0]), 1: torch.tensor([8.0, 1.0])}
 
@@ -46,3 +47,11 @@ def test_layers_over_batches():
     want = token_spectrum(states[1], mask)
     assert [rows.loc[1, name] for name in NUMBERS] == [getattr(want, name) for name in NUMBERS]
     assert len(pooled[0]) == (3 + 2) * 4
+
+
+def test_depth_is_the_share_of_the_last_layer_and_intervals_are_over_batches():
+    rows = pd.DataFrame({"layer": [0, 2, 0, 2], "n": [1.0, 3.0, 2.0, 5.0]})
+    found = depth_rows("here", rows, {"n": "number"}).set_index("depth")
+    assert found["value"].to_dict() == {0.0: 1.5, 1.0: 4.0}
+    assert found.loc[0.0, "high"] - found.loc[0.0, "value"] == pytest.approx(half_width([1.0, 2.0]), abs=1e-4)
+    assert depth_rows("here", rows[:2], {"n": "number"})[["value", "low", "high"]].nunique(axis=1).tolist() == [1, 1]

@@ -21,6 +21,7 @@ __all__ = [
     "SentenceVector",
     "States",
     "TokenizedSentences",
+    "distinct",
     "embed",
     "embed_pairs",
     "first_token",
@@ -135,15 +136,24 @@ def embed(
     return [torch.cat(part)[place] for part in parts]
 
 
+def distinct(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], Tensor, Tensor]:
+    """Each text of two columns once, and where the entries of the first and of the second are among them.
+
+    >>> distinct(["a", "b"], ["b", "c"])
+    (['a', 'b', 'c'], tensor([0, 1]), tensor([1, 2]))
+    """
+    place = {text: i for i, text in enumerate(dict.fromkeys([*first, *second]))}
+    one, other = (torch.tensor([place[text] for text in side]) for side in (first, second))
+    return list(place), one, other
+
+
 def embed_pairs(
     encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool, *, max_length: int = 128
 ) -> tuple[Tensor, Tensor]:
     """The vectors (n, d) of the first and of the second sentence of each pair; each sentence is encoded once."""
-    place = {text: i for i, text in enumerate(dict.fromkeys([*first, *second]))}
-    tokens = TokenizedSentences.read(encoder, list(place), max_length)
-    (found,) = embed(encoder, tokens, [vector], 64, progress=False)
-    one, other = (found[torch.tensor([place[text] for text in side])] for side in (first, second))
-    return one, other
+    texts, one, other = distinct(first, second)
+    (found,) = embed(encoder, TokenizedSentences.read(encoder, texts, max_length), [vector], 64, progress=False)
+    return found[one], found[other]
 
 
 @torch.no_grad()

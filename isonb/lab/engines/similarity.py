@@ -28,6 +28,7 @@ from isonb.lab.encoders.vectors import (
     SentenceVector,
     States,
     TokenizedSentences,
+    distinct,
     embed,
     first_token,
     sample_tokens,
@@ -111,13 +112,11 @@ def _prepare(config: dict[str, Any], data: str | Path | None) -> _Run:
     settings = settings_of(SimilaritySettings, config)
     task = task_named(settings.task)
     rows = pair_rows(settings, data)
-    one, other = (list(rows[column]) for column in task.inputs)
-    place = {text: i for i, text in enumerate(dict.fromkeys([*one, *other]))}
+    texts, one, other = distinct(*(list(rows[column]) for column in task.inputs))
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
-    tokens = TokenizedSentences.read(encoder, list(place), settings.max_length)
-    sides = (torch.tensor([place[text] for text in side]) for side in (one, other))
-    return _Run(config, settings, method_from(config["method"]), encoder, rows, gold, list(place), tokens, *sides)
+    tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
+    return _Run(config, settings, method_from(config["method"]), encoder, rows, gold, texts, tokens, one, other)
 
 
 def _vectors(run_: _Run, progress: bool) -> tuple[Sides, Sides, Series]:

@@ -1,4 +1,4 @@
-"""What a method changes in similarity: the intervals over pairs that the record of a run brings along."""
+"""Similarity without training: names of its vectors, and the intervals over pairs that a record brings along."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL
 
-__all__ = ["pair_gain", "points"]
+__all__ = ["PLAIN_VECTORS", "TRANSFORMS", "pair_gain", "points"]
+
+PLAIN_VECTORS = {"last": "plain, last", "first_last": "plain, first-last", "one_last": "plain, 1-last"}
+TRANSFORMS = {
+    "sbert_wk": "SBERT-WK",
+    "flow": "BERT-flow",
+    "whitening": "whitening",
+    "whitebert": "WhiteBERT",
+    "softdecay": "SoftDecay",
+    "zero_mean": "zero-mean",
+    "all_but_the_top": "all-but-the-top",
+    "cluster_removal": "cluster removal",
+    "simcse": "SimCSE",
+    "tension": "tension",
+}
 
 
 def points(estimate: float, low: float, high: float, pairs: float) -> Interval:

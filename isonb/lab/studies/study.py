@@ -182,20 +182,13 @@ class Study:
 
     def learned(self, suite: str) -> str:
         """Empty where the plain model is clearly above one answer for every example; otherwise why it isn't."""
-        if suite not in self._learned:
-            self._learned[suite] = self._why_not(suite)
-        return self._learned[suite]
+        return self._learned.get(suite, "no plain runs")
 
     @cached_property
     def _learned(self) -> dict[str, str]:
-        return {}
-
-    def _why_not(self, suite: str) -> str:
-        ahead = self.lead(PLAIN, suite)
-        if ahead is None:
-            return "no plain runs"
-        ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
-        return "" if ahead.low > 0 else f"the plain model is not clearly above one answer: {ends}"
+        plain = self.runs[self.runs["arm"] == PLAIN]
+        leads = {str(suite): self.lead(PLAIN, str(suite)) for suite in plain["suite"].unique()}
+        return {suite: _why_not(ahead) for suite, ahead in leads.items() if ahead is not None}
 
     def verdicts(self, source: str = "recorded") -> list[Judgement]:
         """Every claim of the design, judged on the recorded or on the live runs."""
@@ -234,6 +227,11 @@ def design_of(name: str) -> Design:
         fail(StudyError, f"the study must be one of {', '.join(STUDIES)}", repr(name), "Choose one of these.")
     found: Design = importlib.import_module(f"{designs.__name__}.{name}").DESIGN
     return found
+
+
+def _why_not(ahead: Interval) -> str:
+    ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
+    return "" if ahead.low > 0 else f"the plain model is not clearly above one answer: {ends}"
 
 
 def _gate(study: Study, cell: str) -> str:

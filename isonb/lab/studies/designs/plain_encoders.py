@@ -7,7 +7,7 @@ from typing import Any
 
 from isonb.lab.runs.settings import PROTOCOLS
 from isonb.lab.studies.design import TASK_NAMES, Design
-from isonb.lab.studies.pair_gains import pair_gain
+from isonb.lab.studies.pair_gains import PLAIN_VECTORS, TRANSFORMS, pair_gain
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, by_cell, difference
 
@@ -20,7 +20,7 @@ __all__ = [
     "MEASURES",
     "METHODS",
     "MINILM",
-    "PLAIN_VECTORS",
+    "PLAIN",
     "SETS",
     "SUBSETS",
     "TINY",
@@ -32,8 +32,8 @@ GENERATED = ("acceptability", "paraphrase", "entailment", "similarity", "sentime
 SETS = {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"stsb_test": "STS-B, test", "sickr": "SICK-R"}
 SUBSETS = tuple(SETS.values())[:5]  # sets that consist of subsets
 AVERAGES = ("mean", "all")
-PLAIN_VECTORS = {"last": "plain, last", "first_last": "plain, first-last"}
-METHODS = {"zero_mean": "zero-mean", "whitening": "whitening", "softdecay": "SoftDecay"}
+PLAIN = {name: PLAIN_VECTORS[name] for name in ("last", "first_last")}
+METHODS = {name: TRANSFORMS[name] for name in ("zero_mean", "whitening", "softdecay")}
 MEASURES = {  # what grows as a cloud becomes less isotropic comes with +1
     "anisotropy_1": ("A1 raw", 1),
     "anisotropy_1_centered": ("A1 centred", 1),
@@ -50,7 +50,7 @@ def arm_of(config: Mapping[str, Any]) -> str | None:
         return None
     method = config["method"]["name"]
     if config["experiment"] == "similarity":
-        return PLAIN_VECTORS[config["layers"]] if method == "none" else METHODS.get(method)
+        return PLAIN[config["layers"]] if method == "none" else METHODS.get(method)
     if method != "none":
         return None
     return EMBEDDED if config["learning_rate"] == RATE and config["model"] == TINY else str(config["model"])

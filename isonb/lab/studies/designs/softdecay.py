@@ -11,9 +11,10 @@ import pandas as pd
 
 from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
+from isonb.lab.measuring.layer_spectra import LABELS
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
-from isonb.lab.studies.pair_gains import points
+from isonb.lab.studies.pair_gains import PLAIN_VECTORS, TRANSFORMS, points
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.recorded import FOLDER
 from isonb.lab.studies.study import Study
@@ -41,29 +42,12 @@ __all__ = [
 ENCODERS = ("minilm", "tiny")
 SETS = {"stsb_test": "STS-B"} | {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"sickr": "SICK-R"}
 LEARNING = ("CoLA", "MRPC", "RTE")  # suites that are trained on
-SOFTDECAY, WHITENING, NARROW = "SoftDecay", "whitening", "whitening, narrow"
-START = "plain, first-last"  # what the transforms begin with
-PLAIN_VECTORS = {"last": "plain, last", "first_last": START, "one_last": "plain, 1-last"}
-NAMES = {
-    "sbert_wk": "SBERT-WK",
-    "flow": "BERT-flow",
-    "whitening": WHITENING,
-    "whitebert": "WhiteBERT",
-    "softdecay": SOFTDECAY,
-    "zero_mean": "zero-mean",
-    "all_but_the_top": "all-but-the-top",
-    "cluster_removal": "cluster removal",
-    "simcse": "SimCSE",
-    "tension": "tension",
-}
-ROWS = (*PLAIN_VECTORS.values(), "SBERT-WK", "BERT-flow", WHITENING, NARROW, *list(NAMES.values())[3:])
+SOFTDECAY, WHITENING = TRANSFORMS["softdecay"], TRANSFORMS["whitening"]
+NARROW = f"{WHITENING}, narrow"
+START = PLAIN_VECTORS["first_last"]  # what the transforms begin with
+ROWS = (*PLAIN_VECTORS.values(), "SBERT-WK", "BERT-flow", WHITENING, NARROW, *list(TRANSFORMS.values())[3:])
 MEASURES = {"token_uniformity": "TokenUni", "rbf_uniformity": "RBF", "explained_variance_1": "EV1", "lsds": "LSDS"}
-WITH_DEPTH = {
-    "skewness": ("skewness", "greater"),
-    "token_uniformity": ("TokenUni", "greater"),
-    "cls_uniformity": ("[CLS] uniformity", "greater"),
-    "median": ("median", "less"),
-}
+WITH_DEPTH = {"skewness": "greater", "token_uniformity": "greater", "cls_uniformity": "greater", "median": "less"}
 PRINTED_DEPTH = {  # names in the printed Figure 2
     "skewness of singular values": "skewness",
     "token uniformity": "TokenUni",
@@ -95,7 +79,7 @@ def arm_of(config: Mapping[str, Any]) -> str | None:
     method = config["method"]
     if method["name"] == "none":
         return PLAIN_VECTORS.get(config["layers"]) if config["experiment"] == "similarity" else PLAIN
-    return NARROW if method["name"] == "whitening" and method["k"] is not None else NAMES.get(method["name"])
+    return NARROW if method["name"] == "whitening" and method["k"] is not None else TRANSFORMS.get(method["name"])
 
 
 def suite_of(config: Mapping[str, Any]) -> str:
@@ -157,7 +141,7 @@ def chosen_alphas(tried: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def printed_depth(source: str) -> pd.DataFrame:
-    """The printed Figure 2, columns as of :func:`~isonb.lab.measuring.layer_spectra.depth_rows`, without a spread."""
+    """The printed Figure 2, columns as of :func:`~isonb.pages.spectra_by_layer.depth_rows`, without a spread."""
     rows = [
         (source, PRINTED_DEPTH[row.metric], int(row.task.rsplit(" ", 1)[1]) / 12, *[row.value] * 3)
         for row in printed("softdecay", "Figure 2").itertuples()
@@ -279,8 +263,8 @@ CLAIMS = (
         16,
         "Uniformity and skewness grow with depth",
         tuple(
-            Part(f"{label}, deeper less shallower layer", _deeper(number), direction, on=())
-            for number, (label, direction) in WITH_DEPTH.items()
+            Part(f"{LABELS[number]}, deeper less shallower layer", _deeper(number), direction, on=())
+            for number, direction in WITH_DEPTH.items()
         ),
         remark="Over batches of sentences.",
     ),
@@ -288,7 +272,7 @@ CLAIMS = (
         17,
         "The last fine-tuned layer relieves it",
         tuple(
-            Part(f"{WITH_DEPTH[number][0]}, last layer less that at 10/12 of the depth", _relieved(number), on=())
+            Part(f"{LABELS[number]}, last layer less that at 10/12 of the depth", _relieved(number), on=())
             for number in ("skewness", "token_uniformity")
         ),
     ),

@@ -6,6 +6,7 @@ import pytest
 
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import softdecay
+from isonb.lab.studies.pair_gains import TRANSFORMS
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.recorded import FOLDER, recorded
 from isonb.lab.studies.study import Study
@@ -76,7 +77,7 @@ def test_two_methods_on_the_same_pairs_agree_with_their_gains_over_plain_vectors
     gains = softdecay.vector_gains(STUDY).set_index(["suite", "arm", "protocol"])["mean"]
     for row in pd.read_csv(FOLDER / "softdecay_direct.csv").itertuples():
         suite = f"{row.model}, {softdecay.SETS[row.task]}"
-        other = softdecay.NAMES[row.other]
+        other = TRANSFORMS[row.other]
         assert row.difference == pytest.approx(
             gains[suite, "SoftDecay", "mean"] - gains[suite, other, "mean"], abs=0.02
         )
