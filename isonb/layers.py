@@ -79,7 +79,8 @@ class IsoBN(nn.Module):
     doesn't move them, and before any larger one it passes unchanged. ``group="world"`` takes the statistics over all
     processes.
 
-    Place: after the pooler (dense and tanh on [CLS]), before dropout and classifier.
+    Place: after the pooler (dense and tanh on [CLS]), before dropout and classifier. A result that the dtype can't hold
+    (float16 ends at 65,504): :class:`~isonb.errors.DegenerateError`.
 
     >>> layer = IsoBN(2)
     >>> _ = layer(torch.tensor([[1.0, 2.0], [2.0, 1.0], [3.0, 5.0], [4.0, 4.0]]))
@@ -114,7 +115,7 @@ class IsoBN(nn.Module):
                 self._update(x)
         elif check_values(self.batches) and int(self.batches) == 0:
             not_fitted("IsoBN", "Train it, or load a state_dict of a trained one.")
-        return x * self.scale.to(x.dtype)
+        return fits(x * self.scale.to(x.dtype), "normalised size")
 
     def _update(self, x: Tensor) -> None:
         cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))

@@ -11,6 +11,8 @@ from isonb.purity import length_kurtosis, purity
 
 __all__ = ["squared_traces"]
 
+_GRADIENT = 64.0  # a step on the way to the gradient is at most so many times larger than the value
+
 
 @border
 def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -24,7 +26,7 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) and (...), the second possibly negative.
     Differentiable. Fewer than 4 points: :class:`~isonb.errors.ShapeError`. All points equal:
     :class:`~isonb.errors.DegenerateError`; on an accelerator both are 0. They are fourth powers of the scale: where
-    those don't fit the dtype (about 1e9 in float32), :class:`~isonb.errors.DegenerateError`.
+    those, or their gradients, don't fit the dtype (about 1e9 in float32), :class:`~isonb.errors.DegenerateError`.
 
     >>> import torch
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
@@ -34,7 +36,9 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     """
     x, mask = cloud(x, mask, points=4)
     n = row_count(x, mask)
-    scatter = center_rows(x, mask)[0].square().sum((-2, -1))
-    a, b = unbiased_parts(purity(x, mask), length_kurtosis(x, mask), n)
-    unit = fits(scatter.square(), "fourth power of the scale") / (n * (n - 3)).clamp_min(1)
+    y = center_rows(x, mask)[0]  # so that an offset, however large, costs no digits and no range
+    a, b = unbiased_parts(purity(y, mask), length_kurtosis(y, mask), n)
+    squared = y.square().sum((-2, -1)).square()
+    fits(_GRADIENT * squared, "fourth power of the scale")
+    unit = squared / (n * (n - 3)).clamp_min(1)
     return a * unit, b * unit

@@ -193,7 +193,7 @@ class MeanDirection(Transform):
     r"""Remove the mean direction of unit rows, :math:`\hat x - (\hat x^\top m)m`, and renormalise.
 
     R2 of Ren, Sun and Liang (arXiv 2511.11041). m is the direction of the mean of the fitted unit rows. Zero rows stay
-    zero. ``to_dense`` gives the projection for rows that are already of unit length, without the renormalising.
+    zero, and rows along m become zero: what rounding leaves of them is no direction. ``to_dense`` gives the projection for rows that are already of unit length, without the renormalising.
 
     >>> MeanDirection().fit(torch.tensor([[1.0, 1.0], [1.0, 1.0]])).transform(torch.tensor([[3.0, 0.0]])).tolist()
     [[0.7071, -0.7071]]
@@ -218,7 +218,11 @@ class MeanDirection(Transform):
 
     def _apply(self, x: Tensor) -> Tensor:
         out = self._linear(unit_rows(x))
-        return unit_rows(out) if self.renormalize else out
+        if not self.renormalize:
+            return out
+        rounding = 4 * torch.finfo(out.dtype).eps
+        along = torch.linalg.vector_norm(out.detach(), dim=-1, keepdim=True) <= rounding
+        return unit_rows(out.masked_fill(along, 0.0))
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The projection alone, for rows of unit length, as a frozen linear layer on the CPU."""

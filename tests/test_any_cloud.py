@@ -20,6 +20,7 @@ CLOUDS = int(os.environ.get("ISONB_FUZZ", 2000))
 ONLY = os.environ.get("ISONB_FUZZ_ONLY")
 PARTS = 8  # tests that the clouds are spread over
 CALLS = 3  # functions a cloud goes through, in turn
+BROKE = (2605, 15621, 23196, 40065, 42720, 49437)  # found by long runs, and mended
 
 METRICS = (metrics.IsoScore, metrics.IsoScoreStar, metrics.CosinePenalty, metrics.TokenUniformity, metrics.VarEx,
            metrics.SpectralSkewness)  # fmt: skip
@@ -189,6 +190,14 @@ def test_no_nan_no_inf_no_untyped_error(part):
         calls = (NAMES * 2)[first : first + CALLS] if ONLY is None else NAMES
         found += [f"{words}: {name} {bad}" for name in calls if (bad := complaint(name, x, mask))]
     assert not found, "\n".join([f"{len(found)} of {CLOUDS} clouds", *found[:40]])
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
+@pytest.mark.parametrize("number", BROKE)
+def test_what_broke_once(number):
+    x, mask, words = drawn(number)
+    found = {name: bad for name in NAMES if (bad := complaint(name, x, mask))}
+    assert not found, words
 
 
 def test_every_public_name_is_drawn():

@@ -201,6 +201,8 @@ def test_mean_direction():
     unit = x / x.norm(dim=-1, keepdim=True)
     assert_same(bare.to_dense(torch.float64)(unit), bare.transform(x))
     assert not MeanDirection().fit(x).transform(torch.zeros(1, 3)).any()
+    line = torch.arange(1.0, 8.0).unsqueeze(-1) * torch.tensor([1.0, 3.0, 7.0])
+    assert not MeanDirection().fit_transform(line).any()  # rounding noise is not blown up to length 1
     with pytest.raises(DegenerateError, match="mean direction"):
         MeanDirection().fit(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
 
