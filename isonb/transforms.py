@@ -193,7 +193,8 @@ class MeanDirection(Transform):
     r"""Remove the mean direction of unit rows, :math:`\hat x - (\hat x^\top m)m`, and renormalise.
 
     R2 of Ren, Sun and Liang (arXiv 2511.11041). m is the direction of the mean of the fitted unit rows. Zero rows stay
-    zero, and rows along m become zero: what rounding leaves of them is no direction. ``to_dense`` gives the projection for rows that are already of unit length, without the renormalising.
+    zero, and rows along m become zero: what rounding leaves of them is no direction. ``to_dense`` gives the projection
+    for rows that are already of unit length, without the renormalising.
 
     >>> MeanDirection().fit(torch.tensor([[1.0, 1.0], [1.0, 1.0]])).transform(torch.tensor([[3.0, 0.0]])).tolist()
     [[0.7071, -0.7071]]
