@@ -26,7 +26,7 @@ from isonb.lab.sweeps.job import execute, known, prepare
 from isonb.lab.sweeps.needs import needs
 from isonb.lab.sweeps.sweep import status, sweep
 
-__all__ = ["COMMANDS", "CommandError"]
+__all__ = ["COMMANDS", "CommandError", "asked"]
 
 ASK_ABOVE = 24  # estimated hours above which a person at a terminal is asked
 
@@ -35,14 +35,18 @@ class CommandError(InputError):
     """A command line that makes no sense."""
 
 
-def _run(options: argparse.Namespace) -> int:
+def asked(options: argparse.Namespace) -> dict[str, Any]:
+    """The configuration that the options of ``isonb run`` ask for."""
     # Two minutes on two cores is what a first run may take: tiny, with the settings it was tuned with.
     model, protocol = ("tiny", "embedded") if options.model is None else (options.model, "small")
     protocol = protocol if options.protocol is None else options.protocol
     given = {"task": options.task, "model": model, "seed": options.seed, "protocol": protocol}
     method = {"name": options.method} | _pairs(options.option, "-o")
-    config = resolve(given | {"method": method} | _pairs(options.set, "--set"))
-    out = Path(options.out)
+    return resolve(given | {"method": method} | _pairs(options.set, "--set"))
+
+
+def _run(options: argparse.Namespace) -> int:
+    config, out = asked(options), Path(options.out)
     job = prepare(config, out, data=options.data, retry_failed=options.retry_failed)
     if known(job) is None:
         preflight(job.config, job.data)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.methods import catalogue
-from isonb.lab.runs.settings import EXPERIMENTS, PROTOCOLS
+from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
 from isonb.runtime.places import shipped_grids
 
@@ -69,6 +69,9 @@ def protocols() -> str:
     for name, changes in PROTOCOLS.items():
         told = [
             f"  {kind}: " + ", ".join(f"{key}={value}" for key, value in of.items()) for kind, of in changes.items()
+        ]
+        told += [
+            f"{task}: " + ", ".join(f"{k}={v}" for k, v in of.items()) for task, of in BY_TASK.get(name, {}).items()
         ]
         parts.append(
             "\n".join([name, *(_wrapped(line.strip(), "  ", hang="    ") for line in told or ["the defaults"])])

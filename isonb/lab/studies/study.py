@@ -48,18 +48,18 @@ class Study:
     @classmethod
     def load(
         cls,
-        name: str,
+        name: str | Design,
         *,
         live: Mapping[str, Iterable[Record]] | None = None,
         folder: str | Path | None = None,
         grid: str | Path | None = None,
     ) -> Study:
-        """The study ``name`` with its recorded runs, and with ``live`` records by the suite they belong to.
+        """The study ``name``, or of a design, with its recorded runs, and with ``live`` records by their suite.
 
         ``folder`` holds the recordings and ``grid`` the plan, by default those of the book. Raises
         :class:`StudyError` for a name that isn't one of :data:`STUDIES`, and what loading a recording raises.
         """
-        design = design_of(name)
+        design = name if isinstance(name, Design) else design_of(name)
         home = FOLDER if folder is None else Path(folder)
         planned = load_grid(grid or design.grid or design.name, design.size)
         return cls.of(design, planned, home, live or {})

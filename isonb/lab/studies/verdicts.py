@@ -130,7 +130,7 @@ class Part:
 class Claim:
     """A numbered claim of a paper. ``kind``: judged on "runs", an "identity" of mathematics, or "printed" numbers."""
 
-    number: int
+    number: int | str  # the papers' are numbered; the contradictions have names
     statement: str
     parts: tuple[Part, ...]
     kind: str = "runs"

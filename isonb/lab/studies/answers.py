@@ -1,0 +1,117 @@
+"""The papers' contradictions in plain words: a sentence for each outcome, so that no sentence contradicts the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
+
+__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "outcomes", "overall"]
+
+QUESTIONS = {  # each contradiction, and the statements that it is judged by
+    "C1": ("Is more or less isotropy better?", ("C1 down", "C1 up")),
+    "C2": ("Is the mean cosine a measure of isotropy?", ("C2",)),
+    "C3": ("Is a perfectly round cloud too round?", ("C3",)),
+    "C4": ("Is a raised IsoScore of 0.03 isotropic?", ("C4",)),
+    "C5": ("Does isotropy within classes make the whole isotropic?", ("C5",)),
+    "C6": ("Does it matter which vectors are pushed?", ("C6",)),
+}
+_OPEN = "These runs can't tell."
+_NONE = "There are no runs for it yet."
+WORDS: dict[str, dict[str, str]] = {
+    "C1 down": {
+        SUPPORTED: "Lowering isotropy helped and raising it harmed: I-STAR is right here.",
+        CONTRADICTED: "I-STAR's direction is refuted here: a step down did not help, or one up did not harm.",
+        INCONCLUSIVE: "That less isotropy helps, or more of it harms, could not be shown.",
+        NOT_TESTABLE: _NONE,
+    },
+    "C1 up": {
+        SUPPORTED: "Each of the three raised isotropy and the score: they are right here.",
+        CONTRADICTED: "At least one of the three lowered the isotropy that it should raise, or the score: more isn't "
+        "better as a rule.",
+        INCONCLUSIVE: "That the three gain by more isotropy could not be shown.",
+        NOT_TESTABLE: _NONE,
+    },
+    "C2": {
+        SUPPORTED: "The mean cosine and IsoScore moved together here.",
+        CONTRADICTED: "No: CosReg moved one of the two the other way.",
+        INCONCLUSIVE: "Not shown: CosReg did not clearly move both.",
+        NOT_TESTABLE: _NONE,
+    },
+    "C3": {
+        SUPPORTED: "No: whitening, the rounder of the two, scores higher on each set.",
+        CONTRADICTED: "Yes: on some sets whitening, the rounder of the two, scores clearly below SoftDecay.",
+        INCONCLUSIVE: _OPEN,
+        NOT_TESTABLE: _NONE,
+    },
+    "C4": {
+        SUPPORTED: "Yes: the layer's cloud comes above half of what there is.",
+        CONTRADICTED: "No: IsoScore behind the layer stays below a half. Raised isn't isotropic.",
+        INCONCLUSIVE: _OPEN,
+        NOT_TESTABLE: _NONE,
+    },
+    "C5": {
+        SUPPORTED: "Yes: IsoScore rose within classes and over all of them.",
+        CONTRADICTED: "No: with the entropy of each class, IsoScore fell within classes or over all of them.",
+        INCONCLUSIVE: "Not shown: IsoScore did not clearly rise both within classes and over all.",
+        NOT_TESTABLE: _NONE,
+    },
+    "C6": {
+        SUPPORTED: "No: pushing the last layer alone gives the same score, and moves all layers.",
+        CONTRADICTED: "Yes: pushing the last layer alone ends elsewhere.",
+        INCONCLUSIVE: _OPEN,
+        NOT_TESTABLE: _NONE,
+    },
+}
+
+
+def outcomes(judged: Iterable[Judgement]) -> dict[str, str]:
+    """The outcome of each statement, by its name."""
+    return {str(one.claim.number): one.outcome for one in judged}
+
+
+def answer(question: str, found: Mapping[str, str]) -> str:
+    """The answer to a contradiction, by the outcomes of its statements.
+
+    >>> answer("C4", {"C4": "contradicted"})
+    "No: IsoScore behind the layer stays below a half. Raised isn't isotropic."
+    """
+    return " ".join(dict.fromkeys(WORDS[name][found[name]] for name in QUESTIONS[question][1]))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A method against plain training: the intervals (low, high) of what it changes in isotropy and in the score."""
+
+    isotropy: tuple[float, float]
+    score: tuple[float, float]
+
+
+def overall(found: Iterable[Comparison]) -> str:
+    """The answer to the book's question: which way isotropy and score moved, where both are clear.
+
+    >>> overall([Comparison((0.1, 0.2), (-0.01, 0.01)), Comparison((-0.2, -0.1), (-0.03, -0.01))]).partition(". ")[0]
+    'Neither more nor less isotropy made the model better'
+    """
+    signs = [(_sign(*one.isotropy), _sign(*one.score)) for one in found]
+    gain_more, gain_less, lose_more, lose_less = (signs.count(key) for key in ((1, 1), (-1, 1), (1, -1), (-1, -1)))
+    if not signs:
+        return _NONE
+    if gain_more and not gain_less and not lose_more:
+        head = "More isotropy went with better scores."
+    elif gain_less and not gain_more and not lose_less:
+        head = "Less isotropy went with better scores."
+    elif not gain_more and not gain_less:
+        head = "Neither more nor less isotropy made the model better."
+    else:
+        head = "Isotropy didn't decide: it rose and fell with gains and with losses."
+    unclear = len(signs) - gain_more - gain_less - lose_more - lose_less
+    return (
+        f"{head} Of {len(signs)} comparisons, {gain_more} gain with more isotropy and {gain_less} with less; "
+        f"{lose_more} lose with more and {lose_less} with less; in {unclear} one of the two is not clear."
+    )
+
+
+def _sign(low: float, high: float) -> int:
+    return 1 if low > 0 else -1 if high < 0 else 0

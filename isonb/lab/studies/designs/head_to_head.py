@@ -1,0 +1,269 @@
+"""All methods on the same encoder, rows and seeds, each with the strength that was chosen for it on the holdout.
+
+The claims here are no paper's. They are the questions on which the papers contradict each other, C1 to C6, and each is
+put as the statement that one side makes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.designs.softdecay import kept
+from isonb.lab.studies.pair_gains import points
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+
+__all__ = [
+    "ARMS",
+    "CALIBRATION",
+    "DESIGN",
+    "MEASURES",
+    "RAISING",
+    "TUNED",
+    "TUNING",
+    "changed",
+    "chosen",
+    "setting",
+    "tried",
+]
+
+LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
+SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
+LAST = "I-STAR, last layer"  # lower, on the tokens of the last layer alone: C6
+ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
+RAISING = (RAISE, ENTROPY, SOFTDECAY, ISOLAYER)  # what papers say helps because it raises isotropy
+NAMES = {
+    "none": PLAIN,
+    "entropy": ENTROPY,
+    "softdecay": SOFTDECAY,
+    "isolayer": ISOLAYER,
+    "isobn": ISOBN,
+    "cosreg": COSREG,
+    "spectrum_control": SPECTRUM,
+}
+# What is tuned, and the sign by which it is printed. Plain training tunes its learning rate.
+TUNED = {
+    "none": ("learning_rate", "rate"),
+    "istar": ("weight", "λ"),
+    "entropy": ("weight", "weight"),
+    "softdecay": ("alpha", "first α"),
+    "isolayer": ("learning_rate", "layer's rate"),
+    "isobn": ("beta", "β"),
+    "cosreg": ("weight", "weight"),
+    "spectrum_control": ("weight", "weight"),
+}
+MEASURES = {
+    "isoscore": "IsoScore",
+    "isoscore_star": "IsoScore*",
+    "anisotropy_1": "A1 raw",
+    "anisotropy_1_centered": "A1 centred",
+    "mean_cosine": "mean cosine",
+    "two_nn": "TwoNN",
+    "persistent_entropy_normalized": "entropy of the barcode",
+}
+HALF = 0.5
+ALIKE = 0.02  # two scores that count as alike
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone."""
+    method = config["method"]
+    if method["name"] == "istar" and method["layers"] != "all":
+        return LAST
+    if method["name"] == "istar":
+        return LOWER if float(method["weight"]) < 0 else RAISE
+    return NAMES.get(method["name"])
+
+
+def setting(config: Mapping[str, Any]) -> str:
+    """The tuned setting of a run in words: "λ = -0.3"."""
+    name = config["method"]["name"]
+    key, sign = TUNED[name]
+    return f"{sign} = {float(config[key] if name == 'none' else config['method'][key]):g}"
+
+
+def tried(study: Study) -> pd.DataFrame:
+    """The tuning runs: suite, arm, setting, best score on the holdout, score on the validation rows, chosen.
+
+    The best score on the holdout decides, of the states that training could stop at; in a tie the setting that the grid
+    names first, the published one.
+    """
+    metrics = dict(study.runs[["run_id", "metric"]].itertuples(index=False))
+    scores = dict(study.runs[["run_id", "score"]].itertuples(index=False))
+    logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
+    second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
+    held = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
+    rows = [
+        {
+            "run_id": run.run_id,
+            "suite": study.design.suite_of(run.config),
+            "arm": arm_of(run.config),
+            "setting": setting(run.config),
+            "held": held[run.run_id],
+            "score": scores[run.run_id],
+        }
+        for run in study.planned
+        if run.run_id in held
+    ]
+    found = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
+    first = found.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
+    return found.assign(chosen=found["run_id"].isin(first))
+
+
+def chosen(study: Study) -> dict[tuple[str, str], str]:
+    """The setting that the tuning chose, by suite and arm."""
+    best = tried(study).query("chosen")
+    return {(row.suite, row.arm): row.setting for row in best.itertuples()}
+
+
+# Where a run's record has the cloud that a method ends with, and where plain training has the one to compare it with:
+# the [CLS] vectors; behind IsoLayer's layer; what the classifier reads where the method acts behind the encoder.
+CLOUDS = {
+    ISOLAYER: ("end.second", "end.cls"),
+    SOFTDECAY: ("end.features", "end.features"),
+    ISOBN: ("end.features", "end.features"),
+}
+
+
+def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:
+    """What an arm changes in a measure of the sentence vectors against plain training, one number a seed."""
+    mine, plain = CLOUDS.get(arm, ("end.cls", "end.cls"))
+    return difference(
+        study.units(f"metric.{mine}.{name}", arm, suites), study.units(f"metric.{plain}.{name}", PLAIN, suites)
+    )
+
+
+Rule = Callable[[Study, Sequence[str]], Evidence]
+
+
+def _between(arm: str, other: str) -> Rule:
+    """The score of an arm less that of another, seed by seed."""
+    return lambda study, suites: by_cell(
+        difference(study.units("score", arm, suites), study.units("score", other, suites))
+    )
+
+
+def _score(arm: str) -> Rule:
+    """What an arm's score gains over plain training, seed by seed."""
+    return _between(arm, PLAIN)
+
+
+def _moved(arm: str, name: str) -> Rule:
+    return lambda study, suites: by_cell(changed(study, arm, name, suites))
+
+
+def _tokens(arm: str) -> Rule:
+    """The same for IsoScore* of all tokens of all layers, which I-STAR acts on."""
+    column = "metric.end.tokens.isoscore_star_all_layers"
+    return lambda study, suites: by_cell(
+        difference(study.units(column, arm, suites), study.units(column, PLAIN, suites))
+    )
+
+
+def _last(arm: str, name: str) -> Rule:
+    """The same for a measure of the watched rows at the last validation."""
+
+    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
+        series = f"step.validation.cls.{name}"
+        mine, plain = (study.tail(series, one, suites) for one in (arm, PLAIN))
+        return by_cell(difference(mine, plain))
+
+    return evidence
+
+
+def _layer(name: str) -> Rule:
+    return lambda study, suites: by_cell(study.units(f"metric.end.second.{name}", ISOLAYER, suites))
+
+
+def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
+    """Whitening less SoftDecay in points of similarity, both on the same resampled pairs."""
+    table = kept("direct")
+    rows = [] if table is None else table[table["other"] == "whitening"].to_dict("records")
+    return {
+        f"{row['model']}, {row['task']}": points(-row["difference"], -row["high"], -row["low"], row["pairs"])
+        for row in rows
+    }
+
+
+CLAIMS = (
+    Claim(
+        "C1 down",
+        "Less isotropy is better (I-STAR)",
+        (
+            Part(f"IsoScore* of all tokens, {LOWER} less none", _tokens(LOWER), "less"),
+            Part(f"score, {LOWER} less none", _score(LOWER), "greater", gated=True),
+            Part(f"score, {RAISE} less none", _score(RAISE), "less", gated=True),
+        ),
+    ),
+    Claim(
+        "C1 up",
+        "More isotropy is better (the other three)",
+        tuple(
+            itertools.chain.from_iterable(
+                (
+                    Part(f"IsoScore, {arm} less none", _moved(arm, "isoscore"), "greater"),
+                    Part(f"score, {arm} less none", _score(arm), "greater", gated=True),
+                )
+                for arm in (ENTROPY, SOFTDECAY, ISOLAYER)
+            )
+        ),
+    ),
+    Claim(
+        "C2",
+        "What lowers the mean cosine makes a cloud more isotropic",
+        (
+            Part(f"mean cosine, {COSREG} less none", _moved(COSREG, "mean_cosine"), "less"),
+            Part(f"IsoScore, {COSREG} less none", _moved(COSREG, "isoscore"), "greater"),
+        ),
+    ),
+    Claim(
+        "C3",
+        "The rounder vectors score higher: whitening beats SoftDecay in similarity",
+        (Part("points, whitening less SoftDecay", _whitening, "greater", on=()),),
+        remark="Intervals over pairs.",
+    ),
+    Claim(
+        "C4",
+        "The cloud behind IsoLayer is isotropic",
+        (Part("IsoScore behind the layer, above a half", _layer("isoscore"), "greater", HALF),),
+    ),
+    Claim(
+        "C5",
+        "Entropy class by class makes the whole cloud more isotropic, too",
+        (
+            Part(
+                "IsoScore within classes, entropy less none",
+                _last(ENTROPY, "isoscore_class_centered"),
+                "greater",
+            ),
+            Part("IsoScore of all, entropy less none", _last(ENTROPY, "isoscore"), "greater"),
+        ),
+    ),
+    Claim(
+        "C6",
+        "Which tokens are pushed makes no difference",
+        (
+            Part(
+                f"score, {LAST} less {LOWER}, alike within {ALIKE}", _between(LAST, LOWER), "equal", ALIKE, gated=True
+            ),
+            Part(f"IsoScore* of all tokens, {LAST} less none", _tokens(LAST), "less"),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="head_to_head",
+    page="results/head_to_head",
+    recordings=("head_to_head",),
+    arm=arm_of,
+    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"]).removeprefix("english_")),
+    claims=CLAIMS,
+)
+# The runs before: what was tried for each method, and what the protocol "small" was chosen by.
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=("head_to_head_tuning",), claims=())
+CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())

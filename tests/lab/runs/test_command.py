@@ -1,0 +1,23 @@
+"""The printed command makes the run that it stands beside: runs of the shipped grids, read back by the command line."""
+
+import shlex
+
+import pytest
+
+from isonb import cli
+from isonb.cli.commands import asked
+from isonb.lab.runs.command import command
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.sweeps.grids import load_grid
+
+GRIDS = ("head_to_head_tuning", "calibration", "isolayer", "istar", "softdecay", "baselines")
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_the_command_asks_for_the_same_run(grid):
+    runs = [run for run in load_grid(grid, "small") if run.config["experiment"] != "synthetic"]
+    assert runs
+    for run in runs[:: max(1, len(runs) // 30)]:
+        words = shlex.split(command(run.config))
+        assert words[:2] == ["isonb", "run"]
+        assert run_id(asked(cli._parsed(words[1:]))) == run.run_id
