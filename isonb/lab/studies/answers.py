@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from isonb.lab.statistics.seeds import student
+from isonb.lab.studies.designs.head_to_head import METHODS, changed
+from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
-__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "outcomes", "overall"]
+__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "compared", "outcomes", "overall"]
 
 QUESTIONS = {  # each contradiction, and the statements that it is judged by
     "C1": ("Is more or less isotropy better?", ("C1 down", "C1 up")),
@@ -86,6 +89,23 @@ class Comparison:
 
     isotropy: tuple[float, float]
     score: tuple[float, float]
+    arm: str = ""
+    suite: str = ""
+
+
+def compared(study: Study) -> list[Comparison]:
+    """Every method of the head to head against plain training, on each task that the plain model has learned.
+
+    Isotropy is IsoScore, of the vectors that the method ends with.
+    """
+    found = []
+    for arm in METHODS:
+        for row in study.paired("score", arm).itertuples():
+            values = [value for (suite, _), value in changed(study, arm, "isoscore").items() if suite == row.suite]
+            if len(values) > 1 and not study.learned(str(row.suite)):
+                moved = student(values)
+                found.append(Comparison((moved.low, moved.high), (row.low, row.high), arm, str(row.suite)))
+    return found
 
 
 def overall(found: Iterable[Comparison]) -> str:

@@ -24,7 +24,7 @@ __all__ = [
     "CALIBRATION",
     "DESIGN",
     "MEASURES",
-    "RAISING",
+    "METHODS",
     "TUNED",
     "TUNING",
     "changed",
@@ -37,7 +37,7 @@ LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
 SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
 LAST = "I-STAR, last layer"  # lower, on the tokens of the last layer alone: C6
 ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
-RAISING = (RAISE, ENTROPY, SOFTDECAY, ISOLAYER)  # what papers say helps because it raises isotropy
+METHODS = ARMS[1:]
 NAMES = {
     "none": PLAIN,
     "entropy": ENTROPY,
