@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,8 +19,8 @@ __all__ = ["claims_anchor", "claims_href", "claims_map", "slots"]
 OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "inconclusive": "diamond"}
 OUTCOME_SHAPES |= {"not testable": "square"}
 ACROSS = 16  # marks side by side: with the statements they fill a page's column, and a phone still shows them
-LETTERS = 42  # of a statement in one line
-STATEMENT = 252  # pixels that so many letters need
+LETTERS = 36  # of a statement in one line
+STATEMENT = 262  # pixels that so many letters need in a wide font
 GAP = 9  # pixels between claims
 LINE = 14  # pixels from line to line of a statement
 ASIDE = {"identity": " (identity)", "printed": " (printed numbers)"}
@@ -93,7 +94,8 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
         outline = {"stroke": GREY, "strokeWidth": 0.6} if filled else {"strokeWidth": 1.8}
         base = alt.Chart(frame).transform_filter(kept)
         mark = base.mark_point(filled=filled, size=size, opacity=1, cursor="pointer", aria=False, **outline)
-        return mark.encode(x, y, _color(), _shape(), href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
+        shown = mark.encode(x, y, _color(), _shape(), href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
+        return shown.encode(fillOpacity=FAINT) if filled else shown
 
     runs, aside = "datum.kind == 'runs'", "datum.kind != 'runs'"
     return alt.layer(
@@ -108,6 +110,20 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
 
 VERDICT_TIPS = ("claim", "verdict", "cells", "remark")
 CELL_TIPS = ("claim", "what", "cell", "outcome", "mean", "95% interval", "could have been seen", "n", "reason")
+
+
+# What can't be tested should not shine: its light grey would be the brightest of all on a dark page.
+FAINT = alt.condition("datum.outcome == 'not testable'", alt.value(0.35), alt.value(1))
+
+
+def _lines(statement: str) -> list[str]:
+    """A statement in lines; a comparison ("λ > 0") isn't torn apart.
+
+    >>> _lines("13. The last layer stays less so with λ > 0")
+    ['13. The last layer stays less so', 'with λ\xa0>\xa00']
+    """
+    whole = re.sub(r" ([<>=]) ", "\u00a0\\1\u00a0", statement)
+    return textwrap.wrap(whole, LETTERS, break_on_hyphens=False)
 
 
 def _color() -> alt.Color:
@@ -135,7 +151,7 @@ def _laid_out(
         for _, part in cells[cells["paper"] == paper].groupby("claim", sort=True):
             first = part.iloc[0]
             name = f"{first['claim']}. {first['statement']}{ASIDE.get(first['kind'], '')}"
-            lines = textwrap.wrap(name, LETTERS, break_on_hyphens=False)
+            lines = _lines(name)
             places = slots(list(part["what"]))
             same = {"claim": name, "kind": first["kind"], "href": claims_href(first["page"])}
             texts.append(same | {"text": "\n".join(lines), "x": 0, "y": y})
