@@ -14,7 +14,7 @@ from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.pair import canonical
 from isonb.runtime.files import update
 
-__all__ = ["HEADINGS", "check", "fix", "problems"]
+__all__ = ["HEADINGS", "OVERVIEW", "check", "fix", "problems"]
 
 HEADINGS = (
     "The question",
@@ -28,6 +28,7 @@ HEADINGS = (
     "Summary",
     "References",
 )
+OVERVIEW = ("What this does not show",)  # of a page that gathers what other chapters found
 BOX = ("You will learn", "Prerequisites", "Time")
 EXERCISE = re.compile(r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)", re.MULTILINE)
 SOLUTION = re.compile(
@@ -56,6 +57,14 @@ def _headings(text: str) -> list[tuple[int, str]]:
     return found
 
 
+def _overview(chapter: Chapter) -> bool:
+    """Whether the page only gathers what other chapters found (front matter ``isonb: {overview: true}``).
+
+    It teaches nothing of its own, so it has no parts to learn from: no box, no exercises, no control to play with.
+    """
+    return bool(chapter.cells.metadata.get("isonb", {}).get("overview", False))
+
+
 def _parameters(chapter: Chapter) -> Iterator[str]:
     try:
         _ = chapter.smoke
@@ -68,12 +77,15 @@ def _template(chapter: Chapter) -> Iterator[str]:
     heads = _headings(text)
     if [level for level, _ in heads].count(1) != 1 or heads[0][0] != 1:
         yield "the page must begin with its one title (# Title)"
+    wanted = OVERVIEW if _overview(chapter) else HEADINGS
     titles = [title for level, title in heads if level == 2]
-    missing = [title for title in HEADINGS if title not in titles]
+    missing = [title for title in wanted if title not in titles]
     if missing:
         yield f"headings are missing: {', '.join('## ' + title for title in missing)}"
-    elif [title for title in titles if title in HEADINGS] != list(HEADINGS):
-        yield f"headings must stand once each, in this order: {', '.join(HEADINGS)}"
+    elif [title for title in titles if title in wanted] != list(wanted):
+        yield f"headings must stand once each, in this order: {', '.join(wanted)}"
+    if _overview(chapter):
+        return
     question = text.partition("## The question")[2].partition("\n## ")[0]
     if absent := [word for word in BOX if word not in question]:
         yield f"the box under the question must say {', '.join(BOX)}; it lacks {', '.join(absent)}"
@@ -146,6 +158,8 @@ def _described(call: ast.Call) -> bool:
 
 
 def _interaction(chapter: Chapter) -> Iterator[str]:
+    if _overview(chapter):
+        return
     called = {name for _, _, calls in _calls(chapter) for name, _, _ in calls}
     if not any(name.endswith((".slider", "binding_range")) for name in called):
         yield "at least one picture needs a slider that works without a kernel (pages.slider)"
@@ -154,6 +168,8 @@ def _interaction(chapter: Chapter) -> Iterator[str]:
 
 
 def _exercises(chapter: Chapter) -> Iterator[str]:
+    if _overview(chapter):
+        return
     text = chapter.source.read_text(encoding="utf-8")
     solutions = {found["label"]: found for found in SOLUTION.finditer(text)}
     labels = []

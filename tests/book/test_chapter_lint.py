@@ -55,6 +55,21 @@ def test_a_broken_rule_is_named(book, rule):
     assert "book/sample" in str(caught.value)
 
 
+def test_an_overview_needs_no_parts_to_learn_from(book):
+    """It says what it doesn't show; figures, parameters and spelling are checked as anywhere."""
+    source = book.root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8").replace("isonb:\n  smoke:", "isonb:\n  overview: true\n  smoke:")
+    for rule in ("heading", "box", "slider", "live", "one exercise", "open solution"):
+        old, new, _ = BREAKS[rule]
+        assert old in text
+        text = text.replace(old, new)
+    source.write_text(text, encoding="utf-8")
+    assert lint.problems(Book(book.root).chapters[0]) == []
+    for old, message in (("## What this does not show", "## What this does not show"), (FIGURE, "a picture needs")):
+        source.write_text(text.replace(old, ""), encoding="utf-8")
+        assert any(message in problem for problem in lint.problems(Book(book.root).chapters[0]))
+
+
 def test_a_function_may_show_without_a_caption(book):
     """Only what a cell shows itself is a figure of the page; a live control draws elsewhere."""
     source = book.root / "book" / "sample.md"

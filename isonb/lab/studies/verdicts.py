@@ -267,7 +267,7 @@ def _together(part: Part, cells: Sequence[Cell]) -> str:
 def _placed(part: Part, name: str, found: Interval, effect: float | None) -> Cell:
     low, high = part.claimed
     ends = f"{found.level:.0%} interval [{found.low:.4g}, {found.high:.4g}]"
-    border = " and ".join(f"{end:.4g}" for end in (low, high) if math.isfinite(end))
+    border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
     if low < found.low and found.high < high:
         outcome, reason = SUPPORTED, f"{ends} lies on the claimed side of {border}"
     elif found.low >= high or found.high <= low:

@@ -174,3 +174,8 @@ def test_units():
 def test_claims_that_say_nothing_are_refused(make):
     with pytest.raises(ClaimError, match="must be"):
         make()
+
+
+def test_a_border_at_zero_has_no_sign():
+    reason = judge_cell(Part("loss", lambda study, suites: {}, "less"), "a", [-0.1, -0.12, -0.14]).reason
+    assert reason.endswith("lies on the claimed side of 0")

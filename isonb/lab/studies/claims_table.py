@@ -1,0 +1,93 @@
+"""The claims of several studies as one table, a row a cell, and what it would take to decide those that are open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pandas as pd
+
+from isonb.lab.studies.design import UNTUNED, Design
+from isonb.lab.studies.verdicts import INCONCLUSIVE, NOT_TESTABLE, Cell, Judgement, Part
+
+__all__ = ["COLUMNS", "claim_cells", "open_needs"]
+
+COLUMNS = (
+    "study",
+    "page",
+    "claim",
+    "statement",
+    "kind",
+    "verdict",
+    "remark",
+    "what",
+    "gated",
+    "cell",
+    "n",
+    "mean",
+    "low",
+    "high",
+    "visible",
+    "outcome",
+    "reason",
+)
+OPEN = (INCONCLUSIVE, NOT_TESTABLE)
+SAYS_ITSELF = re.compile(r"\(needs (?P<what>[^)]+)\)")  # a part may name in words what it lacks
+NEEDS = (
+    (re.compile(re.escape(UNTUNED)), "runs in which each method has a stopping and a strength of its own"),
+    (re.compile("not clearly above one answer|no plain runs"), "plain runs that learn the task first"),
+    (re.compile("the seeds varied nothing"), "seeds that change the number"),
+    (re.compile("at least \\d+ are needed"), "more seeds"),
+    (re.compile("no runs"), "runs in cells that have none"),
+    (re.compile("on both sides"), "more seeds or pairs: the interval still lies on both sides of its border"),
+)
+
+
+def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
+    """One row a claim, part and cell, with the chapter that judges it: :data:`COLUMNS`.
+
+    ``verdict`` is the claim's, ``outcome`` the cell's. A claim without parts has one row, whose cell has no name and
+    whose reason is the claim's remark: a table of claims must not lose it.
+    """
+    rows = []
+    for found in judged:
+        claim = found.claim
+        head = (design.name, design.page, claim.number, claim.statement, claim.kind, found.outcome, claim.remark)
+        rows += [(*head, *_told(part.part, cell)) for part in found.parts for cell in part.cells]
+        if not found.cells:
+            rows.append((*head, *_told(Part("", lambda study, suites: {}), Cell("", found.outcome, claim.remark))))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def open_needs(cells: pd.DataFrame) -> list[dict[str, object]]:
+    """What would decide the claims about methods that are open: one row a need, the commonest first.
+
+    ``cells`` is a table as of :func:`claim_cells`, of any number of studies. A need comes from the reason that a cell
+    gives, or from the words of the part ("needs a larger encoder"); a reason that is known to no rule stands as it is.
+    """
+    found = cells[(cells["kind"] == "runs") & cells["verdict"].isin(OPEN) & cells["outcome"].isin(OPEN)]
+    needs = [_need(what, reason) for what, reason in zip(found["what"], found["reason"], strict=True)]
+    rows: list[dict[str, object]] = [
+        {"need": need, "claims": sorted(set(part["claim"])), "cells": len(part)}
+        for need, part in found.assign(need=needs).groupby("need", sort=False)
+    ]
+    return sorted(rows, key=lambda row: (-int(str(row["cells"])), str(row["need"])))
+
+
+def _need(what: str, reason: str) -> str:
+    """The need behind a reason.
+
+    >>> _need("score above plain's (needs a larger encoder)", "no runs")
+    'a larger encoder'
+    >>> _need("score", "2 seeds; at least 3 are needed"), _need("score", "It rained.")
+    ('more seeds', 'It rained.')
+    """
+    if own := SAYS_ITSELF.search(what):
+        return own["what"]
+    return next((need for pattern, need in NEEDS if pattern.search(reason)), reason)
+
+
+def _told(part: Part, cell: Cell) -> tuple[object, ...]:
+    found = cell.interval
+    ends = (None, None, None) if found is None else (found.estimate, found.low, found.high)
+    return (part.what, part.gated, cell.name, cell.n, *ends, cell.visible, cell.outcome, cell.reason)

@@ -1,0 +1,101 @@
+"""The head to head: arms, settings in words, the choice on the holdout, and that the plan keeps to the choice."""
+
+from collections import defaultdict
+
+import pandas as pd
+import pytest
+
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.designs import head_to_head as versus
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import OUTCOMES
+from isonb.lab.sweeps.grids import load_grid
+
+BASE = {"task": "sst2", "model": "minilm"}
+
+
+@pytest.mark.parametrize(
+    ("given", "arm", "setting"),
+    [
+        ({"learning_rate": 5e-5}, PLAIN, "rate = 5e-05"),
+        ({"method": {"name": "istar", "weight": -0.3}}, versus.LOWER, "λ = -0.3"),
+        ({"method": {"name": "istar", "weight": 1}}, versus.RAISE, "λ = 1"),
+        ({"method": {"name": "istar", "weight": -0.3, "layers": -1}}, versus.LAST, "λ = -0.3"),
+        ({"method": {"name": "softdecay", "alpha": -0.8}}, versus.SOFTDECAY, "first α = -0.8"),
+        ({"method": {"name": "isolayer"}}, versus.ISOLAYER, "layer's rate = 0.001"),
+        ({"method": "isobn"}, versus.ISOBN, "β = 0.5"),
+    ],
+)
+def test_arms_and_settings(given, arm, setting):
+    config = resolve(BASE | {"method": "none"} | given)
+    assert (versus.arm_of(config), versus.setting(config)) == (arm, setting)
+
+
+def test_whitening_is_no_arm():
+    assert versus.arm_of(resolve(BASE | {"method": "whitening"})) is None
+
+
+def by_cell(planned):
+    found = defaultdict(list)
+    for run in planned:
+        found[run.config["task"], versus.arm_of(run.config)].append(run)
+    return found
+
+
+def test_every_method_has_three_tries_and_the_published_one_is_the_first():
+    cells = by_cell(load_grid("head_to_head_tuning", "small"))
+    assert {arm for _, arm in cells} == set(versus.ARMS)
+    for (task, arm), runs in cells.items():
+        assert len(runs) == len({versus.setting(run.config) for run in runs}) == 3, (task, arm)
+        assert {run.config["seed"] for run in runs} == {0}
+        name = runs[0].config["method"]["name"]
+        if name not in ("none", "istar"):
+            usual = resolve(BASE | {"method": name})
+            assert versus.setting(runs[0].config) == versus.setting(usual)
+
+
+def test_the_plan_keeps_to_what_the_holdout_chose():
+    """Also for plain training, whose best rate is that of every method; and no seed was tuned on."""
+    best = versus.chosen(Study.load(versus.TUNING))
+    study = Study.load("head_to_head")
+    rates = {}
+    for run in study.planned:
+        suite, arm = study.design.suite_of(run.config), versus.arm_of(run.config)
+        assert run.config["seed"] != 0
+        if arm == PLAIN:
+            rates[suite] = run.config["learning_rate"]
+        tuned = versus.LOWER if arm == versus.LAST else arm
+        assert versus.setting(run.config) == best[suite, tuned]
+    for run in study.planned:
+        assert run.config["learning_rate"] == rates[study.design.suite_of(run.config)]
+
+
+def test_the_best_score_on_the_holdout_decides():
+    study = Study.load(versus.TUNING)
+    tried = versus.tried(study)
+    for (suite, arm), part in tried.groupby(["suite", "arm"]):
+        assert part.chosen.sum() == 1, (suite, arm)
+        assert part.held[part.chosen].iloc[0] == part.held.max()
+    one = tried.iloc[0]
+    logged = study.series[(study.series.run_id == one.run_id) & (study.series.name == "step.validation.accuracy")]
+    assert one.held == pytest.approx(logged.value.max())
+
+
+def test_a_change_is_paired_by_seed_and_measured_where_the_method_acts():
+    study = Study.load("head_to_head")
+    runs = study.runs.set_index(["suite", "arm", "seed"])
+    for arm in (versus.LOWER, versus.ISOLAYER, versus.ISOBN):
+        mine, plain = versus.CLOUDS.get(arm, ("end.cls", "end.cls"))
+        changes = versus.changed(study, arm, "isoscore")
+        assert changes
+        for (suite, seed), value in changes.items():
+            a, b = runs.loc[(suite, arm, seed)], runs.loc[(suite, PLAIN, seed)]
+            known = a[f"metric.{mine}.isoscore"] - b[f"metric.{plain}.isoscore"]
+            assert value == pytest.approx(known)
+            assert pd.notna(value)
+
+
+def test_every_contradiction_is_judged():
+    judged = Study.load("head_to_head").verdicts()
+    assert [one.claim.number for one in judged] == ["C1 down", "C1 up", "C2", "C3", "C4", "C5", "C6"]
+    assert all(one.outcome in OUTCOMES for one in judged)
