@@ -1,6 +1,7 @@
 """Every public name of isonb, which brings torch: :mod:`isonb` takes them from here when the first is used."""
 
 from isonb import checks
+from isonb.auditing import Audit, audit
 from isonb.checks import strict
 from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
@@ -57,6 +58,7 @@ from isonb.uniformity import rbf_uniformity
 
 __all__ = [
     "AllButTheTop",
+    "Audit",
     "ClusterRemoval",
     "CosRegLoss",
     "DegenerateError",
@@ -84,6 +86,7 @@ __all__ = [
     "Whitening",
     "ZeroMean",
     "anisotropy",
+    "audit",
     "centered",
     "checks",
     "cls_pool",

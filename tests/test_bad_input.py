@@ -71,6 +71,7 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
         if inspect.isclass(getattr(isonb, name)) or inspect.ismodule(getattr(isonb, name))
     ),
     "strict",
+    "audit",
     "fit_flow",
     "load_transform",
     "points_from_hidden_states",

@@ -21,7 +21,7 @@ LISTS = ("tasks", "models", "methods", "protocols", "grids")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (runs failed), 2 (bad input) or 130 (stopped by hand)."""
+    """Run the command line and return its exit code: 0, 1 (failed runs, a rule), 2 (bad input) or 130 (stopped)."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if not words:
@@ -171,6 +171,24 @@ def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
         add_arguments(parser, PretrainSettings)
 
 
+def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
+    examples = (
+        "isonb audit vectors.npy\n"
+        "isonb audit vectors.npz --name texts --html report.html --json report.json\n"
+        "isonb audit table.parquet --name embedding --fail-on fault --fail-on 'mean cosine>0.5'"
+    )
+    text = "say what a file of vectors is like: defects, the cosine of random rows, the shape"
+    add = _command(name, commands, text, examples).add_argument
+    add("vectors", metavar="FILE", help="vectors, one a row: .npy, .npz or .parquet")
+    add("--name", help="array in an .npz, or column of lists in a .parquet, where there are several")
+    add("--sample", type=int, default=5000, help="rows that the shape is measured on (%(default)s)")
+    add("--seed", type=int, default=0, help="of the sample (%(default)s)")
+    add("--html", metavar="FILE", help="write a report that opens without a network")
+    add("--json", metavar="FILE", help="write every number and finding")
+    rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
+    add("--fail-on", action="append", default=[], metavar="RULE", help=rule)
+
+
 def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:
     text = "list tasks, models, methods with their options, protocols with the settings, or grids"
     parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
@@ -183,5 +201,6 @@ ADD = {
     "status": _add_status,
     "collect": _add_collect,
     "pretrain": _add_pretrain,
+    "audit": _add_audit,
     "list": _add_list,
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isonb.cli.audits import run_audit
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, title
@@ -183,5 +184,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "status": _status,
     "collect": _collect,
     "pretrain": _pretrain,
+    "audit": run_audit,
     "list": _list,
 }

@@ -75,7 +75,7 @@ def read_folder(folder: str | Path) -> Texts:
 
 
 def _paragraphs(file: Path) -> list[str]:
-    from pyarrow import parquet  # type: ignore[import-untyped]
+    from pyarrow import parquet
 
     try:
         if file.suffix == ".txt":

@@ -1,0 +1,236 @@
+"""An audit finds what was planted in a cloud, names it, and finds nothing in a clean one; the command, too."""
+
+import json
+import math
+import os
+
+import numpy as np
+import pytest
+import torch
+
+import isonb
+from isonb import cli
+from isonb.auditing.report import SEVERITIES
+from isonb.cli.audits import read_vectors
+from isonb.errors import DtypeError, InputError, ShapeError
+
+N, D = 600, 24
+SEEDS = int(os.environ.get("ISONB_SEEDS", "5"))  # clouds a defect is planted in; 20 by hand
+
+
+def cloud(seed, n=N, d=D):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
+
+
+def shifted(x):
+    return x + 1.0
+
+
+def squeezed(x):
+    return x * torch.tensor([1.0, 1.0] + [0.02] * (x.shape[1] - 2))
+
+
+def loud(x):
+    x[:, 7] *= 20
+    return x
+
+
+def dead(x):
+    x[:, 3] = 0.25
+    return x
+
+
+def repeated(x):
+    x[100:110] = x[:10]
+    return x
+
+
+def hub(x):
+    """Many directions, and rows between all of them."""
+    x = torch.nn.functional.normalize(x, dim=-1) + 0.9 * torch.nn.functional.one_hot(torch.tensor(0), x.shape[1])
+    x[5] = x.mean(0)
+    return x
+
+
+def gaps(x):
+    x[11, 2], x[12, 4] = math.nan, math.inf
+    x[13] = 0
+    return x
+
+
+PLANTED = {
+    "shift": (shifted, None, None),
+    "stretched": (squeezed, None, None),
+    "outlier dimensions": (loud, None, (7,)),
+    "dead dimensions": (dead, None, (3,)),
+    "duplicates": (repeated, tuple(range(100, 110)), None),
+    "hubs": (hub, (5,), None),
+    "not finite": (gaps, (11, 12), None),
+    "zero rows": (gaps, (13,), None),
+    "half precision": (lambda x: x.half().float(), None, None),
+    "unit length": (lambda x: torch.nn.functional.normalize(x, dim=-1), None, None),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_was_planted_is_found_and_named(name):
+    change, rows, dims = PLANTED[name]
+    for seed in range(SEEDS):
+        found = {finding.name: finding for finding in isonb.audit(change(cloud(seed))).findings}
+        assert name in found, f"seed {seed}: {list(found)}"
+        assert rows is None or found[name].rows[: len(rows)] == rows
+        assert dims is None or found[name].dims == dims
+
+
+def test_a_clean_cloud_has_no_findings():
+    for seed in range(SEEDS):
+        assert isonb.audit(cloud(seed)).findings == ()
+
+
+def test_readings_are_the_modules_own():
+    x = cloud(0).double() + 0.3
+    known = isonb.audit(x).values()
+    assert known["mean cosine"] == pytest.approx(isonb.mean_cosine(x).item(), abs=1e-12)
+    assert known["IsoScore-U"] == pytest.approx(isonb.isoscore(x, unbiased=True).item(), abs=1e-12)
+
+
+def test_intervals_hold_the_value_of_the_population():
+    """Mean cosine of shifted clouds: the 95% interval misses the value of a large sample in about one of twenty."""
+    truth = isonb.mean_cosine(cloud(99, n=20_000) + 0.5).item()
+    missed = sum(
+        not next(r.low <= truth <= r.high for r in isonb.audit(cloud(seed) + 0.5).readings if r.name == "mean cosine")
+        for seed in range(20)
+    )
+    assert missed <= 4
+
+
+def test_the_threshold_keeps_its_rate_on_other_rows():
+    x = shifted(cloud(0, n=4000))
+    found = isonb.audit(x[:2000])
+    unit = torch.nn.functional.normalize(x[2000:], dim=-1)
+    for rate in (0.1, 0.05, 0.01):
+        share = (((unit[:1000] @ unit[1000:].T) > found.threshold(rate)).double().mean()).item()
+        assert abs(share - rate) < 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32])
+def test_any_kind_of_number(dtype):
+    assert isonb.audit((cloud(0) * 50).to(dtype)).n <= N
+
+
+def test_few_rows_withhold_the_verdict():
+    found = isonb.audit(squeezed(cloud(0, n=40, d=64)))
+    assert "few rows" in {finding.name for finding in found.findings}
+    assert "stretched" not in {finding.name for finding in found.findings}
+    assert "aren't" not in found.withheld
+    assert "too few" in found.withheld
+
+
+def test_a_sample_is_drawn_and_the_same_again(tmp_path):
+    x = shifted(cloud(0, n=3000))
+    np.save(tmp_path / "x.npy", x.numpy())
+    a, b = isonb.audit(x, sample=500), isonb.audit(np.load(tmp_path / "x.npy", mmap_mode="r"), sample=500)
+    assert a == b
+    assert (a.n, a.measured) == (3000, 500)
+    assert a != isonb.audit(x, sample=500, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        (torch.zeros(5), ShapeError),
+        (torch.zeros(30, 1), ShapeError),
+        ([[1.0, 2.0]], ShapeError),
+        (torch.ones(10, 4), ShapeError),
+        (torch.full((50, 4), math.nan), ShapeError),
+        (np.array([["a", "b"]] * 30), DtypeError),
+        (torch.ones(30, 4, dtype=torch.bool), DtypeError),
+        (torch.ones(30, 4, dtype=torch.complex64), DtypeError),
+    ],
+)
+def test_bad_vectors(bad, kind):
+    with pytest.raises(kind, match=r"^audit: .*; got .*\.$"):
+        isonb.audit(bad)
+    with pytest.raises(InputError, match="sample"):
+        isonb.audit(cloud(0), sample=5)
+
+
+def test_reports_say_the_same():
+    found = isonb.audit(gaps(shifted(cloud(0))))
+    assert [SEVERITIES.index(one.severity) for one in found.findings] == sorted(
+        SEVERITIES.index(one.severity) for one in found.findings
+    )
+    page, text, data = found.html(), repr(found), json.loads(found.to_json())
+    for finding in found.findings:
+        assert finding.text in text
+        assert finding.text.replace("'", "&#x27;") in page
+    assert data["n"] == found.n == N - 3
+    assert not found.ok
+    assert "<script" not in page
+    assert "http" not in page
+    assert found.to_frame()["name"].tolist() == [reading.name for reading in found.readings]
+
+
+def save(tmp_path, name, x):
+    path = tmp_path / name
+    if path.suffix == ".npy":
+        np.save(path, x)
+    elif path.suffix == ".npz":
+        np.savez(path, x=x, y=x[:, :3])
+    else:
+        import pandas as pd
+
+        pd.DataFrame({"text": ["a"] * len(x), "v": list(x)}).to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(("name", "which"), [("x.npy", None), ("x.npz", "x"), ("x.parquet", None), ("x.parquet", "v")])
+def test_files(tmp_path, name, which):
+    x = cloud(0).numpy()
+    assert np.array_equal(read_vectors(save(tmp_path, name, x), which), x)
+
+
+def test_the_command(tmp_path, capsys):
+    path = save(tmp_path, "x.npy", shifted(cloud(0)).numpy())
+    made = [str(tmp_path / "report.html"), str(tmp_path / "report.json")]
+    assert cli.main(["audit", str(path), "--html", made[0], "--json", made[1]]) == 0
+    assert "share a direction" in capsys.readouterr().out
+    assert "share a direction" in (tmp_path / "report.html").read_text()
+    assert json.loads((tmp_path / "report.json").read_text())["d"] == D
+    assert cli.main(["audit", str(path), "--fail-on", "mean cosine>0.9"]) == 0
+    assert cli.main(["audit", str(path), "--fail-on", "fault"]) == 0
+    assert cli.main(["audit", str(path), "--fail-on", "warning"]) == 1
+    assert cli.main(["audit", str(path), "--fail-on", "IsoScore < 0.99", "--fail-on", "fault"]) == 1
+    assert "broken    IsoScore < 0.99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["no.npy"], "no file"),
+        (["x.npz"], "--name must name the vectors"),
+        (["x.npz", "--name", "z"], "'z'"),
+        (["x.npy", "--fail-on", "cosine"], "--fail-on must be"),
+        (["x.npy", "--fail-on", "nothing>1"], "a rule must name one of"),
+        (["x.npy", "--html", "nowhere/report.html"], "must exist"),
+        (["x.txt"], "one of .npy"),
+        (["torn.npy"], "must be readable"),
+        (["torn.parquet"], "must be readable"),
+        (["ragged.parquet"], "one length"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, capsys, monkeypatch, words, says):
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.npy", "x.npz"):
+        save(tmp_path, name, cloud(0).numpy())
+    for name in ("x.txt", "torn.npy", "torn.parquet"):
+        (tmp_path / name).write_bytes(b"\x93NUMPYtorn")
+    pd.DataFrame({"v": [[1.0, 2.0], [1.0]]}).to_parquet("ragged.parquet")
+    before = sorted(tmp_path.iterdir())
+    assert cli.main(["audit", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+    assert sorted(tmp_path.iterdir()) == before
