@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from isonb.lab.statistics.seeds import student
-from isonb.lab.studies.designs.head_to_head import METHODS, changed
+from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, OPEN, against_plain, changed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
@@ -85,36 +85,37 @@ def answer(question: str, found: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A method against plain training: the intervals (low, high) of what it changes in isotropy and in the score."""
+    """A method against plain training: the interval (low, high) of what it changes in isotropy; its score's outcome."""
 
     isotropy: tuple[float, float]
-    score: tuple[float, float]
+    outcome: str
     arm: str = ""
     suite: str = ""
 
 
 def compared(study: Study) -> list[Comparison]:
-    """Every method of the head to head against plain training, on each task that the plain model has learned.
+    """Every method of the head to head against plain training, on each task that plain training has learned.
 
-    Isotropy is IsoScore, of the vectors that the method ends with.
+    Isotropy is IsoScore, of the vectors that the method ends with; the outcome is that of
+    :func:`~isonb.lab.studies.designs.head_to_head.against_plain`.
     """
     found = []
-    for arm in METHODS:
-        for row in study.paired("score", arm).itertuples():
-            values = [value for (suite, _), value in changed(study, arm, "isoscore").items() if suite == row.suite]
-            if len(values) > 1 and not study.learned(str(row.suite)):
-                moved = student(values)
-                found.append(Comparison((moved.low, moved.high), (row.low, row.high), arm, str(row.suite)))
+    for row in against_plain(study).itertuples():
+        values = [value for (suite, _), value in changed(study, row.arm, "isoscore").items() if suite == row.suite]
+        if len(values) > 1:
+            moved = student(values)
+            found.append(Comparison((moved.low, moved.high), row.outcome, row.arm, row.suite))
     return found
 
 
 def overall(found: Iterable[Comparison]) -> str:
     """The answer to the book's question: which way isotropy and score moved, where both are clear.
 
-    >>> overall([Comparison((0.1, 0.2), (-0.01, 0.01)), Comparison((-0.2, -0.1), (-0.03, -0.01))]).partition(". ")[0]
+    >>> overall([Comparison((0.1, 0.2), OPEN), Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
     'Neither more nor less isotropy made the model better'
     """
-    signs = [(_sign(*one.isotropy), _sign(*one.score)) for one in found]
+    scores = {ABOVE: 1, BELOW: -1, OPEN: 0}
+    signs = [(_sign(*one.isotropy), scores[one.outcome]) for one in found]
     gain_more, gain_less, lose_more, lose_less = (signs.count(key) for key in ((1, 1), (-1, 1), (1, -1), (-1, -1)))
     if not signs:
         return _NONE

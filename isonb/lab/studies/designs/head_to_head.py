@@ -13,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.lab.statistics.rank_sets import paired_p
+from isonb.lab.statistics.seeds import holm
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.designs.softdecay import kept
 from isonb.lab.studies.pair_gains import points
@@ -20,13 +22,17 @@ from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
 
 __all__ = [
+    "ABOVE",
     "ARMS",
+    "BELOW",
     "CALIBRATION",
     "DESIGN",
     "MEASURES",
     "METHODS",
+    "OPEN",
     "TUNED",
     "TUNING",
+    "against_plain",
     "changed",
     "chosen",
     "setting",
@@ -137,6 +143,28 @@ def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = No
     return difference(
         study.units(f"metric.{mine}.{name}", arm, suites), study.units(f"metric.{plain}.{name}", PLAIN, suites)
     )
+
+
+ABOVE, BELOW, OPEN = "above", "below", "not told apart"
+
+
+def against_plain(study: Study, *, level: float = 0.95) -> pd.DataFrame:
+    """What each method gains over plain training on each task that plain training has learned.
+
+    The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
+    over all rows, and ``outcome``: clearly above or below plain training at that ``level``, or not told apart.
+    """
+    rows = []
+    for arm in METHODS:
+        gains = by_cell(difference(study.units("score", arm), study.units("score", PLAIN)))
+        for row in study.paired("score", arm).to_dict("records"):
+            if not study.learned(row["suite"]):
+                rows.append({"arm": arm} | row | {"p": paired_p(gains[row["suite"]])})
+    found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
+    if len(found):
+        found["p"] = list(holm({f"{i}": p for i, p in enumerate(found["p"])}).values())
+    sides = found["mean"].gt(0).map({True: ABOVE, False: BELOW})
+    return found.assign(outcome=sides.where(found["p"] <= 1 - level, OPEN))
 
 
 Rule = Callable[[Study, Sequence[str]], Evidence]

@@ -4,6 +4,7 @@ from collections import defaultdict
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import head_to_head as versus
@@ -99,3 +100,19 @@ def test_every_contradiction_is_judged():
     judged = Study.load("head_to_head").verdicts()
     assert [one.claim.number for one in judged] == ["C1 down", "C1 up", "C2", "C3", "C4", "C5", "C6"]
     assert all(one.outcome in OUTCOMES for one in judged)
+
+
+def test_eight_comparisons_are_tested_together():
+    found = versus.against_plain(Study.load("head_to_head"))
+    assert set(found.arm) <= set(versus.METHODS)
+    raw = {i: float(stats.ttest_1samp(gains(row), 0).pvalue) for i, row in enumerate(found.itertuples())}
+    order = sorted(raw.values())
+    assert min(found.p) == pytest.approx(min(1.0, order[0] * len(order)), rel=1e-6)
+    for row in found.itertuples():
+        side = versus.ABOVE if row.mean > 0 else versus.BELOW
+        assert row.outcome == (side if row.p <= 0.05 else versus.OPEN)
+
+
+def gains(row):
+    runs = Study.load("head_to_head").runs.query("suite == @row.suite").set_index(["arm", "seed"]).score
+    return (runs[row.arm] - runs[PLAIN]).dropna()
