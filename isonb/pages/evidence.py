@@ -201,4 +201,6 @@ def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> p
 def _signed(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
-    return f"{0.0 if round(value, digits) == 0 else value:+.{digits}f}"
+    if value and round(value, digits) == 0:
+        return f"{value:+.1g}"  # small is not nothing
+    return f"{value:+.{digits}f}"

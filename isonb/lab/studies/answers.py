@@ -33,7 +33,7 @@ WORDS: dict[str, dict[str, str]] = {
         SUPPORTED: "Each of the three raised isotropy and the score: they are right here.",
         CONTRADICTED: "At least one of the three lowered the isotropy that it should raise, or the score: more isn't "
         "better as a rule.",
-        INCONCLUSIVE: "That the three gain by more isotropy could not be shown.",
+        INCONCLUSIVE: "That Shrink the longest, SoftDecay and IsoLayer gain by more of it could not be shown.",
         NOT_TESTABLE: _NONE,
     },
     "C2": {
@@ -112,19 +112,21 @@ def overall(found: Iterable[Comparison]) -> str:
     """The answer to the book's question: which way isotropy and score moved, where both are clear.
 
     >>> overall([Comparison((0.1, 0.2), OPEN), Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
-    'Neither more nor less isotropy made the model better'
+    'No method made the model clearly better, by more isotropy or by less'
     """
     scores = {ABOVE: 1, BELOW: -1, OPEN: 0}
     signs = [(_sign(*one.isotropy), scores[one.outcome]) for one in found]
     gain_more, gain_less, lose_more, lose_less = (signs.count(key) for key in ((1, 1), (-1, 1), (1, -1), (-1, -1)))
     if not signs:
         return _NONE
-    if gain_more and not gain_less and not lose_more:
+    if all(score == 0 for _, score in signs):
+        head = "No method could be told apart from plain training: no clear difference by more or by less isotropy."
+    elif gain_more and not gain_less and not lose_more:
         head = "More isotropy went with better scores."
     elif gain_less and not gain_more and not lose_less:
         head = "Less isotropy went with better scores."
     elif not gain_more and not gain_less:
-        head = "Neither more nor less isotropy made the model better."
+        head = "No method made the model clearly better, by more isotropy or by less."
     else:
         head = "Isotropy didn't decide: it rose and fell with gains and with losses."
     unclear = len(signs) - gain_more - gain_less - lose_more - lose_less

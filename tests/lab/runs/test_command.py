@@ -10,7 +10,7 @@ from isonb.lab.runs.command import command
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.sweeps.grids import load_grid
 
-GRIDS = ("head_to_head_tuning", "calibration", "isolayer", "istar", "softdecay", "baselines")
+GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "isolayer", "istar", "softdecay", "baselines")
 
 
 @pytest.mark.parametrize("grid", GRIDS)

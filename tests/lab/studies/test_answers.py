@@ -40,10 +40,11 @@ UP, DOWN, BOTH = (0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1)
     ("pairs", "begins"),
     [
         ([], "There are no runs"),
+        ([(UP, OPEN), (DOWN, OPEN)], "No method could be told apart"),
         ([(UP, ABOVE), (UP, OPEN)], "More isotropy went with better"),
         ([(UP, ABOVE), (DOWN, BELOW)], "More isotropy went with better"),
         ([(DOWN, ABOVE), (UP, BELOW)], "Less isotropy went with better"),
-        ([(UP, OPEN), (DOWN, BELOW), (BOTH, ABOVE)], "Neither more nor less"),
+        ([(UP, OPEN), (DOWN, BELOW), (BOTH, ABOVE)], "No method made the model clearly better"),
         ([(UP, ABOVE), (DOWN, ABOVE)], "Isotropy didn't decide"),
         ([(UP, ABOVE), (UP, BELOW)], "Isotropy didn't decide"),
         ([(DOWN, ABOVE), (DOWN, BELOW)], "Isotropy didn't decide"),

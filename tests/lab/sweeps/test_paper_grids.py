@@ -18,6 +18,7 @@ PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
     ("calibration", "small"): 5 * 3,
     ("head_to_head_tuning", "small"): 9 * 3,
+    ("head_to_head", "small"): (9 + 1) * 5,
     ("baselines", "smoke"): 18 * 4,
     ("baselines", "small"): 4 * 5 + 4 + 6 * 3 + 4 + 7 * 4 + 7,
     ("baselines", "full"): 4 * 5 + 4,
