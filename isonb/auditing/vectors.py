@@ -76,9 +76,9 @@ def audit(vectors: Any, *, sample: int = SAMPLE, seed: int = 0) -> Audit:
     :class:`~isonb.errors.ShapeError`; for what isn't numbers :class:`~isonb.errors.DtypeError`.
 
     >>> import torch
-    >>> found = audit(torch.randn(500, 16, generator=torch.Generator().manual_seed(0)) + 2.0)
+    >>> found = audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
     >>> [finding.name for finding in found.findings], found.ok
-    (['shift'], False)
+    (['shift', 'hubs'], False)
     """
     source = _matrix(vectors)
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 100:

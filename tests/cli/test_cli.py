@@ -91,7 +91,7 @@ def test_examples_of_the_help_are_command_lines_that_parse(capsys):
             cli.main([name, "--help"])
         examples = capsys.readouterr().out.split("examples:")[1].split("\n")
         for line in filter(None, map(str.strip, examples)):
-            words = line.split()
+            words = shlex.split(line)
             assert words[0] == "isonb"
             assert cli._parser(words[1:]).parse_args(words[1:]).command == name
 

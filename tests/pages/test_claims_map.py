@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from isonb.lab.studies.claims_table import claim_cells
-from isonb.lab.studies.study import STUDIES, Study
+from isonb.lab.studies.study import Study
 from isonb.pages.claims_map import ACROSS, OUTCOME_SHAPES, claims_anchor, claims_map, slots
 from isonb.pages.evidence import OUTCOME_COLORS
 
@@ -40,7 +40,8 @@ def tables(chart):
 
 @pytest.fixture(scope="module")
 def recorded():
-    studies = [Study.load(name) for name in STUDIES if name != "plain_encoders"]
+    papers = ("shrink_the_longest", "istar", "softdecay", "isolayer")
+    studies = [Study.load(name) for name in papers]
     return pd.concat([claim_cells(s.design, s.verdicts()).assign(paper=s.design.name) for s in studies])
 
 

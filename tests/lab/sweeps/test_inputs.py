@@ -165,8 +165,12 @@ def test_out_is_a_folder(name, tmp_path, experiments):
 
 
 def configuration(row):
-    """The configuration in a row of a recorded table, where values of several kinds in a column are text."""
+    """The configuration in a row of a recorded table, where values of several kinds in a column are text.
+
+    What a row has no value of is null; a protocol that says nothing else (``first``) leaves it so.
+    """
     found = {"synthetic": {}, "finetune": {"method": {}, "train_examples": None}}.get(row["experiment"], {"method": {}})
+    found = {"protocol": "first"} | found
     for name, value in row.items():
         if name.startswith(("metric.", "manifest.")) or name in ("run_id", "status", "error") or pd.isna(value):
             continue
