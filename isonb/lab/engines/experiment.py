@@ -46,6 +46,10 @@ def _run(config: dict[str, Any], data: str | Path | None, work: str | Path | Non
         from isonb.lab.engines import finetune
 
         return finetune.run(config, data=data, work=work, progress=progress)
+    if config["experiment"] == "doses":
+        from isonb.lab.engines import doses
+
+        return doses.run(config, data=data, work=work, progress=progress)
     if config["experiment"] == "similarity":
         from isonb.lab.engines import similarity
 

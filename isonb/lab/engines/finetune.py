@@ -7,8 +7,7 @@ draws differ between processes, so equality to rounding needs ``dropout: 0``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,12 +16,11 @@ from torch import Tensor
 
 from isonb.lab.engines import frozen, task_training
 from isonb.lab.engines.contrast import tune
-from isonb.lab.engines.stages import Finetuning, Series, prepare
+from isonb.lab.engines.stages import Finetuning, Series, prepare, work_folder
 from isonb.lab.measuring.profile import profile
 from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.runtime.leash import scratch
 from isonb.shrinkage import ShrinkageCovariance
 
 __all__ = ["run"]
@@ -46,7 +44,7 @@ def run(
     series: Series = {}
     _measure(run_, "start", metrics, series)
     series |= _contrast(run_, progress)
-    with _folder(work) as folder:
+    with work_folder(work) as folder:
         logits, logged = task_training.train(run_, folder, resumable=work is not None, progress=progress)
     series |= logged
     scores = run_.material.validation.score(logits)
@@ -69,15 +67,6 @@ def _contrast(run_: Finetuning, progress: bool) -> Series:
     found: Series = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
     run_.model.unfreeze()
     return {name.replace("step.", "step.contrast.", 1): values for name, values in found.items()}
-
-
-@contextmanager
-def _folder(work: str | Path | None) -> Iterator[Path]:
-    if work is not None:
-        yield Path(work)
-        return
-    with scratch() as folder:
-        yield folder
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from isonb.lab.engines.stages import Finetuning, Part, Series
 from isonb.lab.measuring.cloud import attempt, cloud_measures
 from isonb.spectrum import explained_variance
 
-__all__ = ["features", "second"]
+__all__ = ["features", "scored", "second"]
 
 CLOUD_ROWS = 1500  # points that are measured
 CURVE = 20  # components of the curve of explained variance
@@ -29,7 +29,7 @@ def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, p
         model,
         phase,
         train,
-        lambda model: part.score(_padded(model.logits(watched))),
+        lambda model: scored(part, model, watched),
         seed=seed,
         select=material.held is not None,
         progress=progress,
@@ -42,11 +42,14 @@ def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, p
         shares = attempt(explained_variance, points, min(CURVE, *points.shape), center=center)
         if shares is not None:
             series[f"k.end.second.explained_variance{ending}"] = list(enumerate(shares.tolist(), start=1))
-    return material.validation.score(_padded(model.logits(validation)))
+    return scored(material.validation, model, validation)
 
 
-def _padded(logits: Tensor | list[Tensor]) -> Tensor:
-    return logits if isinstance(logits, Tensor) else torch.nn.utils.rnn.pad_sequence(logits, batch_first=True)
+def scored(part: Part, model: SecondModel, cached: Features) -> dict[str, float]:
+    """The task's metrics of a part from its features."""
+    logits = model.logits(cached)
+    spans = not isinstance(logits, Tensor)
+    return part.score(torch.nn.utils.rnn.pad_sequence(logits, batch_first=True) if spans else logits)
 
 
 @torch.no_grad()

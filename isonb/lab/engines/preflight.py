@@ -14,7 +14,7 @@ from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
 from isonb.lab.methods import method_from
 from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import FinetuneSettings, SyntheticSettings, resolve, settings_of
+from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, SyntheticSettings, resolve, settings_of
 
 __all__ = ["preflight"]
 
@@ -46,7 +46,7 @@ def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None
     method.layer(int(model.config.hidden_size))
     method.penalty()
     _check_lengths(config, model)
-    if config["experiment"] == "finetune":
+    if config["experiment"] in FINE_TUNING:
         _check_finetune(settings_of(FinetuneSettings, config), task, model, data)
     else:
         _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
@@ -60,7 +60,7 @@ def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
     if folder is None:
         sources.place_on_hub(task.hub)
         return
-    for split in FINE_TUNED if experiment == "finetune" else task.splits[:1]:
+    for split in FINE_TUNED if experiment in FINE_TUNING else task.splits[:1]:
         sources.parquet_files(folder, task.folder, split)
 
 

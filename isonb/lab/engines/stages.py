@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.methods import Method, method_from
 from isonb.lab.runs.inputs import split_rows
 from isonb.lab.runs.settings import FinetuneSettings, settings_of
+from isonb.runtime.leash import scratch
 
-__all__ = ["EVALUATED", "Finetuning", "Material", "Part", "Series", "prepare", "read_material"]
+__all__ = ["EVALUATED", "Finetuning", "Material", "Part", "Series", "prepare", "read_material", "work_folder"]
 
 
 @dataclass(frozen=True)
@@ -139,3 +141,13 @@ def _own_dropout(config: Any) -> float:
         if (value := getattr(config, name, None)) is not None:
             return float(value)
     return float(getattr(config, "resid_pdrop", 0.1))
+
+
+@contextmanager
+def work_folder(work: str | Path | None) -> Iterator[Path]:
+    """The folder for checkpoints; without one, a folder that is gone afterwards."""
+    if work is not None:
+        yield Path(work)
+        return
+    with scratch() as folder:
+        yield folder

@@ -24,6 +24,7 @@ from isonb.lab.options import OptionError, Options, build, describe, known_name,
 __all__ = [
     "BY_TASK",
     "EXPERIMENTS",
+    "FINE_TUNING",
     "PROTOCOLS",
     "FinetuneSettings",
     "SimilaritySettings",
@@ -120,11 +121,14 @@ class SyntheticSettings(Options):
 
 EXPERIMENTS: dict[str, type[Options]] = {
     "finetune": FinetuneSettings,
+    "doses": FinetuneSettings,
     "similarity": SimilaritySettings,
     "synthetic": SyntheticSettings,
 }
 
-# Values in place of the defaults, by experiment.
+FINE_TUNING = ("finetune", "doses")  # the experiments that begin with fine-tuning
+
+# Values in place of the defaults, by experiment; doses have those of fine-tuning.
 PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
     "small": {},  # and BY_TASK
     "first": {},  # of the earliest recordings: it leaves minilm nearly untaught
@@ -177,7 +181,8 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     experiment = _one_of(EXPERIMENTS, "experiment", _experiment(given) if experiment is None else experiment)
     method, inputs = given.pop("method", None), given.pop("inputs", None)
     by_task = BY_TASK.get(protocol, {}).get(str(given.get("task")), {})
-    given = PROTOCOLS[protocol].get(experiment, {}) | by_task | given
+    like = "finetune" if experiment in FINE_TUNING else experiment
+    given = PROTOCOLS[protocol].get(like, {}) | by_task | given
     settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
     found = {"experiment": experiment, **describe(settings)}
     if experiment == "synthetic":
@@ -185,7 +190,10 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
             fail(OptionError, "a synthetic run has no method", shown(method), "Leave it out.")
         return found
     _check_kind(experiment, found["task"])
-    found |= {"model": spelled(found["model"]), "method": resolved(method_from("none" if method is None else method))}
+    chosen = method_from("none" if method is None else method)
+    if experiment == "doses" and not chosen.two_phases:
+        fail(OptionError, "a doses run needs a method with a second phase", chosen.name, "Use isolayer.")
+    found |= {"model": spelled(found["model"]), "method": resolved(chosen)}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return found if inputs is None else found | {"inputs": inputs}

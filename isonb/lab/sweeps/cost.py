@@ -24,7 +24,7 @@ from typing import Any
 from isonb.errors import InputError, fail
 from isonb.lab.data.sizes import task_size
 from isonb.lab.methods import Method, method_from
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import FINE_TUNING, resolve
 
 __all__ = ["ACCELERATORS", "Encoder", "Estimate", "Work", "encoder_size", "estimate", "work"]
 
@@ -124,7 +124,7 @@ def work(config: Mapping[str, Any]) -> Work:
         return Work(SYNTHETIC_PASSES * 2.0 * config["sample_rows"] * config["dim"] ** 2, 0.0, False)
     tally = _Tally(encoder_size(config["model"]) or BASE)
     method = method_from(config["method"])
-    (_finetune if config["experiment"] == "finetune" else _similarity)(config, method, tally)
+    (_finetune if config["experiment"] in FINE_TUNING else _similarity)(config, method, tally)
     return Work(tally.flops, tally.launches, config.get("precision", "float32") != "float32")
 
 
