@@ -56,7 +56,23 @@ class LabTrainer(Trainer):  # type: ignore[misc]
 
 
 class PenaltyTrainer(IsotropyTrainerMixin, LabTrainer):
-    """A :class:`LabTrainer` with an isotropy penalty."""
+    """A :class:`LabTrainer` with an isotropy penalty, which joins after ``waits`` epochs."""
+
+    def __init__(self, *args: Any, waits: int = 0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if waits:
+            self.add_callback(_Late(self, waits))
+
+
+class _Late(TrainerCallback):  # type: ignore[misc]
+    """Lets the penalty weigh nothing in the first epochs."""
+
+    def __init__(self, trainer: PenaltyTrainer, waits: int) -> None:
+        self.trainer, self.waits, self.weight = trainer, waits, trainer.penalty_weight
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """A resumed run begins its epoch anew, too."""
+        self.trainer.penalty_weight = self.weight if round(state.epoch or 0) >= self.waits else 0.0
 
 
 def trainer_class(method: Method, decoder: bool) -> tuple[type[LabTrainer], dict[str, Any]]:
@@ -67,7 +83,7 @@ def trainer_class(method: Method, decoder: bool) -> tuple[type[LabTrainer], dict
     rule = method.points()
     points = "last" if decoder and rule.points == "cls" else rule.points
     options = {"points": points, "layers": rule.layers, "include_pads": rule.include_pads}
-    return PenaltyTrainer, {"penalty": penalty, **options}
+    return PenaltyTrainer, {"penalty": penalty, "waits": method.waits(), **options}
 
 
 class Bar(TrainerCallback):  # type: ignore[misc]

@@ -81,6 +81,10 @@ class Method(Options):
         """What is added to the training loss: a loss of :mod:`isonb.losses`, weight and sign included; or None."""
         return None
 
+    def waits(self) -> int:
+        """Epochs of training before the penalty joins."""
+        return 0
+
     def points(self) -> PointRule:
         """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
         from isonb.integrations.points import PointRule

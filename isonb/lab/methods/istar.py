@@ -10,7 +10,7 @@ from torch import nn
 from isonb import losses
 from isonb.integrations.points import Layers, PointRule
 from isonb.lab.methods.base import Method
-from isonb.lab.methods.shared import PointsAlone, number_or
+from isonb.lab.methods.shared import PointsAlone, RandomDirection, number_or
 from isonb.lab.options import option
 
 __all__ = ["METHODS", "CosReg", "IStar"]
@@ -41,6 +41,8 @@ class IStar(Method):
     layers: int | str = option("all", _LAYERS, low=-100, high=100)
     include_pads: bool = option(False, "padding counts as tokens, as in the released code")
     unbiased: bool = option(False, "the unbiased IsoScore of the batch instead of shrinkage")
+    after: int | None = option(None, "epochs of plain training before the penalty joins; nothing: none", low=1, high=999)
+    direction: str | None = option(None, "a control: a gradient as long, in a random direction", choices=("random",))
 
     def __post_init__(self) -> None:
         number_or("auto", self, "zeta")
@@ -48,8 +50,13 @@ class IStar(Method):
 
     def penalty(self) -> nn.Module:
         """The I-STAR loss, offered a shrinkage matrix only if it uses one."""
-        loss = losses.IStarLoss(self.weight, self.zeta, unbiased=self.unbiased)
+        loss: nn.Module = losses.IStarLoss(self.weight, self.zeta, unbiased=self.unbiased)
+        loss = RandomDirection(loss) if self.direction == "random" else loss
         return PointsAlone(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
+
+    def waits(self) -> int:
+        """``after``."""
+        return self.after or 0
 
     def points(self) -> PointRule:
         """Tokens of the chosen layers."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from isonb.errors import FitWarning, ShapeError, fail
 from isonb.lab.methods.base import Method, SecondPhase
 from isonb.lab.options import OptionError
 
-__all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "fewer", "number_or"]
+__all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "RandomDirection", "fewer", "number_or"]
 
 
 class PointsAlone(nn.Module):
@@ -30,6 +30,38 @@ class PointsAlone(nn.Module):
     def forward(self, points: Tensor) -> Tensor:
         """Points (n, d); returns a scalar."""
         value: Tensor = self.loss(points)
+        return value
+
+
+class _Turned(torch.autograd.Function):
+    """The points as they are; backwards, a gradient of the same length in a random direction."""
+
+    @staticmethod
+    def forward(ctx: Any, points: Tensor) -> Tensor:
+        """Points of any shape."""
+        return points.view_as(points)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        """The gradient at the points, turned."""
+        noise = torch.randn_like(gradient)
+        return noise * (gradient.norm() / noise.norm())
+
+
+class RandomDirection(nn.Module):
+    """The value of a loss with another gradient: as long at the points, in a random direction.
+
+    What is left of the loss's effect is that of a push of this size.
+    """
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None) -> Tensor:
+        """Points (n, d), shrinkage_cov (d, d) or None; returns a scalar."""
+        turned = cast(Tensor, _Turned.apply(points))
+        value: Tensor = self.loss(turned, shrinkage_cov)
         return value
 
 

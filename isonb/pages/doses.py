@@ -1,0 +1,60 @@
+"""Dose and response: score and isotropy while a layer trains, by loss and by learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from isonb.pages.charts import dash
+
+__all__ = ["dose_rows", "doses"]
+
+SHOWN = {"score": "score", "isoscore": "IsoScore"}
+LOSSES = {"joint": "joint loss", "task": "task loss alone", "isotropy": "penalty alone"}
+
+
+def dose_rows(triples: Iterable[tuple[str, float, float]]) -> pd.DataFrame:
+    """Series of a doses run, (name, update, value), as a table: loss, rate, what, update, value.
+
+    >>> dose_rows([("step.dose.joint.1e-04.score", 0, 0.8), ("step.train.loss", 1, 2.0)]).to_dict("records")
+    [{'loss': 'joint', 'rate': '1e-04', 'what': 'score', 'update': 0, 'value': 0.8}]
+    """
+    named = [(name.split("."), update, value) for name, update, value in triples]
+    rows = [(*name[2:], update, value) for name, update, value in named if name[:2] == ["step", "dose"]]
+    return pd.DataFrame(rows, columns=["loss", "rate", "what", "update", "value"])
+
+
+def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int = 190) -> Any:
+    """A panel a measure (rows) and learning rate (columns): the mean over runs by update, one line a loss.
+
+    ``frame`` as in :func:`dose_rows`; rows of several runs are averaged. ``stops``, with the same columns, are marked.
+    """
+    x = alt.X("update:Q", title="updates of the layer", axis=alt.Axis(tickCount=4))
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
+    order: dict[str, Any] = {"title": None, "sort": list(LOSSES.values())}
+    color = alt.Color("loss:N", **order)
+    told = ["loss", "rate", "update", alt.Tooltip("value", format=".4f")]
+    parts = [_means(frame).assign(kind="line")]
+    parts += [] if stops is None else [_means(stops).assign(kind="stop")]
+    both = pd.concat(parts, ignore_index=True)
+    rows = []
+    for what in dict.fromkeys(both["what"]):
+        base = alt.Chart(width=width, height=130)
+        lines = base.transform_filter("datum.kind == 'line'").mark_line()
+        marks = base.transform_filter("datum.kind == 'stop'").mark_point(size=90, filled=True, shape="diamond")
+        how = (x, y, color, dash("loss:N", **order))
+        drawn = [lines.encode(*how), marks.encode(*how, tooltip=told)]
+        column = alt.Column("rate:N", sort=sorted(set(both["rate"]), key=float), title=f"{what}, by learning rate")
+        rows.append(alt.layer(*drawn, data=both[both["what"] == what]).facet(column=column))
+    return alt.vconcat(*rows)
+
+
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
+    """The mean over runs, in words, of what is drawn."""
+    kept = frame[frame["what"].isin(SHOWN)]
+    found = kept.groupby(["what", "loss", "rate", "update"], as_index=False)["value"].mean()
+    found = found.sort_values("what", key=lambda names: names.map(list(SHOWN).index), kind="stable")
+    return found.assign(loss=found["loss"].map(LOSSES), what=found["what"].map(SHOWN)).round(4)
