@@ -79,8 +79,12 @@ def test_acceptability_and_pairs_share_no_sentence_across_tasks():
 
 
 def test_the_same_rows_on_every_machine():
-    digest = hashlib.sha256(json.dumps([suite(t, s, 30, 7) for t in TASKS for s in SPLITS]).encode()).hexdigest()
-    assert digest[:16] == "0c700e52692ca993"
+    def digest(tasks):
+        rows = json.dumps([suite(t, s, 30, 7) for t in tasks for s in SPLITS])
+        return hashlib.sha256(rows.encode()).hexdigest()[:16]
+
+    assert digest([task for task in TASKS if task != "praise"]) == "0c700e52692ca993"
+    assert digest(["praise"]) == "3765bceeea61573e"
 
 
 def test_a_smaller_size_is_a_beginning_and_another_seed_is_another_sample():
@@ -278,7 +282,7 @@ def shape(row: dict) -> list[float]:
     return [*(len(t.split()) for t in texts(row)), len(bags[0] & bags[-1]) / len(bags[0] | bags[-1])]
 
 
-@pytest.mark.parametrize("task", CLASSIFIED)
+@pytest.mark.parametrize("task", [task for task in CLASSIFIED if task != "praise"])  # which is one of words alone
 def test_no_cheap_way_to_the_answer(task):
     """Words without order stay below 0.66, lengths and word overlap below 0.65: chance is 0.5 and the truth is 1."""
     train, test = suite(task, "train"), suite(task, "test", 600)

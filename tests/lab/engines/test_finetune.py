@@ -167,3 +167,11 @@ def test_a_batch_that_processes_cannot_share_is_refused(bert):
 def test_too_few_rows_for_a_batch_are_refused(bert):
     with pytest.raises(TaskError, match="at least one batch"):
         run(task="english_acceptability", model=bert, batch_size=64)
+
+
+def test_the_live_task_of_the_chapters_is_learned_in_seconds():
+    config = {"task": "english_praise", "model": "tiny", "protocol": "embedded", "train_examples": 320, "epochs": 2}
+    config |= {"eval_examples": 200, "max_length": 32, "cloud_examples": 0, "track_every": 0, "precision": "float32"}
+    record = finetune.run(config | {"batch_size": 16}, progress=False)
+    assert record.metrics["accuracy"] > 0.85
+    assert record.metrics["baseline.accuracy"] < 0.6

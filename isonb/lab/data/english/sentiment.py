@@ -1,4 +1,7 @@
-"""Short reviews whose verdict is known: praise and blame, turned by negation, and outweighed in contrasts."""
+"""Short reviews whose verdict is known: praise and blame, turned by negation, and outweighed in contrasts.
+
+:func:`opinion` has one clause and nothing turned, which a small encoder learns from a few hundred rows.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Sequence
 from isonb.lab.data.english.draw import Draw
 from isonb.lab.data.english.grammar import SHARES, finish
 
-__all__ = ["judgement", "review"]
+__all__ = ["judgement", "opinion", "review"]
 
 DOMAINS = {
     "film": ["acting", "plot", "soundtrack", "script", "ending", "dialogue", "lighting", "camera", "opening"],
@@ -97,6 +100,15 @@ def _owned(draw: Draw, aspects: Sequence[str], adjectives: Sequence[str]) -> tup
         pair = draw.pick(aspects), draw.pick(adjectives)
         if SHARES[zlib.crc32(" ".join(pair).encode()) % len(SHARES)] == draw.split:
             return pair
+
+
+def opinion(draw: Draw, good: bool) -> str:
+    """One clause that praises or complains.
+
+    >>> opinion(Draw("a"), True), opinion(Draw("b"), False)
+    ('The food seemed refreshing.', 'The music proved simply dismal.')
+    """
+    return finish([judgement(draw, good, False, DOMAINS[draw.pick(tuple(DOMAINS))])])
 
 
 def review(draw: Draw, good: bool) -> str:

@@ -1,4 +1,4 @@
-"""The embedded suite: six tasks in the columns of the hub's data sets, any size, the same rows on every machine."""
+"""The embedded suite: seven tasks in the columns of the hub's data sets, any size, the same rows on every machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isonb.lab.data.english.acceptability import judged
 from isonb.lab.data.english.draw import Draw
 from isonb.lab.data.english.inference import INFERENCES
 from isonb.lab.data.english.pairs import paraphrase, similar
-from isonb.lab.data.english.sentiment import review
+from isonb.lab.data.english.sentiment import opinion, review
 from isonb.lab.data.english.spans import question
 
 __all__ = ["LARGEST", "SIZES", "SPLITS", "TASKS", "SuiteError", "Task", "majority", "suite"]
@@ -72,6 +72,10 @@ def _sentiment(draw: Draw, label: int) -> Row:
     return {"sentence": review(draw, bool(label)), "label": label}
 
 
+def _praise(draw: Draw, label: int) -> Row:
+    return {"sentence": opinion(draw, bool(label)), "label": label}
+
+
 def _span(draw: Draw, label: int) -> Row:
     return question(draw)
 
@@ -87,6 +91,7 @@ TASKS = {
         Task("entailment", (*PAIR, "label"), CLASSES, "accuracy", ("entailment", "not_entailment"), _entailment),
         Task("similarity", (*PAIR, "score"), "regression", "spearman", (), _similarity),
         Task("sentiment", ("sentence", "label"), CLASSES, "accuracy", ("negative", "positive"), _sentiment),
+        Task("praise", ("sentence", "label"), CLASSES, "accuracy", ("complaint", "praise"), _praise),
         Task("span", ("id", "title", "context", "question", "answers"), "span", "f1", (), _span),
     )
 }  # fmt: skip
