@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb.pages.charts import dash
+from isonb.pages.charts import dash, option_menu
 
 __all__ = ["dose_rows", "doses"]
 
@@ -31,6 +31,7 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
     """A panel a measure (rows) and learning rate (columns): the mean over runs by update, one line a loss.
 
     ``frame`` as in :func:`dose_rows`; rows of several runs are averaged. ``stops``, with the same columns, are marked.
+    A menu chooses among the values of the column ``panel``, where there is one.
     """
     x = alt.X("update:Q", title="updates of the layer", axis=alt.Axis(tickCount=4))
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
@@ -43,18 +44,21 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
     rows = []
     for what in dict.fromkeys(both["what"]):
         base = alt.Chart(width=width, height=130)
+        base = base.transform_filter("datum.panel == panel") if "panel" in both else base
         lines = base.transform_filter("datum.kind == 'line'").mark_line()
         marks = base.transform_filter("datum.kind == 'stop'").mark_point(size=90, filled=True, shape="diamond")
         how = (x, y, color, dash("loss:N", **order))
         drawn = [lines.encode(*how), marks.encode(*how, tooltip=told)]
         column = alt.Column("rate:N", sort=sorted(set(both["rate"]), key=float), title=f"{what}, by learning rate")
         rows.append(alt.layer(*drawn, data=both[both["what"] == what]).facet(column=column))
-    return alt.vconcat(*rows)
+    chart = alt.vconcat(*rows)
+    return chart.add_params(option_menu("panel", list(dict.fromkeys(both["panel"])))) if "panel" in both else chart
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """The mean over runs, in words, of what is drawn."""
     kept = frame[frame["what"].isin(SHOWN)]
-    found = kept.groupby(["what", "loss", "rate", "update"], as_index=False)["value"].mean()
+    panel = [name for name in ("panel",) if name in kept]
+    found = kept.groupby([*panel, "what", "loss", "rate", "update"], as_index=False)["value"].mean()
     found = found.sort_values("what", key=lambda names: names.map(list(SHOWN).index), kind="stable")
     return found.assign(loss=found["loss"].map(LOSSES), what=found["what"].map(SHOWN)).round(4)

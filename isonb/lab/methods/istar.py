@@ -41,7 +41,7 @@ class IStar(Method):
     layers: int | str = option("all", _LAYERS, low=-100, high=100)
     include_pads: bool = option(False, "padding counts as tokens, as in the released code")
     unbiased: bool = option(False, "the unbiased IsoScore of the batch instead of shrinkage")
-    after: int | None = option(None, "epochs of plain training before the penalty joins; nothing: none", low=1, high=999)
+    after: int | None = option(None, "epochs of plain training before the penalty; nothing: none", low=1, high=999)
     direction: str | None = option(None, "a control: a gradient as long, in a random direction", choices=("random",))
 
     def __post_init__(self) -> None:

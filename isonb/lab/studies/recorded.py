@@ -137,8 +137,13 @@ def _joined(before: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
 
 
 def _one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns whose values have several types (an option that is a number in one run, a word in another) as text."""
+    """Columns whose values have several types (an option that is a number in one run, a word in another) as text.
+
+    A column without any value has no type, whatever the runs of which part it came from.
+    """
     for name in frame.columns:
+        if frame[name].isna().all():
+            frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
         if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
             frame[name] = [None if pd.isna(value) else str(value) for value in frame[name]]
     return frame

@@ -156,7 +156,8 @@ def test_every_paper_has_a_study_on_its_recorded_runs(name):
     study = Study.load(name)
     assert study.design.name == name
     judged = study.verdicts()
-    assert [one.claim.number for one in judged] == sorted(one.claim.number for one in judged)
+    numbers = [one.claim.number for one in judged if isinstance(one.claim.number, int)]
+    assert numbers == sorted(numbers)
     assert cell_rows(judged), "no cell can be judged"
     coverage = study.coverage()
     assert isinstance(coverage, pd.DataFrame)

@@ -1,0 +1,75 @@
+"""What an earlier loss was due to, in plain words: a sentence for each outcome, so that none contradicts the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
+
+__all__ = ["WORDS", "istar_cause", "layer_cause"]
+
+_NONE = "There are no runs for it yet."
+WORDS: dict[str, dict[str, dict[str, str]]] = {
+    "layer": {
+        "end": {
+            SUPPORTED: "Even at the published rate and without a stop the joint loss costs no score.",
+            CONTRADICTED: "Without a stop the joint loss at the published rate changes the score.",
+            INCONCLUSIVE: "Whether the joint loss costs score without a stop is open.",
+            NOT_TESTABLE: _NONE,
+        },
+        "stop": {
+            SUPPORTED: "Stopped by rows kept apart it costs none.",
+            CONTRADICTED: "A stop by rows kept apart doesn't prevent that.",
+            INCONCLUSIVE: "Whether it does when rows kept apart stop it is open.",
+            NOT_TESTABLE: "",
+        },
+        "penalty": {
+            SUPPORTED: "What ruins the score is the penalty without the task's loss.",
+            CONTRADICTED: "Not even the penalty alone ruins the score.",
+            INCONCLUSIVE: "Whether the penalty alone ruins the score is open.",
+            NOT_TESTABLE: "",
+        },
+    },
+    "istar": {
+        "harm": {
+            SUPPORTED: "The published push lowers the score.",
+            CONTRADICTED: "The published push does not lower the score.",
+            INCONCLUSIVE: "That the published push lowers the score could not be shown.",
+            NOT_TESTABLE: _NONE,
+        },
+        "strong": {
+            SUPPORTED: "A tenth or a third of it doesn't.",
+            CONTRADICTED: "So does a weaker one.",
+            INCONCLUSIVE: "For weaker ones it is open.",
+            NOT_TESTABLE: "",
+        },
+        "early": {
+            SUPPORTED: "From the second epoch on the full push costs nothing: it came too early.",
+            CONTRADICTED: "A start at the second epoch doesn't help.",
+            INCONCLUSIVE: "Whether a later start helps is open.",
+            NOT_TESTABLE: "",
+        },
+        "direction": {
+            SUPPORTED: "A push as long in a random direction costs nothing: it is the direction that matters.",
+            CONTRADICTED: "A push as long in a random direction moves the score as well.",
+            INCONCLUSIVE: "What a random push of that length does is open.",
+            NOT_TESTABLE: "",
+        },
+    },
+}
+
+
+def layer_cause(judged: Iterable[Judgement]) -> str:
+    """What the loss behind IsoLayer was due to, from the verdicts of the study ``layer_doses``."""
+    return _sentences("layer", judged)
+
+
+def istar_cause(judged: Iterable[Judgement]) -> str:
+    """What the loss by I-STAR was due to, from the verdicts of the study ``istar_doses``."""
+    return _sentences("istar", judged)
+
+
+def _sentences(about: str, judged: Iterable[Judgement]) -> str:
+    found = {str(one.claim.number): one.outcome for one in judged}
+    words = [sentences[found[name]] for name, sentences in WORDS[about].items()]
+    return " ".join(dict.fromkeys(filter(None, words)))

@@ -1,0 +1,91 @@
+"""I-STAR at other doses: is lowering isotropy harmful, or is the published push too strong, or too early?
+
+The claims are no paper's: they are what the losses at lambda = -1 may be due to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+
+__all__ = ["ARMS", "DESIGN", "ISOTROPY", "objective"]
+
+FULL, THIRD, TENTH = "λ = -1", "λ = -0.3", "λ = -0.1"
+LATE, RANDOM, SHRUNK, RELEASED = (
+    "λ = -1 from the second epoch",
+    "λ = -1, random direction",
+    "λ = -1, ζ = 0.8",
+    "λ = -1, padding as points",
+)
+ARMS = (PLAIN, FULL, THIRD, TENTH, LATE, RANDOM, SHRUNK, RELEASED)
+ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
+SMALL = 0.02  # a change of the score that doesn't count
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The dose of a run, or none."""
+    method = config["method"]
+    if method["name"] != "istar":
+        return PLAIN if method["name"] == "none" else None
+    asked = {
+        LATE: method["after"] is not None,
+        RANDOM: method["direction"] is not None,
+        SHRUNK: float(method["zeta"]) != 0.2,
+        RELEASED: method["include_pads"],
+    }
+    others = [arm for arm, there in asked.items() if there]
+    return others[0] if others else f"λ = {float(method['weight']):g}"
+
+
+def objective(study: Study, arm: str, suites: Sequence[str] | None = None) -> Units:
+    """What I-STAR minimises at lambda = -1, at the end of a run: validation loss - (1 - IsoScore*), one a run.
+
+    The loss is that of the rows kept apart at the last validation; IsoScore* is that of all tokens of all layers.
+    """
+    logged = study.logged("step.validation.loss", arm, suites).sort_values("step").groupby("run_id").last()
+    losses = {(row.suite, int(row.seed)): float(row.value) for row in logged.itertuples()}
+    scores = study.units(ISOTROPY, arm, suites)
+    return {unit: losses[unit] - (1 - scores[unit]) for unit in sorted(set(losses) & set(scores))}
+
+
+def _score(arm: str, other: str = PLAIN) -> Callable[[Study, Sequence[str]], Evidence]:
+    return lambda study, suites: by_cell(
+        difference(study.units("score", arm, suites), study.units("score", other, suites))
+    )
+
+
+def _objective(study: Study, suites: Sequence[str]) -> Evidence:
+    return by_cell(difference(objective(study, PLAIN, suites), objective(study, FULL, suites)))
+
+
+def _alike(arm: str) -> Part:
+    return Part(f"score, {arm} less none, alike within {SMALL}", _score(arm), "equal", SMALL, gated=True)
+
+
+CLAIMS = (
+    Claim(
+        "harm",
+        "The published push lowers the score",
+        (Part("score, λ = -1 less none", _score(FULL), "less", gated=True),),
+    ),
+    Claim("strong", "Weaker pushes leave the score as it is", (_alike(THIRD), _alike(TENTH))),
+    Claim("early", "From the second epoch on it leaves the score as it is", (_alike(LATE),)),
+    Claim("direction", "A push as long in a random direction leaves the score as it is", (_alike(RANDOM),)),
+    Claim(
+        "objective",
+        "By I-STAR's own objective plain training ends lower",
+        (Part("objective, none less λ = -1", _objective, "less"),),
+    ),
+)
+DESIGN = Design(
+    name="istar_doses",
+    page="results/too_strong",
+    recordings=("istar_doses",),
+    arm=arm_of,
+    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
+    claims=CLAIMS,
+)

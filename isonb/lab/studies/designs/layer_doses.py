@@ -1,0 +1,122 @@
+"""IsoLayer, dose and response: is it the loss that harms, or the rate, or that nothing stops it?
+
+The claims are no paper's: they are what the collapse of the earlier recording may have been due to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.studies.design import TASK_NAMES, Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell
+
+__all__ = ["DESIGN", "HEADS", "LOUDEST", "PUBLISHED", "changes", "responses"]
+
+HEADS = ("linear", "pooler")
+PUBLISHED = ("joint", "1e-03")  # loss and rate of the earlier recording
+LOUDEST = ("isotropy", "1e-03")
+PATIENCE = 5  # epochs without improvement on the rows kept apart, as in isonb.lab.engines.second_phase
+SMALL = 0.02  # a change of the score that doesn't count
+
+
+def responses(study: Study) -> pd.DataFrame:
+    """Every score and IsoScore: run_id, suite, head, seed, loss, rate, what, update, value."""
+    found = study.series[study.series["name"].str.startswith("step.dose.")]
+    parts = found["name"].str.split(".")
+    named = found.rename(columns={"step": "update"}).assign(head=found["arm"])
+    named = named.assign(**{column: parts.str[k] for k, column in enumerate(("loss", "rate", "what"), start=2)})
+    return named[["run_id", "suite", "head", "seed", "loss", "rate", "what", "update", "value"]]
+
+
+def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
+    """One row a run, loss and rate: what the layer changed where it would have stopped, and at the end.
+
+    Columns: suite, head, seed, loss, rate; ``epoch`` of the best score on the rows kept apart, before ``patience``
+    epochs without a better one; ``update`` of it; ``score`` and ``isoscore`` there less those before the layer,
+    ``score_end`` and ``isoscore_end`` after the last epoch; ``before``, the IsoScore before the layer.
+    """
+    rows = []
+    for key, part in responses(study).groupby(["suite", "head", "seed", "loss", "rate"], sort=False):
+        wide = part.pivot(index="update", columns="what", values="value").sort_index()
+        best = stopping(wide["held"].tolist(), patience)
+        start, stop, end = (wide.iloc[k] for k in (0, best, -1))
+        row = dict(zip(("suite", "head", "seed", "loss", "rate"), key, strict=True))
+        row |= {"epoch": best, "update": wide.index[best], "before": start["isoscore"]}
+        for name in ("score", "isoscore"):
+            row |= {name: stop[name] - start[name], f"{name}_end": end[name] - start[name]}
+        rows.append(row)
+    columns = ("suite", "head", "seed", "loss", "rate", "epoch", "update", "before")
+    return pd.DataFrame(rows, columns=[*columns, "score", "score_end", "isoscore", "isoscore_end"])
+
+
+def stopping(held: Sequence[float], patience: int) -> int:
+    """The epoch whose state is kept: the first best one before ``patience`` epochs without improvement.
+
+    ``held[0]`` is the score before training, which is no candidate.
+
+    >>> stopping([0.8, 0.7, 0.75, 0.75, 0.74, 0.9], patience=2)
+    2
+    """
+    best, at = -float("inf"), 0
+    for epoch, value in enumerate(held[1:], start=1):
+        if value > best:
+            best, at = value, epoch
+        elif epoch - at >= patience:
+            break
+    return at
+
+
+def _units(study: Study, column: str, dose: tuple[str, str], suites: Sequence[str]) -> Units:
+    table = changes(study)
+    table = table[(table["loss"] == dose[0]) & (table["rate"] == dose[1]) & table["suite"].isin(suites)]
+    return {(f"{r.suite}, {r.head}", int(r.seed)): float(getattr(r, column)) for r in table.itertuples()}
+
+
+def _changed(column: str, dose: tuple[str, str]) -> Callable[[Study, Sequence[str]], Evidence]:
+    return lambda study, suites: by_cell(_units(study, column, dose, suites))
+
+
+details = tuple(f", {head}" for head in HEADS)
+
+
+def _alike(what: str, column: str) -> Part:
+    words = f"score {what}, joint loss at 1e-3, alike within {SMALL}"
+    return Part(words, _changed(column, PUBLISHED), "equal", SMALL, details=details)
+
+
+CLAIMS = (
+    Claim("end", "The published dose leaves the score as it is, without a stop", (_alike("at the end", "score_end"),)),
+    Claim("stop", "So it does if rows kept apart stop it", (_alike("at the stop", "score"),)),
+    Claim(
+        "penalty",
+        "The penalty without the task's loss lowers the score",
+        (Part("score at the end, penalty at 1e-3", _changed("score_end", LOUDEST), "less", SMALL, details=details),),
+    ),
+    Claim(
+        "shape",
+        "The published dose raises IsoScore, stopped or not",
+        (
+            Part("IsoScore at the stop", _changed("isoscore", PUBLISHED), "greater", details=details),
+            Part("IsoScore at the end", _changed("isoscore_end", PUBLISHED), "greater", details=details),
+        ),
+    ),
+)
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The head."""
+    return str(config["head"]) if config["experiment"] == "doses" else None
+
+
+DESIGN = Design(
+    name="layer_doses",
+    page="results/too_strong",
+    recordings=("layer_doses",),
+    arm=arm_of,
+    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
+    claims=CLAIMS,
+)

@@ -1,0 +1,91 @@
+"""The studies of doses: arms, the stop, what is read from made-up series, and a sentence for each outcome."""
+
+import pandas as pd
+import pytest
+
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.causes import WORDS, istar_cause, layer_cause
+from isonb.lab.studies.designs import istar_doses, layer_doses
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import OUTCOMES, SUPPORTED, Judgement
+from isonb.lab.sweeps.grids import Planned, load_grid
+from isonb.pages.doses import dose_rows, doses
+
+MANIFEST = {"data": {}, "seconds": 1.0}
+
+
+def record(config, metrics, series):
+    return Record(config=resolve(config), metrics=metrics, series=series, manifest=MANIFEST)
+
+
+@pytest.fixture(scope="module")
+def layer(tmp_path_factory):
+    """Three seeds whose joint loss dips and comes back, and whose penalty alone ruins the score."""
+    base = {"experiment": "doses", "task": "sst2", "model": "minilm", "method": "isolayer", "head": "linear"}
+    records = []
+    for seed in (1, 2, 3):
+        series = {}
+        for loss, fall in (("joint", 0.0), ("task", 0.0), ("isotropy", 0.3)):
+            for rate in ("1e-05", "1e-04", "1e-03"):
+                name = f"step.dose.{loss}.{rate}"
+                series[f"{name}.held"] = [(0, 0.8), (6, 0.8), (12, 0.82), (18, 0.8 - fall)]
+                series[f"{name}.score"] = [(0, 0.8), (6, 0.8), (12, 0.8 + seed / 1000), (18, 0.8 + seed / 1000 - fall)]
+                series[f"{name}.isoscore"] = [(0, 0.002), (6, 0.004), (12, 0.008), (18, 0.02 + seed / 10000)]
+        records.append(record(base | {"seed": seed}, {"accuracy": 0.8, "baseline.accuracy": 0.5}, series))
+    return Study.of(layer_doses.DESIGN, [], tmp_path_factory.mktemp("none"), {"SST-2": records})
+
+
+def test_the_state_that_is_kept_is_the_best_one_before_patience_ends(layer):
+    found = layer_doses.changes(layer)
+    assert len(found) == 27
+    assert set(found.epoch) == {2}
+    assert set(found["update"]) == {12}
+    joint = found[(found.loss == "joint") & (found.rate == "1e-03")]
+    assert joint.score.tolist() == pytest.approx([0.001, 0.002, 0.003])
+    assert joint.isoscore.tolist() == pytest.approx([0.006] * 3)
+    alone = found[found.loss == "isotropy"]
+    assert alone.score_end.max() < -0.29
+
+
+def test_verdicts_follow_the_series(layer):
+    found = {one.claim.number: one for one in layer.verdicts("live")}
+    cells = {name: {cell.name: cell.outcome for cell in one.cells} for name, one in found.items()}
+    assert cells["end"] == {"SST-2, linear": SUPPORTED, "SST-2, pooler": "not testable"}
+    assert cells["penalty"]["SST-2, linear"] == SUPPORTED
+    assert found["stop"].outcome == SUPPORTED
+    assert layer_cause(layer.verdicts("live")).startswith(WORDS["layer"]["end"][SUPPORTED])
+
+
+def test_every_run_of_the_grids_has_an_arm():
+    for design in (layer_doses.DESIGN, istar_doses.DESIGN):
+        arms = [design.arm(run.config) for run in load_grid(design.name, "small")]
+        assert None not in arms
+    assert set(arms) == set(istar_doses.ARMS)
+
+
+def test_the_objective_is_loss_less_what_is_missing_to_one(tmp_path):
+    base = {"task": "sst5", "model": "minilm", "method": "none", "seed": 1}
+    name = istar_doses.ISOTROPY.removeprefix("metric.")
+    run = record(base, {"accuracy": 0.4, name: 0.25}, {"step.validation.loss": [(5, 2.0), (10, 1.5)]})
+    study = Study.of(istar_doses.DESIGN, [Planned(run.config, run.run_id)], tmp_path, {"SST-5": [run]})
+    assert istar_doses.objective(study, PLAIN) == {("SST-5", 1): pytest.approx(0.75)}
+
+
+@pytest.mark.parametrize(("about", "cause"), [("layer", layer_cause), ("istar", istar_cause)])
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_a_sentence_for_each_outcome(about, cause, outcome):
+    claims = layer_doses.CLAIMS if about == "layer" else istar_doses.CLAIMS
+    assert set(WORDS[about]) <= {claim.number for claim in claims}
+    assert all(tuple(words) == OUTCOMES for words in WORDS[about].values())
+    text = cause([Judgement(claim, outcome) for claim in claims])
+    assert text.startswith(next(iter(WORDS[about].values()))[outcome])
+
+
+def test_the_picture_has_a_line_a_loss_and_a_menu():
+    rows = dose_rows([(f"step.dose.{loss}.1e-04.score", k, 0.8) for loss in ("joint", "task") for k in (0, 1)])
+    both = pd.concat([rows.assign(panel=name) for name in ("a", "b")])
+    spec = doses(both, stops=both[both["update"] == 1]).to_dict()
+    (data,) = {tuple(sorted({row["loss"] for row in rows})) for rows in spec["datasets"].values()}
+    assert data == ("joint loss", "task loss alone")
+    assert any(param.get("bind", {}).get("options") == ["a", "b"] for param in spec["params"])
