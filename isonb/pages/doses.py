@@ -47,12 +47,14 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
         base = base.transform_filter("datum.panel == panel") if "panel" in both else base
         lines = base.transform_filter("datum.kind == 'line'").mark_line()
         marks = base.transform_filter("datum.kind == 'stop'").mark_point(size=90, filled=True, shape="diamond")
-        how = (x, y, color, dash("loss:N", **order))
+        how = (x, y, color, dash("loss:N", sort=order["sort"], legend=None))
         drawn = [lines.encode(*how), marks.encode(*how, tooltip=told)]
         column = alt.Column("rate:N", sort=sorted(set(both["rate"]), key=float), title=f"{what}, by learning rate")
         rows.append(alt.layer(*drawn, data=both[both["what"] == what]).facet(column=column))
     chart = alt.vconcat(*rows)
-    return chart.add_params(option_menu("panel", list(dict.fromkeys(both["panel"])))) if "panel" in both else chart
+    if "panel" in both:  # not by add_params, which fails on facets without a name
+        chart.params = [option_menu("panel", list(dict.fromkeys(both["panel"]))).param]
+    return chart
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
