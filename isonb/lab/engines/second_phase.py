@@ -1,4 +1,7 @@
-"""Training on the features of a frozen encoder: cached once, so an epoch costs a few matrix products."""
+"""Training on the features of a frozen encoder: cached once, so an epoch costs a few matrix products.
+
+:func:`fit_second` follows a task's labels, :func:`fit_views` two views of the same sentences.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from isonb.errors import DegenerateError, fail
 from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
+from isonb.lab.engines.contrast import info_nce
 from isonb.lab.methods import SecondPhase
 
-__all__ = ["Features", "SecondModel", "balanced", "descend", "fit_second", "shuffled"]
+__all__ = ["Features", "SecondModel", "balanced", "descend", "fit_second", "fit_views", "shuffled"]
 
 Losses = dict[str, Tensor]
 Series = dict[str, list[tuple[float, float]]]
@@ -183,3 +188,41 @@ def balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | 
     loss = phase.joint(task, isotropy)
     means = {name: value for name, value in phase.joint.named_buffers() if value.is_floating_point()}
     return {"task": task, "isotropy": isotropy, "loss": loss, **means}
+
+
+def fit_views(
+    phase: SecondPhase, first: Tensor, second: Tensor, *, temperature: float, seed: int, progress: bool = True
+) -> Series:
+    """Train ``phase.module`` in place on two dropout views (n, d) of the same sentences; returns losses by update.
+
+    The contrastive loss stands for the task loss; ``phase.penalty`` sees the module's output for the first view, and
+    ``phase.joint`` balances the two. There are no rows kept apart, so all epochs are run. A module without anything to
+    train is left as it is. Series: ``step.second.`` and task, isotropy, loss, and the running means of ``joint``.
+    Raises :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
+    """
+    parts = [phase.module, *(part for part in (phase.penalty, phase.joint) if part is not None)]
+    trained = [p for p in phase.module.parameters() if p.requires_grad]
+    series: Series = {}
+    if not trained:
+        return series
+    for part in parts:
+        part.to(first.device).train()
+    draw = torch.Generator().manual_seed(seed)
+
+    def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
+        points, others = (phase.module(view[rows.to(view.device)]) for view in (first, second))
+        found = balanced(phase, info_nce(points, others, temperature), points)
+        _finite(found["loss"], step)
+        return found
+
+    for _ in descend(phase, trained, lambda _: shuffled(len(first), phase.batch_size, draw), losses, series, progress):
+        pass  # no rows are kept apart that could end it early
+    for part in parts:
+        part.eval().requires_grad_(False)
+    return series
+
+
+def _finite(loss: Tensor, step: int) -> None:
+    if not bool(torch.isfinite(loss.detach())):
+        got = f"{loss.item()} at update {step}"
+        fail(DegenerateError, "the loss of the second phase must be finite", got, "Lower its learning rate.")

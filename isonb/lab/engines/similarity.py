@@ -34,7 +34,7 @@ from isonb.lab.encoders.vectors import (
     sample_tokens,
 )
 from isonb.lab.engines.contrast import Series, tune
-from isonb.lab.engines.contrast_views import fit_views
+from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.engines.similarity_report import Gold, features, gains, scores
 from isonb.lab.methods import Contrast, Method, method_from
 from isonb.lab.runs import manifest as manifests

@@ -24,7 +24,7 @@ from isonb.lab.encoders.vectors import (
 )
 from isonb.lab.engines import contrast
 from isonb.lab.engines.contrast import info_nce, tension_loss, tune
-from isonb.lab.engines.contrast_views import fit_views
+from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.methods import Contrast, Method, SecondPhase, methods
 from isonb.layers import IsotropyLayer
 from isonb.losses import IsoScoreLoss, JointLoss
