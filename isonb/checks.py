@@ -156,7 +156,8 @@ def _as_float(x: Tensor, name: str) -> Tensor:
 def mask_of(x: Tensor, mask: Tensor | None, *, name: str = "x") -> Tensor | None:
     """``mask`` as a bool tensor of shape ``x.shape[:-1]``; True marks a real row.
 
-    Raises :class:`ShapeError` for another shape and :class:`DtypeError` unless it is bool or integer 0/1.
+    Raises :class:`~isonb.errors.ShapeError` for another shape and :class:`~isonb.errors.DtypeError` unless it is bool
+    or integer 0/1.
     """
     mask = tensor_of(mask)
     if mask is None:

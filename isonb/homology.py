@@ -69,7 +69,7 @@ def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 
 @border
 def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
-    r"""Vietoris-Rips barcode of one cloud: ``(birth, death)`` for each dimension 0..``max_dim``, most persistent first.
+    r"""Vietoris-Rips barcode of one cloud: ``(birth, death)`` by dimension, 0 to ``max_dim``, most persistent first.
 
     H0 is :func:`h0_barcode` with births 0. In H1 a bar is born at the length of the edge that closes a loop and dies at
     the length of the longest edge of the triangle that fills it; H2 likewise. Both are recomputed as

@@ -196,7 +196,7 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     float32 (float64 for float64 input); the Gram is formed in float64 on CPU and CUDA, where the eigendecomposition of
     torch waits for the device. No second derivative.
     ``alpha = 0`` is the identity, the limit. If no f is above 0 to rescale by, the matrix is returned unchanged
-    (``safe`` with every s at or below |alpha|).
+    (``safe`` with every s at or below ``|alpha|``).
 
     Raises :class:`~isonb.errors.DegenerateError` where the logarithm's argument is not positive (alpha > 0 or
     alpha < -1) and names the singular value; on accelerators that argument is held at 1e-7 instead.

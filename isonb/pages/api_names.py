@@ -1,0 +1,52 @@
+"""A sphinx extension: a function documented as ``isonb.isoscore`` is also found as ``isonb.isotropy.isoscore``.
+
+The reference pages call everything by the name that a user imports; docstrings link to the file that defines it.
+Classes need no help: autodoc gives them their second name itself.
+
+Libraries of which only names are needed get stand-ins. ``autodoc_mock_imports`` does so while it imports a module,
+but then looks for the source of its base classes, and imports for that what it stood in for: six seconds a build.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from sphinx.ext.autodoc.mock import MockFinder
+from sphinx.util.inspect import signature, stringify_signature
+
+__all__ = ["STOOD_IN", "second_names", "setup"]
+
+STOOD_IN = ("sentence_transformers", "torchmetrics", "transformers")
+
+
+def stand_in(app: Any) -> None:
+    """Put stand-ins for the libraries into this process, which does nothing but build pages."""
+    sys.meta_path.insert(0, MockFinder(list(STOOD_IN)))
+
+
+def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, found: str, returns: str) -> Any:
+    """The signature of a class whose base is stood in for: autodoc finds that of the stand-in."""
+    if what != "class" or found != "(*args, **kwargs)":
+        return None
+    app.emit("autodoc-before-process-signature", thing.__init__, True)  # defaults as they are written
+    return stringify_signature(signature(thing.__init__, bound_method=True), show_annotation=False), returns
+
+
+def second_names(app: Any, env: Any) -> None:
+    """Add the defining module's name of every documented function of isonb to the index of names."""
+    names = env.get_domain("py").objects
+    for name, entry in list(names.items()):
+        if entry.objtype == "function" and name.startswith("isonb."):
+            module, _, own = name.rpartition(".")
+            home = getattr(importlib.import_module(module), own).__module__
+            names.setdefault(f"{home}.{own}", entry._replace(aliased=True))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """What sphinx calls."""
+    app.connect("builder-inited", stand_in)
+    app.connect("autodoc-process-signature", own_signature)
+    app.connect("env-updated", second_names)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

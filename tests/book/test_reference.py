@@ -1,0 +1,180 @@
+"""The reference pages: every public name, every method, every term, and no link that leads nowhere."""
+
+import json
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import yaml
+
+import isonb
+from isonb.lab.methods import methods
+from isonb.pages.api_names import own_signature
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = ROOT / "book"
+API = BOOK / "reference" / "api"
+FENCE = re.compile(r"^(`{3,}|:{3,})\{?(?P<kind>[\w-]*).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+# What a build knows, without writing pages.
+SPHINX = """
+import json, sys
+from sphinx.application import Sphinx
+source, out, options = sys.argv[1:]
+with open(out + "/said.txt", "w") as said:
+    app = Sphinx(source, None, out, out, "dummy", json.loads(options), status=None, warning=said, freshenv=True)
+    app.build()
+found = app.env.get_domain("py").objects
+told = {
+    "names": {name: entry.docname for name, entry in found.items() if not entry.aliased},
+    "second": [name for name, entry in found.items() if entry.aliased],
+    "terms": [name for kind, name in app.env.get_domain("std").objects if kind == "term"],
+    "index": {one[1]: page for page, many in app.env.get_domain("index").entries.items() for one in many},
+}
+open(out + "/told.json", "w").write(json.dumps(told))
+"""
+
+
+def plain(text, keep):
+    """A page without front matter, code cells and what a run fills in; headings and labels alone unless ``keep``."""
+    body = text.split("\n---\n", 1)[-1] if text.startswith("---\n") else text
+    body = FENCE.sub(lambda found: found[0] if keep and found["kind"] != "code-cell" else "", body)
+    if not keep:
+        body = "\n\n".join(re.findall(r"^(?:\([\w-]+\)=|#{1,3} .+)$", body, re.MULTILINE))
+    return re.sub(r"\{(?:glue|cite|cite:t|cite:p)\}`[^`]*`", "x", body)
+
+
+def pages():
+    """Every page of the table of contents as its source."""
+    found = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    return [ROOT / f"{page.removesuffix('.ipynb')}.md" for page in found]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What sphinx finds in the reference pages, with stubs for all others; its complaints are under ``said``."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("out")
+    for page in pages():
+        place = page.relative_to(ROOT)
+        text = page.read_text(encoding="utf-8")
+        whole = "reference" in place.parts and page.stem not in ("status", "bibliography")
+        (source / place).parent.mkdir(parents=True, exist_ok=True)
+        (source / place).write_text(plain(text, whole), encoding="utf-8")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    ours = config["sphinx"]["config"]
+    options = {name: value for name, value in ours.items() if name.startswith(("auto", "nitpick", "myst_"))}
+    ours = [name for name in ours["extensions"] if name.startswith(("sphinx.ext.auto", "isonb."))]
+    options |= {"extensions": ["myst_parser", *ours], "nitpicky": True, "root_doc": "book/intro"}
+    options |= {"myst_enable_extensions": config["parse"]["myst_enable_extensions"], "suppress_warnings": ["toc"]}
+    command = [sys.executable, "-c", SPHINX, str(source), str(out), json.dumps(options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = (out / "said.txt").read_text(encoding="utf-8").splitlines()
+    return json.loads((out / "told.json").read_text(encoding="utf-8")) | {"said": said}
+
+
+def listed(path):
+    """The names of ``__all__``, read without importing."""
+    return re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", path.read_text(encoding="utf-8"), re.DOTALL)[1])
+
+
+def undocumented(names, entries):
+    return sorted(set(names) - set(entries))
+
+
+def test_sphinx_has_nothing_to_complain_of(told):
+    assert [line for line in told["said"] if "isn't included in any toctree" not in line] == []
+
+
+def test_every_public_name_has_an_entry(told):
+    entries = [name.removeprefix("isonb.") for name in told["names"]]
+    assert undocumented(isonb.__all__, entries) == []
+    assert undocumented(["isoscore", "no_such_name"], entries) == ["no_such_name"]
+
+
+@pytest.mark.parametrize("module", ["losses", "layers", "transforms", "metrics", "auditing"])
+def test_every_name_of_a_module_has_an_entry(told, module):
+    place = ROOT / "isonb" / module
+    names = listed(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
+    known = {*told["names"], *told["second"]}
+    assert [n for n in names if not {f"isonb.{n}", f"isonb.{module}.{n}"} & known] == []
+
+
+@pytest.mark.parametrize("module", ["trainer", "accelerate", "sentence_transformers", "points", "union"])
+def test_every_name_of_an_integration_has_an_entry(told, module):
+    names = listed(ROOT / "isonb" / "integrations" / f"{module}.py")
+    known = {*told["names"], *told["second"]}
+    missing = [name for name in names if f"isonb.integrations.{module}.{name}" not in known]
+    assert not [name for name in missing if name not in ("Layers", "Points", "Penalty")], "those three are types"
+
+
+def test_a_function_is_found_by_both_names(told):
+    assert told["names"]["isonb.isoscore_star"] == "book/reference/api/measures"
+    assert {"isonb.isotropy.isoscore_star", "isonb.losses.IStarLoss"} <= set(told["second"])
+
+
+def test_a_class_on_a_stand_in_keeps_its_own_signature():
+    class StandIn:
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls)
+
+    class Metric(StandIn):
+        def __init__(self, k: int = 3, *, center=False):
+            self.k, self.center = k, center
+
+    app = types.SimpleNamespace(emit=lambda *told: None)
+    found = own_signature(app, "class", "Metric", Metric, None, "(*args, **kwargs)", "")
+    assert found == ("(k=3, *, center=False)", "")
+    assert own_signature(app, "function", "f", len, None, "(*args, **kwargs)", "") is None
+    assert own_signature(app, "class", "Metric", Metric, None, "(k)", "") is None
+
+
+def test_the_overview_lists_what_the_pages_document():
+    overview = (BOOK / "reference" / "api.md").read_text(encoding="utf-8")
+    told = re.findall(r"^   ([\w.]+)$", overview, re.MULTILINE)
+    for page in sorted(API.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"^\.\. auto(?:function|class|exception):: isonb\.(\S+)$", text, re.MULTILINE):
+            assert name.removeprefix("metrics.") in told, f"{name} of {page.name} is missing in api.md"
+
+
+def test_every_term_in_use_is_in_the_glossary(told):
+    known = {term.lower() for term in told["terms"]}
+    assert len(known) >= 40
+    used = [
+        (found[1] or found[0]).strip().lower()
+        for page in pages()
+        for found in re.findall(r"\{term\}`([^`<]+?)(?: *<([^`>]+)>)?`", page.read_text(encoding="utf-8"))
+    ]
+    assert used
+    assert set(used) <= known
+
+
+def test_the_index_leads_to_where_things_are_explained(told):
+    assert told["index"]["whitening"].startswith("book/reference/")
+    assert told["index"]["SoftDecay"] == "book/reference/methods"
+    assert told["index"]["isoscore() (in module isonb)"] == "book/reference/api/measures"
+
+
+def sections():
+    """The sections of the methods index by the method's name."""
+    text = (BOOK / "reference" / "methods.md").read_text(encoding="utf-8")
+    parts = re.split(r"^#{2,3} [^\n]*?`(\w+)`$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_method_has_its_section():
+    assert set(sections()) == set(methods())
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - {"none"}))
+def test_a_section_says_all_and_types_no_verdict(name):
+    section = sections()[name].partition("\n## ")[0]
+    assert re.search(r"\$.+\$|As above", section, re.DOTALL), "the formula"
+    assert re.search(r"\{py:(?:class|func)\}`isonb\.|`isonb\.lab\.", section), "where it is in the module"
+    assert re.search(r"\{doc\}`\.\./", section), "its chapter"
+    assert f"-{name}`" in section, "what the runs say, from code"
+    evidence = section.partition("- Evidence:")[2]
+    assert not re.search(r"supported|contradicted|inconclusive|testable|above|below|apart", evidence)
