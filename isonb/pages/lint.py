@@ -12,6 +12,7 @@ from isonb.pages import style
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.pair import canonical
+from isonb.pages.reading import time_rule
 from isonb.runtime.files import update
 
 __all__ = ["HEADINGS", "OVERVIEW", "check", "fix", "problems"]
@@ -197,6 +198,7 @@ def _round_trip(chapter: Chapter) -> Iterator[str]:
 RULES: tuple[Callable[[Chapter], Iterator[str]], ...] = (
     _parameters,
     _template,
+    time_rule,
     _figures,
     _interaction,
     _exercises,
