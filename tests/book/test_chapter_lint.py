@@ -18,7 +18,7 @@ BREAKS = {
     "heading": ("## Definition\n", "## Definitions\n", "headings are missing: ## Definition"),
     "order": ("## Summary\n\nIt works.\n\n## References", "## References\n\nIt works.\n\n## Summary", "in this order"),
     "box": ("**Time** a minute.", "", "it lacks Time"),
-    "time": ("**Time** a minute.", "**Time** 40 minutes to read.", "it says 40, and is about 1"),
+    "time": ("**Time** a minute.", "**Time** 40 minutes to read.", "it says 40, and is about 2"),
     "caption": (FIGURE, "", "a picture needs 'mystnb"),
     "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
     "description": (SHOW, "pages.show(chart)", "pages.show needs description"),
