@@ -13,6 +13,7 @@ __all__ = [
     "DtypeError",
     "FitWarning",
     "InputError",
+    "IsotropyWarning",
     "NotFittedError",
     "ShapeError",
     "fail",
@@ -46,6 +47,10 @@ class NotFittedError(InputError):
 
 class DependencyError(ImportError):
     """An optional library is needed and not installed. The message names the extra that brings it."""
+
+
+class IsotropyWarning(UserWarning):
+    """Vectors in training passed a gate of :class:`isonb.integrations.monitor.IsotropyMonitor`."""
 
 
 class FitWarning(UserWarning):

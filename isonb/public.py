@@ -12,6 +12,7 @@ from isonb.errors import (
     DtypeError,
     FitWarning,
     InputError,
+    IsotropyWarning,
     NotFittedError,
     ShapeError,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "IsoBN",
     "IsoScoreLoss",
     "IsotropyLayer",
+    "IsotropyWarning",
     "JointLoss",
     "MeanDirection",
     "Moments",

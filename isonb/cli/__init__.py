@@ -98,13 +98,15 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
         "isonb run\n"
         "isonb run --method istar -o weight=-3 -o zeta=0.4 --seed 1\n"
         "isonb run --task english_sts --model tiny --method whitening -o k=64\n"
-        "isonb run --task cola --model google-bert/bert-base-uncased --data hub --set epochs=4 --seed 1"
+        "isonb run --task cola --model google-bert/bert-base-uncased --data hub --set epochs=4 --seed 1\n"
+        "isonb run --task reviews.csv --target stars --kind regression --method my_method.py:MyMethod"
     )
     text = "run one experiment and leave its record and its notebook"
-    add = _command(name, commands, text, examples).add_argument
-    add("--task", default="english_sentiment", help="task (%(default)s); isonb list tasks")
+    parser = _command(name, commands, text, examples)
+    add = parser.add_argument
+    add("--task", default="english_sentiment", help="task (%(default)s), or a file of your own; isonb list tasks")
     add("--model", help="embedded name, hub id or folder (tiny, by the protocol embedded); isonb list models")
-    add("--method", default="none", metavar="NAME", help="method (%(default)s); isonb list methods")
+    add("--method", default="none", metavar="NAME", help="method (%(default)s), or FILE.py:CLASS; isonb list methods")
     add("-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the method; repeatable")
     add("--seed", type=int, default=0, help="seed (%(default)s)")
     add("--protocol", help="settings to start from (small, where a model is named); isonb list protocols")
@@ -112,6 +114,27 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run it again if it failed before")
+    _add_own(parser)
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """What can be said of data of one's own; the names are those of isonb.lab.data.own."""
+    add = parser.add_argument_group("of a file of your own, where it can't be guessed").add_argument
+    add("--kind", help="classification, regression, similarity or span")
+    add("--inputs", metavar="NAMES", help="columns of text, separated by commas")
+    add("--target", metavar="NAME", help="column to predict")
+    add("--labels", metavar="NAMES", help="names of the labels 0, 1, ..., separated by commas")
+    add("--metrics", metavar="NAMES", help="the first is the main one")
+    add("--training-split", metavar="NAME", help="of a folder with several splits")
+    add("--validation-split", metavar="NAME", help="that is reported")
+
+
+def _add_tasks(name: str, commands: Any, words: Sequence[str]) -> None:
+    examples = "isonb tasks check reviews.csv\nisonb tasks check reviews.csv --target stars --kind regression"
+    parser = _command(name, commands, "say what is understood of data of your own, and show three rows", examples)
+    parser.add_argument("what", choices=("check",))
+    parser.add_argument("task", metavar="FILE", help="CSV, TSV, JSON lines, parquet, a folder, or a YAML file")
+    _add_own(parser)
 
 
 def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
@@ -202,5 +225,6 @@ ADD = {
     "collect": _add_collect,
     "pretrain": _add_pretrain,
     "audit": _add_audit,
+    "tasks": _add_tasks,
     "list": _add_list,
 }

@@ -13,6 +13,7 @@ from isonb.cli.audits import run_audit
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, title
+from isonb.cli.tasks import check, named
 from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.arithmetic import mixed_processors
@@ -41,7 +42,7 @@ def asked(options: argparse.Namespace) -> dict[str, Any]:
     # Two minutes on two cores is what a first run may take: tiny, with the settings it was tuned with.
     model, protocol = ("tiny", "embedded") if options.model is None else (options.model, "small")
     protocol = protocol if options.protocol is None else options.protocol
-    given = {"task": options.task, "model": model, "seed": options.seed, "protocol": protocol}
+    given = {"task": named(options), "model": model, "seed": options.seed, "protocol": protocol}
     method = {"name": options.method} | _pairs(options.option, "-o")
     return resolve(given | {"method": method} | _pairs(options.set, "--set"))
 
@@ -185,5 +186,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "collect": _collect,
     "pretrain": _pretrain,
     "audit": run_audit,
+    "tasks": check,
     "list": _list,
 }

@@ -39,7 +39,11 @@ def tasks() -> str:
             f"{task.hub}{f' ({task.config})' if task.config else ''}, or {task.folder}/" if task.hub else "generated"
         )
         rows.append((task.name, task.kind, ", ".join(task.metrics), place))
-    return columns(rows) + "\n\nA data folder is named by --data or ISONB_DATA; otherwise the hub is asked."
+    return (
+        columns(rows)
+        + "\n\nA data folder is named by --data or ISONB_DATA; otherwise the hub is asked.\n"
+        + ("Or a file of your own (CSV, TSV, JSON lines, parquet, a saved data set): isonb tasks check FILE")
+    )
 
 
 def models() -> str:

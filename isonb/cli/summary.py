@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.errors import InputError
+from isonb.lab.data.own_columns import METRICS
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.methods import method_from, resolved
 from isonb.lab.runs.record import Record
@@ -25,7 +27,10 @@ def method_words(method: Mapping[str, Any]) -> str:
     >>> method_words({"name": "istar", "weight": -3.0, "zeta": 0.2})
     'istar weight=-3'
     """
-    usual = resolved(method_from(method["name"]))
+    try:
+        usual = resolved(method_from(method["name"]))
+    except InputError:  # of a file that is gone or has changed since
+        usual = {"name": method["name"]}
     other = [f"{name}={_plain(value)}" for name, value in method.items() if value != usual.get(name)]
     return " ".join([method["name"], *other])
 
@@ -55,14 +60,21 @@ def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
 
 
 def _metrics(record: Record) -> list[str]:
-    """The task's metrics; in similarity the mean over subsets where there are some, else over all pairs."""
+    """The task's metrics; in similarity the mean over subsets where there are some, else over all pairs.
+
+    Of a task of the user's own, whose files may be gone: the metrics that stand beside a baseline.
+    """
     task = TASKS.get(str(record.config.get("task")))
-    found = []
-    for metric in task.metrics if task else ():
+    found: list[str] = []
+    for metric in task.metrics if task else dict.fromkeys(name for names in METRICS.values() for name in names):
         names = (metric, f"{metric}.mean", f"{metric}.all")
         there = [name for name in names if name in record.metrics]
         found += [name for name in there if record.metrics[name] is not None][:1] or there[:1]
-    return found
+    return found if task else [name for name in found if _beside(record, name)]
+
+
+def _beside(record: Record, metric: str) -> bool:
+    return f"baseline.{metric}" in record.metrics or f"plain.{metric}" in record.metrics
 
 
 def _baseline(record: Record, metric: str) -> float | None:

@@ -53,7 +53,8 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
         rows.append(alt.layer(*drawn, data=both[both["what"] == what]).facet(column=column))
     chart = alt.vconcat(*rows)
     if "panel" in both:  # not by add_params, which fails on facets without a name
-        chart.params = [option_menu("panel", list(dict.fromkeys(both["panel"]))).param]
+        menu: Any = option_menu("panel", list(dict.fromkeys(both["panel"])))
+        chart.params = [menu.param]
     return chart
 
 

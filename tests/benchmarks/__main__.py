@@ -1,40 +1,65 @@
-"""``make bench``: every comparison, as one table and as ``_build/bench.json``."""
+"""``make bench``: every comparison, as one table and as ``_build/bench.json``; ``--publish`` puts it into the book."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from tests.benchmarks import measures, training
-from tests.benchmarks.harness import Row, limits, table, write
+from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
+from tests.benchmarks.publish import PUBLISHED, PublishError, publish
+from tests.benchmarks.suites import SUITES
 
-SUITES = {**measures.SUITES, **training.SUITES}
 
-
-def main() -> int:
-    """Run the chosen suites; exit 1 if any row's results disagree."""
+def main(argv: list[str] | None = None) -> int:
+    """Run the chosen suites, or publish what was run; exit 1 if any results disagree or nothing can be published."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"some of: {', '.join(SUITES)} (default: all)")
     parser.add_argument("--out", type=Path, default=Path("_build/bench.json"), help="where the record goes")
-    args = parser.parse_args()
+    parser.add_argument("--small", action="store_true", help="the smallest sizes: to try the code, no measurement")
+    parser.add_argument("--publish", action="store_true", help=f"run nothing: copy a complete record to {PUBLISHED}")
+    args = parser.parse_args(argv)
     if unknown := set(args.suites) - set(SUITES):
         parser.error(f"unknown suite {sorted(unknown)}; choose from {', '.join(SUITES)}")
+    if args.publish:
+        try:
+            print(f"{args.out} is now {publish(args.out, PUBLISHED, list(SUITES))}.")
+        except PublishError as error:
+            print(f"PublishError: {error}", file=sys.stderr)
+            return 1
+        return 0
+    found = run(args.suites or list(SUITES), args.out, small=args.small)
+    report(found, args.out)
+    return int(any(one.verdict == "WRONG" for one in found))
+
+
+def run(names: list[str], out: Path, *, small: bool = False) -> list[Row | Peak]:
+    """Every row of these suites; the record is written as it comes, so nothing is lost when stopped."""
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
-    rows: list[Row] = []
-    for name in args.suites or SUITES:
+    about = {"sizes": "small" if small else "full"} | surroundings()
+    found: list[Row | Peak] = []
+    for k, name in enumerate(names, start=1):
         print(f"{name} ...", file=sys.stderr, flush=True)
-        rows += SUITES[name]()
-        write(rows, args.out)  # kept as it comes: nothing is lost when stopped
-    print(table(rows))
-    print("\nOne thread, least of several interleaved rounds. Rows with <= compare with a lower bound, not a peer.")
-    print(limits(rows))
-    print(f"The record is {args.out}.")
-    return int(any(row.verdict == "WRONG" for row in rows))
+        found += [replace(one, suite=name) for one in SUITES[name](small)]
+        write(found, about | {"missing": [suite for suite in SUITES if suite not in names[:k]]}, out)
+    return found
+
+
+def report(found: list[Row | Peak], out: Path) -> None:
+    """The tables, what holds back the rows that miss their goal, and where the record is."""
+    rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
+    if rows:
+        print(table(rows))
+        print("\nOne thread, rounds interleaved; ratios of the least times. Rows with <= compare with a lower bound.")
+    if peaks:
+        print("\n" + peaks_table(peaks))
+    print(limits(found))
+    print(f"The record is {out}. To put it into the book: python -m tests.benchmarks --publish")
 
 
 if __name__ == "__main__":

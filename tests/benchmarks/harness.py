@@ -3,40 +3,58 @@
 from __future__ import annotations
 
 import json
-import platform
+import math
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from isonb.runtime.machine import hardware, versions
+from tests.benchmarks.peers import PACKAGES
+
+Times = tuple[float, ...]
+"""Milliseconds of a call, one number a round."""
+
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: milliseconds of ours and of the peer, the goal for their ratio, and the largest disagreement."""
+    """One comparison: times of ours and of the peer, the goal for their ratio, and the largest disagreement."""
 
     what: str
     size: str
     peer: str
-    ours_ms: float
-    peer_ms: float
+    ours: Times
+    theirs: Times
     goal: float | None  # wanted ratio peer/ours; a yardstick row wants ours/peer at most this
     error: float
     allowed: float
     yardstick: bool = False
     limit: str = ""  # what holds ours back, told where the goal is missed
+    suite: str = ""
+
+    @property
+    def ours_ms(self) -> float:
+        """Our least time."""
+        return min(self.ours)
+
+    @property
+    def peer_ms(self) -> float:
+        """The peer's least time."""
+        return min(self.theirs)
 
     @property
     def ratio(self) -> float:
-        """How many times faster than the peer; for a yardstick, how many times its cost."""
+        """How many times faster than the peer, by least times; for a yardstick, how many times its cost."""
         return self.ours_ms / self.peer_ms if self.yardstick else self.peer_ms / self.ours_ms
 
     @property
     def verdict(self) -> str:
         """Whether the goal is reached; a row whose results disagree is wrong, however fast."""
-        if self.error > self.allowed:
+        if not self.error <= self.allowed:
             return "WRONG"
         if self.goal is None:
             return ""
@@ -44,15 +62,39 @@ class Row:
         return "reached" if reached else "missed"
 
 
-def best_times(*functions: Callable[[], object], rounds: int = 7, least: float = 0.02) -> list[float]:
-    """Seconds per call of each function: the least over ``rounds`` turns, so that another process's load drops out."""
-    repeats = []
-    for function in functions:
+@dataclass(frozen=True)
+class Peak:
+    """The memory that one call needs beside its input, and the bound for it."""
+
+    what: str
+    size: str
+    mb: float
+    bound_mb: float
+    error: float
+    allowed: float
+    limit: str = ""
+    suite: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether it stays within the bound; a wrong result is wrong, however small."""
+        if not self.error <= self.allowed:
+            return "WRONG"
+        return "reached" if self.mb <= self.bound_mb else "missed"
+
+
+def taken(*functions: Callable[[], object], rounds: int = 7, least: float = 0.02) -> list[Times]:
+    """Milliseconds per call of each function in each of ``rounds`` turns: load of other processes meets all alike.
+
+    Calls are repeated until a turn lasts ``least`` seconds. With ``least=0`` nothing is warmed up or repeated.
+    """
+    repeats = [1] * len(functions)
+    for i, function in enumerate(functions if least else ()):
         function()  # warm-up: allocation, lazy imports, thread pools
         start = time.perf_counter()
         function()
-        repeats.append(max(1, int(least / max(time.perf_counter() - start, 1e-7))))
-    best = [float("inf")] * len(functions)
+        repeats[i] = max(1, int(least / max(time.perf_counter() - start, 1e-7)))
+    found: list[list[float]] = [[] for _ in functions]
     for _ in range(rounds):
         for i, function in enumerate(functions):
             start = time.perf_counter()
@@ -60,8 +102,8 @@ def best_times(*functions: Callable[[], object], rounds: int = 7, least: float =
                 function()
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
-            best[i] = min(best[i], (time.perf_counter() - start) / repeats[i])
-    return best
+            found[i].append((time.perf_counter() - start) / repeats[i] * 1e3)
+    return [tuple(times) for times in found]
 
 
 def relative_error(ours: Tensor, reference: Tensor) -> float:
@@ -82,51 +124,92 @@ def compare(
 ) -> list[Row]:
     """One row a peer, given as (name, function, error measured beforehand, goal)."""
     peers = list(peers)
-    first, *rest = best_times(ours, *(call for _, call, _, _ in peers), rounds=rounds)
+    first, *rest = taken(ours, *(call for _, call, _, _ in peers), rounds=rounds)
     return [
-        Row(what, size, name, first * 1e3, seconds * 1e3, goal, error, allowed, limit=limit)
-        for (name, _, error, goal), seconds in zip(peers, rest, strict=True)
+        Row(what, size, name, first, times, goal, error, allowed, limit=limit)
+        for (name, _, error, goal), times in zip(peers, rest, strict=True)
     ]
 
 
 def table(rows: Iterable[Row]) -> str:
     """The rows as a table of fixed columns."""
-    head = ("what", "size", "against", "ours ms", "theirs ms", "ratio", "goal", "", "max error")
-    body = [head]
+    head = ("what", "size", "against", "ours ms", "median", "theirs ms", "median", "ratio", "goal", "", "max error")
+    body = []
     for r in rows:
         goal = "" if r.goal is None else f"{'<=' if r.yardstick else '>='} {r.goal:g}x"
-        numbers = (f"{r.ours_ms:.3g}", f"{r.peer_ms:.3g}", f"{r.ratio:.2f}x", goal, r.verdict, f"{r.error:.1e}")
-        body.append((r.what, r.size, r.peer, *numbers))
-    widths = [max(len(line[i]) for line in body) for i in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in body]
+        times = (f"{t:.3g}" for t in (r.ours_ms, middle(r.ours), r.peer_ms, middle(r.theirs)))
+        body.append((r.what, r.size, r.peer, *times, f"{r.ratio:.2f}x", goal, r.verdict, f"{r.error:.1e}"))
+    return _aligned(head, body)
+
+
+def peaks_table(peaks: Iterable[Peak]) -> str:
+    """The memory as a table of fixed columns."""
+    head = ("memory beside the input", "size", "MB", "at most", "", "max error")
+    body = [(p.what, p.size, f"{p.mb:.0f}", f"{p.bound_mb:.0f}", p.verdict, f"{p.error:.1e}") for p in peaks]
+    return _aligned(head, body)
+
+
+def middle(times: Sequence[float]) -> float:
+    """The median."""
+    return float(torch.tensor(times, dtype=torch.float64).quantile(0.5))
+
+
+def _aligned(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (head, *body)
+    ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def limits(rows: Iterable[Row]) -> str:
+def limits(rows: Iterable[Row | Peak]) -> str:
     """A line for each comparison that misses its goal: what the limit is."""
     missed = dict.fromkeys(f"{row.what}, {row.size}: {row.limit}" for row in rows if row.verdict == "missed")
     return "\n".join(["Goals missed, and what the limit is:", *(f"- {line}" for line in missed)]) if missed else ""
 
 
-def write(rows: list[Row], path: Path) -> None:
-    """The rows and what they were measured on, as JSON."""
-    record = {
-        "python": platform.python_version(),
+def surroundings() -> dict[str, object]:
+    """What it is measured on: versions, processor, memory, and how busy the machine is; no names, folders or dates."""
+    found, installed = hardware(), versions(["torch", *PACKAGES])
+    return {
+        "python": installed.pop("python"),
         "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "processor": processor(),
-        "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "rows": [asdict(row) | {"ratio": row.ratio, "verdict": row.verdict} for row in rows],
+        "threads": found["threads"],
+        "processor": found["cpu"],
+        "cores": found["cores"],
+        "memory_gib": found["memory_gib"],
+        "system": found["system"],
+        "machine": found["machine"],
+        "load": round(os.getloadavg()[0], 2),
+        "accelerator": found["gpus"][0] if found["gpus"] else None,
+        "packages": {name: installed[name] for name in PACKAGES if installed[name]},
+        "absent": [name for name in PACKAGES if not installed[name]],
+    }
+
+
+def write(found: Sequence[Row | Peak], about: dict[str, object], path: Path) -> None:
+    """The rows and what they were measured on, as JSON."""
+    record = about | {
+        "rows": [_told(one) for one in found if isinstance(one, Row)],
+        "memory": [asdict(one) | {"verdict": one.verdict} for one in found if isinstance(one, Peak)],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(_plain(record), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def processor() -> str:
-    """The processor's model name where the system says it."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+def _told(row: Row) -> dict[str, object]:
+    told = {key: value for key, value in asdict(row).items() if key not in ("ours", "theirs")}
+    told |= {"ours_ms": row.ours_ms, "peer_ms": row.peer_ms, "ratio": row.ratio, "verdict": row.verdict}
+    return told | {"ours_rounds_ms": row.ours, "peer_rounds_ms": row.theirs}
+
+
+def _plain(value: object) -> object:
+    """Numbers with six digits, and none where there is no number: JSON has no infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value

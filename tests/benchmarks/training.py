@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 
-import gudhi
 import torch
 from torch import Tensor
-from torch_topological.nn import VietorisRipsComplex
-from transformers import BertConfig, BertModel
 
 import isonb
-from tests.benchmarks.harness import Row, best_times, compare, relative_error
+from tests.benchmarks.harness import Row, compare, relative_error, taken
 from tests.benchmarks.measures import gaussian
+from tests.benchmarks.peers import there
 
 
 def entropy(bars: Tensor) -> Tensor:
@@ -45,6 +43,8 @@ def published_selection(bars: Tensor) -> Tensor:
 
 def gudhi_lengths(x: Tensor) -> Tensor:
     """H0 bar lengths by gudhi's generators, recomputed from the points so that gradients flow."""
+    import gudhi
+
     tree = gudhi.RipsComplex(points=x.detach().numpy()).create_simplex_tree(max_dimension=1)
     tree.compute_persistence()
     generators = torch.from_numpy(tree.flag_persistence_generators()[0].copy()).long()
@@ -53,12 +53,22 @@ def gudhi_lengths(x: Tensor) -> Tensor:
 
 def topological_lengths(x: Tensor) -> Tensor:
     """H0 bar lengths by torch_topological."""
+    from torch_topological.nn import VietorisRipsComplex
+
     return VietorisRipsComplex(dim=0)(x)[0].diagram[:, 1]
 
 
-def entropy_loss() -> list[Row]:
+LENGTHS = {
+    "gudhi + recursion": ("gudhi", gudhi_lengths, (15.0, None)),
+    "torch_topological": ("torch_topological", topological_lengths, (15.0, 1.0)),
+}
+"""Name of a peer: the module it needs, bar lengths by it, and the goals for selected and for all bars."""
+
+
+def entropy_loss(small: bool = False) -> list[Row]:
     """Persistent entropy of 64 [CLS]-sized vectors, forward and backward."""
-    x = gaussian(64, 768).requires_grad_()
+    n, d = (12, 8) if small else (64, 768)
+    x = gaussian(n, d).requires_grad_()
 
     def gradient(value: Tensor) -> Tensor:
         return torch.autograd.grad(value, x)[0]
@@ -71,21 +81,22 @@ def entropy_loss() -> list[Row]:
         return gradient(-entropy(published_selection(bars) if select else bars))
 
     rows = []
-    for select, goals in ((True, (15.0, 15.0)), (False, (None, 1.0))):
+    for k, select in enumerate((True, False)):
         what = f"entropy loss forward+backward, {'selected' if select else 'all'} bars"
         peers = [
             (
                 name,
                 (lambda lengths=lengths, select=select: theirs(lengths, select)),
                 relative_error(ours(select), theirs(lengths, select)),
-                goal,
+                goals[k],
             )
-            for (name, lengths), goal in zip(
-                (("gudhi + recursion", gudhi_lengths), ("torch_topological", topological_lengths)), goals, strict=True
-            )
+            for name, (module, lengths, goals) in LENGTHS.items()
+            if there(module)
         ]
         limit = "63 steps of Prim's algorithm of three torch kernels each, and autograd's own bookkeeping"
-        rows += compare(what, "64 x 768", lambda select=select: ours(select), peers, allowed=1e-3, limit=limit)
+        call = lambda select=select: ours(select)  # noqa: E731
+        rounds = 1 if small else 7
+        rows += compare(what, f"{n} x {d}", call, peers, allowed=1e-3, rounds=rounds, limit=limit)
     return rows
 
 
@@ -97,11 +108,12 @@ def soft_decay_by_svd(x: Tensor, alpha: float) -> Tensor:
     return (u * scaled.unsqueeze(-2)) @ vt
 
 
-def soft_decay() -> list[Row]:
+def soft_decay(small: bool = False) -> list[Row]:
     """SoftDecay of a batch of token matrices, forward and backward."""
     rows = []
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    for shape, goal in (((32, 64, 768), 2.0), ((8, 128, 768), 3.0)):
+    sizes = (((2, 6, 12), 1.0),) if small else (((32, 64, 768), 2.0), ((8, 128, 768), 3.0))
+    for shape, goal in sizes:
         x = gaussian(*shape).to(device).requires_grad_()
         weight = gaussian(*shape, seed=1).to(device)
 
@@ -116,21 +128,25 @@ def soft_decay() -> list[Row]:
         size = " x ".join(map(str, shape))
         peer = ("torch SVD", theirs, relative_error(ours(), reference), 10.0 if device == "cuda" else goal)
         limit = "Gram and eigenvalues in float64, nearly half of the time; in float32 small singular values are lost"
-        rows += compare("SoftDecay forward+backward", size, ours, [peer], allowed=1e-3, rounds=4, limit=limit)
+        rows += compare(
+            "SoftDecay forward+backward", size, ours, [peer], allowed=1e-3, rounds=1 if small else 5, limit=limit
+        )
     return rows
 
 
-def step_overhead() -> list[Row]:
+def step_overhead(small: bool = False) -> list[Row]:
     """The share of each regulariser in one training step of a 4-layer encoder (batch 32, 64 tokens, width 256)."""
+    from transformers import BertConfig, BertModel
+
     torch.manual_seed(0)
-    layers, width = 4, 256
-    config = BertConfig(hidden_size=width, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=1024)
+    layers, width, batch, tokens = (1, 16, 8, 6) if small else (4, 256, 32, 64)
+    config = BertConfig(hidden_size=width, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=4 * width)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = BertModel(config, add_pooling_layer=False).to(device).train()
     head = torch.nn.Linear(width, 2, device=device)
     optimiser = torch.optim.AdamW([*model.parameters(), *head.parameters()], lr=1e-5)
-    ids = torch.randint(1000, 20_000, (32, 64), generator=torch.Generator().manual_seed(1)).to(device)
-    labels = (torch.arange(32) % 2).to(device)
+    ids = torch.randint(1000, 20_000, (batch, tokens), generator=torch.Generator().manual_seed(1)).to(device)
+    labels = (torch.arange(batch) % 2).to(device)
     mask = torch.ones_like(ids)
     shrinkage = torch.cov(gaussian(4000, width).T).to(device)
     entropy_loss, istar = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0)
@@ -160,13 +176,12 @@ def step_overhead() -> list[Row]:
         "IsoBN on [CLS]": (nothing, lambda tokens: isobn(tokens[:, 0]).unsqueeze(1)),
         "SoftDecay, last layer": (nothing, lambda tokens: decay(tokens, mask)),
     }
-    plain, *others = best_times(
-        lambda: step(nothing, same), *(lambda case=case: step(*case) for case in cases.values()), rounds=5
-    )
-    allowed = 1.05 if device.type == "cuda" else 1.10
+    calls = [lambda case=case: step(*case) for case in cases.values()]
+    plain, *others = taken(lambda: step(nothing, same), *calls, rounds=1 if small else 7)
+    goal, size = 1.05 if device.type == "cuda" else 1.10, f"{batch} x {tokens} tokens"
     return [
-        Row(f"training step with {name}", "32 x 64 tokens", "plain step", s * 1e3, plain * 1e3, allowed, 0.0, 0.0, True)
-        for name, s in zip(cases, others, strict=True)
+        Row(f"training step with {name}", size, "plain step", times, plain, goal, 0.0, 0.0, yardstick=True)
+        for name, times in zip(cases, others, strict=True)
     ]
 
 

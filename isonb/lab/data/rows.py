@@ -7,6 +7,7 @@ from typing import Any
 
 from isonb.errors import fail
 from isonb.lab.data import sources
+from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import GENERATED, Task, TaskError, task_named
 
@@ -27,7 +28,8 @@ def load_task(
     Parameters
     ----------
     name
-        A name of :data:`TASKS`. A task whose rows we generate ignores ``source`` and ``revision``.
+        A name of :data:`TASKS`, or a file of your own. Rows of one's own, and those that we generate, ignore
+        ``source`` and ``revision``.
     source
         A folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache. None: the
         folder in the environment variable ISONB_DATA, else the hub.
@@ -64,6 +66,8 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
 
 
 def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
+    if isinstance(task, OwnTask):
+        return task.tables[split]
     if task.name in GENERATED:
         return sources.read_rows(GENERATED[task.name](split))
     folder = sources.data_folder(source)

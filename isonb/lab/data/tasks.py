@@ -8,61 +8,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from isonb.errors import InputError, fail
-from isonb.lab.data import english
+from isonb.errors import fail
+from isonb.lab.data import english, own
+from isonb.lab.data.task import FINE_TUNED, KINDS, Task, TaskError
 from isonb.lab.options import shown
 
-__all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "add_task", "task_named"]
-
-KINDS = ("classification", "regression", "span", "similarity")
+__all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "add_task", "task_named", "task_spelled"]
 
 Rows = Callable[[str], Iterable[Mapping[str, Any]]]  # split -> rows
 
-
-class TaskError(InputError):
-    """A task, split, limit or seed that doesn't exist or makes no sense; nothing has been read yet."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a task is. ``inputs`` are its text columns, ``target`` the column to predict, both named as on the hub.
-
-    ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
-    similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
-    the place below a data folder; ``subsets`` are the parts that the STS protocols average over.
-    """
-
-    name: str
-    kind: str
-    inputs: tuple[str, ...]
-    target: str
-    metrics: tuple[str, ...]
-    splits: tuple[str, ...]
-    hub: str | None = None
-    config: str | None = None
-    folder: str = ""
-    labels: tuple[str, ...] = ()
-    subsets: tuple[str, ...] = ()
-    note: str = ""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that :func:`~isonb.lab.data.rows.load_task` gives, in order."""
-        extra = ("id",) if self.kind == "span" else ()
-        return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
-
-    @property
-    def outputs(self) -> int:
-        """Numbers a head must give: one a label, start and end of a span, or one."""
-        return {"classification": len(self.labels), "span": 2}.get(self.kind, 1)
-
-
 PAIR = ("sentence1", "sentence2")
-FINE_TUNED = ("train", "validation")
 
 
 def _glue(
@@ -151,12 +110,27 @@ GENERATED: dict[str, Rows] = {}
 
 
 def task_named(name: str) -> Task:
-    """The task called ``name``; :class:`TaskError` names the nearest one and all."""
+    """The task called ``name``, or that of a file or folder of the user's own (:func:`isonb.lab.data.own.own_task`).
+
+    :class:`TaskError` names the nearest one and all.
+    """
+    if isinstance(name, str) and name not in TASKS and own.is_own(name):
+        return own.own_task(name)
     if not isinstance(name, str) or name not in TASKS:
         close = difflib.get_close_matches(name.lower(), TASKS, n=1, cutoff=0.5) if isinstance(name, str) else ()
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Tasks: {', '.join(TASKS)}."
+        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Tasks: {', '.join(TASKS)}; or a file of your own."
         fail(TaskError, "the task must be one of isonb's", shown(name), fix)
     return TASKS[name]
+
+
+def task_spelled(name: str) -> str:
+    """One spelling of a task's name: ``./my.csv`` is ``my.csv`` where that is a file, as with folders of models.
+
+    >>> task_spelled("cola")
+    'cola'
+    """
+    plain = name if name in TASKS or not own.is_own(name) else own.spelled(name)
+    return name if plain in TASKS else plain
 
 
 def add_task(task: Task, rows: Rows | None = None) -> None:

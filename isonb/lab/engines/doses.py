@@ -23,6 +23,7 @@ from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
 from isonb.lab.engines.stages import Finetuning, Part, Series, prepare, work_folder
 from isonb.lab.methods import SecondPhase
 from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs.inputs import own_files
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 
@@ -50,7 +51,7 @@ def run(
     metrics |= run_.material.validation.score(logits)
     run_.model.requires_grad_(False)
     series |= responses(run_, progress)
-    print_of = run_.material.fingerprints() | {"model": run_.encoder.revision}
+    print_of = run_.material.fingerprints() | {"model": run_.encoder.revision} | own_files(run_.task, run_.method)
     made = manifests.manifest(seed=run_.settings.seed, data=print_of, clock=clock)
     return Record(config=run_.config, metrics=metrics, series=series, manifest=made)
 

@@ -19,6 +19,7 @@ from isonb.lab.engines.contrast import tune
 from isonb.lab.engines.stages import Finetuning, Series, prepare, work_folder
 from isonb.lab.measuring.profile import profile
 from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs.inputs import own_files
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.shrinkage import ShrinkageCovariance
@@ -53,7 +54,7 @@ def run(
         scores = frozen.second(run_, metrics, series, progress)
     metrics |= scores
     _measure(run_, "end", metrics, series)
-    print_of = run_.material.fingerprints() | {"model": run_.encoder.revision}
+    print_of = run_.material.fingerprints() | {"model": run_.encoder.revision} | own_files(run_.task, run_.method)
     made = manifests.manifest(seed=seed, data=print_of, clock=clock)
     return Record(config=run_.config, metrics=metrics, series=series, manifest=made)
 

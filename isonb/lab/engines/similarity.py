@@ -38,7 +38,7 @@ from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.engines.similarity_report import Gold, features, gains, scores
 from isonb.lab.methods import Contrast, Method, method_from
 from isonb.lab.runs import manifest as manifests
-from isonb.lab.runs.inputs import pair_rows
+from isonb.lab.runs.inputs import own_files, pair_rows
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import LAYERS, SimilaritySettings, resolve, settings_of
 
@@ -78,6 +78,7 @@ def run(config: Mapping[str, Any], *, data: str | Path | None = None, progress: 
         series |= curves
     series["pair.cosine"] = [(row, round(value, DIGITS)) for row, value in enumerate(cosines)]
     print_of = {"rows": fingerprint(run_.rows), "model": run_.encoder.revision}
+    print_of |= own_files(task_named(run_.settings.task), run_.method)
     made = manifests.manifest(seed=seed, data=print_of, clock=clock)
     return Record(config=run_.config, metrics=metrics, series=series, manifest=made)
 

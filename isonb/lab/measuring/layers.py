@@ -14,7 +14,7 @@ from torch import Tensor
 from isonb.checks import cloud, strict
 from isonb.cosine import cls_uniformity, token_uniformity
 from isonb.errors import InputError
-from isonb.integrations.points import Points, pool
+from isonb.integrations.watch import chosen
 from isonb.isotropy import isoscore_from_cov, shrinkage_matrix
 from isonb.lab.measuring.cloud import ZETA, Values, attempt, number, shares_named
 from isonb.moments import Moments
@@ -43,13 +43,6 @@ class _Streamed(ABC):
 
     @abstractmethod
     def _add(self, *batch: Any) -> None: ...
-
-
-def chosen(state: Tensor, mask: Tensor | None, points: Points) -> Tensor:
-    """:func:`isonb.integrations.points.pool` of one hidden state (B, T, d), whatever the values of first tokens."""
-    if points == "cls":
-        return state[:, 0]
-    return pool([state], mask, points) if mask is None or points != "tokens" else state[mask.bool()]
 
 
 def star_from_cov(cov: Tensor, shrinkage_cov: Tensor | None) -> Tensor:

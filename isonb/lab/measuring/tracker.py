@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -15,9 +14,9 @@ from torch import Tensor, nn
 from transformers import TrainerCallback
 
 from isonb.distributed import all_rows
-from isonb.integrations.points import HiddenStates, PointRule, encoder_of
+from isonb.integrations.points import PointRule
+from isonb.integrations.watch import TrainingPoints
 from isonb.lab.measuring.cloud import Values, cloud_measures
-from isonb.lab.measuring.layers import chosen
 
 __all__ = ["Tracker", "series_from_log"]
 
@@ -42,8 +41,7 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
     def __init__(self, rule: PointRule | None = None, every: int = 10, *, limit: int = 1500) -> None:
         self.rule, self.every, self.limit = rule or PointRule(), every, limit
         self._state: Any = None  # the Trainer's, from the start of training
-        self._watch = ExitStack()
-        self._parts: list[Tensor] = []
+        self._points = TrainingPoints(self.rule)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remember where the log is."""
@@ -51,24 +49,19 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
 
     def on_step_begin(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Watch the update that begins if it is one of those to measure."""
-        self._forget()
+        self._points.stop()
         if self.every and (state.global_step + 1) % self.every == 0 and model is not None:
-            seen = self._watch.enter_context(self.rule.watch(model))
-            hook = _Points(self.rule, seen, self._parts)
-            handle = encoder_of(model).register_forward_hook(hook, with_kwargs=True)  # called after those of ``seen``
-            self._watch.callback(handle.remove)
+            self._points.start(model)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure the points of the update, if it was watched."""
-        parts = list(self._parts)
-        self._forget()
-        if parts:
-            points = all_rows(torch.cat(parts))
-            self._log(state, "train.cls", self._measures(points, None))
+        points = self._points.take()
+        if points is not None:
+            self._log(state, "train.cls", self._measures(all_rows(points), None))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Take away hooks that an interrupted update left."""
-        self._forget()
+        self._points.stop()
 
     def validation(self, points: Tensor, labels: Tensor | None = None) -> Values:
         """Measures of validation points (n, d); logged once training has begun. Integer ``labels`` (n,) add more."""
@@ -76,10 +69,6 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         if self._state is not None:
             self._log(self._state, "validation.cls", found)
         return found
-
-    def _forget(self) -> None:
-        self._watch.close()
-        self._parts.clear()
 
     def _measures(self, points: Tensor, labels: Tensor | None) -> Values:
         if len(points) > self.limit:
@@ -92,20 +81,6 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         named = {f"{cloud}.{name}": value for name, value in values.items() if value is not None}
         if named:
             state.log_history.append({**named, "epoch": state.epoch, "step": state.global_step})
-
-
-class _Points:
-    """Forward hook of an encoder: keeps the points of each training pass, detached."""
-
-    def __init__(self, rule: PointRule, seen: HiddenStates, parts: list[Tensor]) -> None:
-        self.rule, self.seen, self.parts = rule, seen, parts
-
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
-        mask = None if self.rule.include_pads else mask
-        states = self.seen.take()
-        if module.training and torch.is_grad_enabled():
-            self.parts += [chosen(state.detach(), mask, self.rule.points).clone() for state in states]
 
 
 def series_from_log(log_history: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:

@@ -15,8 +15,9 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
-from isonb.errors import InputError, fail
-from isonb.lab.methods.base import Contrast, Method, SecondPhase, Site
+from isonb.errors import fail
+from isonb.lab.methods import own
+from isonb.lab.methods.base import Contrast, Method, MethodError, SecondPhase, Site
 from isonb.lab.options import build, describe, rules, shown
 
 __all__ = [
@@ -30,10 +31,6 @@ __all__ = [
     "methods",
     "resolved",
 ]
-
-
-class MethodError(InputError):
-    """A method that doesn't exist or isn't given by name and options."""
 
 
 _KNOWN: dict[str, type[Method]] = {Method.name: Method}
@@ -51,15 +48,18 @@ def methods() -> dict[str, type[Method]]:
 def method_from(given: str | Mapping[str, Any]) -> Method:
     """The method given by its name, or by a mapping with ``name`` and options; every option is checked.
 
-    Raises :class:`MethodError` for an unknown name, :class:`~isonb.lab.options.OptionError` for an option that doesn't
-    exist, of another type or out of range.
+    A name such as ``my_method.py:MyMethod`` is a class of a file of the user's own
+    (:func:`isonb.lab.methods.own.own_method`). Raises :class:`MethodError` for an unknown name,
+    :class:`~isonb.lab.options.OptionError` for an option that doesn't exist, of another type or out of range.
     """
     values = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = values.pop("name", None)
+    if isinstance(name, str) and own.is_own(name):
+        return build(own.own_method(name), values, f"method {name}")
     kind = (_KNOWN.get(name) or methods().get(name)) if isinstance(name, str) else None
     if kind is None:
         close = difflib.get_close_matches(name, methods(), n=1, cutoff=0.5) if isinstance(name, str) else ()
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(methods())}."
+        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(methods())}; or FILE.py:CLASS."
         fail(MethodError, "the method must be one of isonb's", shown(name), fix)
     return build(kind, values, f"method {name}")
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import isonb
+from isonb.errors import InputError
 from isonb.lab.options import Options
 
 if TYPE_CHECKING:  # settings are read without torch
@@ -25,9 +26,13 @@ if TYPE_CHECKING:  # settings are read without torch
 
     from isonb.integrations.points import PointRule
 
-__all__ = ["Contrast", "Method", "SecondPhase", "Site"]
+__all__ = ["Contrast", "Method", "MethodError", "SecondPhase", "Site"]
 
 Site = Literal["tokens", "vector", "pooled"]
+
+
+class MethodError(InputError):
+    """A method that doesn't exist, can't be read from its file, or isn't given by name and options."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Method(Options):
 
     name: ClassVar[str] = "none"
     source: ClassVar[str] = ""  # where it comes from, for tables
+    sha256: ClassVar[str] = ""  # of the file of a user's own method
     site: ClassVar[Site] = "vector"  # of the layer: token vectors, the sentence's vector, or that after the pooler
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False

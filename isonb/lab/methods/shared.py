@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -42,10 +42,11 @@ class _Turned(torch.autograd.Function):
         return points.view_as(points)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         """The gradient at the points, turned."""
         noise = torch.randn_like(gradient)
-        return noise * (gradient.norm() / noise.norm())
+        found: Tensor = noise * (gradient.norm() / noise.norm())
+        return found
 
 
 class RandomDirection(nn.Module):
@@ -60,7 +61,7 @@ class RandomDirection(nn.Module):
 
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None) -> Tensor:
         """Points (n, d), shrinkage_cov (d, d) or None; returns a scalar."""
-        turned = cast(Tensor, _Turned.apply(points))
+        turned: Tensor = _Turned.apply(points)  # type: ignore[no-untyped-call]
         value: Tensor = self.loss(turned, shrinkage_cov)
         return value
 

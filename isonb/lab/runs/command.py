@@ -26,7 +26,7 @@ def command(config: Mapping[str, Any]) -> str:
     options = [f"-o {key}={_word(value)}" for key, value in config["method"].items() if value != usual["method"][key]]
     apart = (*named, "method", "inputs", "experiment")
     others = [f"--set {k}={_word(v)}" for k, v in config.items() if k not in apart and v != usual[k]]
-    words = [f"--task {named['task']}", f"--model {_word(named['model'])}", f"--method {name}", *options]
+    words = [*(f"--{key} {_word(named[key])}" for key in ("task", "model")), f"--method {_word(name)}", *options]
     return " ".join(["isonb run", *words, f"--seed {named['seed']}", *others])
 
 

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from isonb.lab.data import sources
+from isonb.lab.data.own import OwnTask
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint, sample
 from isonb.lab.data.tasks import FINE_TUNED, Task, task_named
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.encoders.locate import is_folder, weights_now
+from isonb.lab.methods import Method, method_from
 from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.settings import FinetuneSettings, SimilaritySettings, settings_of
 
-__all__ = ["differences", "inputs", "named", "pair_rows", "split_rows"]
+__all__ = ["differences", "inputs", "named", "own_files", "pair_rows", "split_rows"]
 
 ROWS = ("experiment", "task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
@@ -37,7 +39,7 @@ def inputs(config: Mapping[str, Any], data: str | Path | None) -> dict[str, str]
     if config["experiment"] == "synthetic":
         return {}
     task = task_named(config["task"])
-    found: dict[str, str] = {}
+    found = own_files(task, method_from(config["method"]))
     folder = sources.data_folder(data) if task.hub else None
     try:
         part = tuple((name, config[name]) for name in ROWS if name in config)
@@ -51,6 +53,12 @@ def inputs(config: Mapping[str, Any], data: str | Path | None) -> dict[str, str]
         if is_folder(config["model"]):
             raise
     return found
+
+
+def own_files(task: Task, method: Method) -> dict[str, str]:
+    """sha256 of what a user's own task is and of the file of an own method; nothing for those of isonb."""
+    found = {"task": task.digest} if isinstance(task, OwnTask) else {}
+    return found | ({"method": method.sha256} if method.sha256 else {})
 
 
 def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:
@@ -107,6 +115,8 @@ def _rows(
 
 def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:
     """Names, sizes and times of the files of rows: what is read again only when one of them has changed."""
+    if isinstance(task, OwnTask):
+        return (*task.state, (task.digest, 0, 0))
     if folder is None:
         return ()
     splits = (name for name in task.splits if name in FINE_TUNED or name == task.splits[0])

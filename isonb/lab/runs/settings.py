@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from isonb.errors import fail
-from isonb.lab.data.tasks import task_named
+from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
 from isonb.lab.methods import method_from, resolved
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
@@ -43,7 +43,7 @@ LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two":
 class FinetuneSettings(Options):
     """Fine-tuning on a classification, regression or span task. ``batch_size`` counts all processes."""
 
-    task: str = option("english_acceptability", "task, by name")
+    task: str = option("english_acceptability", "task, by name, or a file of one's own")
     model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of the head, the order of the rows and dropout", low=0, high=10**6)
     train_examples: int | None = option(2000, "training examples, drawn by sample_seed", low=2, high=10**8)
@@ -80,7 +80,7 @@ class SimilaritySettings(Options):
     Tuning compares the vectors that are scored: ``layers: cls`` is SimCSE as published.
     """
 
-    task: str = option("english_sts", "similarity task, by name")
+    task: str = option("english_sts", "similarity task, by name, or a file of one's own")
     model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of everything a method draws", low=0, high=10**6)
     eval_examples: int | None = option(None, "pairs, drawn by sample_seed; nothing: all", low=10, high=10**8)
@@ -193,7 +193,8 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     chosen = method_from("none" if method is None else method)
     if experiment == "doses" and not chosen.two_phases:
         fail(OptionError, "a doses run needs a method with a second phase", chosen.name, "Use isolayer.")
-    found |= {"model": spelled(found["model"]), "method": resolved(chosen)}
+    places = {"task": task_spelled(found["task"]), "model": spelled(found["model"])}
+    found |= places | {"method": resolved(chosen)}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return found if inputs is None else found | {"inputs": inputs}

@@ -9,6 +9,7 @@ from typing import Any
 
 from isonb.errors import DependencyError, InputError
 from isonb.lab.data import sources
+from isonb.lab.data.own import OwnTask
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.catalogue import EMBEDDED
 
@@ -60,7 +61,7 @@ def _model(name: str) -> str:
 def _data(name: str, data: str | Path | None) -> str:
     task = task_named(name)
     if task.hub is None:
-        return "generated"
+        return f"in {task.place}" if isinstance(task, OwnTask) else "generated"
     folder = sources.data_folder(data)
     if folder is None:
         return sources.place_on_hub(str(task.hub))

@@ -34,7 +34,7 @@ ASK = """
 import json, sys
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.rows import load_task
-from isonb.lab.data.tasks import InputError
+from isonb.errors import InputError
 for request in json.loads(sys.argv[1]):
     try:
         rows = load_task(**request)

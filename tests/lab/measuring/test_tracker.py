@@ -124,7 +124,7 @@ def test_no_hook_stays_behind_and_evaluation_is_not_measured(tmp_path):
     encoder = trained.model.base_model
     assert not encoder._forward_hooks
     assert not any(module._forward_hooks for module in encoder.modules())
-    assert trained.tracker._parts == []
+    assert trained.tracker._points.take() is None
     assert list(tracked(trained)) == [1, 2, 3, 4]
 
 

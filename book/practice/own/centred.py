@@ -1,0 +1,33 @@
+"""A method of one's own: sentence vectors are pulled until their mean is zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from isonb.lab.methods import Method
+from isonb.lab.options import option
+
+
+class OffCentre(nn.Module):
+    """The squared length of the mean vector over the mean squared length, times ``weight``: 0 when centred."""
+
+    def __init__(self, weight: float) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, points: Tensor) -> Tensor:
+        """Points (n, d) of a batch; returns a scalar."""
+        return self.weight * points.mean(0).square().sum() / points.square().sum(-1).mean()
+
+
+@dataclass(frozen=True)
+class Centred(Method):
+    """The mean of a batch's sentence vectors is penalised."""
+
+    weight: float = option(1.0, "of the penalty", low=0, high=1000)
+
+    def penalty(self) -> nn.Module:
+        """What is added to the training loss."""
+        return OffCentre(self.weight)

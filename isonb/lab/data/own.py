@@ -1,0 +1,249 @@
+"""Tasks of a user's own files: a path in place of a task's name, understood alike in every process that meets it.
+
+The name is a file (CSV, TSV, JSON lines, parquet), a folder, or a YAML file that says what the data mean. Behind a
+question mark it may say that too: ``reviews.csv?kind=regression&target=stars`` is what flags of the command line
+become, so the name alone makes the task, in a grid, in a record and in the process of a run.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote, unquote
+
+from isonb.errors import fail
+from isonb.lab.data import own_columns
+from isonb.lab.data.own_columns import METRICS, Wanted
+from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, Found, read_file, read_place, state_of
+from isonb.lab.data.sources import SourceError, sample
+from isonb.lab.data.task import FINE_TUNED, Task, TaskError
+from isonb.lab.options import known_name
+
+__all__ = ["KEYS", "LISTS", "SHARE", "OwnTask", "is_own", "own_task", "spelled", "with_options"]
+
+KEYS = tuple(part.name for part in fields(Wanted))
+LISTS = ("inputs", "labels", "metrics")
+YAML = (".yaml", ".yml")
+SHARE = 0.2  # of the rows, which is kept for validation where the data name no such part
+Places = tuple[tuple[str, Path], ...]  # split ("" where nobody named it), file or folder
+
+
+@dataclass(frozen=True)
+class OwnTask(Task):
+    """A task of a user's own data. ``said``: what was decided for the user, in sentences.
+
+    ``tables`` are the rows of each split with the task's columns, ``state`` that of the files they were read from.
+    """
+
+    place: str = ""
+    said: tuple[str, ...] = ()
+    state: tuple[tuple[str, int, int], ...] = ()
+    tables: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of what the task is, whatever its rows and wherever they lie."""
+        parts = [self.kind, self.inputs, self.target, self.labels, self.metrics, self.splits]
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_own(name: str) -> bool:
+    """Whether a name means a file or folder, there or not.
+
+    >>> is_own("cola"), is_own("reviews.csv"), is_own("./reviews")
+    (False, True, True)
+    """
+    path = name.partition("?")[0]
+    try:
+        return PurePath(path).suffix.lower() in (*SUFFIXES, *YAML) or "/" in path or Path(path).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):  # too long a name, nobody's home, a zero byte
+        return False
+
+
+def spelled(name: str) -> str:
+    """One spelling of the name of one's own data.
+
+    >>> spelled("./my.csv?target=stars&kind=regression")
+    'my.csv?kind=regression&target=stars'
+    """
+    path, _, _ = name.partition("?")
+    return with_options(PurePath(path).as_posix(), _options(name))
+
+
+def with_options(name: str, given: Mapping[str, str | Sequence[str]]) -> str:
+    """The name with more said behind its question mark; what is given wins.
+
+    >>> with_options("my.csv", {"inputs": ("title", "body")})
+    'my.csv?inputs=title,body'
+    """
+    path, options = name.partition("?")[0], _options(name) | {key: value for key, value in given.items() if value}
+    values = {key: (value,) if isinstance(value, str) else value for key, value in options.items()}
+    words = [f"{key}={','.join(quote(part, safe=' ') for part in values[key])}" for key in sorted(values)]
+    return path + ("?" + "&".join(words) if words else "")
+
+
+def _options(name: str) -> dict[str, str | Sequence[str]]:
+    """What stands behind the question mark."""
+    found: dict[str, str | Sequence[str]] = {}
+    for word in filter(None, name.partition("?")[2].split("&")):
+        key, _, value = word.partition("=")
+        known_name(key, KEYS, f"the task {name.partition('?')[0]}")
+        found[key] = tuple(unquote(part).strip() for part in value.split(",")) if key in LISTS else unquote(value)
+    return found
+
+
+def own_task(name: str) -> OwnTask:
+    """The task of a file or folder. Read once a process, for each state of its files.
+
+    Raises :class:`~isonb.lab.data.sources.SourceError` for what can't be read or has no good values,
+    :class:`~isonb.lab.data.task.TaskError` and :class:`~isonb.lab.options.OptionError` for what can't be understood.
+    """
+    try:
+        place = Path(name.partition("?")[0]).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        fail(SourceError, "own data must be a file or folder that is there", str(error), "Correct the path.")
+    described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))
+    wanted = Wanted(**(described | _options(name)))
+    state = tuple(entry for _, path in places for entry in state_of(path))
+    return _understood(spelled(name), wanted, places, state)
+
+
+def _described(place: Path) -> tuple[dict[str, Any], Places]:
+    """What a YAML file says of the data, and where they lie: seen from its folder."""
+    import yaml  # type: ignore[import-untyped]
+
+    state_of(place)
+    try:
+        found = yaml.load(place.read_bytes().decode(), Loader=yaml.BaseLoader)  # text as it stands: no is no false
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        fail(TaskError, f"{place} must be a readable YAML file", why, "Correct it.")
+    if not isinstance(found, dict) or not found.get("data_files"):
+        fail(TaskError, f"{place} must say data_files: FILE", "none", "Add it, seen from the folder of the YAML file.")
+    for key in found:
+        known_name(key, ("data_files", *KEYS), f"the task {place.name}")
+    files, options = found.pop("data_files"), {key: _value(key, value, place) for key, value in found.items()}
+    files = files if isinstance(files, dict) else {"": files}
+    if odd := [value for value in files.values() if not isinstance(value, str)]:
+        fail(TaskError, f"data_files of {place.name} must be a file, or a file a split", repr(odd[0]), "Correct it.")
+    return options, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
+
+
+def _value(key: str, value: Any, place: Path) -> str | tuple[str, ...]:
+    if key in LISTS:
+        value = tuple(value) if isinstance(value, list) else (value,)
+    if not all(isinstance(part, str) for part in (value if isinstance(value, tuple) else (value,))):
+        kind = "a list of words" if key in LISTS else "one word"
+        fail(TaskError, f"{key} of {place.name} must be {kind}", repr(value), "Write it so.")
+    return value  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=8)
+def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[str, int, int], ...]) -> OwnTask:
+    path, found = name.partition("?")[0], _read(places)
+    first = next(iter(found.tables.values()))
+    inputs, target = own_columns.chosen(first.column_names, wanted)
+    labels = found.labels.get(target, ())
+    kind = own_columns.checked_kind(wanted, inputs, target, first[target].to_pylist(), bool(labels))
+    parts, said = _parts(found.tables, kind, wanted, path)
+    for split, table in parts.items():
+        if lacking := [column for column in (*inputs, target) if column not in table.column_names]:
+            what = f"{path}, split {split!r} must have the columns of the others"
+            fail(SourceError, what, f"no {lacking[0]}", "Add it.")
+    tables, labels = _converted(path, kind, inputs, target, parts, wanted.labels, labels)
+    if kind != "similarity" and len(tables) == 1:
+        tables, said = _split_off(tables["train"], path)
+    for table in tables.values() if kind in ("regression", "similarity") else ():
+        own_columns.check_differ(table[target].to_pylist(), f"{path}: {target}")
+    return OwnTask(
+        name,
+        kind=kind,
+        inputs=("question", "context") if kind == "span" else inputs,
+        target="answers" if kind == "span" else target,
+        metrics=wanted.metrics or METRICS[kind][:2],
+        splits=tuple(tables),
+        labels=labels,
+        place=", ".join(str(path) for _, path in places),
+        said=said,
+        state=state,
+        tables=tables,
+    )
+
+
+def _read(places: Places) -> Found:
+    if len(places) == 1 and not places[0][0]:
+        return read_place(places[0][1])
+    return Found({split: read_file(path) for split, path in places})
+
+
+def _parts(found: Mapping[str, Any], kind: str, wanted: Wanted, path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The tables by the names that runs know, and what is to be said of the choice.
+
+    These are ``test`` in similarity, else ``train`` and, where there is one, ``validation``.
+    """
+    for split in filter(None, (wanted.training_split, wanted.validation_split)):
+        if split not in found:
+            own_columns.unknown(split, filter(None, found), "a split")
+    known = (*EVALUATION, *TRAINING) if kind == "similarity" else EVALUATION
+    scored = wanted.validation_split or next((split for split in known if split in found), "")
+    if kind == "similarity":
+        scored = scored if scored in found else _only(found, path)
+        return {"test": found[scored]}, ((f"the pairs of {scored!r} are scored",) if scored else ())
+    training = wanted.training_split or next((split for split in TRAINING if split in found), "")
+    training = training if training in found else _only(found, path)
+    if not scored or scored == training:
+        return {"train": found[training]}, ()
+    said = f"{training!r} is trained on, {scored!r} is reported"
+    return {"train": found[training], "validation": found[scored]}, (said,)
+
+
+def _split_off(table: Any, path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A share of the rows kept for validation: the same ones for the same number of rows."""
+    if len(table) < 4:
+        fail(SourceError, f"{path} must have four rows or more, to train on and to score", len(table), "Add some.")
+    away = sample(len(table), max(2, round(SHARE * len(table))), 0)
+    stay = sorted({*range(len(table))} - {*away})
+    said = f"no validation split: {len(away)} of {len(table)} rows, always the same, are kept for validation"
+    return dict(zip(FINE_TUNED, (table.take(stay), table.take(away)), strict=True)), (said,)
+
+
+def _only(found: Mapping[str, Any], path: str) -> str:
+    """The one split there is."""
+    if len(found) > 1:
+        fix = "Name them by --training-split and --validation-split."
+        fail(TaskError, f"{path} must have splits called train and validation", ", ".join(found), fix)
+    return next(iter(found))
+
+
+def _converted(
+    path: str, kind: str, inputs: tuple[str, ...], target: str, parts: Mapping[str, Any], *labels: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The tables with the task's columns and types, and the labels by number."""
+    from pyarrow import Table
+
+    made: dict[str, dict[str, list[Any]]] = {}
+    for split, table in parts.items():
+        where = f"{path}{f', split {split!r}' if len(parts) > 1 else ''}"
+        columns = {name: own_columns.texts(table[name].to_pylist(), f"{where}: {name}") for name in inputs}
+        values: list[Any] = table[target].to_pylist()
+        if kind in ("regression", "similarity"):
+            values = own_columns.numbers(values, f"{where}: {target}")
+        if kind == "span":
+            question, context = columns.values()
+            answers = own_columns.answered(values, context, f"{where}: {target}")
+            ids = list(map(str, range(len(values))))
+            made[split] = {"id": ids, "question": question, "context": context, "answers": answers}
+        else:
+            made[split] = columns | {target: values}
+    names: tuple[str, ...] = ()
+    if kind == "classification":
+        every = [value for columns in made.values() for value in columns[target]]
+        found, names = own_columns.labelled(every, f"{path}: {target}", *labels)
+        rest = iter(found)
+        made = {split: columns | {target: [next(rest) for _ in columns[target]]} for split, columns in made.items()}
+    return {split: Table.from_pydict(columns) for split, columns in made.items()}, names

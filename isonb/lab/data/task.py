@@ -1,0 +1,50 @@
+"""What a task is, whoever made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isonb.errors import InputError
+
+__all__ = ["FINE_TUNED", "KINDS", "Task", "TaskError"]
+
+KINDS = ("classification", "regression", "span", "similarity")
+FINE_TUNED = ("train", "validation")  # the splits that fine-tuning needs
+
+
+class TaskError(InputError):
+    """A task, split, limit or seed that doesn't exist or makes no sense; nothing has been read yet."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task is. ``inputs`` are its text columns, ``target`` the column to predict, both named as on the hub.
+
+    ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
+    similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
+    the place below a data folder; ``subsets`` are the parts that the STS protocols average over.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    target: str
+    metrics: tuple[str, ...]
+    splits: tuple[str, ...]
+    hub: str | None = None
+    config: str | None = None
+    folder: str = ""
+    labels: tuple[str, ...] = ()
+    subsets: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that :func:`~isonb.lab.data.rows.load_task` gives, in order."""
+        extra = ("id",) if self.kind == "span" else ()
+        return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
+
+    @property
+    def outputs(self) -> int:
+        """Numbers a head must give: one a label, start and end of a span, or one."""
+        return {"classification": len(self.labels), "span": 2}.get(self.kind, 1)

@@ -1,0 +1,149 @@
+"""What we are compared with: other libraries from points to the same numbers, and published formulas as printed.
+
+Not every one of them is installed on every Python. A library is imported where it is called, and a peer that isn't
+there is left out of the rows; the record names it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "ripser",
+    "gudhi",
+    "giotto-ph",
+    "fastcluster",
+    "torch-topological",
+    "scikit-dimension",
+    "transformers",
+)
+"""Distributions whose versions the record tells, or that they are absent."""
+
+Barcode = Callable[[np.ndarray], np.ndarray]
+
+
+def there(module: str) -> bool:
+    """Whether it can be imported."""
+    return importlib.util.find_spec(module) is not None
+
+
+def gudhi_h0(x: np.ndarray) -> np.ndarray:
+    """Finite H0 deaths by gudhi from points."""
+    import gudhi
+
+    tree = gudhi.RipsComplex(points=x).create_simplex_tree(max_dimension=1)
+    tree.compute_persistence(homology_coeff_field=2, min_persistence=-1)
+    deaths = tree.persistence_intervals_in_dimension(0)[:, 1]
+    return np.sort(deaths[np.isfinite(deaths)])
+
+
+def ripser_h0(x: np.ndarray) -> np.ndarray:
+    """Finite H0 deaths by ripser from points."""
+    from ripser import ripser
+
+    deaths = ripser(x, maxdim=0)["dgms"][0][:, 1]
+    return np.sort(deaths[np.isfinite(deaths)])
+
+
+def giotto_h0(x: np.ndarray) -> np.ndarray:
+    """Finite H0 deaths by giotto-ph from points."""
+    from gph import ripser_parallel
+
+    deaths = ripser_parallel(x, maxdim=0, n_threads=1)["dgms"][0][:, 1]
+    return np.sort(deaths[np.isfinite(deaths)])
+
+
+def scipy_tree_h0(x: np.ndarray) -> np.ndarray:
+    """Finite H0 deaths by scipy's minimum spanning tree from points."""
+    from scipy.sparse.csgraph import minimum_spanning_tree
+    from scipy.spatial.distance import pdist, squareform
+
+    return np.sort(minimum_spanning_tree(squareform(pdist(x))).data)
+
+
+def scipy_linkage_h0(x: np.ndarray) -> np.ndarray:
+    """The same as heights of scipy's single linkage."""
+    from scipy.cluster.hierarchy import linkage
+
+    return np.sort(linkage(x, "single")[:, 2])
+
+
+def fastcluster_h0(x: np.ndarray) -> np.ndarray:
+    """The same as heights of fastcluster's single linkage."""
+    from fastcluster import linkage
+
+    return np.sort(linkage(x, "single")[:, 2])
+
+
+def sklearn_h0(x: np.ndarray) -> np.ndarray:
+    """The same as heights of scikit-learn's single linkage."""
+    from sklearn.cluster import AgglomerativeClustering
+
+    tree = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="single").fit(x)
+    return np.sort(tree.distances_)
+
+
+BARCODES: Mapping[str, tuple[str, Barcode]] = {
+    "ripser": ("ripser", ripser_h0),
+    "gudhi": ("gudhi", gudhi_h0),
+    "scipy": ("scipy", scipy_tree_h0),
+    "scipy single linkage": ("scipy", scipy_linkage_h0),
+    "scikit-learn": ("sklearn", sklearn_h0),
+    "fastcluster": ("fastcluster", fastcluster_h0),
+    "giotto-ph": ("gph", giotto_h0),
+}
+"""Name of a library: the module it needs, and the deaths by it."""
+
+
+def barcodes(*names: str) -> dict[str, Barcode]:
+    """Those of the named libraries (default: all) that are installed."""
+    return {name: call for name, (module, call) in BARCODES.items() if (not names or name in names) and there(module)}
+
+
+def skdim_two_nn(x: np.ndarray) -> float:
+    """TwoNN by scikit-dimension."""
+    from skdim.id import TwoNN
+
+    return float(TwoNN(discard_fraction=0.1).fit_transform(x))
+
+
+def star_by_singular_values(x: Tensor, zeta: float, shrinkage: Tensor) -> Tensor:
+    """Algorithm 1 of I-STAR as printed: covariance, shrinkage, singular values, defect, score."""
+    d = x.shape[-1]
+    spectrum = torch.linalg.svdvals((1 - zeta) * torch.cov(x.T) + zeta * shrinkage)
+    scaled = spectrum * d**0.5 / spectrum.norm()
+    defect = (scaled - 1).norm() / (2 * (d - d**0.5)) ** 0.5
+    used = (d - defect**2 * (d - d**0.5)) ** 2 / d**2
+    return (d * used - 1) / (d - 1)
+
+
+def uniformity_by_pairs(x: Tensor) -> Tensor:
+    """RBF uniformity from the distances of all pairs by torch.pdist."""
+    unit = torch.nn.functional.normalize(x, dim=-1)
+    return torch.pdist(unit).square().mul(-2).exp().mean().log()
+
+
+def uniformity_by_gram(x: Tensor) -> Tensor:
+    """RBF uniformity from one matrix of all products, which is kept for the backward pass."""
+    unit, n = torch.nn.functional.normalize(x, dim=-1), len(x)
+    weights = (unit @ unit.T).mul(4).sub(4).exp()
+    return ((weights.sum() - weights.diagonal().sum()) / (n * (n - 1))).log()
+
+
+def lsds_by_pairs(x: Tensor, y: Tensor, k: int = 12, t: float = 0.5) -> Tensor:
+    """LSDS with the neighbours taken from the distances of all pairs by torch.pdist."""
+    x, y = (torch.nn.functional.normalize(points, dim=-1) for points in (x, y))
+    n = len(x)
+    away, above = x.new_full((n, n), torch.inf), torch.triu_indices(n, n, 1)
+    away[above[0], above[1]] = away[above[1], above[0]] = torch.pdist(x)
+    near = away.topk(k, largest=False)
+    weights = torch.exp(-near.values.square() / t)
+    return (y - (weights.unsqueeze(1) @ y[near.indices]).squeeze(1)).square().sum(-1).mean()

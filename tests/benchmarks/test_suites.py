@@ -1,0 +1,62 @@
+"""Every suite of the benchmarks at its smallest size: it runs, and all results agree. Nothing is measured here."""
+
+import json
+
+import pytest
+
+from tests.benchmarks.__main__ import main
+from tests.benchmarks.harness import Peak, Row, taken
+from tests.benchmarks.publish import PublishError, publish
+from tests.benchmarks.suites import SUITES
+
+
+@pytest.mark.filterwarnings("ignore")  # the peers' own
+@pytest.mark.parametrize("name", SUITES)
+def test_suite_runs_and_agrees(name):
+    found = SUITES[name](True)
+    assert found
+    for one in found:
+        assert one.error <= one.allowed, one
+        assert one.verdict != "WRONG"
+
+
+def test_functions_take_turns():
+    said = []
+    first, second = taken(lambda: said.append("a"), lambda: said.append("b"), rounds=3, least=0.0)
+    assert said == ["a", "b"] * 3
+    assert len(first) == len(second) == 3
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(0.0, "reached"), (2.0, "WRONG"), (float("nan"), "WRONG")])
+def test_a_fast_row_with_another_result_is_wrong(error, verdict):
+    assert Row("a", "1", "b", (1.0, 3.0), (2.0,), 2.0, error, 1.0).verdict == verdict
+    assert Peak("a", "1", 5.0, 10.0, error, 1.0).verdict == verdict
+
+
+def test_a_record_says_what_it_lacks(tmp_path, capsys):
+    out = tmp_path / "bench.json"
+    assert main(["two_nn", "--small", "--out", str(out)]) == 0
+    record = json.loads(out.read_text(encoding="utf-8"))
+    assert record["missing"] == [name for name in SUITES if name != "two_nn"]
+    assert (record["sizes"], record["threads"]) == ("small", 1)
+    (row,) = record["rows"]
+    assert row["ours_ms"] == min(row["ours_rounds_ms"])
+    assert "TwoNN" in capsys.readouterr().out
+    with pytest.raises(PublishError, match="every suite must have run"):
+        publish(out, tmp_path / "book.json", list(SUITES))
+    with pytest.raises(PublishError, match="sizes must be full"):
+        publish(out, tmp_path / "book.json", ["two_nn"])
+    assert not (tmp_path / "book.json").exists()
+
+
+def test_only_a_whole_record_that_agrees_is_published(tmp_path):
+    out, target = tmp_path / "bench.json", tmp_path / "book.json"
+    row = {"suite": "a", "what": "H0", "size": "1 x 1", "verdict": "reached"}
+    out.write_text(json.dumps({"sizes": "full", "rows": [row], "memory": []}), encoding="utf-8")
+    assert publish(out, target, ["a"]) == target
+    assert target.read_bytes() == out.read_bytes()
+    out.write_text(json.dumps({"sizes": "full", "rows": [row | {"verdict": "WRONG"}], "memory": []}), encoding="utf-8")
+    with pytest.raises(PublishError, match="all results must agree"):
+        publish(out, target, ["a"])
+    with pytest.raises(PublishError, match="readable JSON"):
+        publish(tmp_path / "none.json", target, ["a"])

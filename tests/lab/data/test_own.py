@@ -1,0 +1,393 @@
+"""Files as people have them: what is understood of them, a run on each kind, and the usual mistakes."""
+
+import json
+import random
+
+import pytest
+
+from isonb import cli
+from isonb.errors import InputError
+from isonb.lab.data import own_columns
+from isonb.lab.data.own import SHARE, is_own, own_task, spelled, with_options
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sizes import task_size
+from isonb.lab.data.sources import SourceError
+from isonb.lab.data.task import TaskError
+from isonb.lab.data.tasks import TASKS, task_named
+from isonb.lab.engines.experiment import run
+from isonb.lab.options import OptionError
+from isonb.lab.runs.command import command
+from isonb.lab.runs.inputs import inputs
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps import job as jobs
+from isonb.lab.sweeps.grids import load_grid
+from isonb.lab.sweeps.job import prepare
+from isonb.lab.sweeps.needs import needs
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+datasets = pytest.importorskip("datasets")
+
+ROWS = 40
+WORDS = ("a dull plot", "a fine cast", "slow music", "quick talk", "bright light")
+SMOKE = {"model": "tiny", "protocol": "smoke", "max_steps": 1, "batch_size": 8, "cloud_examples": 0}
+SIMILAR = {"model": "tiny", "protocol": "smoke"}
+
+
+def text(number):
+    """A sentence with a comma, as free text has."""
+    return f"It has {WORDS[number % 5]}, and part {number} has {WORDS[number % 3]}."
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """The working folder; no data are named otherwise."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ISONB_DATA", raising=False)
+    return tmp_path
+
+
+def reviews(path, count=ROWS):
+    """A CSV with text and words for labels, as a spreadsheet saves it."""
+    lines = [f'"{text(i)}",{("bad", "good")[i % 2]}' for i in range(count)]
+    path.write_bytes("\r\n".join(["Text,Label", *lines, ""]).encode("utf-8-sig"))
+
+
+def stars(path):
+    """A TSV with a score, and quotation marks that stand alone."""
+    lines = [f'{i}\t"So {text(i)}\t{1 + i % 9 / 2}' for i in range(ROWS)]
+    path.write_text("\n".join(["id\ttext\tscore", *lines]) + "\n")
+
+
+def pairs(path):
+    """JSON lines of pairs with scores."""
+    rows = [{"sentence1": text(i), "sentence2": text(i + i % 4), "score": 5 - i % 4} for i in range(ROWS)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def spans(path):
+    """Parquet of questions, as SQuAD has them."""
+    rows = [{"question": "What is it?", "context": text(i), "answers": squad(text(i))} for i in range(ROWS)]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+def squad(context):
+    word = context.split()[3]
+    return {"text": [word], "answer_start": [context.find(word)]}
+
+
+def saved(path):
+    """A data set with two splits and names of labels, saved by the library datasets."""
+    kinds = datasets.Features({"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["yes", "no"])})
+    parts = {
+        split: datasets.Dataset.from_dict(
+            {"sentence": [text(i) for i in range(count)], "label": [i % 2 for i in range(count)]}, features=kinds
+        )
+        for split, count in (("train", ROWS), ("test", 12))
+    }
+    datasets.DatasetDict(parts).save_to_disk(path)
+
+
+@pytest.mark.parametrize(
+    ("write", "name", "given", "kind", "metric"),
+    [
+        (reviews, "reviews.csv", SMOKE, "classification", "accuracy"),
+        (stars, "stars.tsv", SMOKE, "regression", "pearson"),
+        (pairs, "pairs.jsonl", SIMILAR, "similarity", "spearman.all"),
+        (spans, "spans.parquet", SMOKE | {"max_length": 32, "doc_stride": 4}, "span", "squad_f1"),
+        (saved, "saved", SMOKE, "classification", "accuracy"),
+    ],
+)
+def test_a_file_becomes_a_record(write, name, given, kind, metric, here):
+    write(here / name)
+    assert task_named(name).kind == kind
+    record = run({"task": name} | given, progress=False)
+    assert record.config["task"] == name
+    assert record.metrics[metric] is not None
+    assert record.manifest["data"] == inputs(record.config, None)
+    assert record.manifest["data"]["task"] == own_task(name).digest
+    assert command(record.config).startswith(f"isonb run --task {name} --model tiny --method none")
+
+
+def test_what_is_understood(here):
+    for write, name in (
+        (reviews, "reviews.csv"),
+        (stars, "stars.tsv"),
+        (pairs, "pairs.jsonl"),
+        (spans, "spans.parquet"),
+        (saved, "saved"),
+    ):
+        write(here / name)
+    found = own_task("reviews.csv")
+    assert (found.inputs, found.target, found.labels) == (("Text",), "Label", ("bad", "good"))
+    assert load_task("reviews.csv", split="train")[0]["Text"] in {text(i) for i in range(ROWS)}
+    assert own_task("stars.tsv").tables["train"]["text"][0].as_py().startswith('"So ')
+    assert own_task("stars.tsv").metrics == ("pearson", "spearman")
+    assert own_task("pairs.jsonl").splits == ("test",)
+    assert own_task("pairs.jsonl?kind=regression").splits == ("train", "validation")
+    assert own_task("spans.parquet").columns == ("id", "question", "context", "answers")
+    found = own_task("saved")
+    assert (found.labels, len(found.tables["train"]), len(found.tables["validation"])) == (("yes", "no"), ROWS, 12)
+    assert found.said == ("'train' is trained on, 'test' is reported",)
+
+
+def test_rows_kept_for_validation_are_a_fixed_share(here):
+    reviews(here / "reviews.csv")
+    task = own_task("reviews.csv")
+    kept = task.tables["validation"]["Text"].to_pylist()
+    assert len(kept) == SHARE * ROWS == 8
+    assert sorted(kept + task.tables["train"]["Text"].to_pylist()) == sorted(text(i) for i in range(ROWS))
+    reviews(here / "again.csv")
+    assert own_task("again.csv").tables["validation"]["Text"].to_pylist() == kept
+    assert "8 of 40 rows, always the same" in task.said[0]
+
+
+def test_a_yaml_file_says_what_a_name_does_not(here):
+    (here / "data").mkdir()
+    rows = ["title,body,stars", *(f"t{i},{text(i).replace(',', '')},{1 + i % 3}" for i in range(ROWS))]
+    (here / "data/a.csv").write_text("\n".join(rows))
+    (here / "data/b.csv").write_text("\n".join(rows[:11]))
+    told = "inputs: [title, body]\ntarget: stars\nlabels: [no, so so, yes]\nmetrics: matthews\n"
+    (here / "data/my.yaml").write_text(f"data_files: {{train: a.csv, validation: b.csv}}\n{told}")
+    task = own_task("data/my.yaml")
+    assert (task.inputs, task.labels, task.metrics) == (("title", "body"), ("no", "so so", "yes"), ("matthews",))
+    assert [len(table) for table in task.tables.values()] == [ROWS, 10]
+    assert task.tables["train"]["stars"].to_pylist()[:4] == [0, 1, 2, 0]
+    changed = own_task("data/my.yaml?kind=regression&metrics=spearman")
+    assert (changed.kind, changed.metrics) == ("regression", ("spearman",))
+
+
+def test_a_folder_of_files_by_split(here):
+    (here / "mine").mkdir()
+    reviews(here / "mine/train.csv")
+    reviews(here / "mine/dev.csv", 6)
+    (here / "mine/notes.txt").write_text("no data")
+    assert [len(table) for table in own_task("mine").tables.values()] == [ROWS, 6]
+    (here / "mine/dev.csv").rename(here / "mine/test.csv")
+    assert own_task("mine?validation_split=test").said == ("'train' is trained on, 'test' is reported",)
+
+
+def test_one_spelling_one_run(here):
+    reviews(here / "reviews.csv")
+    names = ("reviews.csv", "./reviews.csv", ".//reviews.csv")
+    assert len({run_id(resolve(SMOKE | {"task": name})) for name in names}) == 1
+    assert spelled("./a.csv?target=b&inputs=x y,z") == "a.csv?inputs=x y,z&target=b"
+    odd = with_options("a.csv", {"inputs": ("a,b", "c&d=%"), "target": "e?f"})
+    assert with_options(odd, {}) == odd == spelled(odd)
+    reviews(here / "cola")
+    assert task_named("cola") is TASKS["cola"]
+    assert not is_own("sst-3")
+
+
+def test_a_grid_takes_files(here):
+    reviews(here / "reviews.csv")
+    pairs(here / "pairs.jsonl")
+    (here / "grid.yaml").write_text("smoke: {task: [reviews.csv, ./pairs.jsonl, english_sts], method: [none, istar]}")
+    planned = load_grid("grid.yaml", "smoke")
+    assert {run.config["task"] for run in planned} == {"reviews.csv", "pairs.jsonl", "english_sts"}
+    found = {need.name: (need.where, need.runs) for need in needs([run.config for run in planned])}
+    assert found["reviews.csv"] == (f"in {here.resolve() / 'reviews.csv'}", 2)
+    size = task_size("reviews.csv")
+    assert (size.train, size.evaluation) == (32, 8)
+    assert 5 < size.tokens < 20
+    (here / "reviews.csv").unlink()
+    assert task_size("reviews.csv").train == 10_000
+
+
+def test_rows_or_a_meaning_that_changed_are_another_run(here):
+    from isonb.lab.runs.record import Record, write_record
+
+    reviews(here / "reviews.csv")
+    config = SMOKE | {"task": "reviews.csv"}
+    job = prepare(config, "out")
+    write_record(job.record.parent, Record(job.config, {"accuracy": 0.5}, manifest={"data": inputs(job.config, None)}))
+    assert prepare(config, "out").differs == ""
+    reviews(here / "reviews.csv", ROWS + 1)
+    assert prepare(config, "out").differs.startswith("other train (")
+    (here / "my.yaml").write_text("data_files: reviews.csv\n")
+    job = prepare(SMOKE | {"task": "my.yaml"}, "out")
+    write_record(job.record.parent, Record(job.config, {"accuracy": 0.5}, manifest={"data": inputs(job.config, None)}))
+    (here / "my.yaml").write_text("data_files: reviews.csv\nmetrics: f1\n")
+    assert prepare(SMOKE | {"task": "my.yaml"}, "out").differs.startswith("other task (")
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted", "named", "found"),
+    [
+        (["good", "bad", "good"], (), (), ([1, 0, 1], ("bad", "good"))),
+        ([True, False], (), (), ([1, 0], ("false", "true"))),
+        (["10", "9", "-1"], (), (), ([2, 1, 0], ("-1", "9", "10"))),
+        ([1.0, 0.0, 1.0], (), (), ([1, 0, 1], ("0", "1"))),
+        (["1", "0"], ("no", "yes"), (), ([1, 0], ("no", "yes"))),
+        (["good", "bad"], ("good", "bad"), (), ([0, 1], ("good", "bad"))),
+        ([5, 3, 4], ("a", "b", "c"), (), ([2, 0, 1], ("a", "b", "c"))),
+        ([1, 2], ("a", "b", "c"), (), ([1, 2], ("a", "b", "c"))),
+        ([1, 0], (), ("yes", "no"), ([1, 0], ("yes", "no"))),
+    ],
+)
+def test_labels_by_number(values, wanted, named, found):
+    assert own_columns.labelled(values, "x", wanted, named) == found
+
+
+def test_numbers_and_answers():
+    assert own_columns.numbers(["1", 2, 2.5], "x") == [1.0, 2.0, 2.5]
+    given = [{"text": ["b", "a"], "answer_start": [2, 0]}, "b"]
+    found = own_columns.answered(given, ["a b", "a b"], "x")
+    assert found == [given[0], {"text": ["b"], "answer_start": [2]}]
+    with pytest.raises(SourceError, match="answers that stand in their context; got 'c' in row 1"):
+        own_columns.answered(["c"], ["a b"], "x")
+
+
+def lines(*rows):
+    return "\n".join(rows) + "\n"
+
+
+ODD = random.Random(0)
+TWO = lines("text,label", "x,1", "y,0")
+MISTAKES = {
+    "missing file": ({}, "nowhere.csv", "own data must be a file or folder that is there; got no file", SourceError),
+    "wrong column": (
+        {"a.csv": TWO},
+        "a.csv?target=lable",
+        "Did you mean 'label'?",
+        TaskError,
+    ),
+    "no known column": ({"a.csv": lines("body,label", "x,1", "y,0")}, "a.csv", "Name it by --inputs", TaskError),
+    "floats as labels": (
+        {"a.csv": lines("text,label", *(f"t{i},{ODD.random():.4f}" for i in range(300)))},
+        "a.csv?kind=classification",
+        "different values in 300 rows. Take --kind regression",
+        SourceError,
+    ),
+    "one label": ({"a.csv": lines("text,label", "x,1", "y,1")}, "a.csv", "got '1' in each row", SourceError),
+    "empty file": ({"a.csv": ""}, "a.csv", "must have rows; got an empty file", SourceError),
+    "header alone": ({"a.jsonl": "", "b.csv": "text,label\n"}, "b.csv", "got a header alone", SourceError),
+    "ragged": ({"a.csv": lines("text,label", "x,1", "a, b,0")}, "a.csv", "got 3 of them in line 3", SourceError),
+    "open quote": ({"a.csv": lines("text,label", '"x,1', "y,0")}, "a.csv", "must be a readable .csv file", SourceError),
+    "empty text": ({"a.csv": lines("text,label", "x,1", ",0")}, "a.csv", "an empty one in row 2", SourceError),
+    "nan": ({"a.csv": lines("text,label", "x,1", "nan,0")}, "a.csv", "got nan in row 2", SourceError),
+    "null": (
+        {"a.jsonl": lines('{"text": "x", "label": 1}', '{"label": 0}')},
+        "a.jsonl",
+        "text must have a value in each row; got none in row 2",
+        SourceError,
+    ),
+    "bad JSON": ({"a.jsonl": lines('{"text": "x"}', "{text}")}, "a.jsonl", "of line 2", SourceError),
+    "binary": (
+        {"a.csv": b"PAR1\0\0\0"},
+        "a.csv",
+        "got a file that is parquet",
+        SourceError,
+    ),
+    "text as parquet": ({"a.parquet": "text,label\n"}, "a.parquet", "must be a parquet file", SourceError),
+    "not UTF-8": (
+        {"a.csv": b"text,label\ncaf\xe9,1\n"},
+        "a.csv",
+        "must be text in UTF-8",
+        SourceError,
+    ),
+    "folder": ({"mine/notes.txt": "x"}, "./mine", "must be a saved data set, or hold train", SourceError),
+    "suffix": ({"mine/a.xlsx": "x"}, "mine/a.xlsx", "must be one of .csv, .tsv", SourceError),
+    "unknown key": ({"a.yaml": "data_files: a.csv\ntaget: x\n"}, "a.yaml", "Did you mean 'target'?", OptionError),
+    "no data_files": ({"a.yaml": "kind: span\n"}, "a.yaml", "must say data_files", TaskError),
+    "no YAML": ({"a.yaml": "kind: [\n"}, "a.yaml", "must be a readable YAML file", TaskError),
+    "unknown kind": ({"a.csv": TWO}, "a.csv?kind=regresion", "'regression'", TaskError),
+    "unknown metric": (
+        {"a.csv": TWO},
+        "a.csv?metrics=f2",
+        "Did you mean 'f1'?",
+        TaskError,
+    ),
+    "words to regress": (
+        {"a.csv": lines("text,score", "x,1", "y,high")},
+        "a.csv?kind=regression",
+        "finite numbers; got 'high' in row 2",
+        SourceError,
+    ),
+    "unknown label": (
+        {"a.csv": lines("text,label", "x,good", "y,bad")},
+        "a.csv?labels=god,bad",
+        "got 'good'. Did you mean 'god'?",
+        TaskError,
+    ),
+    "unknown split": (
+        {"m/train.csv": TWO},
+        "./m?validation_split=x",
+        "a split",
+        TaskError,
+    ),
+    "the same score": (
+        {"a.csv": lines("sentence1,sentence2,score", "x,y,1", "y,z,1")},
+        "a.csv",
+        "score must hold different values; got 1 in each row",
+        SourceError,
+    ),
+}
+
+
+@pytest.fixture(params=MISTAKES)
+def mistake(request, here, monkeypatch):
+    files, name, told, kind = MISTAKES[request.param]
+    for place, content in files.items():
+        (here / place).parent.mkdir(exist_ok=True)
+        (here / place).write_bytes(content if isinstance(content, bytes) else content.encode())
+    monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
+    return name, told, kind
+
+
+def test_a_mistake_is_one_line_and_leaves_nothing(mistake, here, capsys):
+    name, told, kind = mistake
+    before = sorted(map(str, here.rglob("*")))
+    for words in (["tasks", "check", name], ["run", "--task", name]):
+        assert cli.main(words) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith("error: ")
+        assert told in err
+    assert sorted(map(str, here.rglob("*"))) == before
+    with pytest.raises(kind) as caught:
+        task_named(name)
+    assert isinstance(caught.value, InputError)
+
+
+def test_check_says_what_was_understood(here, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    reviews(here / "reviews.csv")
+    assert cli.main(["tasks", "check", "reviews.csv"]) == 0
+    found = capsys.readouterr().out
+    task = own_task("reviews.csv")
+    counts = [task.tables["train"]["Label"].to_pylist().count(label) for label in (0, 1)]
+    assert f"train       32 rows: 0 bad {counts[0]}x, 1 good {counts[1]}x" in found
+    assert "kind        classification" in found
+    assert "8 of 40 rows" in found
+    shown = [line for line in found.splitlines() if line.startswith("row ")]
+    assert len(shown) == 3
+    assert all(len(line) <= 60 and line.endswith(("-> bad", "-> good")) for line in shown)
+    assert found.endswith("isonb run --task reviews.csv\n")
+    assert cli.main(["tasks", "check", "reviews.csv", "--inputs", "Text", "--labels", "bad, good"]) == 0
+    assert "isonb run --task 'reviews.csv?inputs=Text&labels=bad,good'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "--task", "cola", "--kind", "span"], "--kind is for files of your own; got 'cola'"),
+        (["tasks", "check", "cola"], "looks at a file or folder of your own"),
+        (["tasks", "look", "a.csv"], "invalid choice: 'look'"),
+    ],
+)
+def test_flags_are_for_files(words, told, capsys):
+    assert cli.main(words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_flags_of_a_run_are_part_of_its_task(here):
+    from isonb.cli.commands import asked
+
+    (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
+    words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
+    config = asked(cli._parser(words).parse_args(words))
+    assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
+    assert config == resolve(config)
+    assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)

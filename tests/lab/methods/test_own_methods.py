@@ -1,0 +1,178 @@
+"""A method in a file of the user's own: a grid of two runs, its fingerprint, and the mistakes."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+import isonb
+from isonb import cli
+from isonb.cli.summary import method_words
+from isonb.lab.engines.experiment import run
+from isonb.lab.engines.preflight import preflight
+from isonb.lab.methods import Method, MethodError, method_from, methods, resolved
+from isonb.lab.methods.own import is_own
+from isonb.lab.options import OptionError
+from isonb.lab.runs.command import command
+from isonb.lab.runs.record import read_record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps import job as jobs
+from isonb.lab.sweeps.cost import estimate
+from isonb.lab.sweeps.grids import load_grid
+from isonb.lab.sweeps.job import prepare
+from isonb.lab.sweeps.sweep import sweep
+
+SHIFT = '''
+"""Sentence vectors, moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from isonb.lab.methods import Method
+from isonb.lab.options import option
+
+
+@dataclass(frozen=True)
+class Shift(Method):
+    """A number is added to every coordinate of both sides."""
+
+    by: float = option(1.0, "what is added", low=-100, high=100)
+
+    def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Both sides, moved."""
+        return first + self.by, second + self.by
+'''
+RUNNER = """
+from isonb.lab.engines.experiment import run
+from isonb.lab.runs.record import write_record
+
+
+def record(job):
+    given = job["parameters"]
+    write_record(given["out"] + "/records", run(given["config"], progress=False))
+"""
+GRID = """
+smoke:
+  task: pairs.csv
+  method: {name: "mine/shift.py:Shift", by: [0, 50]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """The working folder, with a method and a file of pairs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/shift.py").write_text(SHIFT)
+    pairs = [f"The {a} is {i},A {a} of {i * j},{i * j % 5}" for i in range(4) for j, a in enumerate("abc")]
+    (tmp_path / "pairs.csv").write_text("\n".join(["sentence1,sentence2,score", *pairs]))
+    return tmp_path
+
+
+def test_a_method_of_ones_own_in_a_grid_through_a_sweep(here, monkeypatch):
+    """The first run in a process of its own, which knows nothing but the configuration; the second in this one."""
+    (here / "grid.yaml").write_text(GRID)
+    (here / "runner.py").write_text(RUNNER)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), str(Path(isonb.__file__).parents[1])]))
+    still, moved = load_grid("grid.yaml", "smoke")
+    assert [config.config["method"]["by"] for config in (still, moved)] == [0.0, 50.0]
+    assert estimate([still.config, moved.config]).runs == 2
+    report = sweep([still.config], "out", progress=False, runner="runner:record")
+    assert [(outcome.run_id, outcome.status, outcome.error) for outcome in report.outcomes] == [
+        (still.run_id, "finished", "")
+    ]
+    assert still.run_id.startswith("pairs-csv-tiny-shift-py-shift-s0-")
+    first, second = read_record(here / f"out/records/{still.run_id}.json"), run(moved.config, progress=False)
+    digest = hashlib.sha256((here / "mine/shift.py").read_bytes()).hexdigest()
+    assert first.manifest["data"]["method"] == second.manifest["data"]["method"] == digest
+    assert first.metrics["difference.spearman.all"] == 0  # nothing was added
+    assert second.metrics["end.features.mean_cosine"] > 0.99 > first.metrics["end.features.mean_cosine"]
+    assert sweep([still.config], "out", progress=False).outcomes[0].status == "skipped"
+    (here / "mine/shift.py").write_text(SHIFT.replace("Both sides, moved", "Both sides"))
+    assert prepare(still.config, "out").differs.startswith(f"other method ({digest[:8]} then, ")
+    (here / "mine/shift.py").unlink()
+    assert method_words(first.config["method"]) == "mine/shift.py:Shift by=0"
+    assert cli.main(["collect", "out"]) == 0
+
+
+def test_a_class_of_a_file_is_a_method():
+    method = method_from({"name": "./mine/shift.py:Shift", "by": "2"})
+    assert isinstance(method, Method)
+    assert resolved(method) == {"name": "mine/shift.py:Shift", "by": 2.0}
+    assert type(method) is type(method_from("mine/shift.py:Shift"))
+    assert "mine/shift.py:Shift" not in methods()
+    assert Method.sha256 == Method().sha256 == ""
+    config = resolve({"task": "pairs.csv", "model": "tiny", "method": {"name": "mine/shift.py:Shift", "by": 3}})
+    assert "--method mine/shift.py:Shift -o by=3" in command(config)
+    assert method_words(config["method"]) == "mine/shift.py:Shift by=3"
+    assert is_own("a.py")
+    assert not is_own("istar")
+    preflight(config)
+
+
+def test_two_files_and_two_spellings_of_one_are_told_apart(here):
+    (here / "shift.py").write_text(SHIFT)
+    names = ["shift.py:Shift", "mine/shift.py:Shift", f"{here}/shift.py:Shift"]
+    kinds = [type(method_from(name)) for name in names]
+    assert [kind.name for kind in kinds] == names
+    assert len(set(kinds)) == 3
+
+
+def test_options_of_an_own_method_are_checked():
+    with pytest.raises(OptionError, match=r"by of method mine/shift.py:Shift must be float -100\.\.100"):
+        method_from({"name": "mine/shift.py:Shift", "by": 101})
+    with pytest.raises(OptionError, match="Did you mean 'by'"):
+        method_from({"name": "mine/shift.py:Shift", "bye": 1})
+
+
+def test_the_example_of_the_book_is_the_file_beside_it():
+    from isonb.runtime.places import BOOK
+
+    code = (BOOK / "practice/own/centred.py").read_text()
+    assert f"```python\n{code}```" in (BOOK / "practice/run_experiments.md").read_text()
+    penalty = method_from({"name": f"{BOOK}/practice/own/centred.py:Centred", "weight": 2}).penalty()
+    assert penalty(torch.tensor([[1.0, 2.0], [-1.0, -2.0]])).item() == 0
+    assert penalty(torch.tensor([[3.0, 4.0], [3.0, 4.0]])).item() == pytest.approx(2)
+
+
+HEAD = "from dataclasses import dataclass\nfrom isonb.lab.methods import Method\n"
+MISTAKES = {
+    "no file": (None, "nowhere.py:Shift", "no file nowhere.py"),
+    "no class named": (SHIFT, "a.py", "must be FILE.py:CLASS"),
+    "no such class": (SHIFT, "a.py:Shfit", "Did you mean 'Shift'? It defines: Shift."),
+    "no method": ("class Shift:\n    pass\n", "a.py:Shift", "Shift of a.py must be a Method; got a class of object"),
+    "imported class": (HEAD, "a.py:Method", "It defines: none"),
+    "syntax error": ("x = 1\nclass Shift(:\n", "a.py:Shift", "SyntaxError: invalid syntax in line 2"),
+    "import error": ("x = 1\nimport no_such_library\n", "a.py:Shift", "No module named 'no_such_library' in line 2"),
+    "other error": ("1 / 0\n", "a.py:Shift", "ZeroDivisionError: division by zero in line 1"),
+    "exit": ("raise SystemExit(0)\n", "a.py:Shift", "SystemExit: 0 in line 1"),
+    "plain option": (
+        HEAD + "@dataclass(frozen=True)\nclass Shift(Method):\n    by: float = 1.0\n",
+        "a.py:Shift",
+        "each option of Shift must be made by isonb.lab.options.option; got 'by' in a.py",
+    ),
+    "not frozen": (HEAD + "@dataclass\nclass Shift(Method):\n    by: float = 1.0\n", "a.py:Shift", "non-frozen"),
+    "no dataclass": (SHIFT.replace("@dataclass(frozen=True)\n", ""), "a.py:Shift", "got 'by' in a.py"),
+    "unknown type": (SHIFT.replace("by: float", "by: flaot"), "a.py:Shift", "name 'flaot' is not defined"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(case, here, capsys, monkeypatch):
+    content, name, told = MISTAKES[case]
+    monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
+    if content is not None:
+        (here / "a.py").write_text(content)
+    before = sorted(map(str, here.rglob("*")))
+    assert cli.main(["run", "--method", name]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert told in err
+    assert sorted(map(str, here.rglob("*"))) == before
+    with pytest.raises(MethodError):
+        method_from(name)
