@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs every test     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench lab pins clean browser screens
+.PHONY: help book test lint bench lab pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -59,6 +59,12 @@ lint: $(STAMP)  ## style, types and the chapters' own lint
 
 bench: $(STAMP)  ## ratios against the other libraries, correctness beside each
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m tests.benchmarks
+
+student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/student
+	@$(BIN)/python -m isonb.pages student
+
+slides: $(STAMP)  ## slides of the pictures of each chapter, in _build/slides (after make book)
+	@$(BIN)/python -m isonb.pages slides
 
 lab: $(STAMP)  ## open the chapters in JupyterLab
 	@$(OFFLINE) $(BIN)/python -m isonb.pages pair

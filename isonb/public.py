@@ -1,7 +1,7 @@
 """Every public name of isonb, which brings torch: :mod:`isonb` takes them from here when the first is used."""
 
 from isonb import checks
-from isonb.auditing import Audit, audit
+from isonb.auditing import Audit, audit, compare
 from isonb.checks import strict
 from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
@@ -93,6 +93,7 @@ __all__ = [
     "checks",
     "cls_pool",
     "cls_uniformity",
+    "compare",
     "cosine_contributions",
     "cosine_penalty",
     "explained_variance",

@@ -72,6 +72,7 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
     ),
     "strict",
     "audit",
+    "compare",
     "fit_flow",
     "load_transform",
     "points_from_hidden_states",

@@ -1,6 +1,7 @@
-"""What a cloud of vectors is like, for those who have vectors and no question yet: measures, defects, thresholds."""
+"""What a cloud of vectors or a model is like, for those who have no question yet: defects, thresholds, remedies."""
 
-from isonb.auditing.report import Audit, Finding, Reading
-from isonb.auditing.vectors import audit
+from isonb.auditing.asking import audit
+from isonb.auditing.comparing import Comparison, compare
+from isonb.auditing.report import Audit, Check, Finding, Layer, Match, Reading, Remedy
 
-__all__ = ["Audit", "Finding", "Reading", "audit"]
+__all__ = ["Audit", "Check", "Comparison", "Finding", "Layer", "Match", "Reading", "Remedy", "audit", "compare"]

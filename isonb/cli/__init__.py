@@ -197,19 +197,34 @@ def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
 def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = (
         "isonb audit vectors.npy\n"
-        "isonb audit vectors.npz --name texts --html report.html --json report.json\n"
-        "isonb audit table.parquet --name embedding --fail-on fault --fail-on 'mean cosine>0.5'"
+        "isonb audit table.parquet --name embedding --fail-on fault --fail-on 'mean cosine>0.5'\n"
+        "isonb audit minilm --texts lines.txt --work cache --html report.html\n"
+        "isonb audit minilm --texts lines.txt --pairs pairs.csv --false-match-rate 0.01\n"
+        "isonb audit float32.npy --compare float16.npy --fail-on 'overlap@10<0.95'"
     )
-    text = "say what a file of vectors is like: defects, the cosine of random rows, the shape"
-    add = _command(name, commands, text, examples).add_argument
-    add("vectors", metavar="FILE", help="vectors, one a row: .npy, .npz or .parquet")
+    text = "say what vectors or a model are like: defects, the cosine of random rows, the shape, what would help"
+    parser = _command(name, commands, text, examples)
+    add = parser.add_argument
+    add("vectors", metavar="FILE|MODEL", help="vectors, one a row: .npy, .npz or .parquet; with --texts a model")
     add("--name", help="array in an .npz, or column of lists in a .parquet, where there are several")
     add("--sample", type=int, default=5000, help="rows that the shape is measured on (%(default)s)")
     add("--seed", type=int, default=0, help="of the sample (%(default)s)")
+    add("--pairs", metavar="FILE", help="table of text1, text2, label (of vectors row1, row2, label)")
+    add("--queries", metavar="FILE", help="vectors of queries (of a model: texts), for a threshold without labels")
+    add("--false-match-rate", type=float, default=0.01, metavar="SHARE", help="of the threshold (%(default)s)")
+    add("--compare", metavar="FILE", help="the same rows from elsewhere: say what moved")
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
     add("--fail-on", action="append", default=[], metavar="RULE", help=rule)
+    add = parser.add_argument_group("of a model").add_argument
+    add("--texts", metavar="FILE", help=".txt with a text a line, or .jsonl, .csv, .tsv or .parquet")
+    add("--column", metavar="NAME", help="of the texts, where it isn't called text")
+    add("--work", metavar="DIR", help="keep the vectors there; an audit that was cut short goes on from them")
+    add("--pool", default="auto", help="mean, cls, last, or as the model's folder says (%(default)s)")
+    add("--max-length", type=int, default=256, help="tokens of a text (%(default)s)")
+    add("--batch-size", type=int, default=32, help="texts at a time (%(default)s)")
+    add("--device", default="cpu", help="where the model runs (%(default)s)")
 
 
 def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:

@@ -1,14 +1,16 @@
-"""``isonb audit``: vectors from a file, a report to look at, and rules that a build can fail on."""
+"""``isonb audit``: vectors from a file or a model on texts, a report to look at, and rules that a build can fail on."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from isonb.errors import InputError, fail
+from isonb.cli.audit_files import AuditError, read_pairs, read_texts, read_vectors
+from isonb.errors import fail
 
 __all__ = ["AuditError", "read_vectors", "run_audit"]
 
@@ -16,98 +18,82 @@ RULE = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>[<>])\s*(?P<value>[-+]?[\d.]+(?:
 KINDS = ("fault", "warning")
 
 
-class AuditError(InputError):
-    """A file that holds no vectors, or a rule that can't be read."""
-
-
 def run_audit(options: argparse.Namespace) -> int:
-    """Audit a file, print what was found, write the reports asked for; 1 where a rule is broken."""
+    """Audit what is named, print what was found, write the reports asked for; 1 where a rule is broken."""
     rules = [_rule(text) for text in options.fail_on]
-    outputs = [Path(path) for path in (options.html, options.json) if path]
-    for path in outputs:
+    for path in (Path(path) for path in (options.html, options.json) if path):
         if not path.parent.is_dir():
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
-    vectors = read_vectors(options.vectors, options.name)
-    from isonb.auditing import audit
-    from isonb.runtime.files import replace
-
-    found = audit(vectors, sample=options.sample, seed=options.seed)
+    _check_words(options)
+    found = (_compared if options.compare else _model if options.texts else _vectors)(options)
     known = found.values()
     for name, _, _ in rules:
         if name not in (*KINDS, *known):
-            fail(
-                AuditError, f"a rule must name one of {', '.join((*KINDS, *known))}", repr(name), "Choose one of them."
-            )
+            names = ", ".join((*KINDS, *known))
+            fail(AuditError, f"a rule must name one of {names}", repr(name), "Choose one of them.")
     print(found)
-    for path, text in ((options.html, found.html), (options.json, found.to_json)):
-        if path:
-            replace(Path(path), text().encode())
+    _write(options.html, found.html)
+    _write(options.json, found.to_json)
     broken = [text for text, rule in zip(options.fail_on, rules, strict=True) if _broken(rule, found)]
     for text in broken:
         print(f"broken    {text}", file=sys.stderr)
     return 1 if broken else 0
 
 
-def read_vectors(path: str | Path, name: str | None = None) -> Any:
-    """The vectors of a .npy (mapped, not loaded), .npz or .parquet file, as an array (n, d).
-
-    ``name``: which array or column, where there are several. Raises :class:`AuditError` for a file that holds none.
-    """
-    path = Path(path)
-    if not path.is_file():
-        fail(AuditError, "the vectors must be in a file", f"no file {path}", "Check the path.")
-    readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet}
-    if path.suffix not in readers:
-        fail(AuditError, f"the file must be one of {', '.join(readers)}", path.name, "Save it by numpy.save.")
-    try:
-        return readers[path.suffix](path, name)
-    except InputError:
-        raise
-    except Exception as error:  # what a damaged file makes a reader raise is its own business
-        reason = f"{type(error).__name__}: {error}"
-        raise AuditError(f"{path.name} must be readable; got {reason}. Save it again.") from error
+def _check_words(options: argparse.Namespace) -> None:
+    """Words that only some audits know."""
+    for word, given, needs in (("--column", options.column, "texts"), ("--work", options.work, "texts")):
+        if given and not getattr(options, needs):
+            fail(AuditError, f"{word} must come with --{needs}", repr(given), "Leave it out, or name the texts.")
+    clash = [f"--{name}" for name in ("texts", "pairs", "queries") if getattr(options, name)]
+    if options.compare and clash:
+        fail(AuditError, "--compare must stand without --texts, --pairs and --queries", clash[0], "Run it apart.")
 
 
-def _npy(path: Path, name: str | None) -> Any:
-    import numpy as np
+def _vectors(options: argparse.Namespace) -> Any:
+    vectors = read_vectors(options.vectors, options.name)
+    queries = None if options.queries is None else read_vectors(options.queries)
+    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=True)
+    from isonb.auditing import audit
 
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _npz(path: Path, name: str | None) -> Any:
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as arrays:
-        return arrays[_chosen(list(arrays), name, path)]
+    rate = options.false_match_rate
+    return audit(vectors, sample=options.sample, seed=options.seed, pairs=pairs, queries=queries, false_match_rate=rate)
 
 
-def _parquet(path: Path, name: str | None) -> Any:
-    try:
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-    except ImportError:
-        fix = "pip install pyarrow, or save .npy."
-        fail(AuditError, "pyarrow must be installed to read .parquet", "no pyarrow", fix)
-    kinds = pq.read_schema(path)
-    lists = [f.name for f in kinds if pa.types.is_list(f.type) or pa.types.is_fixed_size_list(f.type)]
-    column = pq.read_table(path, columns=[_chosen(lists, name, path)]).column(0)
-    rows = column.combine_chunks()
-    widths = set(pc.list_value_length(rows).drop_null().to_pylist())
-    if len(widths) != 1 or column.null_count:
-        got = f"{column.null_count} missing and lengths {sorted(widths)[:4]}"
-        fail(AuditError, "every row must hold a vector of one length", got, "Leave the others out.")
-    return np.asarray(rows.flatten()).reshape(len(rows), -1)
+def _compared(options: argparse.Namespace) -> Any:
+    first, second = (read_vectors(path, options.name) for path in (options.vectors, options.compare))
+    from isonb.auditing import compare
+
+    return compare(first, second, sample=options.sample, seed=options.seed)
 
 
-def _chosen(names: list[str], name: str | None, path: Path) -> str:
-    if name is not None and name in names:
-        return name
-    if name is None and len(names) == 1:
-        return names[0]
-    got = f"{len(names)} of them ({', '.join(names[:8])})" if name is None else repr(name)
-    return fail(AuditError, f"--name must name the vectors in {path.name}", got, "Pass one of them.")
+def _model(options: argparse.Namespace) -> Any:
+    texts = read_texts(options.texts, options.column)
+    queries = None if options.queries is None else read_texts(options.queries)
+    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=False)
+    from isonb.auditing import audit
+
+    return audit(
+        options.vectors,
+        texts,
+        sample=options.sample,
+        seed=options.seed,
+        pairs=pairs,
+        queries=queries,
+        false_match_rate=options.false_match_rate,
+        pool=options.pool,
+        max_length=options.max_length,
+        batch_size=options.batch_size,
+        device=options.device,
+        work=options.work,
+    )
+
+
+def _write(path: str | None, made: Callable[[], str]) -> None:
+    if path:
+        from isonb.runtime.files import replace
+
+        replace(Path(path), made().encode())
 
 
 def _rule(text: str) -> tuple[str, str, float]:

@@ -13,6 +13,8 @@ from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
 from isonb.pages.pair import pair
 from isonb.pages.run import Job, clean_build, execute
+from isonb.pages.slides import write_slides
+from isonb.pages.student import write_students
 from isonb.runtime.files import DiskError, update
 
 EXAMPLES = """examples:
@@ -20,6 +22,8 @@ EXAMPLES = """examples:
   python -m isonb.pages build --smoke                      the same with each chapter's smoke parameters
   python -m isonb.pages params barcodes                    which parameters a chapter takes
   python -m isonb.pages execute barcodes -p corpus 100     one run with a parameter, into runs/
+  python -m isonb.pages student barcodes                   a notebook with empty solutions, in _build/student
+  python -m isonb.pages slides                             slides of the pictures of all chapters, in _build/slides
   python -m isonb.pages lint --fix                         check the sources; spell them as Jupyter saves them
 """
 
@@ -50,7 +54,13 @@ def parser() -> argparse.ArgumentParser:
     checked.add_argument("--fix", action="store_true", help="rewrite them as Jupyter would save them")
     paired = commands.add_parser("pair", help="write the .ipynb beside each .md, to open in JupyterLab")
     paired.add_argument("--force", action="store_true", help="also overwrite notebooks edited by hand")
-    for command in (checked, paired):
+    given = commands.add_parser("student", help="write notebooks with empty solutions to _build/student")
+    given.add_argument("--force", action="store_true", help="also overwrite notebooks that were worked in")
+    shown = commands.add_parser(
+        "slides", help="write slides of the pictures of chapters that have run to _build/slides"
+    )
+    shown.add_argument("--smoke", action="store_true", help="of the runs with smoke parameters")
+    for command in (checked, paired, given, shown):
         command.add_argument("chapters", nargs="*", metavar="CHAPTER")
     commands.add_parser("params", help="list a chapter's parameters").add_argument(
         "chapters", nargs=1, metavar="CHAPTER"
@@ -109,6 +119,12 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
         clean_build(book)
         return "Removed _build and the generated notebooks."
     chapters = book.pick(arguments.chapters)
+    if arguments.command == "student":
+        made = write_students(book, chapters, force=arguments.force)
+        return f"{len(made)} notebooks without solutions are in {(book.build / 'student').relative_to(book.root)}."
+    if arguments.command == "slides":
+        index = write_slides(book, chapters, {c.name: _parameters(book, arguments, c) for c in chapters})
+        return f"Open {index.relative_to(book.root)} in a browser; no network is needed."
     if arguments.command == "params":
         shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
         return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."

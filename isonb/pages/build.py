@@ -15,6 +15,7 @@ from isonb.pages.errors import BuildError
 from isonb.pages.pair import put_outputs
 from isonb.pages.run import Job, execute
 from isonb.pages.status import status_page
+from isonb.pages.teaching import teaching_page
 from isonb.pages.vega import write_bundle
 from isonb.runtime.files import update
 from isonb.runtime.leash import Leash
@@ -98,6 +99,7 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None,
 
 
 def write_pages(book: Book, jobs: Sequence[Job]) -> None:
-    """The notebooks with their outputs, and the status page's table."""
+    """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
     records = [(job.chapter, put_outputs(job)) for job in jobs]
     update(book.build / "status.md", status_page(records))
+    update(book.build / "teaching.md", teaching_page(records))

@@ -9,6 +9,8 @@ importing isonb.
 from __future__ import annotations
 
 import logging
+import resource
+import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -36,8 +38,14 @@ class Manager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has 
         self.cost = self.now() - began
 
 
+def peak_of_children() -> float:
+    """MiB that the largest process started here has held, of those that have ended: the kernel, once it is down."""
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 2**20
+
+
 class Engine(NBClientEngine):  # type: ignore[misc]
-    """papermill's engine with that record."""
+    """papermill's engine with that record, which also keeps how much memory the kernel took."""
 
     @classmethod
     def execute_notebook(cls, nb: Any, kernel_name: str, output_path: Any = None, **options: Any) -> Any:
@@ -48,6 +56,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         try:
             cls.execute_managed_notebook(manager, kernel_name, **options)
         finally:
+            manager.nb.metadata["isonb_peak_mib"] = round(peak_of_children())
             manager.cleanup_pbar()
             manager.notebook_complete()
         return manager.nb

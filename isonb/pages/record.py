@@ -24,10 +24,11 @@ def hardware() -> str:
     return ", ".join([found["cpu"], f"{found['cores']} cores", *found["gpus"][:1]])
 
 
-def run_record(seconds: float, parameters: Mapping[str, object], key: str) -> dict[str, Any]:
-    """The record of one run that ends now."""
+def run_record(seconds: float, parameters: Mapping[str, object], key: str, peak_mib: float | None) -> dict[str, Any]:
+    """The record of one run that ends now; ``peak_mib`` is the memory of its kernel, where it is known."""
     return {
         "seconds": round(seconds, 1),
+        "peak_mib": peak_mib,
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "hardware": hardware(),
         "versions": versions(),

@@ -179,7 +179,9 @@ class _Process:
         clean = job.chapter.fresh()
         outputs, stderr = harvest(executed, job.book.root, self.leash.folder)
         graft(clean, outputs)
-        clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key)
+        clean.metadata["isonb_run"] = run_record(
+            job.seconds, job.parameters, job.key, executed.metadata.get("isonb_peak_mib")
+        )
         _keep_stderr(job, stderr)
         update(job.cached, nbformat.writes(clean) + "\n")
         _remove_working_files(job)

@@ -7,10 +7,11 @@ from typing import Any
 
 from isonb.pages.chapters import Chapter
 
-__all__ = ["status_page"]
+__all__ = ["status_page", "title_of"]
 
 
-def _title(chapter: Chapter) -> str:
+def title_of(chapter: Chapter) -> str:
+    """The title of a chapter, or its name where it has none."""
     lines = (line for cell in chapter.cells.cells for line in cell.source.splitlines())
     return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), chapter.name)
 
@@ -22,7 +23,7 @@ def _parameters(chapter: Chapter, given: Mapping[str, Any]) -> str:
 def status_page(records: Sequence[tuple[Chapter, Mapping[str, Any]]]) -> str:
     """Markdown: one table of the runs, one of the versions and machines."""
     rows = [
-        f"| [{_title(chapter)}](/{chapter.name}.ipynb) | {run['seconds']:.1f} | {run['date']} | "
+        f"| [{title_of(chapter)}](/{chapter.name}.ipynb) | {run['seconds']:.1f} | {run['date']} | "
         f"{_parameters(chapter, run['parameters'])} | `{run['key']}` |"
         for chapter, run in records
     ]

@@ -16,20 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from isonb.integrations.points import PointRule, pool
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
 
 __all__ = ["TaskModel", "is_decoder", "task_loss"]
 
 IGNORE = -100
-
-
-def is_decoder(config: Any) -> bool:
-    """Whether a model of this configuration reads from left to right, so that its last token has seen the others."""
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
-
-    return bool(getattr(config, "is_decoder", False)) or (
-        type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
-    )
 
 
 def task_loss(kind: str, logits: Tensor, labels: Tensor) -> Tensor:

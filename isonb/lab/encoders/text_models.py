@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["input_limit", "quiet", "read_config", "read_tokenizer", "with_dropout"]
+__all__ = ["input_limit", "is_decoder", "quiet", "read_config", "read_tokenizer", "with_dropout"]
 
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
 USUAL = 512  # where neither the tokenizer nor the model has a limit
@@ -68,6 +68,15 @@ def input_limit(config: Any, tokenizer: Any) -> int:
         positions -= (config.pad_token_id or 0) + 1
     limit = min(int(tokenizer.model_max_length), positions)
     return limit if limit < UNLIMITED - USUAL else USUAL
+
+
+def is_decoder(config: Any) -> bool:
+    """Whether a model of this configuration reads from left to right, so that its last token has seen the others."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+
+    return bool(getattr(config, "is_decoder", False)) or (
+        type(config) in MODEL_FOR_CAUSAL_LM_MAPPING and type(config) not in MODEL_FOR_MASKED_LM_MAPPING
+    )
 
 
 def with_dropout(config: Any, dropout: float) -> Any:

@@ -1,0 +1,138 @@
+"""The way in: ``isonb.audit`` of vectors, or of a model and texts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isonb.auditing.models import Encoding, audit_model, is_model
+from isonb.auditing.report import Audit
+from isonb.auditing.rows import matrix, rows_of
+from isonb.auditing.texts import check_texts
+from isonb.auditing.thresholds import Pairs, check_rate
+from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
+from isonb.auditing.words import clipped
+from isonb.errors import DtypeError, InputError, ShapeError, fail
+
+__all__ = ["audit", "named"]
+
+
+def audit(
+    vectors: Any,
+    texts: Sequence[str] | None = None,
+    *,
+    sample: int = SAMPLE,
+    seed: int = 0,
+    pairs: tuple[Any, Any, Any] | None = None,
+    queries: Any = None,
+    false_match_rate: float = 0.01,
+    pool: str = "auto",
+    max_length: int = 256,
+    batch_size: int = 32,
+    device: str | torch.device = "cpu",
+    work: str | Path | None = None,
+    progress: bool = True,
+) -> Audit:
+    """Say what a cloud of vectors, or a model on some texts, is like: defects, the floor of scores, shape, remedies.
+
+    ``audit(vectors)``: rows that aren't finite or are zero are named and left out. Every row is read once, in pieces,
+    so that an array on disk (``numpy.load(path, mmap_mode="r")``) needs little memory. The shape, the neighbours and
+    the pairs come from at most ``sample`` rows, drawn by ``seed``. Intervals are 95%, by a jackknife over ten groups of
+    rows; beside each measure stands what an isotropic Gaussian cloud of as many rows and dimensions reads. With fewer
+    than 2 d rows the shape isn't judged. ``texts``, one a row, name the rows that stand out.
+
+    ``audit(model, texts)``: a model by its embedded name, folder or hub id, or a loaded encoder of the lab. It is
+    checked first: a text twice, alone and in a batch with longer ones, the empty text. Then come its vectors, each
+    different text once, and the shape by layer. ``pool`` is "mean", "cls", "last" or what the model's folder says;
+    texts are cut at ``max_length`` tokens. Vectors are written into ``work`` in pieces: an audit that was cut short
+    goes on from there. Without it they lie in a folder that is gone at the end.
+
+    ``pairs``: (first, second, labels), texts of a model or row numbers of vectors, with labels 1 for a match and 0 for
+    none, or grades. They score each remedy; labels 0 and 1 also give a threshold at ``false_match_rate``, chosen on one
+    half and measured on the other. ``queries`` (vectors, or texts of a model) give such a threshold without labels.
+
+    Shapes: vectors (n, d), an array or a tensor of numbers; at least 20 rows that count, 2 dimensions. Otherwise
+    :class:`~isonb.errors.ShapeError`; for what isn't numbers :class:`~isonb.errors.DtypeError`. A model needs the extra
+    ``lab`` (:class:`~isonb.errors.DependencyError`), and raises what loading it raises.
+
+    >>> import torch
+    >>> found = audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
+    >>> [finding.name for finding in found.findings], found.ok
+    (['shift', 'hubs'], False)
+    """
+    with named("audit"):
+        check_rate(false_match_rate)
+        asked = Asked(sample, seed, false_match_rate)
+        labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
+        if is_model(vectors):
+            how = Encoding(pool, max_length, batch_size, device, work, progress)
+            return audit_model(vectors, texts, asked, how, labelled, queries)
+        source = matrix(vectors)
+        quote = None
+        if texts is not None:
+            every = check_texts(texts)
+            if len(every) != source.shape[0]:
+                got = f"{len(every)} texts and {source.shape[0]} rows"
+                fail(ShapeError, "there must be one text a row", got, "Pass the texts in the order of the rows.")
+            quote = lambda row: clipped(every[row])  # noqa: E731
+        known = None if labelled is None else _row_pairs(source, labelled)
+        asking = None if queries is None else _queries(queries, source.shape[1])
+        return audit_vectors(source, asked, pairs=known, queries=asking, quote=quote)
+
+
+@contextlib.contextmanager
+def named(name: str) -> Iterator[None]:
+    """Put a function's name in front of the input errors inside the block."""
+    try:
+        yield
+    except InputError as error:
+        if error.named:
+            raise
+        renamed = type(error)(f"{name}: {error}")
+        renamed.named = True
+        raise renamed from error.__cause__
+
+
+def _labels(pairs: Any) -> torch.Tensor:
+    """The labels of three columns of one length, at least 20 of them and not all the same."""
+    if not isinstance(pairs, list | tuple) or len(pairs) != 3 or len({len(part) for part in pairs}) != 1:
+        fail(ShapeError, "pairs must be (first, second, labels), of one length", type(pairs).__name__, "Zip them.")
+    try:
+        labels = torch.as_tensor(pairs[2], dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        fail(DtypeError, "labels must be numbers", repr(pairs[2][:3]), "1 is a match, 0 is none.")
+    if labels.ndim != 1 or not bool(labels.isfinite().all()) or len(labels) < 20 or len(set(labels.tolist())) < 2:
+        got = f"{len(labels)} labels, {len(set(labels.tolist()))} different"
+        fail(InputError, "there must be 20 pairs or more with different labels", got, "Add pairs that don't match.")
+    return labels
+
+
+def _row_pairs(source: Any, pairs: tuple[Any, Any, torch.Tensor]) -> Pairs:
+    try:
+        first, second = (torch.as_tensor(part, dtype=torch.float64) for part in pairs[:2])
+    except (TypeError, ValueError, RuntimeError):
+        fail(DtypeError, "pairs of vectors must be row numbers", repr(pairs[0][:2]), "For texts, audit a model.")
+    rows = torch.stack([first, second])
+    if not bool(((rows >= 0) & (rows < source.shape[0]) & (rows == rows.floor())).all()):
+        got = f"{rows.min():g} to {rows.max():g}"
+        fail(InputError, f"pairs must be row numbers from 0 to {source.shape[0] - 1}", got, "Count from 0.")
+    sides = [rows_of(source, side.long()) for side in rows]
+    return Pairs(_finite(sides[0], "pairs"), _finite(sides[1], "pairs"), pairs[2])
+
+
+def _queries(queries: Any, d: int) -> torch.Tensor:
+    source = matrix(queries, "queries")
+    if source.shape[1] != d:
+        fail(ShapeError, f"queries must have the {d} dimensions of the vectors", source.shape[1], "Use one model.")
+    return _finite(rows_of(source, torch.arange(source.shape[0])), "queries")
+
+
+def _finite(x: torch.Tensor, name: str) -> torch.Tensor:
+    bad = int((~(x.isfinite().all(-1) & (x != 0).any(-1))).sum())
+    if bad:
+        fail(InputError, f"{name} must be finite and not zero", f"{bad} rows that aren't", "Leave them out.")
+    return x

@@ -1,0 +1,124 @@
+"""The parts of an audit: readings, findings, checks, remedies and thresholds, and all of them together."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["SEVERITIES", "Check", "Finding", "Found", "Layer", "Match", "Reading", "Remedy", "as_json"]
+
+SEVERITIES = ("fault", "warning", "note")
+Numbers = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know about the vectors: what was seen, and what to do.
+
+    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known.
+    """
+
+    name: str
+    severity: str
+    text: str
+    advice: str = ""
+    rows: tuple[int, ...] = ()
+    dims: tuple[int, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A measure with its 95% interval, and ``round``: what a round cloud of as many points and dimensions reads."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    round: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a model measures the same thing twice. ``state``: "ok", "fault" or "skipped"."""
+
+    name: str
+    state: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The readings of the vectors that one layer gives; layer 0 is the embedding output."""
+
+    number: int
+    rows: int
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A transform fitted on one half of the rows and judged on the other.
+
+    ``before`` and ``after``: readings of the other half. ``gain``: of the score of labelled pairs, with its 95%
+    interval, or None. ``verdict``: what to expect of it, in words.
+    """
+
+    name: str
+    code: str
+    before: Numbers
+    after: Numbers
+    verdict: str
+    gain: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A threshold chosen at a rate of false matches on one half, and what the other half says of it.
+
+    ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval, of the half that had no part in the
+    choice; ``recall`` is None without labels. ``percentile``: the share of random pairs below the threshold.
+    """
+
+    cloud: str
+    rate: float
+    threshold: float
+    percentile: float
+    false_matches: tuple[float, float, float]
+    recall: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that an audit found; :class:`~isonb.auditing.report.Audit` says what each part is."""
+
+    n: int
+    d: int
+    measured: int
+    findings: tuple[Finding, ...]
+    readings: tuple[Reading, ...]
+    floor: dict[str, dict[str, float]]
+    withheld: str = ""
+    scale: tuple[float, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    matches: tuple[Match, ...] = ()
+    score: str = ""
+    next_steps: tuple[str, ...] = ()
+    source: str = ""
+    checks: tuple[Check, ...] = ()
+    layers: tuple[Layer, ...] = ()
+
+
+def as_json(found: Any) -> str:
+    """A dataclass as JSON; a number that is not finite is null."""
+    return json.dumps(_plain(asdict(found)), indent=1)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,169 @@
+"""What would help: transforms fitted on one half of the rows and judged on the other, and the code for what to do."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.defects import SHIFTED, USED
+from isonb.auditing.parts import Remedy
+from isonb.auditing.shape import GROUPS, groups_of, jackknife
+from isonb.auditing.thresholds import Pairs, pair_score
+from isonb.cosine import mean_cosine
+from isonb.errors import DegenerateError, FitWarning
+from isonb.isotropy import isoscore
+from isonb.softdecay import soft_decay
+from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
+
+__all__ = ["next_steps", "remedies", "score_words", "stands_out"]
+
+GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
+MOST = 20  # directions that may be removed
+ALPHA = -0.2  # where SoftDecay starts
+
+Change = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    name: str
+    code: str
+    change: Change
+    hopeless: str = ""  # why it can't help, known before it is tried
+
+
+def stands_out(x: Tensor) -> int:
+    """How many principal directions stand before the largest gap of the spectrum; 0 where there is no gap.
+
+    >>> ball = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
+    >>> stands_out(ball), stands_out(ball * torch.tensor([9.0, 9.0, 1, 1, 1, 1, 1, 1]))
+    (0, 2)
+    """
+    values = torch.linalg.eigvalsh(torch.cov(x.double().mT)).flip(-1).clamp_min(0)
+    most = max(1, min(MOST, len(values) // 4, len(x) // 2 - 1))
+    ratio = values[:most] / values[1 : most + 1].clamp_min(1e-12 * float(values[0]))
+    return int(ratio.argmax()) + 1 if float(ratio.max()) >= GAP else 0
+
+
+def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None) -> tuple[Remedy, ...]:
+    """Centring, all-but-the-top, whitening and SoftDecay, each with what it does to rows that it wasn't fitted on."""
+    order = torch.randperm(len(x), generator=draw)
+    fitting, judging = (x[half.sort().values] for half in order.chunk(2))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
+            group = groups_of(len(judging), draw)
+            before = _roundness(judging, group)
+            return tuple(_judged(one, judging, group, before, pairs) for one in list(_fitted(fitting, judging)))
+    except DegenerateError:  # all rows of a half are the same
+        return ()
+
+
+def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
+    near = float(mean_cosine(other)) <= SHIFTED
+    is_round = float(isoscore(other, unbiased=True)) >= USED
+    already = "can't help: the spread is round already" if is_round else ""
+    why = "can't help: the mean is near zero already" if near else ""
+    yield _Fitted("centring", "isonb.ZeroMean()", ZeroMean().fit(x).transform, why)
+    k = stands_out(x)
+    why = already or ("" if k else "can't help: no direction stands out, so only the mean goes")
+    yield _Fitted(f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k).fit(x).transform, why)
+    yield _Fitted("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA().fit(x).transform, already)
+    yield _Fitted("SoftDecay", "isonb.SoftDecay()", _softened(x), already)
+
+
+def _softened(x: Tensor) -> Change:
+    """SoftDecay of one matrix as a linear map: its gain in each singular direction, for rows that it hasn't seen."""
+    squares, axes = torch.linalg.eigh(x.double().mT @ x.double())
+    sizes = squares.clamp_min(0).sqrt()
+    usable = sizes > 1e-7 * sizes[-1]
+    gains = torch.where(usable, soft_decay(torch.diag(sizes), ALPHA).diagonal() / sizes.clamp_min(1e-30), 0.0)
+    matrix = (axes * gains) @ axes.mT
+    return lambda rows: rows @ matrix.to(rows)
+
+
+def _roundness(x: Tensor, group: Tensor) -> list[float]:
+    """IsoScore-U of all rows, and without each group."""
+    kept = [group >= 0, *(group != g for g in range(GROUPS))]
+    return [float(isoscore(x[rows], unbiased=True)) for rows in kept]
+
+
+def _judged(one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None) -> Remedy:
+    changed = one.change(x)
+    after = _roundness(changed, group)
+    rise, *without = (new - old for old, new in zip(before, after, strict=True))
+    old, new = (
+        (("mean cosine", float(mean_cosine(y))), ("IsoScore-U", score[0]))
+        for y, score in ((x, before), (changed, after))
+    )
+    gain = None if pairs is None else _gain(one.change, pairs)
+    shape = _shape_words(one, old[0][1] - new[0][1], rise, jackknife(without))
+    return Remedy(one.name, one.code, old, new, shape if gain is None else f"{_gain_words(gain)}; {shape}", gain)
+
+
+def _shape_words(one: _Fitted, fall: float, rise: float, half: float) -> str:
+    if one.hopeless:
+        return one.hopeless
+    if one.name == "centring":
+        return f"random cosines fall by {fall:.2f}; the spread can't change"
+    if rise - half > 0:
+        return f"rounder by {rise:.2f} ± {half:.2f}"
+    return "less round" if rise + half < 0 else "can't help: no rounder on other rows"
+
+
+def _gain(change: Change, pairs: Pairs) -> tuple[float, float, float]:
+    """How much the score of the pairs rises, by a jackknife over groups of pairs."""
+    cosines = pairs.cosines(), Pairs(change(pairs.first), change(pairs.second), pairs.labels).cosines()
+    group = groups_of(len(pairs.labels), torch.Generator().manual_seed(0))
+
+    def rise(kept: Tensor) -> float:
+        old, new = (pair_score(one[kept], pairs.labels[kept], pairs.binary) for one in cosines)
+        return new - old
+
+    value = rise(group >= 0)
+    half = jackknife([rise(group != g) for g in range(GROUPS)])
+    return value, value - half, value + half
+
+
+def _gain_words(gain: tuple[float, float, float]) -> str:
+    value, low, high = gain
+    word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
+    return f"{word}: score {value:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def score_words(pairs: Pairs | None) -> str:
+    """What the verdicts stand on."""
+    if pairs is None:
+        return "No labelled pairs were given, so whether any of this helps a task isn't known: isotropy is no score."
+    name = "AUC" if pairs.binary else "Spearman"
+    score = pair_score(pairs.cosines(), pairs.labels, pairs.binary)
+    return f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
+
+
+def next_steps(found: Sequence[Remedy], shifted: bool, sound: bool = True) -> tuple[str, ...]:
+    """Three lines of Python for what to do first."""
+    if not sound:
+        return (
+            "model.eval()  # no dropout",
+            "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+            "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts",
+        )
+    better = [one for one in found if one.gain and one.gain[1] > 0]
+    best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
+    if best is None and shifted and not any(one.gain and one.name == "centring" for one in found):
+        best = next((one for one in found if one.name == "centring"), None)
+    if best is None:
+        change = "better = vectors  # nothing is known to help"
+    elif best.name == "SoftDecay":
+        change = "better = isonb.soft_decay(torch.as_tensor(vectors), -0.2)"
+    else:
+        change = f"better = {best.code}.fit(vectors).transform(vectors)"
+    return (
+        "import isonb, numpy, torch; vectors = numpy.load('vectors.npy')",
+        change,
+        "print(isonb.audit(better).threshold(0.01))  # the cosine that 1% of random pairs pass",
+    )

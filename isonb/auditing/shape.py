@@ -1,0 +1,91 @@
+"""Measures of a cloud with 95% intervals, beside what a round cloud of the same size reads; cosines of random rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.parts import Reading
+from isonb.auditing.rows import CHUNK
+from isonb.cosine import mean_cosine, unit_rows
+from isonb.errors import DegenerateError, ShapeError
+from isonb.isotropy import isoscore, participation_ratio
+from isonb.neighbors import two_nn
+from isonb.spectrum import explained_variance
+
+__all__ = [
+    "BY_LAYER",
+    "GROUPS",
+    "MEASURES",
+    "SHARES",
+    "groups_of",
+    "jackknife",
+    "quantiles",
+    "random_cosines",
+    "readings",
+]
+
+PAIRS = 100_000  # random pairs behind the quantiles of the cosine
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
+GROUPS = 10  # of the jackknife
+STUDENT = 2.262  # its quantile 0.975 at GROUPS - 1 degrees of freedom
+
+Measure = Callable[[Tensor], Tensor]
+MEASURES: dict[str, Measure] = {
+    "mean cosine": mean_cosine,
+    "IsoScore": isoscore,
+    "IsoScore-U": lambda x: isoscore(x, unbiased=True),
+    "participation ratio": lambda x: participation_ratio(x, unbiased=True),
+    "EV1, centred": lambda x: explained_variance(x, 1, center=True)[0],
+    "TwoNN dimension": two_nn,
+}
+BY_LAYER = {name: MEASURES[name] for name in MEASURES if not name.startswith("EV1")}
+
+
+def groups_of(n: int, draw: torch.Generator) -> Tensor:
+    """The group of the jackknife that each of n rows is in."""
+    return torch.randperm(n, generator=draw) % GROUPS
+
+
+def jackknife(without: list[float]) -> float:
+    """Half the 95% interval of a value, from what it is without each group."""
+    left = torch.tensor(without, dtype=torch.float64)
+    n = len(left)
+    return STUDENT * math.sqrt((n - 1) / n * float((left - left.mean()).square().sum()))
+
+
+def readings(
+    x: Tensor,
+    round_cloud: Tensor | Mapping[str, float],
+    draw: torch.Generator,
+    measures: Mapping[str, Measure] = MEASURES,
+) -> Iterator[Reading]:
+    """Each measure that is defined for these rows. ``round_cloud``: points, or what they read."""
+    group = groups_of(len(x), draw)
+    for name, measure in measures.items():
+        try:
+            value = float(measure(x))
+            half = jackknife([float(measure(x[group != g])) for g in range(GROUPS)])
+            usual = float(measure(round_cloud)) if isinstance(round_cloud, Tensor) else round_cloud[name]
+        except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
+            continue
+        yield Reading(name, value, value - half, value + half, usual)
+
+
+def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:
+    """Cosines of pairs of two different random rows, ascending."""
+    n = len(x)
+    first = torch.randint(n, (PAIRS,), generator=draw)
+    second = (first + torch.randint(1, n, (PAIRS,), generator=draw)) % n
+    unit = unit_rows(x)
+    parts = zip(torch.split(first, CHUNK), torch.split(second, CHUNK), strict=True)
+    return torch.cat([(unit[a] * unit[b]).sum(-1) for a, b in parts]).double().sort().values
+
+
+def quantiles(cosines: Tensor) -> dict[str, float]:
+    """The quantiles of the floor, by their share."""
+    ends = torch.quantile(cosines, torch.tensor(SHARES, dtype=torch.float64))
+    return {f"{share:g}": float(end) for share, end in zip(SHARES, ends, strict=True)}

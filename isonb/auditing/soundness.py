@@ -1,0 +1,89 @@
+"""Is the instrument sound? A text must give one vector: twice the same, alone as in a batch with longer ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.embedding import Embedder
+from isonb.auditing.parts import Check, Finding
+from isonb.cosine import unit_rows
+from isonb.errors import InputError
+
+__all__ = ["check_model", "probes_of"]
+
+PROBES = 8  # texts that are tried
+ROUNDING = 1e-3  # of a vector's length that sums in another order may move it
+FIXES = {
+    "the same text twice": "Call model.eval(): dropout or another source of chance is on.",
+    "alone and in a batch": "Pass the attention mask, and pool over real tokens only.",
+    "the empty text": "Leave empty texts out.",
+    "finite numbers": "Look for half precision that overflows, and for broken weights.",
+}
+
+
+def probes_of(texts: Sequence[str]) -> list[str]:
+    """Texts of all lengths, shortest first."""
+    ordered = sorted(set(texts), key=lambda text: (len(text), text))
+    places = torch.linspace(0, len(ordered) - 1, min(PROBES, len(ordered))).long().tolist()
+    return [ordered[place] for place in places]
+
+
+def check_model(embedder: Embedder, texts: Sequence[str]) -> tuple[tuple[Check, ...], list[Finding]]:
+    """The checks in their order, and a fault for each that failed. ``texts``: some that aren't empty."""
+    probes = probes_of(texts)
+    checks = tuple(_checks(embedder, probes))
+    failed = [check for check in checks if check.state == "fault"]
+    return checks, [Finding(one.name, "fault", f"{_capital(one)}.", FIXES[one.name]) for one in failed]
+
+
+def _capital(check: Check) -> str:
+    return f"{check.name[0].upper()}{check.name[1:]}: {check.text}"
+
+
+def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
+    first, second = embedder.together(probes), embedder.together(probes)
+    bad = int((~first.isfinite()).any(-1).sum())
+    found = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
+    yield Check("finite numbers", "fault" if bad else "ok", found)
+    again = _moved(first, second)
+    steady = again <= ROUNDING
+    mode = " (the model is in training mode)" if embedder.encoder.model.training else ""
+    words = "no difference" if again == 0 else f"moved by {again:.2g} of its length"
+    yield Check("the same text twice", "ok" if steady else "fault", words + ("" if steady else mode))
+    yield _padding(embedder, probes) if steady else Check("alone and in a batch", "skipped", "chance hides it")
+    yield _empty(embedder, first)
+
+
+def _moved(x: Tensor, y: Tensor) -> float:
+    """The largest distance of two rows, in lengths of the first; infinite for what is not finite."""
+    length = torch.linalg.vector_norm(x, dim=-1).clamp_min(1e-12)
+    apart = torch.linalg.vector_norm(x - y, dim=-1) / length
+    return float(torch.nan_to_num(apart, nan=torch.inf).max())
+
+
+def _padding(embedder: Embedder, probes: Sequence[str]) -> Check:
+    """A text alone, and in a batch with one that is longer than any."""
+    longest = max(probes, key=len)
+    companion = " ".join([longest] * 3)
+    alone = torch.cat([embedder.together([text]) for text in probes])
+    beside = embedder.together([*probes, companion])[:-1]
+    moved = _moved(alone, beside)
+    cosine = float((unit_rows(alone) * unit_rows(beside)).sum(-1).min())
+    good = moved <= ROUNDING
+    told = f"moved by {moved:.2g} of its length at most"
+    return Check("alone and in a batch", "ok" if good else "fault", told if good else f"{told}, cosine {cosine:.3f}")
+
+
+def _empty(embedder: Embedder, known: Tensor) -> Check:
+    name = "the empty text"
+    try:
+        vector = embedder.together([""])
+    except InputError:
+        return Check(name, "ok", "gives no token; such texts are left out")
+    if not bool(vector.isfinite().all()):
+        return Check(name, "fault", "gives NaN or infinity")
+    alike = float((unit_rows(vector) * unit_rows(known)).sum(-1).mean())
+    return Check(name, "ok", f"gives a vector like any other, mean cosine with texts {alike:.2f}; it is left out")

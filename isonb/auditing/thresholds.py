@@ -1,0 +1,132 @@
+"""A threshold at a chosen rate of false matches: chosen on one half and measured on the other, raw and centred."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.parts import Match
+from isonb.auditing.shape import random_cosines
+from isonb.cosine import unit_rows
+from isonb.errors import InputError, fail
+
+__all__ = ["Pairs", "pair_score", "pair_thresholds", "query_thresholds"]
+
+NORMAL = 1.96  # quantile 0.975 of a normal distribution
+QUERIES = 1000  # of each half that are compared with the sampled rows
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Vectors (m, d) of the first and of the second text of labelled pairs, and the labels (m,) in float64."""
+
+    first: Tensor
+    second: Tensor
+    labels: Tensor
+
+    @property
+    def binary(self) -> bool:
+        """Whether the labels say match or no match, not how alike."""
+        return set(self.labels.tolist()) == {0.0, 1.0}
+
+    def cosines(self, centre: Tensor | float = 0.0) -> Tensor:
+        """The cosine of each pair, with ``centre`` subtracted first."""
+        return (unit_rows(self.first - centre) * unit_rows(self.second - centre)).sum(-1).double()
+
+
+def pair_score(cosines: Tensor, labels: Tensor, binary: bool) -> float:
+    """The chance that a match is more alike than a pair that is none (AUC); of graded labels Spearman's correlation.
+
+    >>> pair_score(torch.tensor([0.9, 0.2, 0.5, 0.1]), torch.tensor([1.0, 0.0, 0.0, 0.0]), True)
+    1.0
+    """
+    ranks = _ranks(cosines)
+    if binary:
+        match = labels > 0
+        n, others = int(match.sum()), int((~match).sum())
+        return float((ranks[match].sum() - n * (n + 1) / 2) / (n * others)) if n and others else math.nan
+    return float(torch.corrcoef(torch.stack([ranks, _ranks(labels)]))[0, 1])
+
+
+def _ranks(x: Tensor) -> Tensor:
+    """Ranks from 1; ties share the mean of theirs."""
+    ordered = x.sort().values
+    below, upto = (torch.searchsorted(ordered, x.contiguous(), right=right) for right in (False, True))
+    return (below + upto + 1).double() / 2
+
+
+def pair_thresholds(pairs: Pairs, x: Tensor, rate: float, draw: torch.Generator) -> tuple[Match, ...]:
+    """Of labelled pairs: the cosine that a share ``rate`` of the pairs labelled 0 passes. ``x``: rows of the audit."""
+    check_rate(rate)
+    wrong, right = (torch.nonzero(pairs.labels == label).flatten() for label in (0, 1))
+    least = math.ceil(2 / rate)
+    if len(wrong) < least:
+        invariant = f"a rate of {rate:g} needs {least} pairs labelled 0 or more"
+        fail(InputError, invariant, len(wrong), "Give more such pairs, or a larger false_match_rate.")
+    wrong = wrong[torch.randperm(len(wrong), generator=draw)]
+    chosen_on, judged_on = wrong.chunk(2)
+    found = []
+    for name, centre in _clouds(x):
+        cosines = pairs.cosines(centre)
+        threshold = _upper(cosines[chosen_on], rate)
+        passed = _wilson(cosines[judged_on] > threshold)
+        recall = _wilson(cosines[right] > threshold) if len(right) else None
+        found.append(Match(name, rate, threshold, _percentile(threshold, x - centre, draw), passed, recall))
+    return tuple(found)
+
+
+def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Generator) -> tuple[Match, ...]:
+    """Of queries without labels: the cosine that a share ``rate`` of all pairs of a query and a row passes.
+
+    Nearly all such pairs have nothing to do with each other. The interval is over queries, as each brings many pairs.
+    """
+    check_rate(rate)
+    if len(queries) < 20:
+        fail(InputError, "there must be 20 queries or more", len(queries), "Half of them judge the threshold.")
+    order = torch.randperm(len(queries), generator=draw)
+    chosen_on, judged_on = (half[:QUERIES] for half in order.chunk(2))
+    found = []
+    for name, centre in _clouds(x):
+        rows = unit_rows(x - centre).mT
+        threshold = _upper((unit_rows(queries[chosen_on] - centre) @ rows).flatten().double(), rate)
+        each = ((unit_rows(queries[judged_on] - centre) @ rows) > threshold).double().mean(-1)
+        mean, half = float(each.mean()), NORMAL * float(each.std()) / math.sqrt(len(each))
+        share = (mean, max(0.0, mean - half), min(1.0, mean + half))
+        found.append(Match(name, rate, threshold, _percentile(threshold, x - centre, draw), share))
+    return tuple(found)
+
+
+def _clouds(x: Tensor) -> Iterator[tuple[str, Tensor]]:
+    yield "as they are", torch.zeros_like(x[0])
+    yield "centred", x.mean(0)
+
+
+def check_rate(rate: float) -> None:
+    """A rate of false matches lies between 0 and 1."""
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < 1:
+        fail(InputError, "false_match_rate must lie between 0 and 1", repr(rate), "0.01 lets one of 100 pass.")
+
+
+def _upper(scores: Tensor, rate: float) -> float:
+    """The smallest of the scores that no more than a share ``rate`` of them passes."""
+    ordered = scores.sort().values
+    return float(ordered[min(len(ordered) - 1, math.ceil(len(ordered) * (1 - rate)) - 1)])
+
+
+def _percentile(threshold: float, x: Tensor, draw: torch.Generator) -> float:
+    """The percentage of random pairs of rows below the threshold."""
+    cosines = random_cosines(x, draw).tolist()
+    return 100 * bisect.bisect_right(cosines, threshold) / len(cosines)
+
+
+def _wilson(passed: Tensor) -> tuple[float, float, float]:
+    """A share with Wilson's 95% interval."""
+    n, share, z = len(passed), float(passed.double().mean()), NORMAL**2
+    middle = (share + z / (2 * n)) / (1 + z / n)
+    half = NORMAL / (1 + z / n) * math.sqrt(share * (1 - share) / n + z / (4 * n * n))
+    return share, max(0.0, middle - half), min(1.0, middle + half)

@@ -1,0 +1,134 @@
+"""An audit as one screen of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from isonb.auditing.parts import Check, Finding, Found, Layer, Match, Reading, Remedy
+
+__all__ = [
+    "HEAD",
+    "MATCH_HEAD",
+    "REMEDY_HEAD",
+    "audit_words",
+    "clipped",
+    "counted",
+    "layer_rows",
+    "match_cells",
+    "reading_cells",
+    "remedy_cells",
+    "row",
+    "title",
+]
+
+HEAD = ("measure", "value", "95% interval", "round cloud")
+REMEDY_HEAD = ("fitted on half, judged on half", "mean cosine", "IsoScore-U", "")
+MATCH_HEAD = ("threshold", "cosine", "percentile", "false matches", "true matches")
+SHOWN = ("mean cosine", "IsoScore", "participation ratio", "TwoNN dimension")  # of each layer
+MOST_LAYERS = 8
+QUOTED = 2  # examples of a finding on the screen; a page shows them all
+LONG = 70  # characters of a text that are quoted
+
+
+def counted(count: int, what: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def clipped(text: str) -> str:
+    """A text in quotes on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= LONG else f'"{line[: LONG - 1]}…"'
+
+
+def title(found: Found) -> str:
+    """What was audited, and how much of it was measured."""
+    of = f"{found.source}: " if found.source else ""
+    return f"{of}{found.n:,} vectors of {found.d} dimensions ({found.measured:,} measured)"
+
+
+def row(cells: Sequence[str]) -> str:
+    """Cells in columns; an interval gets more room."""
+    return f"{cells[0]:30}" + "".join(f" {cell:>{20 if ' to ' in cell or '%' in cell else 13}}" for cell in cells[1:])
+
+
+def reading_cells(reading: Reading) -> list[str]:
+    """A reading by the columns of HEAD."""
+    interval = f"{reading.low:.3f} to {reading.high:.3f}"
+    return [reading.name, f"{reading.value:.3f}", interval, f"{reading.round:.3f}"]
+
+
+def match_cells(match: Match) -> list[str]:
+    """A threshold by the columns of MATCH_HEAD."""
+    rates = [match.false_matches, match.recall]
+    shares = [f"{one[0]:.2%} ({one[1]:.1%} to {one[2]:.1%})" if one else "no labels" for one in rates]
+    return [match.cloud, f"{match.threshold:.3f}", f"{match.percentile:.1f}", *shares]
+
+
+def remedy_cells(remedy: Remedy) -> list[str]:
+    """A remedy by the columns of REMEDY_HEAD."""
+    pairs = zip(remedy.before, remedy.after, strict=True)
+    moved = [f"{before:.2f} → {after:.2f}" for (_, before), (_, after) in pairs]
+    return [remedy.name, *moved, remedy.verdict]
+
+
+def layer_rows(layers: Sequence[Layer]) -> Iterator[list[str]]:
+    """One row a layer, the measures that are shown, each with half its interval; at last what a round cloud reads."""
+    usual: dict[str, float] = {}
+    for layer in layers:
+        known = {reading.name: reading for reading in layer.readings}
+        usual |= {name: reading.round for name, reading in known.items()}
+        cells = [
+            f"{r.value:.2f} ± {(r.high - r.low) / 2:.2f}" if (r := known.get(name)) else "unsure" for name in SHOWN
+        ]
+        yield [f"layer {layer.number}", *cells]
+    yield ["a round cloud", *(f"{usual[name]:.2f}" if name in usual else "unsure" for name in SHOWN)]
+
+
+def _finding(finding: Finding) -> list[str]:
+    lines = [f"{finding.severity:8}{finding.text} {finding.advice}".rstrip()]
+    return lines + [f"{'':10}{example}" for example in finding.examples[:QUOTED]]
+
+
+def _checks(checks: Sequence[Check]) -> list[str]:
+    if not checks:
+        return []
+    passed = sum(check.state == "ok" for check in checks)
+    head = f"Is the instrument sound? {passed} of {len(checks)} checks passed"
+    return [head, *(f"{check.state:8}{check.name}: {check.text}" for check in checks), ""]
+
+
+def _layers(layers: Sequence[Layer]) -> list[str]:
+    if not layers:
+        return []
+    step = max(1, -(-(len(layers) - 1) // (MOST_LAYERS - 1)))
+    shown = [layer for layer in layers if layer.number % step == 0 or layer is layers[-1]]
+    return ["", row(["by layer", *SHOWN]), *map(row, layer_rows(shown))]
+
+
+def _remedies(remedies: Sequence[Remedy]) -> list[str]:
+    lines = [row(REMEDY_HEAD[:3])]
+    lines += [f"{row(remedy_cells(one)[:3])}   {one.verdict}" for one in remedies]
+    return ["", *lines] if remedies else []
+
+
+def audit_words(found: Found) -> str:
+    """Faults first, then the floor, the shape, what stands out, what would help and what to do next."""
+    shares = list(found.floor["random cosine"])
+    floor = [row([cloud, *(f"{value:.3f}" for value in part.values())]) for cloud, part in found.floor.items()]
+    lines = [title(found), "", *_checks(found.checks)]
+    lines += [line for finding in found.findings for line in _finding(finding)]
+    lines += [] if found.findings else ["nothing stands out"]
+    lines += ["", row(["cosine of two random rows", *shares]), *floor]
+    lines += ["", *(row(cells) for cells in [HEAD, *map(reading_cells, found.readings)])]
+    lines += [found.withheld] if found.withheld else []
+    lines += _layers(found.layers)
+    lines += ["", row(MATCH_HEAD), *(row(match_cells(one)) for one in found.matches)] if found.matches else []
+    lines += _remedies(found.remedies)
+    lines += [found.score] if found.score else []
+    lines += ["", "next", *(f"    {line}" for line in found.next_steps)] if found.next_steps else []
+    return "\n".join(lines)

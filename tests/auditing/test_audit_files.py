@@ -1,0 +1,177 @@
+"""The command on files: what can't be read is one clear error, what can gives what the object gives."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import isonb
+from isonb import cli
+from isonb.cli.audit_files import read_pairs, read_texts
+from isonb.errors import InputError
+from isonb.lab.data import corpus
+from tests.lab import random_models
+
+TEXTS = [sentence.text for sentence in corpus.sentences()][:60]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return str(random_models.save("bert", tmp_path_factory.mktemp("models") / "bert"))
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path, texts=TEXTS):
+    if path.suffix == ".txt":
+        path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    elif path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)))
+    elif path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["id", "text"], *enumerate(texts)])
+    else:
+        pd.DataFrame({"id": range(len(texts)), "text": texts}).to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["txt", "jsonl", "csv", "parquet"])
+def test_every_kind_of_file_gives_the_same_texts(at, suffix):
+    odd = [*TEXTS, "a, b", 'she said "no"', "na\u00efve \u4f60\u597d", "line\u2028separator"]
+    assert read_texts(write(at / f"texts.{suffix}", odd)) == odd
+
+
+def test_windows_lines_marks_and_empty_lines(at):
+    (at / "t.txt").write_bytes("\ufeffone\r\n\r\ntwo\r\n".encode())
+    assert read_texts("t.txt") == ["one", "", "two"]
+
+
+def test_a_column_is_named_or_the_only_one(at):
+    frame = pd.DataFrame({"title": ["a"] * 3, "body": ["b", None, "c"]})
+    frame.to_parquet("two.parquet")
+    assert read_texts("two.parquet", "body") == ["b", "", "c"]
+    frame[["title"]].to_csv("one.csv", index=False)
+    assert read_texts("one.csv") == ["a"] * 3
+    for column in (None, "nothing"):
+        with pytest.raises(InputError, match="--column must name a column of text"):
+            read_texts("two.parquet", column)
+
+
+def test_the_command_says_what_the_object_says(at, model, capsys):
+    write(at / "t.txt")
+    assert cli.main(["audit", model, "--texts", "t.txt", "--json", "r.json", "--html", "r.html", "--work", "w"]) == 0
+    said = capsys.readouterr().out
+    found = isonb.audit(model, TEXTS)
+    assert said.strip() == repr(found).strip()
+    assert json.loads((at / "r.json").read_text())["layers"]
+    assert "Is the instrument sound?" in (at / "r.html").read_text()
+    assert list((at / "w").glob("texts-*/vectors.npy"))
+    assert cli.main(["audit", model, "--texts", "t.txt", "--fail-on", "layer 1 IsoScore<2"]) == 1
+
+
+def test_pairs_and_queries_by_file(at, model, capsys):
+    write(at / "t.txt")
+    pairs = [(a, b, float(i % 4 == 0)) for i, (a, b) in enumerate(zip(TEXTS * 8, TEXTS[3:] * 9, strict=False))]
+    pd.DataFrame(pairs, columns=["text1", "text2", "label"]).to_csv("pairs.csv", index=False)
+    assert read_pairs("pairs.csv", rows=False)[2][:5] == [1.0, 0.0, 0.0, 0.0, 1.0]
+    words = ["audit", model, "--texts", "t.txt", "--false-match-rate", "0.1"]
+    assert cli.main([*words, "--pairs", "pairs.csv", "--queries", "t.txt"]) == 0
+    said = capsys.readouterr().out
+    assert "AUC over 480 pairs" in said
+    assert "no labels" in said
+    np.save("x.npy", torch.randn(300, 8, generator=torch.Generator().manual_seed(0)).numpy())
+    rows = [(i % 300, (i * 7 + 1) % 300, i % 2) for i in range(900)]
+    pd.DataFrame(rows, columns=["row1", "row2", "label"]).to_csv("rows.csv", index=False)
+    assert cli.main(["audit", "x.npy", "--pairs", "rows.csv", "--queries", "x.npy"]) == 0
+    assert "false matches" in capsys.readouterr().out
+
+
+BAD = {
+    "empty.txt": b"",
+    "blank.txt": b"\n \n",
+    "binary.txt": b"\x00\x01\x02",
+    "mixed.txt": "caf\u00e9\n".encode() + "caf\u00e9\n".encode("latin-1"),
+    "torn.jsonl": b'{"text": "a"}\n{"text": ',
+    "ragged.csv": b"text,label\na,1\nb,2,3\n",
+    "latin.csv": "text\ncaf\u00e9\n".encode("latin-1"),
+    "torn.parquet": b"PAR1torn",
+    "empty.jsonl": b"",
+    "good.txt": "\n".join(TEXTS).encode(),
+    "other.csv": b"a,b\n1,2\n",
+    "words.csv": b"text1,text2,label\na,b,yes\n",
+    "table.xlsx": b"PK\x03\x04",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--texts", "nothing.txt"], "no file"),
+        (["--texts", "empty.txt"], "must hold texts"),
+        (["--texts", "blank.txt"], "must hold texts"),
+        (["--texts", "binary.txt"], "zero byte"),
+        (["--texts", "mixed.txt"], "byte 0xe9 in line 2"),
+        (["--texts", "torn.jsonl"], "line 2"),
+        (["--texts", "ragged.csv"], "line 3"),
+        (["--texts", "latin.csv"], "UTF-8"),
+        (["--texts", "torn.parquet"], "readable"),
+        (["--texts", "empty.jsonl"], "must have rows"),
+        (["--texts", "table.xlsx"], "must be one of"),
+        (["--texts", "ragged.csv", "--column", "x"], "line 3"),
+        (["--texts", "other.csv"], "--column"),
+        (["--texts", "good.txt", "--pairs", "other.csv"], "text1, text2 and label"),
+        (["--texts", "good.txt", "--pairs", "words.csv"], "'yes'"),
+        (["--texts", "good.txt", "--pairs", "nothing.csv"], "no file"),
+        (["--texts", "good.txt", "--pool", "max"], "pool must be"),
+        (["--work", "w"], "--work must come with --texts"),
+        (["--column", "text"], "--column must come with --texts"),
+    ],
+)
+def test_a_bad_file_is_one_line(at, model, capsys, words, says):
+    for name, content in BAD.items():
+        (at / name).write_bytes(content)
+    before = sorted(at.iterdir())
+    assert cli.main(["audit", model, *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+    assert sorted(at.iterdir()) == before
+
+
+def test_rows_of_a_file_that_are_not_numbers(at, capsys):
+    x = torch.randn(100, 8, generator=torch.Generator().manual_seed(0)).numpy()
+    x[3, 1] = np.nan
+    np.save("x.npy", x)
+    assert cli.main(["audit", "x.npy"]) == 0
+    assert "NaN or infinity in 1 row." in capsys.readouterr().out
+    assert cli.main(["audit", "x.npy", "--queries", "x.npy"]) == 2
+    assert "queries must be finite" in capsys.readouterr().err
+    np.save("q.npy", x[:, :5])
+    assert cli.main(["audit", "x.npy", "--queries", "q.npy"]) == 2
+    assert "8 dimensions" in capsys.readouterr().err
+
+
+def test_any_mapped_file_gives_the_same(at):
+    """Another byte order, a copy on write with changes of its own, a part of a file; none is changed or forgotten."""
+    x = torch.randn(5000, 300, generator=torch.Generator().manual_seed(0)).numpy()
+    np.save("x.npy", x)
+    np.save("big.npy", x.astype(">f4"))
+    want = isonb.audit(x, sample=200)
+    assert isonb.audit(np.load("x.npy", mmap_mode="r"), sample=200) == want
+    assert isonb.audit(np.load("big.npy", mmap_mode="r"), sample=200) == want
+    assert isonb.audit(np.load("x.npy", mmap_mode="r")[1000:], sample=200).n == 4000
+    changed = np.load("x.npy", mmap_mode="c")
+    changed[7] = 0
+    assert isonb.audit(changed, sample=200).findings[0].rows == (7,)
+    assert not changed[7].any()
+    written = np.load("x.npy", mmap_mode="r+")
+    written[8] = 0
+    assert isonb.audit(written, sample=200).findings[0].rows == (8,)
+    assert not written[8].any()

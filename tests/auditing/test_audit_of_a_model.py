@@ -1,0 +1,234 @@
+"""An audit of a model finds broken masks, dropout, empty and repeated texts; it goes on after a stop."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+import isonb
+from isonb.auditing import embedding
+from isonb.auditing.asking import audit
+from isonb.errors import InputError, ShapeError
+from isonb.lab.data import corpus
+from isonb.lab.encoders.loading import load, load_for_training
+from tests.lab import random_models
+
+TEXTS = [sentence.text for sentence in corpus.sentences()][:120]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return random_models.save("bert", tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="module")
+def encoder(folder):
+    return load(folder)
+
+
+@pytest.fixture(scope="module")
+def found(encoder):
+    return audit(encoder, TEXTS)
+
+
+class Blind(torch.nn.Module):
+    """A model that never sees the mask."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.config = model, model.config
+
+    def forward(self, input_ids, attention_mask, **more):
+        return self.model(input_ids=input_ids, attention_mask=torch.ones_like(attention_mask), **more)
+
+
+class Sick(Blind):
+    """A model that gives NaN for long texts."""
+
+    def forward(self, input_ids, attention_mask, **more):
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask, **more)
+        out.last_hidden_state[attention_mask.sum(-1) > 18] = torch.nan
+        return out
+
+
+def with_model(encoder, kind):
+    return dataclasses.replace(encoder, model=kind(encoder.model))
+
+
+def states(found):
+    return {check.name: check.state for check in found.checks}
+
+
+def test_a_sound_model_passes(found):
+    assert set(states(found).values()) == {"ok"}
+    assert found.sound
+    assert not [one for one in found.findings if one.severity == "fault"]
+    assert found.n == 120
+    assert [layer.number for layer in found.layers] == [0, 1, 2]
+    assert "mean pooling, 120 texts" in found.source
+
+
+def test_a_broken_mask_is_a_fault_and_comes_first(encoder):
+    broken = audit(with_model(encoder, Blind), TEXTS)
+    assert states(broken)["alone and in a batch"] == "fault"
+    assert states(broken)["the same text twice"] == "ok"
+    assert broken.findings[0].name == "alone and in a batch"
+    assert "attention mask" in broken.findings[0].advice
+    assert not broken.sound
+    assert "model.eval()" in broken.next_steps[0]
+
+
+def test_dropout_is_a_fault_and_hides_the_mask(folder):
+    broken = audit(load_for_training(folder, dropout=0.3), TEXTS)
+    assert states(broken)["the same text twice"] == "fault"
+    assert states(broken)["alone and in a batch"] == "skipped"
+    assert "training mode" in broken.findings[0].text
+
+
+def test_nan_is_a_fault(encoder):
+    broken = audit(with_model(encoder, Sick), TEXTS)
+    assert states(broken)["finite numbers"] == "fault"
+    rows = next(one.rows for one in broken.findings if one.name == "not finite")
+    lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
+    assert rows == tuple(i for i, length in enumerate(lengths) if length > 18)[:20]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "roberta"])
+def test_decoders_and_other_encoders(kind, tmp_path):
+    found = audit(random_models.save(kind, tmp_path / kind), [*TEXTS, ""])
+    assert found.sound
+    assert ("last pooling" in found.source) == (kind == "gpt2")
+    words = next(check.text for check in found.checks if check.name == "the empty text")
+    assert ("no token" in words) == (kind == "gpt2")
+
+
+def test_empty_and_repeated_texts_and_boilerplate_are_named(encoder):
+    texts = [*TEXTS[:60], "  ", *TEXTS[:3], *[f"Dear sir or madam, {text}" for text in TEXTS[60:90]]]
+    found = {one.name: one for one in audit(encoder, texts).findings}
+    assert found["empty texts"].severity == "fault"
+    assert found["empty texts"].rows == (60,)
+    assert found["duplicate texts"].rows == (61, 62, 63)
+    assert '"Dear sir or madam,", 30 texts' in found["boilerplate"].examples
+    assert "open" in found["boilerplate"].text
+
+
+def test_planted_twins_are_listed_by_text(encoder):
+    found = audit(encoder, [*TEXTS, TEXTS[0].upper()])  # the tokenizer lowers case
+    (twins,) = [one for one in found.findings if one.name == "near duplicates"]
+    assert {0, 120} <= set(twins.rows)
+    assert any(TEXTS[0] in example and TEXTS[0].upper() in example for example in twins.examples)
+
+
+def test_hubs_are_named_by_text():
+    x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
+    x[:, 0] += 0.9
+    x[5] = x.mean(0)
+    (hubs,) = [one for one in isonb.audit(x, [f"text {i}" for i in range(600)]).findings if one.name == "hubs"]
+    assert hubs.rows[0] == 5
+    assert hubs.examples[0].startswith('"text 5", of ')
+
+
+def test_cut_texts_and_unknown_words(encoder):
+    found = {one.name: one for one in audit(encoder, TEXTS, max_length=8).findings}
+    lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
+    assert f"{sum(length >= 8 for length in lengths)} of 120" in found["cut texts"].text
+    strange = audit(encoder, [f"\u4f60\u597d \u4e16 {text}" for text in TEXTS])
+    assert "unknown tokens" in {one.name for one in strange.findings}
+
+
+def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
+    made = embedding.Embedder(encoder, "mean", 64, batch_size=7)
+    found = embedding.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
+    for row in (0, 3, 29):
+        alone = made.states(made.tokens([TEXTS[row]]), layers=True)[:, 0]
+        assert torch.allclose(torch.from_numpy(found.vectors[row]), alone[-1], atol=1e-5)
+    alone = made.states(made.tokens([TEXTS[11]]), layers=True)[:, 0]
+    assert torch.allclose(torch.from_numpy(found.layers[:, 1]), alone, atol=1e-5)
+
+
+def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(embedding, "PIECE", 16)
+    whole = audit(encoder, TEXTS, work=tmp_path / "whole")
+    asked = []
+    states = embedding.Embedder.states
+
+    def counted(self, ids, layers=False):
+        asked.append(len(ids))
+        if layers and sum(asked) > 100:
+            raise KeyboardInterrupt
+        return states(self, ids, layers)
+
+    monkeypatch.setattr(embedding.Embedder, "states", counted)
+    with pytest.raises(KeyboardInterrupt):
+        audit(encoder, TEXTS, work=tmp_path / "cut")
+    (state,) = (tmp_path / "cut").glob("texts-*/state.json")
+    done = json.loads(state.read_text())["done"]
+    assert 0 < done < 120
+    again = []
+
+    def noted(self, ids, layers=False):
+        again.append(len(ids) * layers)
+        return states(self, ids, layers)
+
+    monkeypatch.setattr(embedding.Embedder, "states", noted)
+    assert audit(encoder, TEXTS, work=tmp_path / "cut") == whole
+    assert sum(again) == 120 - done
+    again.clear()
+    assert audit(encoder, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
+    assert sum(again) == 120, "other texts are never mixed with those before"
+
+
+def test_torn_files_of_a_cache_are_made_anew(encoder, tmp_path):
+    whole = audit(encoder, TEXTS, work=tmp_path)
+    (file,) = tmp_path.glob("texts-*/vectors.npy")
+    file.write_bytes(b"torn")
+    assert audit(encoder, TEXTS, work=tmp_path) == whole
+
+
+def test_the_page_escapes_the_texts_of_users(encoder):
+    evil = "<script>alert('x')</script><img src=x onerror=alert(1)> & so on"
+    page = audit(encoder, [*TEXTS, evil, evil.upper(), evil]).html()
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+def test_reports_of_a_model(found):
+    data = json.loads(found.to_json())
+    assert [check["state"] for check in data["checks"]] == ["ok"] * 4
+    assert list(found.to_frame()["layer"].unique()) == [0, 1, 2]
+    assert found.values()["layer 2 IsoScore"] == pytest.approx(found.values()["IsoScore"], abs=1e-4)
+    assert len(repr(found).splitlines()) < 60
+    spec = found.plot().to_dict()
+    assert "facet" in spec
+    assert len(found.next_steps) == 3
+    for line in found.next_steps:
+        compile(line, "next", "exec")
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "kind", "says"),
+    [
+        (None, {}, InputError, "texts must be a list"),
+        ("one text", {}, InputError, "texts must be a list"),
+        ([*TEXTS, None], {}, InputError, "NoneType at 120"),
+        (TEXTS[:5] * 9, {}, ShapeError, "20 different texts"),
+        (TEXTS, {"pool": "max"}, InputError, "pool"),
+        (TEXTS, {"batch_size": 0}, InputError, "batch_size"),
+        (TEXTS, {"sample": 5}, InputError, "sample"),
+        (TEXTS, {"work": __file__}, InputError, "work must be a folder"),
+        (TEXTS, {"pairs": (TEXTS, TEXTS, [1] * 120)}, InputError, "different labels"),
+        (TEXTS, {"pairs": (TEXTS, TEXTS)}, ShapeError, "pairs must be"),
+        (TEXTS, {"pairs": (TEXTS, ["", *TEXTS[1:]], [0, 1] * 60)}, InputError, "not be empty"),
+    ],
+)
+def test_bad_questions(encoder, texts, more, kind, says):
+    with pytest.raises(kind, match=r"^audit: .*; got .*\.$") as error:
+        audit(encoder, texts, **more)
+    assert says in str(error.value)
+
+
+def test_a_name_that_is_no_model():
+    with pytest.raises(InputError, match=r"^audit: the model must be"):
+        audit("./nowhere", TEXTS)

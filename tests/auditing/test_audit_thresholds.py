@@ -1,0 +1,144 @@
+"""Thresholds keep the rate asked for on the other half; remedies are judged on rows that they weren't fitted on."""
+
+import pytest
+import torch
+
+import isonb
+from isonb.auditing.remedies import stands_out
+from isonb.auditing.thresholds import pair_score, pair_thresholds
+from isonb.errors import DtypeError, InputError, ShapeError
+
+N, D = 4000, 32
+
+
+def draw(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Topics of ten rows each, off the origin: as sentence vectors are."""
+    topics = torch.randn(N // 10, D, generator=draw(0)).repeat_interleave(10, 0)
+    return topics + 0.7 * torch.randn(N, D, generator=draw(1)) + 1.5
+
+
+@pytest.fixture(scope="module")
+def pairs(rows):
+    """Pairs of one topic, labelled 1, and of any two rows, labelled 0."""
+    first = torch.randint(N, (6000,), generator=draw(2))
+    match = torch.arange(6000) < 1500
+    shift = torch.randint(1, 10, (6000,), generator=draw(3))
+    same = first - first % 10 + (first % 10 + shift) % 10
+    other = (first + 10 + torch.randint(N - 20, (6000,), generator=draw(4))) % N
+    return first.tolist(), torch.where(match, same, other).tolist(), match.double().tolist()
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+def test_the_rate_holds_on_the_half_that_judges(rows, pairs, rate):
+    raw, centred = isonb.audit(rows, sample=1000, pairs=pairs, false_match_rate=rate).matches
+    for match in (raw, centred):
+        share, low, high = match.false_matches
+        assert abs(share - rate) < 0.02
+        assert low <= share <= high
+    assert centred.threshold < raw.threshold - 0.1
+    assert raw.recall is not None
+    assert raw.recall[0] > rate
+
+
+def test_a_threshold_by_hand(rows, pairs):
+    (raw, _) = isonb.audit(rows, sample=1000, pairs=pairs, false_match_rate=0.05).matches
+    first, second = (torch.nn.functional.normalize(rows[torch.tensor(side)], dim=-1) for side in pairs[:2])
+    cosines, labels = (first * second).sum(-1), torch.tensor(pairs[2])
+    assert raw.recall[0] == pytest.approx((cosines[labels == 1] > raw.threshold).double().mean().item(), abs=1e-6)
+    assert (cosines[labels == 0] > raw.threshold).double().mean().item() == pytest.approx(0.05, abs=0.01)
+    unit = torch.nn.functional.normalize(rows[:2000], dim=-1)
+    below = (unit @ unit.T <= raw.threshold).double().mean().item()
+    assert raw.percentile == pytest.approx(100 * below, abs=1)
+
+
+def test_queries_need_no_labels(rows):
+    asking = rows[torch.arange(0, N, 20)] + 0.3
+    raw, centred = isonb.audit(rows, sample=1000, queries=asking, false_match_rate=0.02).matches
+    assert raw.recall is None
+    assert abs(raw.false_matches[0] - 0.02) < 0.02
+    assert abs(centred.false_matches[0] - 0.02) < 0.02
+
+
+def test_scores_as_percentiles(rows):
+    found = isonb.audit(rows, sample=2000)
+    assert found.percentile(-1.0) == 0.0
+    assert found.percentile(1.0) == 100.0
+    assert found.percentile(found.threshold(0.05)) == pytest.approx(95, abs=0.1)
+    assert found.percentile(found.floor["random cosine"]["0.5"]) == pytest.approx(50, abs=0.1)
+
+
+def test_the_score_of_pairs():
+    cosines, labels = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0.0, 0.0, 1.0, 1.0])
+    assert pair_score(cosines, labels, True) == 0.75
+    assert pair_score(torch.ones(4), labels, True) == 0.5
+    assert pair_score(cosines, torch.tensor([1.0, 3.0, 2.0, 5.0]), False) == pytest.approx(1.0)
+
+
+def test_a_remedy_that_helps_is_told_from_one_that_does_not(rows, pairs):
+    """One loud direction that has nothing to do with the topics drowns them."""
+    noisy = rows - 1.5
+    noisy[:, 0] = 30 * torch.randn(N, generator=draw(5))
+    found = isonb.audit(noisy, sample=1000, pairs=pairs)
+    told = {one.name: one for one in found.remedies}
+    assert told["all-but-the-top, k = 1"].gain[1] > 0.1
+    assert told["all-but-the-top, k = 1"].verdict.startswith("helps")
+    assert "AUC" in found.score
+    assert "AllButTheTop" in found.next_steps[1] or "SoftZCA" in found.next_steps[1]
+    clear = {one.name: one for one in isonb.audit(rows - 1.5, sample=1000, pairs=pairs).remedies}
+    assert not clear["centring"].verdict.startswith("helps")
+    assert "can't help" in clear["centring"].verdict
+
+
+def test_a_round_cloud_has_nothing_to_gain():
+    found = isonb.audit(torch.randn(1000, D, generator=draw(6)))
+    assert len(found.remedies) == 4
+    assert all("can't help" in one.verdict for one in found.remedies)
+    assert "isotropy is no score" in found.score
+    assert "nothing is known to help" in found.next_steps[1]
+
+
+def test_remedies_are_judged_on_the_other_half():
+    """Whitening by 60 rows of 64 dimensions makes those rows white, and must not be praised for that."""
+    x = torch.randn(120, 64, generator=draw(7)) * torch.linspace(3, 0.3, 64)
+    (white,) = [one for one in isonb.audit(x).remedies if one.name.startswith("whitening")]
+    own = isonb.isoscore(isonb.SoftZCA().fit_transform(x[:60]), unbiased=True).item()
+    assert dict(white.after)["IsoScore-U"] < own - 0.1
+
+
+def test_directions_are_read_off_the_spectrum():
+    ball = torch.randn(2000, D, generator=draw(8))
+    assert stands_out(ball) == 0
+    for k in (1, 3):
+        loud = torch.ones(D)
+        loud[:k] = 6
+        assert stands_out(ball * loud) == k
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "says"),
+    [
+        ({"false_match_rate": 0.0001}, InputError, "pairs labelled 0"),
+        ({"false_match_rate": 2}, InputError, "between 0 and 1"),
+        ({"pairs": ([0] * 30, [N] * 30, [0, 1] * 15)}, InputError, "row numbers from 0"),
+        ({"pairs": (["a"] * 30, ["b"] * 30, [0, 1] * 15)}, DtypeError, "row numbers"),
+        ({"pairs": ([0] * 30, [1] * 30, ["no"] * 30)}, DtypeError, "labels must be numbers"),
+        ({"queries": torch.ones(30, 5)}, ShapeError, "dimensions of the vectors"),
+        ({"queries": torch.full((30, D), torch.nan)}, InputError, "queries must be finite"),
+        ({"queries": torch.ones(3, D)}, InputError, "20 queries"),
+        ({"texts": ["a"]}, ShapeError, "one text a row"),
+    ],
+)
+def test_bad_questions(rows, pairs, change, kind, says):
+    with pytest.raises(kind, match=f"^audit: .*{says}.*; got .*\\.$"):
+        isonb.audit(rows, sample=1000, **{"pairs": pairs} | change)
+
+
+def test_too_few_pairs_that_do_not_match(rows, pairs):
+    known = isonb.auditing.thresholds.Pairs(rows[:30], rows[30:60], torch.tensor([1.0, 0.0] * 15))
+    with pytest.raises(InputError, match="needs 200 pairs labelled 0"):
+        pair_thresholds(known, rows, 0.01, draw(0))

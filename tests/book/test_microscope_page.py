@@ -1,0 +1,141 @@
+"""The two pictures of the microscope's chapter, moved in a browser that can only read files: `make book` first."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from browser import chromium, launch, open_page, use_theme
+from playwright.sync_api import sync_playwright
+
+HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
+PAGE = HTML / "book" / "foundations" / "microscope.html"
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not PAGE.is_file(), reason=f"no {PAGE}: run `make book` first"),
+    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
+]
+LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(
+  (section) => [...section.querySelectorAll('li')].map((item) => item.innerText))"""
+OVERLAP = """() => [...document.querySelectorAll('.isonb-lists li')].filter((item) => {
+  const [number, words] = [...item.querySelectorAll('span')].map((span) => span.getBoundingClientRect());
+  return number.right > words.left || words.right > window.innerWidth;
+}).length"""
+SET = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); }"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright, launch(playwright) as launched:
+        yield launched
+
+
+@pytest.fixture(params=[1280, 390], ids=["wide", "phone"])
+def visit(browser, request):
+    visit = open_page(browser, PAGE, width=request.param)
+    yield visit
+    assert visit.outside == visit.failed == visit.errors == []
+    visit.page.close()
+
+
+def told(visit):
+    """The words that the second picture says."""
+    return " | ".join(visit.page.locator(".isonb-vega svg .role-mark text").all_text_contents())
+
+
+def control(visit, name):
+    """A slider, menu or box of the second picture by its label."""
+    return visit.page.locator(".isonb-vega .vega-bind", has_text=re.compile(rf"^\s*{name} ")).locator("input, select")
+
+
+def test_the_menu_and_the_slider_change_the_lists(visit):
+    lens = visit.page.locator(".isonb-microscope")
+    first = visit.page.evaluate(LISTS)
+    assert [len(rows) for rows in first] == [5] * 4
+    assert lens.locator("option").count() == 24
+    lens.locator("select").select_option(index=5)
+    second = visit.page.evaluate(LISTS)
+    assert all(a != b for a, b in zip(first, second, strict=True))
+    lens.locator("input").evaluate(SET, "1")
+    third = visit.page.evaluate(LISTS)
+    assert all(a != b for a, b in zip(second, third, strict=True))
+    assert lens.locator("output").inner_text() == "1"
+    lens.locator("input").press("ArrowRight")
+    assert lens.locator("output").inner_text() == "2", "the slider doesn't follow the keyboard"
+
+
+def test_the_page_holds_the_first_lists_before_its_script_runs(browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(PAGE.resolve().as_uri())
+    still = page.locator(".isonb-lists li span:not(.isonb-cosine)").all_inner_texts()
+    context.close()
+    visit = open_page(browser, PAGE)
+    assert len(still) == 20
+    assert visit.page.locator(".isonb-lists li span:not(.isonb-cosine)").all_inner_texts() == still
+    visit.page.close()
+
+
+def test_what_the_plain_list_lacks_is_marked_in_words(visit):
+    visit.page.locator(".isonb-microscope input").evaluate(SET, "1")
+    lists = [visit.page.locator(".isonb-lists section").nth(i).locator("li") for i in range(4)]
+    words = [[item.locator("span").nth(1).inner_text() for item in rows.all()] for rows in lists]
+    for rows, texts in zip(lists, words, strict=True):
+        marked = [item.locator("em").first.is_visible() for item in rows.all()]
+        assert marked == [text not in words[0] for text in texts]
+    fresh = [sum(text not in words[0] for text in texts) for texts in words[1:]]
+    assert sum(fresh) > 0
+    summary = visit.page.locator(".isonb-told").inner_text()
+    assert [int(n) for n in re.findall(r"\d+", summary)] == [1, *fresh]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_real_sentences_are_legible(visit, theme):
+    use_theme(visit.page, theme)
+    size = "() => parseFloat(getComputedStyle(document.querySelector('.isonb-lists li')).fontSize)"
+    assert visit.page.evaluate(size) >= 14
+    assert visit.page.evaluate(OVERLAP) == 0
+    assert visit.page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth + 1")
+
+
+def test_a_guess_is_shown_and_the_truth_only_when_revealed(visit):
+    assert "it is" not in told(visit)
+    control(visit, "guess IsoScore").evaluate(SET, "0.8")
+    visit.page.wait_for_timeout(300)
+    assert "IsoScore: you guess 0.80" in told(visit)
+    control(visit, "reveal").check()
+    visit.page.wait_for_timeout(300)
+    assert re.search(r"IsoScore: you guess 0.80, it is 0\.\d\d; round: [01]\.\d\d", told(visit))
+
+
+def truths(visit):
+    visit.page.wait_for_timeout(300)
+    return [float(number) for number in re.findall(r"it is (−?-?\d\.\d\d)", told(visit).replace("−", "-"))]
+
+
+def test_shift_moves_the_mean_cosine_and_stretch_the_isoscore(visit):
+    control(visit, "reveal").check()
+    control(visit, "dimensions d").select_option("100")
+    control(visit, "shift").evaluate(SET, "0")
+    control(visit, "stretch").evaluate(SET, "1")
+    score, cosine = truths(visit)
+    assert score > 0.8
+    assert abs(cosine) < 0.05
+    control(visit, "shift").evaluate(SET, "2.5")
+    assert truths(visit) == [score, pytest.approx(2.5**2 / (1 + 2.5**2), abs=0.03)]
+    control(visit, "stretch").evaluate(SET, "6")
+    assert truths(visit)[0] < score - 0.5
+
+
+def test_the_size_of_the_cloud_moves_both_pictures(visit):
+    control(visit, "reveal").check()
+    dots = visit.page.locator(".isonb-vega svg .mark-symbol.role-mark").first.locator("path")
+    assert dots.count() == 500
+    before = truths(visit)
+    control(visit, "points n").select_option("20")
+    control(visit, "dimensions d").select_option("100")
+    after = truths(visit)
+    assert dots.count() == 20
+    assert after != before
+    assert re.search(r"round: 0\.[01]\d", told(visit)), "20 points don't fill 100 dimensions"

@@ -1,0 +1,121 @@
+"""The sentence microscope: neighbours by an independent search, marks that are right, and data that can't break out."""
+
+import json
+import re
+
+import pytest
+import torch
+
+import isonb
+from isonb.pages.errors import PageError
+from isonb.pages.microscope import VIEWS, Microscope, found_first, nearest_by_cosine, new_neighbours, views
+from isonb.softdecay import soft_decay
+from isonb.transforms import SoftZCA
+
+N, D = 30, 12
+SPREAD = torch.arange(D, 0, -1, dtype=torch.float64)
+NOISE = [torch.randn(N, D, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1)]
+LAYERS = [noise * SPREAD + 4 for noise in NOISE]
+TEXTS = [f"Sentence {i}" for i in range(N)]
+KIN = {(3, 4): "paraphrase", (3, 5): "near miss"}
+
+
+@pytest.fixture(scope="module")
+def lens():
+    return Microscope(LAYERS, TEXTS, [3, 0, 7], KIN)
+
+
+def by_hand(x, row, k):
+    """The neighbours of one row, pair by pair."""
+    cosine = {j: float(torch.cosine_similarity(x[row], x[j], dim=0)) for j in range(len(x)) if j != row}
+    best = sorted(cosine, key=lambda j: -cosine[j])[:k]
+    return best, [cosine[j] for j in best]
+
+
+def test_views_are_those_of_isonb():
+    x = LAYERS[0]
+    made = views(x)
+    assert list(made) == list(VIEWS)
+    assert torch.equal(made["plain"], x)
+    torch.testing.assert_close(made["centred"], x - x.mean(0))
+    torch.testing.assert_close(made["whitened"], SoftZCA(eps="auto").fit(x).transform(x))
+    torch.testing.assert_close(made["SoftDecayed"], soft_decay(x))
+    assert isonb.isoscore(made["whitened"]) > isonb.isoscore(x)
+
+
+def test_neighbours_are_those_of_every_pair():
+    index, cosine = nearest_by_cosine(LAYERS[0], 4)
+    for row in range(N):
+        best, value = by_hand(LAYERS[0], row, 4)
+        assert index[row].tolist() == best
+        assert cosine[row].tolist() == pytest.approx(value)
+
+
+def test_k_must_leave_a_sentence():
+    assert nearest_by_cosine(LAYERS[0], N - 1)[0].shape == (N, N - 1)
+    with pytest.raises(PageError, match=f"k must be from 1 to {N - 1}"):
+        nearest_by_cosine(LAYERS[0], N)
+
+
+def test_entries_are_right_in_every_view_and_layer(lens):
+    for layer, cloud in enumerate(LAYERS):
+        for pick in (3, 0, 7):
+            plain = by_hand(cloud, pick, 5)[0]
+            for name, x in views(cloud).items():
+                found = lens.entries(layer, pick, name)
+                best, value = by_hand(x, pick, 5)
+                assert [entry.text for entry in found] == best
+                assert [entry.cosine for entry in found] == pytest.approx(value)
+                assert [entry.new for entry in found] == [j not in plain for j in best]
+                assert [entry.kin for entry in found] == [KIN.get((pick, j), "") for j in best]
+
+
+def test_some_neighbour_is_new_and_the_plain_list_has_none(lens):
+    assert not any(entry.new for entry in lens.entries(0, 3, "plain"))
+    assert any(entry.new for pick in (3, 0, 7) for entry in lens.entries(0, pick, "whitened"))
+
+
+def test_the_script_reads_the_same_lists(lens):
+    data = json.loads(json.dumps(lens.data()))
+    for layer in range(2):
+        for number, pick in enumerate((3, 0, 7)):
+            for view, name in enumerate(VIEWS):
+                rows = data["lists"][layer][number][view]
+                seen = [(data["texts"][t], c, bool(new), data["kinds"][kin]) for t, c, new, kin in rows]
+                entries = lens.entries(layer, pick, name)
+                assert seen == [(TEXTS[e.text], round(e.cosine, 3), e.new, e.kin) for e in entries]
+
+
+def test_kinship_is_told():
+    twins = torch.eye(6, dtype=torch.float64)
+    twins[4] = twins[3] + 0.01
+    html = Microscope([twins], TEXTS[:6], [3], KIN, k=2)._repr_html_()
+    assert "<em>paraphrase</em>" in html
+    assert Microscope([twins], TEXTS[:6], [3], {}, k=2)._repr_html_().count("paraphrase") == 0
+
+
+def test_texts_cannot_break_out_of_the_page():
+    evil = ['</script><script>alert("x")</script>', "a & b < c", 'He said "no".', "Four", "Five", "Six"]
+    cloud = torch.randn(6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    html = Microscope([cloud], evil, [0, 1, 2], k=5)._repr_html_()
+    assert html.count("<script") == html.count("</script>") == 2
+    assert 'alert("x")' not in html
+    data = re.search(r'<script type="application/json">(.*?)</script>', html, re.S)[1]
+    assert sorted(json.loads(data)["texts"]) == sorted(evil)
+    assert "a &amp; b &lt; c</option>" in html
+
+
+def test_what_does_not_fit_is_refused():
+    for layers, texts, picks in (([], TEXTS, [0]), (LAYERS, TEXTS[1:], [0]), (LAYERS, TEXTS, [])):
+        with pytest.raises(PageError, match="each layer needs a vector a text"):
+            Microscope(layers, texts, picks)
+
+
+def test_counts_over_the_cloud():
+    x = LAYERS[0]
+    pairs = [(row, by_hand(x, row, 2)[0][row % 2]) for row in range(N)]
+    assert found_first(x, pairs) == [row % 2 == 0 for row in range(N)]
+    white = views(x)["whitened"]
+    lists = [(set(by_hand(white, row, 5)[0]), set(by_hand(x, row, 5)[0])) for row in range(N)]
+    assert new_neighbours(white, x, 5) == pytest.approx(sum(len(a - b) for a, b in lists) / N)
+    assert new_neighbours(x, x, 5) == 0

@@ -1,0 +1,130 @@
+"""Student notebooks: no solution stays, all else is the chapter's, they run empty, and filled they are it."""
+
+import re
+import shutil
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+from isonb.pages.__main__ import main
+from isonb.pages.chapters import Book
+from isonb.pages.errors import PairingError
+from isonb.pages.names import first_seen
+from isonb.pages.student import EMPTY, fill, needed_from_solutions, student
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOK = Book(ROOT)
+SAMPLE = ROOT / "tests" / "book" / "sample"
+SOLUTION = re.compile(r"^[`:]{3,}\{solution-start\}.*?\n(.*?)^[`:]{3,}\{solution-end\}", re.MULTILINE | re.DOTALL)
+each_chapter = pytest.mark.parametrize("chapter", BOOK.chapters, ids=lambda chapter: chapter.slug)
+
+
+@pytest.fixture
+def book(tmp_path):
+    shutil.copytree(SAMPLE, tmp_path / "sample")
+    return Book(tmp_path / "sample")
+
+
+def to_fill(notebook):
+    return [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
+
+
+def solutions(chapter):
+    """The code of each solution cell, read from the source and not by the code under test."""
+    bodies = SOLUTION.findall(chapter.source.read_text(encoding="utf-8"))
+    code = [re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", body, re.MULTILINE | re.DOTALL) for body in bodies]
+    return [re.sub(r"\A(?::[^\n]*\n)+\n?", "", cell).strip("\n") for cells in code for cell in cells]
+
+
+def run(notebook, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    made = nbformat.from_dict(notebook)
+    nbclient.NotebookClient(made, kernel_name="python3", timeout=60, resources={"metadata": {"path": folder}}).execute()
+    return made
+
+
+@each_chapter
+def test_solutions_are_gone_and_all_else_is_the_chapters(chapter):
+    made = student(chapter)
+    assert [cell.id for cell in made.cells] == [cell.id for cell in chapter.cells.cells]
+    own = {cell.id: cell.source for cell in chapter.cells.cells}
+    inside = {cell.id for cell in to_fill(made)}
+    assert [own[cell.id] for cell in to_fill(made)] == solutions(chapter)
+    assert all(cell.source == EMPTY for cell in to_fill(made))
+    assert all(cell.source == own[cell.id] for cell in made.cells if cell.cell_type == "code" and cell.id not in inside)
+    text = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    source = chapter.source.read_text(encoding="utf-8")
+    assert "{solution-" not in text
+    assert text.count("**Your solution:**") == source.count("{solution-start}")
+    assert text.count("{exercise-start}") == source.count("{exercise-start}")
+    for body in SOLUTION.findall(source):
+        prose = re.sub(r"^```\{code-cell\}.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
+        told = [line for line in prose.splitlines() if len(line) > 40]
+        assert not any(line in text for line in told)
+    assert needed_from_solutions(chapter) == []
+
+
+@each_chapter
+def test_filled_with_the_solutions_it_is_the_chapter(chapter):
+    filled = fill(student(chapter), solutions(chapter))
+    assert [cell.source for cell in filled.cells if cell.cell_type == "code"] == [cell.source for cell in chapter.code]
+
+
+def test_the_wrong_number_of_solutions_is_refused():
+    made = student(BOOK.pick(["barcodes"])[0])
+    with pytest.raises(PairingError, match="each of 3 solution cells needs a source; got 1"):
+        fill(made, ["1"])
+
+
+def test_it_runs_empty(book, capsys):
+    assert main(["--root", str(book.root), "student"]) == 0
+    assert "1 notebooks without solutions are in _build/student" in capsys.readouterr().out
+    path = book.build / "student" / "sample.ipynb"
+    written = nbformat.read(path, as_version=4)
+    nbformat.validate(written)
+    made = run(written, path.parent)
+    assert [cell.outputs for cell in to_fill(made)] == [[], []]
+    assert all(cell.execution_count for cell in made.cells if cell.cell_type == "code")
+    printed = "".join(out.get("text", "") for cell in made.cells for out in cell.get("outputs", []))
+    assert str(book.root / "book") in printed, "cells must run where the chapter's source is"
+
+
+def test_work_is_not_overwritten(book, capsys):
+    command = ["--root", str(book.root), "student"]
+    path = book.build / "student" / "sample.ipynb"
+    assert main(command) == main(command) == 0
+    worked = nbformat.read(path, as_version=4)
+    to_fill(worked)[0].source = "mine = 1"
+    nbformat.write(worked, path)
+    assert main(command) == 1
+    assert "sample.ipynb were worked in" in capsys.readouterr().err
+    assert "mine = 1" in path.read_text(encoding="utf-8")
+    assert main([*command, "--force"]) == 0
+    assert "mine = 1" not in path.read_text(encoding="utf-8")
+
+
+def test_a_chapter_that_goes_on_with_a_solution_is_refused(book, capsys):
+    source = book.root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8").replace("1 + 1", "two = 1 + 1")
+    source.write_text(f"{text}\n```{{code-cell}} ipython3\nprint(two + n)\n```\n", encoding="utf-8")
+    assert main(["--root", str(book.root), "student"]) == 1
+    assert "must run without its solutions; it uses two of one" in capsys.readouterr().err
+    assert not (book.build / "student").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "used", "defined"),
+    [
+        ("x += 1", {"x"}, {"x"}),
+        ("for i in rows:\n    total = i", {"rows"}, {"i", "total"}),
+        ("f = lambda a, *b, c=d: a + b + c + e", {"d", "e"}, {"f"}),
+        ("def g(x):\n    from m import n\n    y = x + n\n    return y + z", {"z"}, {"g"}),
+        ("from a.b import c as d, e\nd + e", set(), {"d", "e"}),
+        ("s = {k: v for k, v in p if q}", {"p", "q"}, {"s"}),
+        ("%matplotlib inline\nx: int = 1\nx", set(), {"x"}),
+    ],
+)
+def test_names_used_and_left(source, used, defined):
+    assert first_seen(source) == (used, defined)
