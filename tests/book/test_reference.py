@@ -102,7 +102,9 @@ def test_every_name_of_a_module_has_an_entry(told, module):
     assert [n for n in names if not {f"isonb.{n}", f"isonb.{module}.{n}"} & known] == []
 
 
-@pytest.mark.parametrize("module", ["trainer", "accelerate", "sentence_transformers", "points", "union", "monitor", "watch"])
+@pytest.mark.parametrize(
+    "module", ["trainer", "accelerate", "sentence_transformers", "points", "union", "monitor", "watch"]
+)
 def test_every_name_of_an_integration_has_an_entry(told, module):
     names = listed(ROOT / "isonb" / "integrations" / f"{module}.py")
     known = {*told["names"], *told["second"]}

@@ -43,16 +43,23 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             INCONCLUSIVE: "For weaker ones it is open.",
             NOT_TESTABLE: "",
         },
-        "early": {
-            SUPPORTED: "From the second epoch on the full push costs nothing: it came too early.",
+        "late": {
+            SUPPORTED: "Begun at the second epoch the full push loses less, and reaches a lower value of its own objective "
+            "than plain training: it came too early.",
             CONTRADICTED: "A start at the second epoch doesn't help.",
             INCONCLUSIVE: "Whether a later start helps is open.",
             NOT_TESTABLE: "",
         },
-        "direction": {
-            SUPPORTED: "A push as long in a random direction costs nothing: it is the direction that matters.",
-            CONTRADICTED: "A push as long in a random direction moves the score as well.",
-            INCONCLUSIVE: "What a random push of that length does is open.",
+        "early": {
+            SUPPORTED: "It then costs no score.",
+            CONTRADICTED: "It still costs score.",
+            INCONCLUSIVE: "Whether it then costs none at all is open.",
+            NOT_TESTABLE: "",
+        },
+        "turned": {
+            SUPPORTED: "A push as long in a random direction loses less: the direction does the harm, not the length.",
+            CONTRADICTED: "A push as long in a random direction loses as much.",
+            INCONCLUSIVE: "Whether the direction or the length does the harm is open.",
             NOT_TESTABLE: "",
         },
     },
