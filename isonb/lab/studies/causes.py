@@ -44,8 +44,8 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             NOT_TESTABLE: "",
         },
         "late": {
-            SUPPORTED: "Begun at the second epoch the full push loses less, and reaches a lower value of its own objective "
-            "than plain training: it came too early.",
+            SUPPORTED: "Begun at the second epoch the full push loses less, and reaches a lower value of its own "
+            "objective than plain training: it came too early.",
             CONTRADICTED: "A start at the second epoch doesn't help.",
             INCONCLUSIVE: "Whether a later start helps is open.",
             NOT_TESTABLE: "",

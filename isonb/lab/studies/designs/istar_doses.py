@@ -1,7 +1,7 @@
 """I-STAR at other doses: is lowering isotropy harmful, or is the published push too strong, or too early?
 
-The claims are no paper's: they are what the losses at lambda = -1 may be due to. "late" and "turned" were added when the
-first seed had been seen; the others were fixed before.
+The claims are no paper's: they are what the losses at lambda = -1 may be due to. "late" and "turned" were added when
+runs had been seen; the others were fixed before.
 """
 
 from __future__ import annotations
