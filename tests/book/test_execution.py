@@ -122,7 +122,7 @@ def test_the_examples_of_the_help_do_what_they_say():
     """Each line parses, names a chapter of the book and gives it a parameter that it takes."""
     real = Book(Path(__file__).resolve().parents[2])
     lines = [line.split("  ")[1].strip() for line in EXAMPLES.splitlines()[1:]]
-    assert len(lines) == 5
+    assert len(lines) == 7
     for line in lines:
         arguments = parser().parse_args(line.removeprefix("python -m isonb.pages ").split())
         for chapter in real.pick(getattr(arguments, "chapters", [])):
