@@ -25,7 +25,7 @@ def teaches(chapter):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chapter", filter(teaches, BOOK.chapters), ids=lambda chapter: chapter.slug)
+@pytest.mark.parametrize("chapter", list(filter(teaches, BOOK.chapters)), ids=lambda chapter: chapter.slug)
 def test_chapter_runs_with_smoke_parameters(chapter):
     assert chapter.smoke, "the front matter must give smoke parameters: isonb: {smoke: {name: value}}"
     job = Job(BOOK, chapter, chapter.smoke)
