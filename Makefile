@@ -1,7 +1,7 @@
-# make book   builds the book     make test   runs every test     make   lists the rest
+# make book   builds the book     make test   runs the tests     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test lint bench lab pins clean browser screens student slides
+.PHONY: help book test slow lint bench lab pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -41,9 +41,12 @@ book: $(STAMP)  ## run every chapter and build the HTML into _build/html
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
 	@echo "The book is in _build/html/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
-test: $(STAMP)  ## run every test (under 15 minutes on two cores)
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser"
-	@echo "All tests passed. Next: 'make book' to build the book, 'make bench' for the speed tables."
+test: $(STAMP)  ## run the tests (under 10 minutes on two cores)
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not slow"
+	@echo "All tests passed. Next: 'make book' to build the book, 'make slow' for the tests over ten seconds each."
+
+slow: $(STAMP)  ## run the tests that take over ten seconds each: every chapter, two processes, whole sweeps
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not browser" tests
 
 browser: $(STAMP)  ## test the built book in headless Chromium, network off (after make book)
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m browser tests/book

@@ -15,6 +15,7 @@ from isonb.lab.sweeps.inline import run_all
 BASE = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 2, "cloud_examples": 20}
 
 
+@pytest.mark.slow
 def test_records_come_in_the_order_asked_for_whatever_the_workers():
     configs = [BASE | {"seed": seed} for seed in (1, 0)]
     here, apart = run_all(configs, workers=1), run_all(configs, workers=2)

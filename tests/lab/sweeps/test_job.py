@@ -178,6 +178,7 @@ def test_templates_are_spelled_as_jupyter_saves_them(name):
     [{"task": "english_sentiment"}, {"task": "english_sts"}, {"experiment": "synthetic"}],
     ids=["finetune", "similarity", "synthetic"],
 )
+@pytest.mark.slow
 def test_each_template_runs_through(config, tmp_path):
     outcome = execute(config | {"protocol": "smoke"}, tmp_path)
     assert (outcome.status, outcome.error) == ("finished", "")

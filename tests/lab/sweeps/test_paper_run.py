@@ -93,6 +93,7 @@ def test_sweep_prints_the_cost_before_it_starts(stand_ins, monkeypatch, capsys, 
     assert "MISSING FacebookAI/roberta-base" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_runs_a_block_of_the_paper_grid(stand_ins, monkeypatch, capsys, tmp_path):
     """The first block as it stands, cut to one run of two updates: notebook, record, cost told first."""
     from isonb.cli import main

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from random import Random
 from typing import TypeVar
 
@@ -53,9 +54,7 @@ class Draw:
 
     def noun(self, kind: str, unlike: Sequence[Noun] = ()) -> Noun:
         """A noun of the kind, no synonym, hypernym or hyponym of those in ``unlike``."""
-        taken = {n.concept for n in unlike}
-        above = taken.union(*(n.kinds for n in unlike))
-        return self.pick([n for n in MEMBERS[kind] if n.concept not in above and taken.isdisjoint(n.kinds)])
+        return self.pick(_nouns(kind, *unlike))
 
     def adjective(self, noun: Noun) -> Word:
         """An adjective that suits the noun."""
@@ -106,6 +105,13 @@ class Draw:
         front = self.pick(fronts) if fronts and self.chance(0.4) else ""
         passive = clause.patient is not None and self.chance(0.4)
         return Wording(passive, front, self.chance(0.5))
+
+
+@lru_cache(maxsize=4096)  # drawn by the hundred thousand
+def _nouns(kind: str, *unlike: Noun) -> list[Noun]:
+    taken = {n.concept for n in unlike}
+    above = taken.union(*(n.kinds for n in unlike))
+    return [n for n in MEMBERS[kind] if n.concept not in above and taken.isdisjoint(n.kinds)]
 
 
 def _definite(np: NP) -> NP:
