@@ -47,9 +47,10 @@ def launch(playwright: Playwright) -> Iterator[Browser]:
 
 
 def pages_of(html: Path) -> list[Path]:
-    """Every page of a built book (the redirect at the top and Sphinx's own index pages left out)."""
-    own = {"genindex.html", "search.html", "index.html", "prf-prf.html"}
-    return sorted(path for path in html.rglob("*.html") if path.name not in own and "_static" not in path.parts)
+    """Every page of a built book (the redirect at the top and Sphinx's own indexes and listings of sources left out)."""
+    own = {"genindex.html", "search.html", "index.html", "prf-prf.html", "py-modindex.html"}
+    apart = {"_static", "_modules"}
+    return sorted(path for path in html.rglob("*.html") if path.name not in own and apart.isdisjoint(path.parts))
 
 
 def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:

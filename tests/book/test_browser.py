@@ -94,7 +94,7 @@ def each(pages):
 
 
 @each(PAGES)
-def test_page_reads_offline(browser, path):
+def test_page_reads_offline_by_day_and_by_night(browser, path):
     visit = open_page(browser, path)
     try:
         assert visit.outside == []
@@ -109,6 +109,11 @@ def test_page_reads_offline(browser, path):
         assert visit.page.locator("mjx-merror").count() == 0, "formulas with an error"
         leftover = RAW.findall(visit.page.evaluate(TEXT))
         assert leftover == [], "markup or machine paths left in the text"
+        visit.page.evaluate(UNFOLD)
+        for theme in ("light", "dark"):
+            use_theme(visit.page, theme)
+            visit.page.wait_for_timeout(600)
+            assert visit.page.evaluate(CONTRAST) == [], f"contrast below 4.5 to 1 in the {theme} theme"
     finally:
         visit.page.close()
 
@@ -167,19 +172,6 @@ def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
                 assert sliders.nth(0).input_value() == value, "the redraw for dark mode forgot the slider"
                 use_theme(visit.page, "light")
         assert visit.errors == []
-    finally:
-        visit.page.close()
-
-
-@each(PAGES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_can_be_read(browser, path, theme):
-    visit = open_page(browser, path)
-    try:
-        use_theme(visit.page, theme)
-        visit.page.evaluate(UNFOLD)
-        visit.page.wait_for_timeout(600)
-        assert visit.page.evaluate(CONTRAST) == [], "contrast below 4.5 to 1"
     finally:
         visit.page.close()
 
