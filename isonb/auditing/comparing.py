@@ -17,7 +17,7 @@ from isonb.auditing.parts import Finding, as_json
 from isonb.auditing.rows import CHUNK, NAMED, matrix, pieces, rows_of
 from isonb.auditing.shape import GROUPS, MEASURES, groups_of, jackknife
 from isonb.auditing.vectors import SAMPLE, check_sample, worst_first
-from isonb.auditing.words import counted, row
+from isonb.auditing.words import columns, counted
 from isonb.cosine import unit_rows
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.neighbors import knn
@@ -102,9 +102,9 @@ class Comparison:
     def __repr__(self) -> str:
         lines = [self._title(), ""]
         lines += [f"{one.severity:8}{one.text} {one.advice}".rstrip() for one in self.findings]
-        lines += ["", row(["quantiles over rows", *self.cosines])]
-        lines += [row(["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())])]
-        lines += ["", self._together(), "", row(_HEAD), *(row(_cells(one)) for one in self.differences)]
+        own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
+        lines += ["", *columns([["quantiles over rows", *self.cosines], own])]
+        lines += ["", self._together(), "", *columns([_HEAD, *map(_cells, self.differences)])]
         told = ", ".join(f"{number} ({cosine:.4f})" for number, cosine in self.moved[:8])
         return "\n".join([*lines, "", f"moved most: {told}"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from isonb.auditing.parts import Check, Finding, Found, Layer, Match, Reading, Remedy
@@ -12,12 +13,13 @@ __all__ = [
     "REMEDY_HEAD",
     "audit_words",
     "clipped",
+    "columns",
     "counted",
+    "folded",
     "layer_rows",
     "match_cells",
     "reading_cells",
     "remedy_cells",
-    "row",
     "title",
 ]
 
@@ -27,6 +29,7 @@ MATCH_HEAD = ("threshold", "cosine", "percentile", "false matches", "true matche
 SHOWN = ("mean cosine", "IsoScore", "participation ratio", "TwoNN dimension")  # of each layer
 MOST_LAYERS = 8
 QUOTED = 2  # examples of a finding on the screen; a page shows them all
+WIDE = 88  # columns of the screen, and of a page of the book
 LONG = 70  # characters of a text that are quoted
 
 
@@ -51,9 +54,22 @@ def title(found: Found) -> str:
     return f"{of}{found.n:,} vectors of {found.d} dimensions ({found.measured:,} measured)"
 
 
-def row(cells: Sequence[str]) -> str:
-    """Cells in columns; an interval gets more room."""
-    return f"{cells[0]:30}" + "".join(f" {cell:>{20 if ' to ' in cell or '%' in cell else 13}}" for cell in cells[1:])
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of as many cells each, as lines: the first cell to the left, the others to the right of their column.
+
+    >>> columns([["measure", "value"], ["IsoScore", "0.5"]])
+    ['measure   value', 'IsoScore    0.5']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([f"{cells[0]:{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(cells[1:], widths[1:], strict=True))])
+        for cells in rows
+    ]
+
+
+def folded(line: str, indent: int) -> str:
+    """A line that is no longer than the screen is wide; what follows the first line is indented."""
+    return textwrap.fill(line, WIDE, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
 def reading_cells(reading: Reading) -> list[str]:
@@ -91,7 +107,8 @@ def layer_rows(layers: Sequence[Layer]) -> Iterator[list[str]]:
 
 def _finding(finding: Finding) -> list[str]:
     lines = [f"{finding.severity:8}{finding.text} {finding.advice}".rstrip()]
-    return lines + [f"{'':10}{example}" for example in finding.examples[:QUOTED]]
+    lines += [f"{'':10}{example}" for example in finding.examples[:QUOTED]]
+    return [folded(line, 10) for line in lines]
 
 
 def _checks(checks: Sequence[Check]) -> list[str]:
@@ -99,7 +116,7 @@ def _checks(checks: Sequence[Check]) -> list[str]:
         return []
     passed = sum(check.state == "ok" for check in checks)
     head = f"Is the instrument sound? {passed} of {len(checks)} checks passed"
-    return [head, *(f"{check.state:8}{check.name}: {check.text}" for check in checks), ""]
+    return [head, *(folded(f"{check.state:8}{check.name}: {check.text}", 10) for check in checks), ""]
 
 
 def _layers(layers: Sequence[Layer]) -> list[str]:
@@ -107,27 +124,27 @@ def _layers(layers: Sequence[Layer]) -> list[str]:
         return []
     step = max(1, -(-(len(layers) - 1) // (MOST_LAYERS - 1)))
     shown = [layer for layer in layers if layer.number % step == 0 or layer is layers[-1]]
-    return ["", row(["by layer", *SHOWN]), *map(row, layer_rows(shown))]
+    return ["", *columns([["by layer", *SHOWN], *layer_rows(shown)])]
 
 
 def _remedies(remedies: Sequence[Remedy]) -> list[str]:
-    lines = [row(REMEDY_HEAD[:3])]
-    lines += [f"{row(remedy_cells(one)[:3])}   {one.verdict}" for one in remedies]
-    return ["", *lines] if remedies else []
+    head, *lines = columns([REMEDY_HEAD[:3], *(remedy_cells(one)[:3] for one in remedies)])
+    told = [part for line, one in zip(lines, remedies, strict=True) for part in (line, folded(f"    {one.verdict}", 4))]
+    return ["", head, *told] if remedies else []
 
 
 def audit_words(found: Found) -> str:
     """Faults first, then the floor, the shape, what stands out, what would help and what to do next."""
     shares = list(found.floor["random cosine"])
-    floor = [row([cloud, *(f"{value:.3f}" for value in part.values())]) for cloud, part in found.floor.items()]
+    floor = [[cloud, *(f"{value:.3f}" for value in part.values())] for cloud, part in found.floor.items()]
     lines = [title(found), "", *_checks(found.checks)]
     lines += [line for finding in found.findings for line in _finding(finding)]
     lines += [] if found.findings else ["nothing stands out"]
-    lines += ["", row(["cosine of two random rows", *shares]), *floor]
-    lines += ["", *(row(cells) for cells in [HEAD, *map(reading_cells, found.readings)])]
+    lines += ["", *columns([["cosine of two random rows", *shares], *floor])]
+    lines += ["", *columns([HEAD, *map(reading_cells, found.readings)])]
     lines += [found.withheld] if found.withheld else []
     lines += _layers(found.layers)
-    lines += ["", row(MATCH_HEAD), *(row(match_cells(one)) for one in found.matches)] if found.matches else []
+    lines += ["", *columns([MATCH_HEAD, *map(match_cells, found.matches)])] if found.matches else []
     lines += _remedies(found.remedies)
     lines += [found.score] if found.score else []
     lines += ["", "next", *(f"    {line}" for line in found.next_steps)] if found.next_steps else []

@@ -47,7 +47,7 @@ def launch(playwright: Playwright) -> Iterator[Browser]:
 
 
 def pages_of(html: Path) -> list[Path]:
-    """Every page of a built book (the redirect at the top and Sphinx's own indexes and listings of sources left out)."""
+    """Every page of a built book but the redirect at the top and Sphinx's own indexes and listings of sources."""
     own = {"genindex.html", "search.html", "index.html", "prf-prf.html", "py-modindex.html"}
     apart = {"_static", "_modules"}
     return sorted(path for path in html.rglob("*.html") if path.name not in own and apart.isdisjoint(path.parts))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isonb.lab.statistics.seeds import student
-from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, OPEN, against_plain, changed
+from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, against_plain, changed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
@@ -26,14 +26,14 @@ WORDS: dict[str, dict[str, str]] = {
     "C1 down": {
         SUPPORTED: "Lowering isotropy helped and raising it harmed: I-STAR is right here.",
         CONTRADICTED: "I-STAR's direction is refuted here: a step down did not help, or one up did not harm.",
-        INCONCLUSIVE: "That less isotropy helps, or more of it harms, could not be shown.",
+        INCONCLUSIVE: "I-STAR's claim that less isotropy helps is neither shown nor refuted here.",
         NOT_TESTABLE: _NONE,
     },
     "C1 up": {
         SUPPORTED: "Each of the three raised isotropy and the score: they are right here.",
         CONTRADICTED: "At least one of the three lowered the isotropy that it should raise, or the score: more isn't "
         "better as a rule.",
-        INCONCLUSIVE: "That Shrink the longest, SoftDecay and IsoLayer gain by more of it could not be shown.",
+        INCONCLUSIVE: "The claim of the other three, that more of it helps, is neither shown nor refuted.",
         NOT_TESTABLE: _NONE,
     },
     "C2": {
@@ -109,31 +109,38 @@ def compared(study: Study) -> list[Comparison]:
 
 
 def overall(found: Iterable[Comparison]) -> str:
-    """The answer to the book's question: which way isotropy and score moved, where both are clear.
+    """The answer to the book's question: how many methods gained and lost, and which way isotropy went with it.
 
-    >>> overall([Comparison((0.1, 0.2), OPEN), Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
-    'No method made the model clearly better, by more isotropy or by less'
+    >>> overall([Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
+    'No method made the model clearly better'
     """
-    scores = {ABOVE: 1, BELOW: -1, OPEN: 0}
-    signs = [(_sign(*one.isotropy), scores[one.outcome]) for one in found]
-    gain_more, gain_less, lose_more, lose_less = (signs.count(key) for key in ((1, 1), (-1, 1), (1, -1), (-1, -1)))
-    if not signs:
+    every = list(found)
+    if not every:
         return _NONE
-    if all(score == 0 for _, score in signs):
-        head = "No method could be told apart from plain training: no clear difference by more or by less isotropy."
-    elif gain_more and not gain_less and not lose_more:
-        head = "More isotropy went with better scores."
-    elif gain_less and not gain_more and not lose_less:
-        head = "Less isotropy went with better scores."
-    elif not gain_more and not gain_less:
-        head = "No method made the model clearly better, by more isotropy or by less."
+    gains, losses = ([one for one in every if one.outcome == side] for side in (ABOVE, BELOW))
+    ways = {_sign(*one.isotropy) for one in gains}
+    against = {-_sign(*one.isotropy) for one in losses}
+    if not gains:
+        head = "No method made the model clearly better."
+    elif ways == {1} and against <= {0, 1}:
+        head = "What made the model clearly better also made it more isotropic."
+    elif ways == {-1} and against <= {0, -1}:
+        head = "What made the model clearly better also made it less isotropic."
     else:
-        head = "Isotropy didn't decide: it rose and fell with gains and with losses."
-    unclear = len(signs) - gain_more - gain_less - lose_more - lose_less
-    return (
-        f"{head} Of {len(signs)} comparisons, {gain_more} gain with more isotropy and {gain_less} with less; "
-        f"{lose_more} lose with more and {lose_less} with less; in {unclear} one of the two is not clear."
+        head = "Some methods made the model clearly better, and isotropy did not decide which."
+    counted = (
+        f"Of {len(every)} comparisons with plain fine-tuning, {len(gains)} show a clear gain, {len(losses)} a clear "
     )
+    counted += f"loss, and {len(every) - len(gains) - len(losses)} no clear difference."
+    return " ".join(
+        [head, counted, *(_with(what, side) for what, side in (("gains", gains), ("losses", losses)) if side)]
+    )
+
+
+def _with(what: str, side: Sequence[Comparison]) -> str:
+    """How isotropy went with the gains, or with the losses."""
+    signs = [_sign(*one.isotropy) for one in side]
+    return f"With the {what}, isotropy clearly rose in {signs.count(1)} and fell in {signs.count(-1)}."
 
 
 def _sign(low: float, high: float) -> int:

@@ -9,10 +9,11 @@ from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE,
 __all__ = ["WORDS", "istar_cause", "layer_cause"]
 
 _NONE = "There are no runs for it yet."
+# A sentence for each verdict; what is open beside the main question stands in the page's tables alone.
 WORDS: dict[str, dict[str, dict[str, str]]] = {
     "layer": {
         "end": {
-            SUPPORTED: "Even at the published rate and without a stop the joint loss costs no score.",
+            SUPPORTED: "At the published rate the joint loss costs no score, even without a stop.",
             CONTRADICTED: "Without a stop the joint loss at the published rate changes the score.",
             INCONCLUSIVE: "Whether the joint loss costs score without a stop is open.",
             NOT_TESTABLE: _NONE,
@@ -40,7 +41,7 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
         "strong": {
             SUPPORTED: "A tenth or a third of it doesn't.",
             CONTRADICTED: "So does a weaker one.",
-            INCONCLUSIVE: "For weaker ones it is open.",
+            INCONCLUSIVE: "",
             NOT_TESTABLE: "",
         },
         "late": {
@@ -53,7 +54,7 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
         "early": {
             SUPPORTED: "It then costs no score.",
             CONTRADICTED: "It still costs score.",
-            INCONCLUSIVE: "Whether it then costs none at all is open.",
+            INCONCLUSIVE: "",
             NOT_TESTABLE: "",
         },
         "turned": {
@@ -78,5 +79,7 @@ def istar_cause(judged: Iterable[Judgement]) -> str:
 
 def _sentences(about: str, judged: Iterable[Judgement]) -> str:
     found = {str(one.claim.number): one.outcome for one in judged}
+    if found.get("end") == SUPPORTED:
+        found["stop"] = NOT_TESTABLE  # nothing is left to stop
     words = [sentences[found[name]] for name, sentences in WORDS[about].items()]
     return " ".join(dict.fromkeys(filter(None, words)))
