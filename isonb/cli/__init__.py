@@ -99,7 +99,8 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
         "isonb run --method istar -o weight=-3 -o zeta=0.4 --seed 1\n"
         "isonb run --task english_sts --model tiny --method whitening -o k=64\n"
         "isonb run --task cola --model google-bert/bert-base-uncased --data hub --set epochs=4 --seed 1\n"
-        "isonb run --task reviews.csv --target stars --kind regression --method my_method.py:MyMethod"
+        "isonb run --task reviews.csv --target stars --kind regression --method my_method.py:MyMethod\n"
+        "isonb run --task reviews.csv --fail-under accuracy=0.8 --fail-on 'end.cls.mean_cosine>0.9'"
     )
     text = "run one experiment and leave its record and its notebook"
     parser = _command(name, commands, text, examples)
@@ -114,6 +115,16 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run it again if it failed before")
+    gates = parser.add_argument_group("for CI: exit code 1 where a rule is broken, or the run failed; 2 for a mistake")
+    add = gates.add_argument
+    add(
+        "--fail-under",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a metric must not be below; repeatable",
+    )
+    add("--fail-on", action="append", default=[], metavar="RULE", help='as "end.cls.isoscore<0.01"; repeatable')
     _add_own(parser)
 
 

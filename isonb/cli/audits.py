@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from isonb.cli.audit_files import AuditError, read_pairs, read_texts, read_vectors
+from isonb.cli.gates import broken, check_names, gate
 from isonb.errors import fail
 
 __all__ = ["AuditError", "read_vectors", "run_audit"]
 
-RULE = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>[<>])\s*(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
+RULE = 'fault, warning or as "mean cosine>0.5"'
 KINDS = ("fault", "warning")
 
 
 def run_audit(options: argparse.Namespace) -> int:
     """Audit what is named, print what was found, write the reports asked for; 1 where a rule is broken."""
-    rules = [_rule(text) for text in options.fail_on]
+    words = [text for text in options.fail_on if text in KINDS]
+    gates = [gate(text, RULE) for text in options.fail_on if text not in KINDS]
     for path in (Path(path) for path in (options.html, options.json) if path):
         if not path.parent.is_dir():
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
     found = (_compared if options.compare else _model if options.texts else _vectors)(options)
-    known = found.values()
-    for name, _, _ in rules:
-        if name not in (*KINDS, *known):
-            names = ", ".join((*KINDS, *known))
-            fail(AuditError, f"a rule must name one of {names}", repr(name), "Choose one of them.")
+    check_names(gates, found.values(), KINDS)
     print(found)
     _write(options.html, found.html)
     _write(options.json, found.to_json)
-    broken = [text for text, rule in zip(options.fail_on, rules, strict=True) if _broken(rule, found)]
-    for text in broken:
+    worst = {text: KINDS[: KINDS.index(text) + 1] for text in words}
+    told = [text for text in words if any(one.severity in worst[text] for one in found.findings)]
+    for text in told:
         print(f"broken    {text}", file=sys.stderr)
-    return 1 if broken else 0
+    return 1 if broken(gates, found.values()) or told else 0
 
 
 def _check_words(options: argparse.Namespace) -> None:
@@ -94,21 +92,3 @@ def _write(path: str | None, made: Callable[[], str]) -> None:
         from isonb.runtime.files import replace
 
         replace(Path(path), made().encode())
-
-
-def _rule(text: str) -> tuple[str, str, float]:
-    if text in KINDS:
-        return text, ">", 0.0
-    found = RULE.fullmatch(text)
-    if found is None:
-        fail(AuditError, '--fail-on must be fault, warning or as "mean cosine>0.5"', repr(text), "Write it so.")
-    return found["name"], found["sign"], float(found["value"])
-
-
-def _broken(rule: tuple[str, str, float], found: Any) -> bool:
-    name, sign, value = rule
-    if name in KINDS:
-        worst = KINDS[: KINDS.index(name) + 1]
-        return any(one.severity in worst for one in found.findings)
-    got = found.values()[name]
-    return not got <= value if sign == ">" else not got >= value

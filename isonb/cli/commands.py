@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.audits import run_audit
+from isonb.cli.gates import broken, check_names, gate, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, title
@@ -48,6 +49,7 @@ def asked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace) -> int:
+    gates = [*map(under, options.fail_under), *(gate(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     config, out = asked(options), Path(options.out)
     job = prepare(config, out, data=options.data, retry_failed=options.retry_failed)
     if known(job) is None:
@@ -63,14 +65,16 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{outcome}\nlog       {log}{again}", file=sys.stderr)
         return 130 if outcome.status == "stopped" else 1
     path = out / "records" / f"{outcome.run_id}.json"
-    for name, value, base in scores(read_record(path)):
+    record = read_record(path)
+    for name, value, base in scores(record):
         what = "plain vectors" if config["experiment"] == "similarity" else "the same answer to everything"
         beside = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
-    return 0
+    check_names(gates, record.metrics)
+    return 1 if broken(gates, record.metrics) else 0
 
 
 def _sweep(options: argparse.Namespace) -> int:

@@ -56,7 +56,8 @@ def gains(frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], ti
         mean.mark_rule(aria=False, strokeWidth=2).encode(x("low"), alt.X2("high:Q"), row),
         mean.mark_point(filled=True, size=70).encode(x("mean"), row, tooltip=told),
     ]
-    return alt.layer(*layers, data=both).facet(row=alt.Row("suite:N", sort=list(suites), title=None))
+    panels = alt.layer(*layers, data=both).facet(row=alt.Row("suite:N", sort=list(suites), title=None))
+    return panels.resolve_scale(x="independent")
 
 
 def change_against_gain(

@@ -28,6 +28,15 @@ class RankSet:
     beats: tuple[str, ...]
     loses_to: tuple[str, ...]
 
+    @property
+    def words(self) -> str:
+        """The ranks in words.
+
+        >>> RankSet(1, 3, (), ()).words, RankSet(2, 2, (), ()).words
+        ('1 to 3', '2')
+        """
+        return f"{self.best}" if self.best == self.worst else f"{self.best} to {self.worst}"
+
 
 def paired_p(differences: Sequence[float]) -> float:
     """Two-sided p-value of Student's paired test that the mean difference is 0; 1 where all are 0.

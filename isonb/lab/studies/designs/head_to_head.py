@@ -35,6 +35,7 @@ __all__ = [
     "against_plain",
     "changed",
     "chosen",
+    "scores_of",
     "setting",
     "tried",
 ]
@@ -85,6 +86,12 @@ def arm_of(config: Mapping[str, Any]) -> str | None:
     if method["name"] == "istar":
         return LOWER if float(method["weight"]) < 0 else RAISE
     return NAMES.get(method["name"])
+
+
+def suite_of(config: Mapping[str, Any]) -> str:
+    """The task, and the encoder where it isn't minilm: "SST-2", "SST-2 (tiny)"."""
+    task = TASK_NAMES.get(str(config["task"]), str(config["task"]).removeprefix("english_"))
+    return task if config["model"] == "minilm" else f"{task} ({config['model']})"
 
 
 def setting(config: Mapping[str, Any]) -> str:
@@ -143,6 +150,12 @@ def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = No
     return difference(
         study.units(f"metric.{mine}.{name}", arm, suites), study.units(f"metric.{plain}.{name}", PLAIN, suites)
     )
+
+
+def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
+    """The score of each arm on a task by its seeds, of those arms that have more than one."""
+    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in ARMS}
+    return {arm: found for arm, found in every.items() if len(found) > 1}
 
 
 ABOVE, BELOW, OPEN = "above", "below", "not told apart"
@@ -289,7 +302,7 @@ DESIGN = Design(
     page="results/head_to_head",
     recordings=("head_to_head",),
     arm=arm_of,
-    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"]).removeprefix("english_")),
+    suite=suite_of,
     claims=CLAIMS,
 )
 # The runs before: what was tried for each method, and what the protocol "small" was chosen by.

@@ -1,0 +1,128 @@
+"""Rules for CI: what breaks them, the exit codes of ``isonb run``, mistakes in one line, and the example workflow."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+import isonb
+from isonb import cli
+from isonb.cli import commands
+from isonb.cli.gates import GateError, broken, check_names, gate, under
+from isonb.lab.runs.record import Record, write_record
+from isonb.lab.sweeps.outcomes import Outcome
+
+WORKFLOW = Path(isonb.__file__).resolve().parents[1] / "book" / "practice" / "audit_in_ci.yml"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "breaks"),
+    [
+        ("accuracy<0.8", 0.79, True),
+        ("accuracy<0.8", 0.8, False),
+        (" mean cosine > 5e-1 ", 0.51, True),
+        ("mean cosine>-1", -1.0, False),
+        ("accuracy<0.8", None, True),
+        ("accuracy>0.8", float("nan"), True),
+        ("accuracy<0.8", float("nan"), True),
+    ],
+)
+def test_what_breaks_a_rule(text, value, breaks, capsys):
+    rule = gate(text, "so")
+    assert rule.broken_by(value) is breaks
+    assert broken([rule], {rule.name: value}) is breaks
+    assert (text in capsys.readouterr().err) is breaks
+
+
+def test_under_is_a_rule_with_less():
+    assert (under("accuracy=0.8").name, under("accuracy=0.8").sign, under(" f1 = 5e-1").limit) == ("accuracy", "<", 0.5)
+
+
+@pytest.mark.parametrize("text", ["accuracy", "=0.8", "accuracy=", "accuracy=high", "accuracy<0.8"])
+def test_an_odd_bound_is_refused(text):
+    with pytest.raises(GateError, match="--fail-under must be NAME=NUMBER; got"):
+        under(text)
+
+
+@pytest.mark.parametrize("text", ["accuracy", "accuracy<", "<0.8", "accuracy<1.2.3", "accuracy=0.8"])
+def test_an_odd_rule_is_refused(text):
+    with pytest.raises(GateError, match="--fail-on must be so; got"):
+        gate(text, "so")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest():
+    with pytest.raises(GateError, match=r"'acuracy'. The nearest are accuracy"):
+        check_names([under("acuracy=0.8")], {"accuracy": 0.9, "f1": 0.8})
+
+
+@pytest.fixture
+def scored(monkeypatch, tmp_path):
+    """A run that ends at once with an accuracy of 0.75, in a folder of its own."""
+
+    def execute(job):
+        metrics = {"accuracy": 0.75, "baseline.accuracy": 0.5, "end.cls.isoscore": None}
+        write_record(job.record.parent, Record(job.config, metrics=metrics))
+        return Outcome(job.run_id, "finished")
+
+    monkeypatch.setattr(commands, "execute", execute)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--fail-under", "accuracy=0.7"], 0),
+        (["--fail-under", "accuracy=0.8"], 1),
+        (["--fail-on", "accuracy>0.8"], 0),
+        (["--fail-on", "accuracy>0.8", "--fail-under", "accuracy=0.76"], 1),
+        (["--fail-on", "end.cls.isoscore<0.1"], 1),  # undefined, so it can't be known to hold
+        (["--fail-under", "accuracy=high"], 2),
+        (["--fail-on", "accuracy"], 2),
+        (["--fail-under", "f7=0.5"], 2),
+    ],
+)
+def test_exit_codes_of_a_run(scored, words, code, capsys):
+    assert cli.main(["run", "--protocol", "smoke", *words]) == code
+    told = capsys.readouterr().err
+    assert told.count("\n") == (code > 0)
+    assert ("broken" in told) == (code == 1)
+
+
+def test_a_mistake_in_a_rule_is_told_before_anything_runs(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(commands, "execute", lambda job: pytest.fail("it ran"))
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--fail-on", "accuracy"]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def steps():
+    """The commands of the example workflow that call isonb."""
+    found = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    lines = [
+        line for job in found["jobs"].values() for step in job["steps"] for line in step.get("run", "").splitlines()
+    ]
+    return [line for line in lines if line.startswith("isonb ")]
+
+
+@pytest.mark.slow
+def test_the_example_workflow_runs(tmp_path):
+    """Its commands on files of the names that it has, with the model that comes along; a rule too strict ends it."""
+    from isonb.lab.data.corpus import sentences
+
+    texts = [sentence.text for sentence in sentences()]
+    (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n")
+    frame = pd.DataFrame({"text": texts, "label": ["long" if len(text) > 60 else "short" for text in texts]})
+    frame.to_csv(tmp_path / "reviews.csv", index=False)
+    audit, run = steps()
+    for line in (audit, run):
+        words = [sys.executable, "-P", "-m", *shlex.split(line)]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").is_file()
+    strict = [sys.executable, "-P", "-m", *shlex.split(run), "--fail-under", "accuracy=1.01"]
+    done = subprocess.run(strict, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith("broken    accuracy<1.01 (it is ")) == (1, True)
