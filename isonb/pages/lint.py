@@ -31,7 +31,11 @@ HEADINGS = (
 )
 OVERVIEW = ("What this does not show",)  # of a page that gathers what other chapters found
 BOX = ("You will learn", "Prerequisites", "Time")
-EXERCISE = re.compile(r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)", re.MULTILINE)
+EXERCISE = re.compile(
+    r"^[`:]{3,}\{exercise(?:-start)?\}(?P<title>[^\n]*)\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
+    re.MULTILINE | re.DOTALL,
+)
+GRADE = re.compile(r"\S · (?:easy|medium|hard)$")  # how its title ends
 SOLUTION = re.compile(
     r"^[`:]{3,}\{solution-start\} *(?P<label>\S+)[^\n]*\n(?P<options>(?::[^\n]*\n)*)"
     r"(?P<body>.*?)^[`:]{3,}\{solution-end\}",
@@ -177,6 +181,10 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
     for exercise in EXERCISE.finditer(text):
         named = re.search(r"^:label: *(\S+)", exercise["options"], re.MULTILINE)
         labels.append(named[1] if named else "")
+        if not GRADE.search(exercise["title"]):
+            yield f"exercise {labels[-1]} needs a title that ends with its grade: ' · easy', ' · medium' or ' · hard'"
+        if "} Hint\n" not in exercise["body"]:
+            yield f"exercise {labels[-1]} needs a hint, folded, before its end"
     if len(labels) < 2:
         yield f"at least two exercises are needed; there {'is one' if labels else 'are none'}"
     for label in labels:
