@@ -140,6 +140,8 @@ def overall(found: Iterable[Comparison]) -> str:
 def _with(what: str, side: Sequence[Comparison]) -> str:
     """How isotropy went with the gains, or with the losses."""
     signs = [_sign(*one.isotropy) for one in side]
+    if not any(signs):
+        return f"Isotropy did not clearly move with the {what}."
     return f"With the {what}, isotropy clearly rose in {signs.count(1)} and fell in {signs.count(-1)}."
 
 
