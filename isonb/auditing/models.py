@@ -123,7 +123,13 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
         place = Path(work).expanduser()
         if place.exists() and not place.is_dir():
             fail(InputError, "work must be a folder", str(place), "Name another; it is made if it isn't there.")
-        yield place
+        from isonb.runtime.locks import held  # what it needs is not on every system
+
+        with held([place / "audit.lock"], wait=False) as lock:
+            if lock is None:
+                got, fix = f"{place}, where one is at work", "Wait for it, or name another folder."
+                fail(InputError, "work must be the folder of one audit at a time", got, fix)
+            yield place
         return
     with tempfile.TemporaryDirectory(prefix="isonb-audit-") as name:
         yield Path(name)

@@ -15,6 +15,7 @@ __all__ = [
     "clipped",
     "columns",
     "counted",
+    "fixed",
     "folded",
     "layer_rows",
     "match_cells",
@@ -72,10 +73,19 @@ def folded(line: str, indent: int) -> str:
     return textwrap.fill(line, WIDE, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
+def fixed(value: float, digits: int = 3) -> str:
+    """A number with so many digits, and no minus where that leaves 0.
+
+    >>> fixed(-0.0001), fixed(-0.126, 2)
+    ('0.000', '-0.13')
+    """
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
 def reading_cells(reading: Reading) -> list[str]:
     """A reading by the columns of HEAD."""
-    interval = f"{reading.low:.3f} to {reading.high:.3f}"
-    return [reading.name, f"{reading.value:.3f}", interval, f"{reading.round:.3f}"]
+    interval = f"{fixed(reading.low)} to {fixed(reading.high)}"
+    return [reading.name, fixed(reading.value), interval, fixed(reading.round)]
 
 
 def match_cells(match: Match) -> list[str]:
@@ -88,7 +98,7 @@ def match_cells(match: Match) -> list[str]:
 def remedy_cells(remedy: Remedy) -> list[str]:
     """A remedy by the columns of REMEDY_HEAD."""
     pairs = zip(remedy.before, remedy.after, strict=True)
-    moved = [f"{before:.2f} → {after:.2f}" for (_, before), (_, after) in pairs]
+    moved = [f"{fixed(before, 2)} → {fixed(after, 2)}" for (_, before), (_, after) in pairs]
     return [remedy.name, *moved, remedy.verdict]
 
 
@@ -98,11 +108,10 @@ def layer_rows(layers: Sequence[Layer]) -> Iterator[list[str]]:
     for layer in layers:
         known = {reading.name: reading for reading in layer.readings}
         usual |= {name: reading.round for name, reading in known.items()}
-        cells = [
-            f"{r.value:.2f} ± {(r.high - r.low) / 2:.2f}" if (r := known.get(name)) else "unsure" for name in SHOWN
-        ]
+        read = [known.get(name) for name in SHOWN]
+        cells = [f"{fixed(r.value, 2)} ± {(r.high - r.low) / 2:.2f}" if r else "unsure" for r in read]
         yield [f"layer {layer.number}", *cells]
-    yield ["a round cloud", *(f"{usual[name]:.2f}" if name in usual else "unsure" for name in SHOWN)]
+    yield ["a round cloud", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)]
 
 
 def _finding(finding: Finding) -> list[str]:
@@ -136,7 +145,7 @@ def _remedies(remedies: Sequence[Remedy]) -> list[str]:
 def audit_words(found: Found) -> str:
     """Faults first, then the floor, the shape, what stands out, what would help and what to do next."""
     shares = list(found.floor["random cosine"])
-    floor = [[cloud, *(f"{value:.3f}" for value in part.values())] for cloud, part in found.floor.items()]
+    floor = [[cloud, *map(fixed, part.values())] for cloud, part in found.floor.items()]
     lines = [title(found), "", *_checks(found.checks)]
     lines += [line for finding in found.findings for line in _finding(finding)]
     lines += [] if found.findings else ["nothing stands out"]

@@ -12,6 +12,7 @@ from isonb.auditing.asking import audit
 from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.loading import load, load_for_training
+from isonb.runtime.locks import held
 from tests.lab import random_models
 
 TEXTS = [sentence.text for sentence in corpus.sentences()][:120]
@@ -177,6 +178,11 @@ def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
     again.clear()
     assert audit(encoder, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
     assert sum(again) == 120, "other texts are never mixed with those before"
+
+
+def test_two_audits_do_not_share_a_folder(encoder, tmp_path):
+    with held([tmp_path / "audit.lock"]), pytest.raises(InputError, match="work must be the folder of one audit"):
+        audit(encoder, TEXTS, work=tmp_path)
 
 
 def test_torn_files_of_a_cache_are_made_anew(encoder, tmp_path):
