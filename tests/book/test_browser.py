@@ -27,7 +27,7 @@ pytestmark = [
 # What MyST, Sphinx, Jinja or Python leave in the text when something wasn't rendered, and folders of a machine.
 RAW = re.compile(
     r"`{3}|:::|\$\$|\{[a-z:]+\}`|\{\{|\{%|\]\(|<[A-Za-z]+[. ]?object|object at 0x|/tmp/|/home/|/root/|site-packages"
-    r"|Traceback \(most recent"
+    r"|Traceback \(most recent|\$\\[a-z]+"
 )
 TEXT = """() => {
   const article = document.querySelector('article').cloneNode(true);
