@@ -30,6 +30,7 @@ __all__ = [
     "joined",
     "over_runs",
     "spread",
+    "with_interval",
 ]
 
 SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
@@ -92,6 +93,16 @@ def estimate(value: float, error: float, digits: int = 3) -> str:
     places = digits if half >= 5 * finest else digits + 1
     value = 0.0 if round(value, places) == 0 else value  # no -0.000
     return f"{value:.{places}f} ± {half:.{places}f}"
+
+
+def with_interval(mean: float, low: float, high: float, digits: int = 3) -> str:
+    """A difference with its sign and its interval.
+
+    >>> with_interval(-0.0002, -0.0018, 0.0013)
+    '0.000 [-0.002, +0.001]'
+    """
+    mean, low, high = (round(value, digits) + 0.0 for value in (mean, low, high))
+    return f"{mean:{'+' if mean else ''}.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 def joined(words: Iterable[object], none: str = "none") -> str:

@@ -40,9 +40,12 @@ def _format(value: object, fmt: str | None) -> str:
     if fmt is None and isinstance(value, float):
         fmt = ".4g"
     try:
-        return format(value, fmt or "")
+        text = format(value, fmt or "")
     except (TypeError, ValueError) as error:
         raise PageError(f"format {fmt!r} doesn't fit {value!r}: {error}.") from None
+    if isinstance(value, float) and math.isfinite(value) and not any(digit in text for digit in "123456789"):
+        text = "0" if "e" in text else text.lstrip("-")  # no "0e+00", no "-0.00"
+    return text
 
 
 class Table:

@@ -100,6 +100,11 @@ def test_table_is_displayed_once(shell):
         (torch.tensor(0.5), ".1%", "50.0%"),
         (np.float64(2.0), ".1f", "2.0"),
         (float("nan"), ".2f", "–"),
+        (float("-inf"), ".2f", "-inf"),
+        (0.0, ".0e", "0"),
+        (-0.0004, ".2f", "0.00"),
+        (-0.0004, "+.2f", "0.00"),
+        (-0.06, ".1f", "-0.1"),
         ("word", None, "word"),
     ],
 )
