@@ -128,13 +128,15 @@ def overall(found: Iterable[Comparison]) -> str:
         head = "What made the model clearly better also made it less isotropic."
     else:
         head = "Some methods made the model clearly better, and isotropy did not decide which."
-    counted = (
-        f"Of {len(every)} comparisons with plain fine-tuning, {len(gains)} show a clear gain, {len(losses)} a clear "
-    )
-    counted += f"loss, and {len(every) - len(gains) - len(losses)} no clear difference."
-    return " ".join(
-        [head, counted, *(_with(what, side) for what, side in (("gains", gains), ("losses", losses)) if side)]
-    )
+    left = len(every) - len(gains) - len(losses)
+    signs = [_sign(*one.isotropy) for one in every]
+    told = [
+        head,
+        f"Of {len(every)} comparisons with plain fine-tuning, {len(gains)} show a clear gain,",
+        f"{len(losses)} a clear loss, and {left} no clear difference.",
+        f"IsoScore clearly rose in {signs.count(1)} of them and fell in {signs.count(-1)}.",
+    ]
+    return " ".join(told + [_with(what, side) for what, side in (("gains", gains), ("losses", losses)) if side])
 
 
 def _with(what: str, side: Sequence[Comparison]) -> str:
