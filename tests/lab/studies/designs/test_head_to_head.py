@@ -36,18 +36,23 @@ def test_whitening_is_no_arm():
     assert versus.arm_of(resolve(BASE | {"method": "whitening"})) is None
 
 
+def test_a_task_has_the_encoder_beside_it_where_it_is_not_minilm():
+    configs = [resolve(BASE | {"method": "none"} | more) for more in ({}, {"model": "tiny"})]
+    assert [versus.DESIGN.suite_of(config) for config in configs] == ["SST-2", "SST-2 (tiny)"]
+
+
 def by_cell(planned):
     found = defaultdict(list)
     for run in planned:
-        found[run.config["task"], versus.arm_of(run.config)].append(run)
+        found[versus.DESIGN.suite_of(run.config), versus.arm_of(run.config)].append(run)
     return found
 
 
 def test_every_method_has_three_tries_and_the_published_one_is_the_first():
     cells = by_cell(load_grid("head_to_head_tuning", "small"))
     assert {arm for _, arm in cells} == set(versus.ARMS)
-    for (task, arm), runs in cells.items():
-        assert len(runs) == len({versus.setting(run.config) for run in runs}) == 3, (task, arm)
+    for (suite, arm), runs in cells.items():
+        assert len(runs) == len({versus.setting(run.config) for run in runs}) == 3, (suite, arm)
         assert {run.config["seed"] for run in runs} == {0}
         name = runs[0].config["method"]["name"]
         if name not in ("none", "istar"):
