@@ -31,13 +31,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reading:
-    """A measure with its 95% interval, and ``round``: what a round cloud of as many points and dimensions reads."""
+    """A measure with its 95% interval, and what it is compared with.
+
+    ``round``: what a round cloud of as many points and dimensions reads. ``fewer``: the value of half of the rows; a
+    measure that moves with their number says less about the model.
+    """
 
     name: str
     value: float
     low: float
     high: float
     round: float
+    fewer: float
 
 
 @dataclass(frozen=True)

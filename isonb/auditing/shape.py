@@ -34,15 +34,28 @@ GROUPS = 10  # of the jackknife
 STUDENT = 2.262  # its quantile 0.975 at GROUPS - 1 degrees of freedom
 
 Measure = Callable[[Tensor], Tensor]
+
+
+def common_mean(x: Tensor) -> Tensor:
+    """The share of the mean squared length that all rows have in common, in [0, 1].
+
+    >>> common_mean(torch.tensor([[3.0, 4.0], [3.0, -4.0]])).item()
+    0.36
+    """
+    found: Tensor = x.mean(0).square().sum() / x.square().sum(-1).mean()
+    return found
+
+
 MEASURES: dict[str, Measure] = {
     "mean cosine": mean_cosine,
+    "common mean": common_mean,
     "IsoScore": isoscore,
     "IsoScore-U": lambda x: isoscore(x, unbiased=True),
     "participation ratio": lambda x: participation_ratio(x, unbiased=True),
     "EV1, centred": lambda x: explained_variance(x, 1, center=True)[0],
     "TwoNN dimension": two_nn,
 }
-BY_LAYER = {name: MEASURES[name] for name in MEASURES if not name.startswith("EV1")}
+BY_LAYER = {name: MEASURES[name] for name in MEASURES if name not in ("EV1, centred", "common mean")}
 
 
 def groups_of(n: int, draw: torch.Generator) -> Tensor:
@@ -69,10 +82,11 @@ def readings(
         try:
             value = float(measure(x))
             half = jackknife([float(measure(x[group != g])) for g in range(GROUPS)])
+            fewer = float(measure(x[group < GROUPS // 2]))
             usual = float(measure(round_cloud)) if isinstance(round_cloud, Tensor) else round_cloud[name]
         except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
             continue
-        yield Reading(name, value, value - half, value + half, usual)
+        yield Reading(name, value, value - half, value + half, usual, fewer)
 
 
 def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:

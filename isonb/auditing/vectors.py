@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -68,7 +68,7 @@ def audit_vectors(
     x = rows_of(source, chosen)
     round_cloud = torch.randn(x.shape, generator=draw, dtype=x.dtype)
     measured = tuple(readings(x, round_cloud, draw))
-    floor, scale = _floor(x, draw)
+    floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
     values = {reading.name: reading.value for reading in measured}
     findings = [*strange_rows(seen, n, d), *duplicates(seen), *place(values, floor)]
@@ -84,11 +84,20 @@ def audit_vectors(
     return Audit(n, d, len(x), worst_first(findings), measured, floor, withheld, scale, **more)
 
 
-def _floor(x: Tensor, draw: torch.Generator) -> tuple[dict[str, dict[str, float]], tuple[float, ...]]:
-    """Quantiles of the cosine of two random rows, as they are and centred; and its percentiles from 0 to 100."""
+def _floor(
+    x: Tensor, draw: torch.Generator, pairs: Pairs | None
+) -> tuple[dict[str, dict[str, float]], tuple[float, ...]]:
+    """Quantiles of the cosine of two random rows, as they are and centred; and its percentiles from 0 to 100.
+
+    Of labelled pairs also: what the first texts score with second texts of other pairs.
+    """
     raw, centred = random_cosines(x, draw), random_cosines(x - x.mean(0), draw)
     scale = torch.quantile(raw, torch.linspace(0, 1, 101, dtype=torch.float64))
-    return {"random cosine": quantiles(raw), "random cosine, centred": quantiles(centred)}, tuple(scale.tolist())
+    found = {"random cosine": quantiles(raw), "random cosine, centred": quantiles(centred)}
+    if pairs is not None:
+        other = torch.randperm(len(pairs.labels), generator=draw)
+        found["pairs, shuffled"] = quantiles(replace(pairs, second=pairs.second[other]).cosines())
+    return found, tuple(scale.tolist())
 
 
 def _matches(

@@ -24,7 +24,7 @@ __all__ = [
     "title",
 ]
 
-HEAD = ("measure", "value", "95% interval", "round cloud")
+HEAD = ("measure", "value", "95% interval", "half the rows", "round cloud")
 REMEDY_HEAD = ("fitted on half, judged on half", "mean cosine", "IsoScore-U", "")
 MATCH_HEAD = ("threshold", "cosine", "percentile", "false matches", "true matches")
 SHOWN = ("mean cosine", "IsoScore", "participation ratio", "TwoNN dimension")  # of each layer
@@ -85,7 +85,7 @@ def fixed(value: float, digits: int = 3) -> str:
 def reading_cells(reading: Reading) -> list[str]:
     """A reading by the columns of HEAD."""
     interval = f"{fixed(reading.low)} to {fixed(reading.high)}"
-    return [reading.name, fixed(reading.value), interval, fixed(reading.round)]
+    return [reading.name, fixed(reading.value), interval, fixed(reading.fewer), fixed(reading.round)]
 
 
 def match_cells(match: Match) -> list[str]:

@@ -234,3 +234,18 @@ def test_mistakes_are_one_line(tmp_path, capsys, monkeypatch, words, says):
     assert line.startswith("error: ")
     assert says in line
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 10, generator=draw, dtype=torch.float64)
+    x[:, 0] += 10**0.5  # as long as the spread of all ten dimensions
+    labels = torch.arange(200) % 2
+    found = isonb.audit(x, pairs=(torch.arange(200), torch.arange(200, 400), labels), false_match_rate=0.05)
+    read = {one.name: one for one in found.readings}
+    assert read["common mean"].value == pytest.approx(0.5, abs=0.05)
+    assert read["common mean"].round < 0.02
+    assert read["IsoScore"].fewer < read["IsoScore"].value  # fewer points look less round
+    assert read["IsoScore-U"].fewer == pytest.approx(read["IsoScore-U"].value, abs=0.05)
+    assert found.floor["pairs, shuffled"]["0.5"] == pytest.approx(found.floor["random cosine"]["0.5"], abs=0.15)
+    assert max(map(len, repr(found).splitlines()[:-2])) <= 88
