@@ -64,6 +64,13 @@ def test_the_answer_counts_gains_and_losses_by_the_way_isotropy_went():
     assert "With the losses, isotropy clearly rose in 1 and fell in 1." in text
 
 
+def test_the_answer_says_what_the_seeds_could_have_shown():
+    """Half of the comparisons would have shown the median of the smallest visible gains, in points."""
+    text = overall(Comparison(UP, OPEN, visible=gain) for gain in (0.004, 0.012, 0.03))
+    assert "Half of them would have shown a true gain of 1.2 points." in text
+    assert "Half of them" not in overall([Comparison(UP, OPEN)])
+
+
 def test_the_first_page_gives_the_answer_of_the_runs():
     """The page has no kernel, so its words stand in its source: they are those that the runs give now."""
     told = " ".join((Path(isonb.__file__).parents[1] / "book" / "intro.md").read_text(encoding="utf-8").split())

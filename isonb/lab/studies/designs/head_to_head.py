@@ -75,6 +75,8 @@ MEASURES = {
     "persistent_entropy_normalized": "entropy of the barcode",
 }
 HALF = 0.5
+XEON = "head_to_head_xeon"  # runs of another kind of processor: whole seeds, so that no pair mixes two kinds
+RECORDINGS = ("head_to_head", XEON)
 ALIKE = 0.02  # two scores that count as alike
 
 
@@ -300,11 +302,11 @@ CLAIMS = (
 DESIGN = Design(
     name="head_to_head",
     page="results/head_to_head",
-    recordings=("head_to_head",),
+    recordings=RECORDINGS,
     arm=arm_of,
     suite=suite_of,
     claims=CLAIMS,
 )
 # The runs before: what was tried for each method, and what the protocol "small" was chosen by.
-TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=("head_to_head_tuning",), claims=())
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=("head_to_head_tuning", XEON), claims=())
 CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())

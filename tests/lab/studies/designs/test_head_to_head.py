@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import head_to_head as versus
 from isonb.lab.studies.study import PLAIN, Study
@@ -99,6 +100,14 @@ def test_a_change_is_paired_by_seed_and_measured_where_the_method_acts():
             known = a[f"metric.{mine}.isoscore"] - b[f"metric.{plain}.isoscore"]
             assert value == pytest.approx(known)
             assert pd.notna(value)
+
+
+def test_no_pair_mixes_two_kinds_of_processor():
+    """The same run ends elsewhere on another kind, so all arms of a task and seed are from one."""
+    study = Study.load("head_to_head")
+    kinds = study.runs.assign(kind=processor_kinds(study.runs)).groupby(["suite", "seed"])["kind"].nunique()
+    assert len(kinds) > 10
+    assert set(kinds) == {1}
 
 
 def test_every_contradiction_is_judged():
