@@ -44,7 +44,9 @@ def _theme() -> alt.theme.ThemeConfig:
         "font": FONT,
         "background": "transparent" if in_book() else "white",
         "view": {"continuousWidth": 460, "continuousHeight": 280, "discreteWidth": 460, "stroke": None},
+        # numbers stand at their ticks, also at the ends, and what would touch its neighbour is left out
         "axis": {**text, "gridOpacity": 0.35, "labelLimit": 220, "tickCount": 6},
+        "axisQuantitative": {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 5},
         "legend": {**text, "symbolSize": 90, "labelLimit": 240, "orient": "bottom", "columns": 4},
         "header": text,
         "title": {"fontSize": 14, "fontWeight": 600, "anchor": "start", "subtitleFontSize": 12},

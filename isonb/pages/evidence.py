@@ -63,15 +63,20 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
 
     >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
     ('0.600 ± 0.248 (3)', '+0.25 (1)', '–')
+    >>> spread([2e-5, 3e-5, 4e-5], sign="+"), spread([0, 0, 0], sign="+")
+    ('+3e-05 ± 2e-05 (3)', '0.000 ± 0.000 (3)')
     """
     found = [float(value) for value in values if not math.isnan(float(value))]
     if not found:
         return "–"
-    mean = sum(found) / len(found)
+    mean, half = sum(found) / len(found), half_width(found)
+    number = f" ({len(found)})" if count else ""
+    if round(mean, digits) == 0 and 0 < half < 0.5 * 10**-digits:
+        mean = round(mean, -math.floor(math.log10(half)))
+        return f"{f'{mean:{sign}.0e}' if mean else '0'} ± {half:.0e}{number}"  # small is not nothing
     mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
-    half = half_width(found)
     plus = "" if math.isnan(half) else f" ± {half:.{digits}f}"
-    return f"{mean:{sign}.{digits}f}{plus}" + (f" ({len(found)})" if count else "")
+    return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
 
 
 def estimate(value: float, error: float, digits: int = 3) -> str:
@@ -183,7 +188,8 @@ def courses(
 ) -> Any:
     """A line an arm with its band: columns ``arm``, ``x``, ``mean``, ``low``, ``high``, ``n``; facet it as you need."""
     base = alt.Chart(frame.round(4), width=width, height=height)
-    color = alt.Color("arm:N", sort=list(arms), title=None, scale=alt.Scale(domain=list(arms)))
+    scale, solid = alt.Scale(domain=list(arms)), alt.Legend(symbolOpacity=1)  # not as pale as the band
+    color = alt.Color("arm:N", sort=list(arms), title=None, scale=scale, legend=solid)
     band = base.mark_area(opacity=0.18, aria=False).encode(alt.X(f"{x}:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), color)
     line = base.mark_line(point={"size": 22}).encode(
         alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
