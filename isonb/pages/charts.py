@@ -49,6 +49,7 @@ def _theme() -> alt.theme.ThemeConfig:
         "axisQuantitative": {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 5},
         "legend": {**text, "symbolSize": 90, "labelLimit": 240, "orient": "bottom", "columns": 4},
         "header": text,
+        "facet": {"spacing": 28},  # the last number of a panel and the first of the next stay apart
         "title": {"fontSize": 14, "fontWeight": 600, "anchor": "start", "subtitleFontSize": 12},
         "mark": {"color": OKABE_ITO["blue"]},
         "line": {"strokeWidth": 2.2},

@@ -33,6 +33,7 @@ __all__ = [
     "with_interval",
 ]
 
+DITTO = "″"
 SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
 OUTCOME_COLORS = {
     "supported": "#009E73",
@@ -126,11 +127,15 @@ def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
 
 
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
-    """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text."""
+    """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
+
+    What is measured is said in the first row that measures it; ditto marks below.
+    """
+    above = [None, *((row["claim"], row["what"]) for row in rows)]
     shown = [
         {
             "claim": str(row["claim"]),
-            "what": row["what"],
+            "what": DITTO if (row["claim"], row["what"]) == last else row["what"],
             "cell": row["cell"],
             "runs": row["n"],
             "mean": _signed(row["mean"]),
@@ -138,7 +143,7 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "could have been seen": "–" if row["visible"] is None else f"{row['visible']:.3f}",
             "verdict": row["outcome"],
         }
-        for row in rows
+        for row, last in zip(rows, above, strict=False)
     ]
     return table(shown, caption=caption)
 
