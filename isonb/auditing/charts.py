@@ -34,7 +34,7 @@ def _by_layer(found: Found) -> Any:
     usual = base.mark_line(strokeDash=[5, 3], color="#7f7f7f").encode(across, alt.Y("round:Q", title=None))
     panels = alt.layer(usual, spans, dots, data=pd.DataFrame(rows).round(4))
     facet = alt.Facet("measure:N", title=None, sort=list(SHOWN))
-    return panels.facet(facet, columns=2).resolve_scale(y="independent")
+    return panels.facet(facet, columns=2).resolve_scale(y="independent").resolve_axis(x="independent")
 
 
 def quantile_chart(scale: tuple[float, ...], name: str) -> Any:

@@ -44,9 +44,12 @@ def _theme() -> alt.theme.ThemeConfig:
         "font": FONT,
         "background": "transparent" if in_book() else "white",
         "view": {"continuousWidth": 460, "continuousHeight": 280, "discreteWidth": 460, "stroke": None},
+        # numbers stand at their ticks, also at the ends, and what would touch its neighbour is left out
         "axis": {**text, "gridOpacity": 0.35, "labelLimit": 220, "tickCount": 6},
+        "axisQuantitative": {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 5},
         "legend": {**text, "symbolSize": 90, "labelLimit": 240, "orient": "bottom", "columns": 4},
         "header": text,
+        "facet": {"spacing": 28},  # the last number of a panel and the first of the next stay apart
         "title": {"fontSize": 14, "fontWeight": 600, "anchor": "start", "subtitleFontSize": 12},
         "mark": {"color": OKABE_ITO["blue"]},
         "line": {"strokeWidth": 2.2},

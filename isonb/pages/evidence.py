@@ -33,6 +33,7 @@ __all__ = [
     "with_interval",
 ]
 
+DITTO = "″"
 SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
 OUTCOME_COLORS = {
     "supported": "#009E73",
@@ -63,15 +64,20 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
 
     >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
     ('0.600 ± 0.248 (3)', '+0.25 (1)', '–')
+    >>> spread([2e-5, 3e-5, 4e-5], sign="+"), spread([0, 0, 0], sign="+")
+    ('+3e-05 ± 2e-05 (3)', '0.000 ± 0.000 (3)')
     """
     found = [float(value) for value in values if not math.isnan(float(value))]
     if not found:
         return "–"
-    mean = sum(found) / len(found)
+    mean, half = sum(found) / len(found), half_width(found)
+    number = f" ({len(found)})" if count else ""
+    if round(mean, digits) == 0 and 0 < half < 0.5 * 10**-digits:
+        mean = round(mean, -math.floor(math.log10(half)))
+        return f"{f'{mean:{sign}.0e}' if mean else '0'} ± {half:.0e}{number}"  # small is not nothing
     mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
-    half = half_width(found)
     plus = "" if math.isnan(half) else f" ± {half:.{digits}f}"
-    return f"{mean:{sign}.{digits}f}{plus}" + (f" ({len(found)})" if count else "")
+    return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
 
 
 def estimate(value: float, error: float, digits: int = 3) -> str:
@@ -121,11 +127,15 @@ def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
 
 
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
-    """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text."""
+    """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
+
+    What is measured is said in the first row that measures it; ditto marks below.
+    """
+    above = [None, *((row["claim"], row["what"]) for row in rows)]
     shown = [
         {
             "claim": str(row["claim"]),
-            "what": row["what"],
+            "what": DITTO if (row["claim"], row["what"]) == last else row["what"],
             "cell": row["cell"],
             "runs": row["n"],
             "mean": _signed(row["mean"]),
@@ -133,7 +143,7 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "could have been seen": "–" if row["visible"] is None else f"{row['visible']:.3f}",
             "verdict": row["outcome"],
         }
-        for row in rows
+        for row, last in zip(rows, above, strict=False)
     ]
     return table(shown, caption=caption)
 
@@ -183,7 +193,8 @@ def courses(
 ) -> Any:
     """A line an arm with its band: columns ``arm``, ``x``, ``mean``, ``low``, ``high``, ``n``; facet it as you need."""
     base = alt.Chart(frame.round(4), width=width, height=height)
-    color = alt.Color("arm:N", sort=list(arms), title=None, scale=alt.Scale(domain=list(arms)))
+    scale, solid = alt.Scale(domain=list(arms)), alt.Legend(symbolOpacity=1)  # not as pale as the band
+    color = alt.Color("arm:N", sort=list(arms), title=None, scale=scale, legend=solid)
     band = base.mark_area(opacity=0.18, aria=False).encode(alt.X(f"{x}:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), color)
     line = base.mark_line(point={"size": 22}).encode(
         alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),

@@ -20,7 +20,6 @@ def gain_panels(gains: pd.DataFrame, *, arms: Sequence[str], sets: Sequence[str]
         option_menu("how", list(dict.fromkeys(gains["protocol"])), label="protocol"),
     ]
     base = alt.Chart(gains.round(3), width=128, height=alt.Step(17))
-    base = base.transform_filter("datum.model == who && datum.protocol == how")
     row = alt.Y("arm:N", sort=list(arms), title=None)
     layers = alt.layer(
         base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0)),
@@ -31,14 +30,16 @@ def gain_panels(gains: pd.DataFrame, *, arms: Sequence[str], sets: Sequence[str]
             alt.X("mean:Q"), row, tooltip=["set", "arm", "mean", "low", "high"]
         ),
     )
-    return layers.facet(alt.Facet("set:N", sort=list(sets), title=None), columns=4).add_params(*menus)
+    panels = layers.facet(alt.Facet("set:N", sort=list(sets), title=None), columns=4).resolve_axis(x="independent")
+    panels = panels.transform_filter("datum.model == who && datum.protocol == how")  # a set without them has no panel
+    return panels.add_params(*menus)
 
 
 def gains_by_alpha(tried: pd.DataFrame, *, sets: Sequence[str]) -> Any:
     """A panel a ``set``: ``gain`` with its band against ``alpha``, a line a kind of ``sides``; a menu of ``runs``."""
     kinds = ["separate", "joint"]
-    tint = alt.Color("sides:N", title=None, scale=alt.Scale(domain=kinds))
-    base = alt.Chart(tried.round(3), width=105, height=120).transform_filter("datum.runs == whom")
+    tint = alt.Color("sides:N", title=None, scale=alt.Scale(domain=kinds), legend=alt.Legend(symbolOpacity=1))
+    base = alt.Chart(tried.round(3), width=105, height=120)
     layers = alt.layer(
         base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(y=alt.datum(0)),
         base.mark_area(opacity=0.18, aria=False).encode(alt.X("alpha:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), tint),
@@ -51,7 +52,8 @@ def gains_by_alpha(tried: pd.DataFrame, *, sets: Sequence[str]) -> Any:
         ),
     )
     menu = option_menu("whom", list(dict.fromkeys(tried["runs"])), label="runs")
-    return layers.facet(alt.Facet("set:N", sort=list(sets), title=None), columns=4).add_params(menu)
+    panels = layers.facet(alt.Facet("set:N", sort=list(sets), title=None), columns=4).resolve_axis(x="independent")
+    return panels.transform_filter("datum.runs == whom").add_params(menu)  # a set without such runs has no panel
 
 
 def trade_offs(trade: pd.DataFrame, *, families: Sequence[str], joined: str) -> Any:

@@ -9,16 +9,21 @@ from isonb.pages.chapters import Chapter
 
 __all__ = ["reading_minutes", "stated_minutes", "time_rule"]
 
-WORDS = 180  # of prose a minute
+WORDS = 200  # of prose a minute
 LINES = 25  # of shown code a minute
-PICTURE = 0.5  # minutes
-APART = 5  # minutes by which a stated time may be off
+LOOK = 1 / 3  # of a minute at a picture or a table
+APART = 3  # minutes by which a stated time may be off
 STATED = re.compile(r"\*\*Time\*\*:? (\d+) minutes? to read")
+TABLE = re.compile(r"\b(?:table|\w+_table)\(")  # a call that shows one
+PRINTED = re.compile(r"^\|[-:| ]+\|$", re.MULTILINE)  # the line under the head of a table in markdown
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}
 
 
 def reading_minutes(chapter: Chapter) -> float:
-    """Minutes for prose, shown code and pictures, without the exercises: words / 180 + lines / 25 + pictures / 2."""
+    """Minutes for prose, shown code, pictures and tables, without the exercises: words / 200 + lines / 25 + looks / 3.
+
+    A look is a picture or a cell that shows tables.
+    """
     total, exercises = 0.0, False
     for cell in chapter.cells.cells:
         text = cell.source
@@ -26,11 +31,12 @@ def reading_minutes(chapter: Chapter) -> float:
             for part in re.split(r"(?m)^(?=## )", text):
                 exercises = part.startswith("## Exercises") or (exercises and not part.startswith("## "))
                 prose = re.sub(r"^[`:]{3,}.*$", "", part, flags=re.MULTILINE)
-                total += 0.0 if exercises else len(prose.split()) / WORDS
+                total += 0.0 if exercises else len(prose.split()) / WORDS + LOOK * len(PRINTED.findall(part))
         elif not exercises:
-            shown = not FOLDED & set(cell.metadata.get("tags", []))
-            total += len(text.splitlines()) / LINES if shown else 0.0
-            total += PICTURE if "mystnb" in cell.metadata else 0.0
+            tags = set(cell.metadata.get("tags", []))
+            total += 0.0 if FOLDED & tags else len(text.splitlines()) / LINES
+            seen = "mystnb" in cell.metadata or TABLE.search(text)
+            total += LOOK if seen and "remove-cell" not in tags else 0.0
     return total
 
 

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 NOTHING = "nothing is recorded"
-HOW = "`make bench` measures it, `python -m tests.benchmarks --publish` puts it here."
+HOW = "The command make bench measures it, and python -m tests.benchmarks --publish puts it here."
 VERDICTS = {"goal reached": OKABE_ITO["green"], "goal missed": OKABE_ITO["vermillion"], "no goal": GREY}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from isonb.pages.chapters import Chapter
@@ -61,16 +62,18 @@ def teaching_page(records: Sequence[tuple[Chapter, Mapping[str, Any]]]) -> str:
         if set(plan) <= set(by_name):
             lines += _course(hours, by_name)
     lines += ["## What each chapter takes", ""]
-    lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
-    for chapter, run in records:
-        peak = run.get("peak_mib")
-        lines.append(
-            f"| {_link(chapter)} | {reading_minutes(chapter):.0f} | {exercises(chapter) or '–'} | {run['seconds']:.0f} "
-            f"| {'–' if peak is None else peak} |"
-        )
+    for part, of_part in groupby(records, lambda record: record[0].name.removeprefix("book/").partition("/")[0]):
+        lines += [f"**{part.capitalize()}**", ""]
+        lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
+        lines += [*(_row(chapter, run) for chapter, run in of_part), ""]
     machines = sorted({str(run["hardware"]) for _, run in records})
-    lines += ["", f"Measured in the last run of each chapter, on {'; '.join(machines) or 'no machine'}.", ""]
+    lines += [f"Measured in the last run of each chapter, on {'; '.join(machines) or 'no machine'}.", ""]
     return "\n".join(lines)
+
+
+def _row(chapter: Chapter, run: Mapping[str, Any]) -> str:
+    numbers = f"{reading_minutes(chapter):.0f} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
+    return f"| {_link(chapter)} | {numbers} | {'–' if run.get('peak_mib') is None else run['peak_mib']} |"
 
 
 def _link(chapter: Chapter) -> str:

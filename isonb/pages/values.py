@@ -14,6 +14,7 @@ from isonb.pages.errors import PageError
 
 __all__ = ["Table", "glue", "table"]
 
+SHORT = 7  # letters of a cell that stays on one line
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
 
@@ -48,6 +49,11 @@ def _format(value: object, fmt: str | None) -> str:
     return text
 
 
+def _short(cell: str) -> str:
+    """The class of a cell that is never broken over two lines: "SST-2" stays whole."""
+    return ' class="short"' if len(cell) <= SHORT else ""
+
+
 class Table:
     """What :func:`table` returns: rows with a caption, header cells with a scope, numbers to the right."""
 
@@ -68,8 +74,11 @@ class Table:
 
     @staticmethod
     def _cells(row: Sequence[str], align: Sequence[str]) -> list[str]:
-        first = f'<th scope="row"{align[0]}>{html.escape(row[0])}</th>'
-        return [first, *(f"<td{a}>{html.escape(cell)}</td>" for cell, a in zip(row[1:], align[1:], strict=True))]
+        tags = ['th scope="row"', *["td"] * (len(row) - 1)]
+        return [
+            f"<{tag}{a or _short(cell)}>{html.escape(cell).replace(' ± ', '&nbsp;± ')}</{tag[:2]}>"
+            for tag, cell, a in zip(tags, row, align, strict=True)
+        ]
 
     def __repr__(self) -> str:
         """The table as aligned text, for a terminal."""

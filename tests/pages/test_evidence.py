@@ -31,7 +31,9 @@ def test_half_width_is_students():
         ([], {}, "–"),
         ([float("nan")], {}, "–"),
         ([0.5], {}, "0.500 (1)"),
-        ([-0.00001, 0.00001], {"count": False}, "0.000 ± 0.000"),
+        ([-0.00001, 0.00001], {"count": False}, "0 ± 1e-04"),
+        ([0.00002, 0.00003, 0.00004], {"sign": "+"}, "+3e-05 ± 2e-05 (3)"),
+        ([0.0, 0.0], {"sign": "+"}, "0.000 ± 0.000 (2)"),
         ([1.0, 2.0, 3.0], {"digits": 1, "sign": "+"}, "+2.0 ± 2.5 (3)"),
     ],
 )
@@ -64,5 +66,7 @@ def test_cells_say_what_could_have_been_seen():
     row = {"claim": 3, "what": "score", "cell": "CoLA", "n": 5, "mean": -0.0001, "low": -0.02, "high": 0.02}
     shown = pages.cells_table([row | {"visible": 0.03, "outcome": "inconclusive"}], caption="Cells.")
     assert shown.rows == [("3", "score", "CoLA", "5", "-0.0001", "-0.020 to +0.020", "0.030", "inconclusive")]
+    two = [row | {"visible": 0.03, "outcome": "inconclusive", "cell": cell} for cell in ("CoLA", "MRPC")]
+    assert [cells[1] for cells in pages.cells_table(two, caption="").rows] == ["score", "″"]
     none = row | {"mean": None, "low": None, "high": None, "visible": None, "outcome": "not testable"}
     assert pages.cells_table([none], caption="").rows[0][4:7] == ("–", "–", "–")

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const bundle = new URL("../vega/vega.js", document.currentScript.src).href;
+  const LEGIBLE = 0.62; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 7.4
   const drawn = new Map(); // host element -> result of vegaEmbed
 
   const dark = () => document.documentElement.dataset.theme === "dark";
@@ -27,6 +28,13 @@
   const inks = () => (dark() ? { "#0072B2": "#2a85c4" } : { "#E69F00": "#b97d00", "#F0E442": "#988a00" });
   const ends = () => (dark() ? [0.22, 1] : [0, 0.9]);
 
+  function reachEnds(node) { // a ramp that one chart names for itself
+    for (const [key, value] of Object.entries(node ?? {})) {
+      if (key === "scheme" && value === "viridis") node.scheme = { name: value, extent: ends() };
+      else if (typeof value === "object" && key !== "datasets" && key !== "config") reachEnds(value);
+    }
+  }
+
   function specification(host) {
     let text = host.querySelector("script").textContent;
     for (const [from, to] of Object.entries(inks())) text = text.replaceAll(from, to);
@@ -35,6 +43,7 @@
       const range = spec.config?.range?.[name];
       if (range?.scheme) range.extent = ends();
     }
+    reachEnds(spec);
     return spec;
   }
 
@@ -46,6 +55,8 @@
       mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, config: colours(),
       tooltip: { theme: dark() ? "dark" : "light", disableDefaultStyle: true },
     });
+    const svg = host.querySelector(".isonb-vega-view svg"); // on a phone: smaller, but legible, and it scrolls
+    svg.style.minWidth = `${Math.round(LEGIBLE * svg.getAttribute("width"))}px`;
     kept.forEach(([name, value]) => result.view.signal(name, value));
     if (kept.length) await result.view.runAsync();
     drawn.set(host, result);
