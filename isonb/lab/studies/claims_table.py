@@ -35,7 +35,7 @@ OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 SAYS_ITSELF = re.compile(r"\(needs (?P<what>[^)]+)\)")  # a part may name in words what it lacks
 NEEDS = (
     (re.compile(re.escape(UNTUNED)), "runs in which each method has a stopping and a strength of its own"),
-    (re.compile("not clearly above one answer|no plain runs"), "plain runs that learn the task first"),
+    (re.compile("above one answer|over one answer|no plain runs"), "plain runs that learn the task first"),
     (re.compile("the seeds varied nothing"), "seeds that change the number"),
     (re.compile("at least \\d+ are needed"), "more seeds"),
     (re.compile("no runs"), "runs in cells that have none"),

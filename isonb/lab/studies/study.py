@@ -27,6 +27,7 @@ from isonb.lab.sweeps.grids import Planned, load_grid
 
 __all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "design_of"]
 
+STEADY = 3.0  # half-widths that the plain model must lead by
 STUDIES = tuple(sorted(module.name for module in pkgutil.iter_modules(designs.__path__)))
 
 
@@ -181,7 +182,11 @@ class Study:
         return lead(part["score"].tolist(), base, part["metric"].iloc[0], int(part["rows"].iloc[0]))
 
     def learned(self, suite: str) -> str:
-        """Empty where the plain model is clearly above one answer for every example; otherwise why it isn't."""
+        """Empty where the plain model has learned its task; otherwise why it can't be said.
+
+        It has where its lead over one answer for every example is :data:`STEADY` times half the lead's interval: with
+        less, plain training fails on some seeds, and a method's gain is the luck of those.
+        """
         return self._learned.get(suite, "no plain runs")
 
     @cached_property
@@ -231,7 +236,10 @@ def design_of(name: str) -> Design:
 
 def _why_not(ahead: Interval) -> str:
     ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
-    return "" if ahead.low > 0 else f"the plain model is not clearly above one answer: {ends}"
+    if ahead.low <= 0:
+        return f"the plain model is not clearly above one answer: {ends}"
+    steady = ahead.estimate >= STEADY * (ahead.high - ahead.estimate)
+    return "" if steady else f"the plain model's lead over one answer is too unsure: {ends}"
 
 
 def _gate(study: Study, cell: str) -> str:

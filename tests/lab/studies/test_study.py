@@ -7,8 +7,9 @@ import pytest
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.design import Design, StudyError
-from isonb.lab.studies.study import STUDIES, Study, design_of
+from isonb.lab.studies.study import STUDIES, Study, _why_not, design_of
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
 from isonb.lab.studies.verdicts import Claim, Part, by_cell, difference
 from isonb.lab.sweeps.grids import Planned
@@ -83,6 +84,17 @@ def test_every_outcome(study):
         4: "not testable",
         5: "supported",
     }
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [(0.18, 0.22, ""), (0.14, 0.26, ""), (0.05, 0.35, "too unsure"), (-0.1, 0.5, "not clearly above one answer")],
+)
+def test_a_lead_counts_from_three_half_widths_on(low, high, words):
+    """0.2 ahead: half-widths of 0.02, 0.06, 0.15 and 0.3."""
+    found = _why_not(Interval(0.2, low, high, 0.95, 5, "seeds and rows"))
+    assert words in found
+    assert bool(words) == bool(found)
 
 
 def test_the_gate_says_why(study):
