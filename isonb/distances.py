@@ -14,7 +14,7 @@ from torch import Tensor
 from isonb.clouds import row_count
 from isonb.scale import largest, power_of_two
 
-__all__ = ["by_differences", "edge_lengths", "localized", "rows", "squared_distances"]
+__all__ = ["by_differences", "distances_from", "edge_lengths", "localized", "rows", "squared_distances"]
 
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
 
@@ -72,6 +72,17 @@ def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
     """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
     strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
     return strip.add_(norms[:, low:high, None])
+
+
+def distances_from(points: Tensor, some: Tensor) -> Tensor:
+    r"""Squared distances (m, n) from the points ``some`` (m,) of one localized cloud (n, d) to all of them.
+
+    By differences up to 8 dimensions, else by product, with the precision that :func:`squared_distances` has.
+    """
+    if points.shape[-1] <= 8:
+        return torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    norms = points.square().sum(-1)
+    return torch.addmm(norms, points[some], points.T, alpha=-2).add_(norms[some].unsqueeze(1))
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:

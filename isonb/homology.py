@@ -39,7 +39,8 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
     Distances are compared by differences in small clouds and up to 8 dimensions, else by matrix product, in float64 on
-    accelerators and where a float32 product can't resolve the shortest bar. Memory O(n^2) a cloud.
+    accelerators and where a float32 product can't resolve the shortest bar. Memory O(n^2) a cloud up to 8,192 points;
+    beyond, one strip of distances at a time.
 
     Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or fewer than two points.
 

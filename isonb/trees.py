@@ -1,7 +1,12 @@
-"""Minimum spanning trees of batches of clouds: Prim on the CPU, Boruvka on accelerators. No gradient passes here.
+"""Minimum spanning trees of batches of clouds. No gradient passes here. Which way is taken:
 
-Both take all pairwise weights, O(n^2) memory a cloud. Prim makes n short steps, each one pass over a row; on a device
-where a step costs a kernel launch, Boruvka's ceil(log2 n) passes over the whole matrix are the better trade.
+=================  ===========================  ==================================================================
+points of a cloud  where                        way
+=================  ===========================  ==================================================================
+up to ``DENSE``    on the CPU                   Prim: n short steps, each one pass over a row of all n x n weights
+up to ``DENSE``    on accelerators              Boruvka: ceil(log2 n) passes over all weights; a step costs a launch
+more               anywhere                     :func:`~isonb.tiled_trees.tiled_tree`: weights strip by strip
+=================  ===========================  ==================================================================
 """
 
 from __future__ import annotations
@@ -13,9 +18,11 @@ from torch import Tensor
 
 from isonb.distances import by_differences, localized, squared_distances
 from isonb.precision import precise
+from isonb.tiled_trees import tiled_tree
 
 __all__ = ["spanning_tree"]
 
+DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
 FINE = 2.0**-12  # a squared edge below this share of the squared reach sends a float32 product to float64
 GROUP = 2**18  # coordinates whose distances are taken at a time on the CPU: what its cache holds
 SLAB = 2**16  # weights searched for parents at a time, for the same reason
@@ -29,7 +36,13 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     points = x.detach().reshape(-1, *x.shape[-2:])
     real = None if mask is None else mask.reshape(-1, mask.shape[-1])
-    edges = _by_prim(points, real) if x.device.type == "cpu" else _boruvka(_weights(points, real))
+    if x.shape[-2] > DENSE:
+        masks = [None] * len(points) if real is None else real.unbind(0)
+        edges = torch.stack([tiled_tree(one, its, fine=FINE) for one, its in zip(points, masks, strict=True)])
+    elif x.device.type == "cpu":
+        edges = _by_prim(points, real)
+    else:
+        edges = _boruvka(_weights(points, real))
     return edges.view(*x.shape[:-2], *edges.shape[-2:])
 
 

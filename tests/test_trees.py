@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from support import (
     assert_same,
@@ -14,11 +16,19 @@ from torch import Tensor
 from isonb import trees
 from isonb.distances import by_differences, edge_lengths, squared_distances
 from isonb.homology import h0_barcode
+from isonb.tiled_trees import tiled_tree
 
 
 def both(x: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The edges of one batch by Prim and by Boruvka."""
     return trees._by_prim(x, real), trees._boruvka(trees._weights(x, real))
+
+
+def graph_of(edges: Tensor, n: int) -> np.ndarray:
+    """Edges as a matrix of ones."""
+    graph = np.zeros((n, n))
+    graph[edges[:, 0], edges[:, 1]] = 1
+    return graph
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 16, 17, 64, 65])
@@ -29,9 +39,7 @@ def test_prim_and_boruvka_build_trees_of_the_same_lengths(n, kind):
     prim, boruvka = both(x)
     for edges in (prim, boruvka):
         for tree in edges.numpy():
-            graph = np.zeros((n, n))
-            graph[tree[:, 0], tree[:, 1]] = 1
-            assert connected_components(graph, directed=False)[0] == 1
+            assert connected_components(graph_of(tree, n), directed=False)[0] == 1
     assert_same(edge_lengths(x, boruvka).sort(-1).values, edge_lengths(x, prim).sort(-1).values, rtol=0, atol=0)
 
 
@@ -43,6 +51,46 @@ def test_prim_and_boruvka_keep_masked_rows_out_of_the_tree():
         assert torch.equal(inner.sum(1), real.sum(1) - 1)
     lengths = [edge_lengths(x, e)[real.gather(1, e.flatten(1)).view(e.shape).all(-1)] for e in (prim, boruvka)]
     assert_same(lengths[0].sum(), lengths[1].sum())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(2, 90),
+    d=st.sampled_from([1, 3, 9, 40]),
+    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "offset"]),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+    rows=st.integers(1, 100),
+    seed=st.integers(0, 99),
+)
+def test_the_tree_of_strips_has_the_lengths_of_prims(n, d, kind, dtype, rows, seed):
+    """With lists that run out and strips of any height, against Prim in float64."""
+    x = normal(n, d, seed=seed)
+    spread = torch.where(torch.arange(n) < n // 2, 0.0, 1.0).unsqueeze(1)
+    x = {
+        "normal": x,
+        "grid": x.round(),
+        "equal": torch.ones_like(x),
+        "copies": x[torch.arange(n) // 3],
+        "clusters": 1e-3 * x + spread,
+        "offset": x + 1e4,
+    }[kind].to(dtype)
+    tiled = tiled_tree(x, fine=trees.FINE, strip=rows * n)
+    prim = trees._by_prim(x.double()[None], None)[0]
+    assert connected_components(graph_of(tiled, n), directed=False)[0] == 1
+    got, want = (edge_lengths(x.double(), edges).sort().values for edges in (tiled, prim))
+    assert_same(got, want, rtol=1e-3, atol=1e-12)
+    assert torch.equal(tiled_tree(x, fine=trees.FINE, strip=rows * n), tiled)
+
+
+def test_a_large_cloud_goes_by_strips_masked_rows_or_not(monkeypatch):
+    x, real = normal(2, 70, 20), some_mask(2, 70, keep=2)
+    want, masked = h0_barcode(x), h0_barcode(x, mask=real)
+    monkeypatch.setattr(trees, "DENSE", 50)
+    monkeypatch.setattr(trees, "_by_prim", None)
+    assert_same(h0_barcode(x), want, rtol=0, atol=0)
+    assert_same(h0_barcode(x, mask=real), masked, rtol=0, atol=0)
+    one = torch.arange(70) < 1
+    assert_same(trees.spanning_tree(x[0], one), torch.stack((torch.zeros(69), torch.arange(1, 70.0)), -1).long())
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e18])

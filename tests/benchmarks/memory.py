@@ -102,7 +102,7 @@ def memory_h0(small: bool = False) -> list[Peak]:
     """H0 of one large cloud."""
     n, d = (1500, 16) if small else (20_000, 768)
     found = apart("h0", n, d)
-    limit = f"the matrix of all distances: n x n float32 is {4e-6 * n * n:.0f} MB"
+    limit = f"a strip of distances and two copies of the points; all n x n distances would be {4e-6 * n * n:.0f} MB"
     return [Peak("H0 barcode", f"{n} x {d}", found["mb"], BOUND_MB, found["error"], 1e-4, limit)]
 
 
