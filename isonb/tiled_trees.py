@@ -37,8 +37,8 @@ def tiled_tree(x: Tensor, real: Tensor | None = None, *, fine: float = 0.0, stri
 
 
 def _of_all(x: Tensor, fine: float, strip: int) -> Tensor:
-    """The tree of all rows."""
-    points = localized(x)
+    """The tree of all rows; off the CPU in float64, which TF32 doesn't touch."""
+    points = localized(x if x.device.type == "cpu" else precise(x))
     edges, weights = _boruvka(points, max(1, strip // len(points)))
     reach = points.square().sum(-1).amax()
     if points.dtype == torch.float32 and bool(weights.amin() < fine * reach):
