@@ -3,12 +3,23 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 TOKEN = "0123456789abcdef"
+
+
+def listening(folder):
+    """The port of the server whose file lies in ``folder``, once it can be reached: the file may come before that."""
+    for file in folder.glob("jpserver-*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            port = json.loads(file.read_text())["port"]
+            with socket.create_connection(("127.0.0.1", port), timeout=5):
+                return port
+    return None
 
 
 @contextlib.contextmanager
@@ -21,11 +32,11 @@ def jupyter_lab(folder, home, *words):
         server = subprocess.Popen(command, cwd=folder, env={**os.environ, **own}, stdout=log, stderr=log)
     try:
         end = time.monotonic() + 120
-        while not (found := list((home / "RUNTIME").glob("jpserver-*.json"))):
+        while not (port := listening(home / "RUNTIME")):
             assert server.poll() is None, (home / "log").read_text()
             assert time.monotonic() < end, (home / "log").read_text()
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{json.loads(found[0].read_text())['port']}"
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
