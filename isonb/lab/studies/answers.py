@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import pandas as pd
+
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, against_plain, changed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
-__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "compared", "outcomes", "overall"]
+__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "compared", "outcomes", "overall", "together"]
 
 QUESTIONS = {  # each contradiction, and the statements that it is judged by
     "C1": ("Is more or less isotropy better?", ("C1 down", "C1 up")),
@@ -157,3 +159,19 @@ def _with(what: str, side: Sequence[Comparison]) -> str:
 
 def _sign(low: float, high: float) -> int:
     return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def together(found: pd.DataFrame) -> str:
+    """What :func:`~isonb.lab.studies.over_tasks.over_tasks` finds, in words; nothing without rows."""
+    if found.empty:
+        return ""
+    sides = {side: found.loc[found["outcome"] == side, "arm"].tolist() for side in (ABOVE, BELOW)}
+    above, below = (
+        f"{' and '.join(sides[side]) or none} {'are' if len(sides[side]) > 1 else 'is'} clearly {side}"
+        for side, none in ((ABOVE, "no method"), (BELOW, "none"))
+    )
+    return (
+        f"Over {found['tasks'].iloc[0]} tasks together, {above} plain fine-tuning, and {below}. Half of the "
+        f"{len(found)} methods would have shown a true gain of {100 * median(found['visible']):.1f}% of what training "
+        "adds to one answer for every example."
+    )

@@ -35,6 +35,7 @@ __all__ = [
     "against_plain",
     "changed",
     "chosen",
+    "outcome_of",
     "scores_of",
     "setting",
     "tried",
@@ -178,8 +179,13 @@ def against_plain(study: Study, *, level: float = 0.95) -> pd.DataFrame:
     found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
     if len(found):
         found["p"] = list(holm({f"{i}": p for i, p in enumerate(found["p"])}).values())
+    return found.assign(outcome=outcome_of(found, level))
+
+
+def outcome_of(found: pd.DataFrame, level: float) -> pd.Series[Any]:
+    """Clearly above or below plain training by the adjusted ``p``, or not told apart."""
     sides = found["mean"].gt(0).map({True: ABOVE, False: BELOW})
-    return found.assign(outcome=sides.where(found["p"] <= 1 - level, OPEN))
+    return sides.where(found["p"] <= 1 - level, OPEN)
 
 
 Rule = Callable[[Study, Sequence[str]], Evidence]
