@@ -11,13 +11,15 @@ from scipy import stats as scipy_stats
 from torch import Tensor
 
 from isonb.clouds import centered
+from isonb.cosine import mean_cosine
 from isonb.isotropy import isoscore, isoscore_star
 from isonb.lab.data.populations import true_score
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Evidence
+from isonb.spectrum import anisotropy
 
-__all__ = ["ALONE", "FIGURE_2", "ZETAS", "disagreements", "estimates", "nearer", "too_low"]
+__all__ = ["ALONE", "FIGURE_2", "ZETAS", "disagreements", "estimates", "isotropic_readings", "nearer", "too_low"]
 
 FIGURE_2 = "Figure 2"  # the arm of the synthetic runs
 DIM = 768  # its dimensions
@@ -105,3 +107,20 @@ def _rotated(x: Tensor) -> float:
     gap = math.sqrt(d) * v / v.norm() - 1
     defect = float(gap.norm()) / math.sqrt(2 * (d - math.sqrt(d)))
     return ((d - defect**2 * (d - math.sqrt(d))) ** 2 / d - 1) / (d - 1)
+
+
+def isotropic_readings(n: int, d: int, draws: int = 4) -> dict[str, float]:
+    """What common measures read on isotropic Gaussian clouds of n points in d dimensions, the mean of a few draws.
+
+    >>> round(isotropic_readings(4000, 4)["IsoScore"], 2)
+    1.0
+    """
+    x = torch.randn(draws, n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = {
+        "A1 raw": anisotropy(x, 1)[..., 0],
+        "A1 centred": anisotropy(x, 1, center=True)[..., 0],
+        "IsoScore": isoscore(x),
+        "IsoScore*": isoscore_star(x, 0.2),
+        "mean cosine": mean_cosine(x),
+    }
+    return {name: float(value.mean()) for name, value in values.items()}

@@ -258,3 +258,13 @@ def test_gpu_agrees(texts: list[str], minilm: Encoder) -> None:
     want = loading.encode(minilm, texts, progress=False)
     assert got.hidden_states.device.type == "cpu"
     torch.testing.assert_close(got.hidden_states, want.hidden_states, rtol=1e-3, atol=1e-3)
+
+
+def test_pairs_are_one_input_each_in_batches_in_order(minilm: Encoder) -> None:
+    first, second = ["A cone.", "A long needle in space.", "A ball."], ["Two cones.", "Needles.", "Balls are round."]
+    batches = loading.pair_batches(minilm, first, second, batch_size=2)
+    assert [states.shape[1] for states, _ in batches] == [2, 1]
+    states, mask = batches[1]
+    tokens = minilm.tokenizer("A ball.", "Balls are round.", return_tensors="pt")
+    assert mask.all()
+    assert torch.equal(states, loading.hidden_states(minilm, tokens["input_ids"], tokens["attention_mask"]))
