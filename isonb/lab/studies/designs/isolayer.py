@@ -9,7 +9,7 @@ from isonb.lab.studies.design import PLAIN, UNTUNED, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
 
-__all__ = ["AFTER", "BEFORE", "DESIGN", "ISOBN", "LAYER", "READ", "measure"]
+__all__ = ["AFTER", "BEFORE", "DESIGN", "ISOBN", "LAYER", "READ", "isoscore_bound", "measure"]
 
 LAYER, ISOBN = "Isotropy Layer", "IsoBN"
 # The clouds that are measured: an arm, and where in its record.
@@ -33,6 +33,19 @@ def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[st
     """A measure of the cloud at a place, one number a run."""
     arm, where = place
     return study.units(f"metric.{where}.{name}", arm, suites, cell)
+
+
+def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> float:
+    """The highest IsoScore that explained variances of 1, 2 and 3 components allow; ``slack`` is their rounding.
+
+    With shares of the variance p1, p2, p3, the squares of all shares sum to p1^2 + p2^2 + p3^2 or more.
+
+    >>> isoscore_bound([0.5, 1.0, 1.0], 11)
+    0.1
+    """
+    one, two, three = shares
+    least = (one - slack, two - one - 2 * slack, three - two - 2 * slack)
+    return (1 / sum(max(share, 0.0) ** 2 for share in least) - 1) / (dim - 1)
 
 
 def first_score(study: Study, suites: Sequence[str]) -> Units:
