@@ -7,7 +7,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +22,7 @@ from isonb.lab.studies.assembly import assemble
 from isonb.lab.studies.competence import lead
 from isonb.lab.studies.design import PLAIN, Design, StudyError
 from isonb.lab.studies.recorded import FOLDER, tail_means
-from isonb.lab.studies.verdicts import Claim, Judgement
+from isonb.lab.studies.verdicts import Claim, Judgement, Part, PartJudgement
 from isonb.lab.sweeps.grids import Planned, load_grid
 
 __all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "design_of"]
@@ -202,15 +202,17 @@ class Study:
         return [self._judged(claim, source) for claim in self.design.claims]
 
     def _judged(self, claim: Claim, source: str) -> Judgement:
-        parts = []
-        for part in claim.parts:
-            suites = self.live_suites if source == "live" else part.on or self.suites
-            evidence = part.evidence(self, suites)
-            named = [f"{suite}{detail}" for suite in suites for detail in part.details]
-            cells = list(evidence) if part.on == () else named
-            gate = partial(_gate, self)
-            parts.append(rules.judge_part(part, evidence, cells, gate))
-        return rules.judge(claim, parts)
+        """Live runs are judged by the parts that speak of the study's own runs."""
+        parts = [part for part in claim.parts if source == "recorded" or not part.runs_of]
+        homes = [_borrowed(part.runs_of) if part.runs_of else self for part in parts]
+        return rules.judge(claim, [home._part(part, source) for home, part in zip(homes, parts, strict=True)])
+
+    def _part(self, part: Part, source: str) -> PartJudgement:
+        suites = self.live_suites if source == "live" else part.on or self.suites
+        evidence = part.evidence(self, suites)
+        named = [f"{suite}{detail}" for suite in suites for detail in part.details]
+        cells = list(evidence) if part.on == () else named
+        return rules.judge_part(part, evidence, cells, partial(_gate, self))
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
@@ -232,6 +234,12 @@ def design_of(name: str) -> Design:
         fail(StudyError, f"the study must be one of {', '.join(STUDIES)}", repr(name), "Choose one of these.")
     found: Design = importlib.import_module(f"{designs.__name__}.{name}").DESIGN
     return found
+
+
+@cache
+def _borrowed(name: str) -> Study:
+    """A study whose runs judge claims of others."""
+    return Study.load(name)
 
 
 def _why_not(ahead: Interval) -> str:

@@ -91,7 +91,8 @@ class Part:
     with one of ``details`` behind it ("CoLA, raw"). ``gated``: the part speaks of gains or losses of a score, so a
     suite counts only where the plain model has learned its task. ``rule``: in "all" cells that can tell, or in "most".
     ``on``: the recorded suites that the claim speaks of; all by default. With none, ``()``, the evidence is asked for
-    all suites and its keys are the cells.
+    all suites and its keys are the cells. ``runs_of``: the study whose recorded runs judge the part, where it isn't the
+    claim's own.
     """
 
     what: str
@@ -102,6 +103,7 @@ class Part:
     gated: bool = False
     rule: str = "all"
     on: tuple[str, ...] | None = None
+    runs_of: str = ""
 
     def __post_init__(self) -> None:
         if self.direction not in DIRECTIONS:

@@ -8,6 +8,7 @@ import pytest
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.statistics.intervals import Interval
+from isonb.lab.studies import arms
 from isonb.lab.studies.design import Design, StudyError
 from isonb.lab.studies.study import STUDIES, Study, _why_not, design_of
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
@@ -174,3 +175,15 @@ def test_every_paper_has_a_study_on_its_recorded_runs(name):
     coverage = study.coverage()
     assert isinstance(coverage, pd.DataFrame)
     assert len(coverage)
+
+
+def test_a_part_can_be_judged_on_the_runs_of_another_study(study):
+    """By the other study's suites and by what its plain model has learned; live runs are the study's own."""
+    borrowed = arms.scored(arms.ENTROPY)
+    design = replace(study.design, claims=(Claim(6, "Entropy gains", (borrowed,)),))
+    ((there,), other) = (replace(study, design=design).verdicts(), Study.load(arms.HEAD_TO_HEAD))
+    assert [cell.name for cell in there.cells] == list(other.suites)
+    for cell in there.cells:
+        assert (cell.outcome == "not testable") == bool(other.learned(cell.name))
+    (live,) = replace(study, design=design).verdicts("live")
+    assert (live.outcome, live.cells) == ("not testable", ())

@@ -7,7 +7,7 @@ put as the statement that one side makes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,23 @@ import pandas as pd
 
 from isonb.lab.statistics.rank_sets import paired_p
 from isonb.lab.statistics.seeds import holm
+from isonb.lab.studies.arms import (
+    ARMS,
+    COSREG,
+    ENTROPY,
+    HEAD_TO_HEAD,
+    ISOBN,
+    ISOLAYER,
+    LAST,
+    LOWER,
+    METHODS,
+    RAISE,
+    SOFTDECAY,
+    SPECTRUM,
+    Rule,
+    change,
+    gain,
+)
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.designs.softdecay import kept
 from isonb.lab.studies.pair_gains import points
@@ -41,11 +58,6 @@ __all__ = [
     "tried",
 ]
 
-LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
-SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
-LAST = "I-STAR, last layer"  # lower, on the tokens of the last layer alone: C6
-ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
-METHODS = ARMS[1:]
 NAMES = {
     "none": PLAIN,
     "entropy": ENTROPY,
@@ -77,7 +89,7 @@ MEASURES = {
 }
 HALF = 0.5
 XEON = "head_to_head_xeon"  # runs of another kind of processor: whole seeds, so that no pair mixes two kinds
-RECORDINGS = ("head_to_head", XEON)
+RECORDINGS = (HEAD_TO_HEAD, XEON)
 ALIKE = 0.02  # two scores that count as alike
 
 
@@ -188,31 +200,11 @@ def outcome_of(found: pd.DataFrame, level: float) -> pd.Series[Any]:
     return sides.where(found["p"] <= 1 - level, OPEN)
 
 
-Rule = Callable[[Study, Sequence[str]], Evidence]
-
-
-def _between(arm: str, other: str) -> Rule:
-    """The score of an arm less that of another, seed by seed."""
-    return lambda study, suites: by_cell(
-        difference(study.units("score", arm, suites), study.units("score", other, suites))
-    )
-
-
-def _score(arm: str) -> Rule:
-    """What an arm's score gains over plain training, seed by seed."""
-    return _between(arm, PLAIN)
-
-
 def _moved(arm: str, name: str) -> Rule:
     return lambda study, suites: by_cell(changed(study, arm, name, suites))
 
 
-def _tokens(arm: str) -> Rule:
-    """The same for IsoScore* of all tokens of all layers, which I-STAR acts on."""
-    column = "metric.end.tokens.isoscore_star_all_layers"
-    return lambda study, suites: by_cell(
-        difference(study.units(column, arm, suites), study.units(column, PLAIN, suites))
-    )
+TOKENS = "metric.end.tokens.isoscore_star_all_layers"  # IsoScore* of all tokens of all layers, which I-STAR acts on
 
 
 def _last(arm: str, name: str) -> Rule:
@@ -245,9 +237,9 @@ CLAIMS = (
         "C1 down",
         "Less isotropy is better (I-STAR)",
         (
-            Part(f"IsoScore* of all tokens, {LOWER} less none", _tokens(LOWER), "less"),
-            Part(f"score, {LOWER} less none", _score(LOWER), "greater", gated=True),
-            Part(f"score, {RAISE} less none", _score(RAISE), "less", gated=True),
+            Part(f"IsoScore* of all tokens, {LOWER} less none", change(TOKENS, LOWER), "less"),
+            Part(f"score, {LOWER} less none", gain(LOWER), "greater", gated=True),
+            Part(f"score, {RAISE} less none", gain(RAISE), "less", gated=True),
         ),
     ),
     Claim(
@@ -257,7 +249,7 @@ CLAIMS = (
             itertools.chain.from_iterable(
                 (
                     Part(f"IsoScore, {arm} less none", _moved(arm, "isoscore"), "greater"),
-                    Part(f"score, {arm} less none", _score(arm), "greater", gated=True),
+                    Part(f"score, {arm} less none", gain(arm), "greater", gated=True),
                 )
                 for arm in (ENTROPY, SOFTDECAY, ISOLAYER)
             )
@@ -298,15 +290,13 @@ CLAIMS = (
         "C6",
         "Which tokens are pushed makes no difference",
         (
-            Part(
-                f"score, {LAST} less {LOWER}, alike within {ALIKE}", _between(LAST, LOWER), "equal", ALIKE, gated=True
-            ),
-            Part(f"IsoScore* of all tokens, {LAST} less none", _tokens(LAST), "less"),
+            Part(f"score, {LAST} less {LOWER}, alike within {ALIKE}", gain(LAST, LOWER), "equal", ALIKE, gated=True),
+            Part(f"IsoScore* of all tokens, {LAST} less none", change(TOKENS, LAST), "less"),
         ),
     ),
 )
 DESIGN = Design(
-    name="head_to_head",
+    name=HEAD_TO_HEAD,
     page="results/head_to_head",
     recordings=RECORDINGS,
     arm=arm_of,

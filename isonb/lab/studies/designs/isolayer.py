@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from isonb.lab.studies import arms
 from isonb.lab.studies.design import PLAIN, UNTUNED, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
@@ -58,10 +59,6 @@ def first_score(study: Study, suites: Sequence[str]) -> Units:
     return found
 
 
-def _gain(study: Study, suites: Sequence[str]) -> Evidence:
-    return by_cell(difference(study.units("score", LAYER, suites), first_score(study, suites)))
-
-
 def _rise(study: Study, suites: Sequence[str]) -> Evidence:
     return by_cell(difference(measure(study, AFTER, "isoscore", suites), measure(study, BEFORE, "isoscore", suites)))
 
@@ -79,10 +76,6 @@ def _variance(a: tuple[str, str], b: tuple[str, str], k: int) -> Callable[[Study
     return evidence
 
 
-def _against_isobn(study: Study, suites: Sequence[str]) -> Evidence:
-    return by_cell(difference(study.units("score", LAYER, suites), study.units("score", ISOBN, suites)))
-
-
 def _never(study: Study, suites: Sequence[str]) -> Evidence:
     return {}
 
@@ -95,7 +88,7 @@ CLAIMS = (
         "The layer raises IsoScore and the score",
         (
             Part("IsoScore, after the layer less before", _rise, "greater"),
-            Part("score, after the layer less before", _gain, "greater", gated=True),
+            arms.scored(arms.ISOLAYER),
         ),
     ),
     Claim(
@@ -110,13 +103,7 @@ CLAIMS = (
         25,
         "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
         (
-            Part(
-                f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
-                _against_isobn,
-                "equal",
-                SAME_SCORE,
-                gated=True,
-            ),
+            arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
             Part("EV3, IsoLayer less IsoBN", _variance(AFTER, SCALED, 3), "less", details=both),
             Part(f"EV3 above IsoBN's in the larger encoder ({LARGER})", _never, "greater"),
         ),

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.intervals import Interval, spearman
+from isonb.lab.studies import arms
 from isonb.lab.studies.by_layer import half_mean, last_less_others
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
 from isonb.lab.studies.known_clouds import FIGURE_2, disagreements, nearer, too_low
@@ -135,12 +136,6 @@ def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
     return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
 
 
-def _change(column: str, arm: str, base: str = PLAIN) -> Rule:
-    return lambda study, suites: by_cell(
-        difference(study.units(column, arm, suites), study.units(column, base, suites))
-    )
-
-
 def _joint(parts: Iterable[Units], how: Callable[[list[float]], float]) -> Units:
     """Several arms as one, unit by unit, of the units that all have."""
     found = list(parts)
@@ -158,17 +153,17 @@ def _weights(study: Study, suites: Sequence[str]) -> tuple[tuple[str, ...], tupl
 
 
 def _best(study: Study, suites: Sequence[str]) -> Evidence:
-    down, up = _weights(study, suites)
-    best = (_joint([study.units("score", arm, suites) for arm in arms], max) for arms in (down, (PLAIN, *up)))
-    return by_cell(difference(*best))
+    """Score of the lower arm of the head to head less the better of the others."""
+    others = _joint([study.units("score", arm, suites) for arm in (PLAIN, arms.RAISE)], max)
+    return by_cell(difference(study.units("score", arms.LOWER, suites), others))
 
 
 def _dimension(side: int) -> Rule:
     """TwoNN of the later layers, the mean over one side's λ less none."""
 
     def change(study: Study, suites: Sequence[str]) -> Evidence:
-        arms = [half_mean(study, TWO_NN, arm, suites, late=True) for arm in _weights(study, suites)[side]]
-        return by_cell(difference(_joint(arms, _mean), half_mean(study, TWO_NN, PLAIN, suites, late=True)))
+        several = [half_mean(study, TWO_NN, arm, suites, late=True) for arm in _weights(study, suites)[side]]
+        return by_cell(difference(_joint(several, _mean), half_mean(study, TWO_NN, PLAIN, suites, late=True)))
 
     return change
 
@@ -231,11 +226,17 @@ CLAIMS = (
         8,
         "λ < 0 improves most cells, λ > 0 harms most, the best λ is negative in all",
         (
-            Part("score, λ = -1 less none", _change("score", DOWN), "greater", gated=True, rule="most", on=LEARNING),
-            Part("score, λ = +1 less none", _change("score", UP), gated=True, rule="most", on=LEARNING),
-            Part("best score of λ < 0 less best of the others", _best, "greater", gated=True, on=LEARNING),
+            arms.scored(arms.LOWER, rule="most"),
+            arms.scored(arms.RAISE, direction="less", rule="most"),
+            Part(
+                f"head to head: score, {arms.LOWER} less the better of none and {arms.RAISE}",
+                _best,
+                "greater",
+                gated=True,
+                runs_of=arms.HEAD_TO_HEAD,
+            ),
         ),
-        remark="The best of each side favours the side with more arms.",
+        remark="Each sign with the strength that its tuning chose; the best of two others is favoured by chance.",
     ),
     Claim(
         9,
@@ -259,10 +260,10 @@ CLAIMS = (
         11,
         "CosReg changes the mean, not IsoScore*",
         (
-            Part("mean cosine, CosReg less none", _change(COSINE, COSREG), on=LEARNING),
+            Part("mean cosine, CosReg less none", arms.change(COSINE, COSREG), on=LEARNING),
             Part(
                 f"IsoScore*, CosReg less none, alike within {ALIKE}",
-                _change(ISOTROPY, COSREG),
+                arms.change(ISOTROPY, COSREG),
                 "equal",
                 ALIKE,
                 on=LEARNING,
@@ -300,7 +301,10 @@ CLAIMS = (
     Claim(
         15,
         "A penalty on all layers is better than on single ones",
-        (Part("score, all layers less mean of single ones", _whole, "greater", gated=True, on=("MRPC",)),),
+        (
+            Part("score, all layers less mean of single ones", _whole, "greater", gated=True, on=("MRPC",)),
+            arms.scored(arms.LOWER, arms.LAST),
+        ),
     ),
 )
 DESIGN = Design(

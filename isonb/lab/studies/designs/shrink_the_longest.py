@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from isonb.lab.studies import arms
 from isonb.lab.studies.design import PLAIN, UNTUNED, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
@@ -88,7 +89,7 @@ CLAIMS = (
         4,
         "Selected bars gain, all bars are on par",
         (
-            Part("score, selected bars less none", _score_change(SELECTED), "greater", gated=True),
+            arms.scored(arms.ENTROPY),
             Part(
                 f"score, all bars less none, alike within {SAME_SCORE}",
                 _score_change(ALL),

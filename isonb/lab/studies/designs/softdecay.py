@@ -13,12 +13,13 @@ from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.measuring.layer_spectra import LABELS
 from isonb.lab.statistics.intervals import Interval
+from isonb.lab.studies import arms
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTUNED, Design
 from isonb.lab.studies.pair_gains import PLAIN_VECTORS, TRANSFORMS, points
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.recorded import FOLDER
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, by_cell, difference
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, difference
 
 __all__ = [
     "DESIGN",
@@ -242,10 +243,6 @@ def _whitening_less_softdecay(column: str) -> Rule:
     return evidence
 
 
-def _score(study: Study, suites: Sequence[str]) -> Evidence:
-    return by_cell(difference(study.units("score", SOFTDECAY, suites), study.units("score", PLAIN, suites)))
-
-
 def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     """The largest distance over the bound that was seen, of all layers and batches."""
     table = kept("spectra")
@@ -312,7 +309,7 @@ CLAIMS = (
     Claim(
         21,
         "Trained SoftDecay improves fine-tuning",
-        (Part("score, SoftDecay less none", _score, "greater", gated=True, on=LEARNING),),
+        (arms.scored(arms.SOFTDECAY),),
     ),
     Claim(
         22,

@@ -42,7 +42,7 @@ def test_every_claim_is_judged_and_all_planned_runs_are_there():
     assert STUDY.absent == []
     assert all(judgement.cells for judgement in JUDGED if judgement.claim.number != 19)
     outcomes = {judgement.claim.number: judgement.outcome for judgement in JUDGED}
-    assert outcomes[19] == outcomes[21] == "not testable"
+    assert outcomes[19] == "not testable" != outcomes[21]  # 21 is judged on the head to head
     assert claim_rows({"recorded": JUDGED})[-1]["claim"].endswith("(identity)")
 
 

@@ -1,0 +1,43 @@
+"""The arms of the head to head, and how an arm's scores are compared.
+
+The papers' own grids give no method a stopping or a strength of its own, so they can't tell gains from losses. The head
+to head can: a claim about scores is judged there (``runs_of`` of a part), by the arms named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from isonb.lab.studies.design import PLAIN
+from isonb.lab.studies.verdicts import Evidence, Part, by_cell, difference
+
+__all__ = ["ARMS", "HEAD_TO_HEAD", "LAST", "METHODS", "change", "gain", "scored"]
+
+HEAD_TO_HEAD = "head_to_head"
+LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
+SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
+LAST = "I-STAR, last layer"  # lower, on the tokens of the last layer alone: C6
+ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
+METHODS = ARMS[1:]
+
+Rule = Callable[[Any, Sequence[str]], Evidence]
+
+
+def change(column: str, arm: str, base: str = PLAIN) -> Rule:
+    """A column of ``runs`` of an arm less that of another, seed by seed, as evidence of a part."""
+    return lambda study, suites: by_cell(
+        difference(study.units(column, arm, suites), study.units(column, base, suites))
+    )
+
+
+def gain(arm: str, base: str = PLAIN) -> Rule:
+    """The score of an arm less that of another, seed by seed."""
+    return change("score", arm, base)
+
+
+def scored(arm: str, base: str = PLAIN, direction: str = "greater", **more: Any) -> Part:
+    """The part of a claim that an arm of the head to head scores above another there, or below, or alike."""
+    words = f"head to head: score, {arm} less {base}"
+    words += f", alike within {more['margin']}" if direction == "equal" else ""
+    return Part(words, gain(arm, base), direction, gated=True, runs_of=HEAD_TO_HEAD, **more)
