@@ -1,7 +1,8 @@
 """Today's neighbours of the four papers: what others add to a loss, or take away, to spread vectors out.
 
 Losses act on the last layer's [CLS] vectors, as the entropy of Shrink-the-longest does, labels aside. None has a
-published weight for fine-tuning a text encoder.
+published weight for fine-tuning a text encoder: the defaults are those of other uses, and far too strong beside the
+task loss of one (``book/experiments/neighbours.yaml`` has measured ones).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class SIGReg(OnSentences):
     name: ClassVar[str] = "sigreg"
     source: ClassVar[str] = "SIGReg (LeJEPA, Balestriero and LeCun 2025)"
 
-    weight: float = option(0.01, "weight", low=-1000, high=1000)
+    weight: float = option(0.02, "weight; in the paper the other loss has 1 less it", low=-1000, high=1000)
     slices: int = option(1024, "random directions a batch", low=1, high=65536)
     normalize: bool = option(True, "rows at length sqrt(d); otherwise as they are, scale and mean included")
 
@@ -81,7 +82,7 @@ class LogIsoScore(OnSentences):
     name: ClassVar[str] = "log_isoscore"
     source: ClassVar[str] = "IsoLayer's loss (Attieh et al., ICDAR 2023) with PR-U (Chun et al., ICLR 2026)"
 
-    weight: float = option(0.1, "weight: above 0 raises isotropy", low=-1000, high=1000)
+    weight: float = option(1.0, "weight: above 0 raises isotropy", low=-1000, high=1000)
     unbiased: bool = option(True, "the unbiased IsoScore; otherwise that of the sample")
 
     def penalty(self) -> nn.Module:

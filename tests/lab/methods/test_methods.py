@@ -239,7 +239,7 @@ def test_a_batch_too_small_does_not_stop_a_run(name):
             lambda x, y, cov: gor_penalty(x, mean_weight=0.0, square_weight=2.0, hinge=False),
         ),
         ({"name": "log_isoscore", "weight": 2}, lambda x, y, cov: 2 * isoscore_penalty(x, unbiased=True)),
-        ({"name": "log_isoscore", "unbiased": False}, lambda x, y, cov: 0.1 * isoscore_penalty(x)),
+        ({"name": "log_isoscore", "unbiased": False}, lambda x, y, cov: isoscore_penalty(x)),
         (
             {"name": "spectrum_control", "weight": 1, "prior": "polynomial", "c1": 3, "power": 0.5, "top": None},
             lambda x, y, cov: spectrum_penalty(x, prior="polynomial", c1=3.0, power=0.5),
