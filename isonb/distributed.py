@@ -24,7 +24,16 @@ from torch.autograd.function import once_differentiable
 from isonb.clouds import center_rows, row_count
 from isonb.errors import InputError, fail
 
-__all__ = ["Group", "UnionMoments", "all_rows", "all_sum", "process_group", "union_moments", "union_rows"]
+__all__ = [
+    "Group",
+    "UnionMoments",
+    "all_rows",
+    "all_sum",
+    "from_first",
+    "process_group",
+    "union_moments",
+    "union_rows",
+]
 
 Group: TypeAlias = "str | dist.ProcessGroup | None"  # the only string is "world"
 
@@ -90,6 +99,20 @@ def all_sum(x: Tensor, group: Group = "world") -> Tensor:
     """
     found = process_group(group)
     out: Tensor = x if found is None else _AllSum.apply(x, found)  # type: ignore[no-untyped-call]
+    return out
+
+
+def from_first(x: Tensor, group: Group = "world") -> Tensor:
+    """``x`` of the first process of ``group``, whose shape and dtype all have; without gradient.
+
+    >>> from_first(torch.tensor([1.0])).tolist()
+    [1.0]
+    """
+    found = process_group(group)
+    if found is None:
+        return x
+    out = x.detach().clone(memory_format=torch.contiguous_format)
+    dist.broadcast(out, dist.get_global_rank(found, 0), group=found)
     return out
 
 

@@ -1,11 +1,12 @@
-"""The losses of the four papers and of their baselines, ready to be added to a task loss.
+"""The losses of the four papers, of their baselines and of later years, ready to be added to a task loss.
 
 Each returns what is *added*; its weight and sign are its own. All act on the points of the whole batch: of every
 process, when torch.distributed is initialised (``group=None`` keeps to this one; see :mod:`isonb.distributed` for what
 that means for gradients). Under autocast they compute in float32. Too few points for a loss to mean anything give 0
-with a graph, so the last small batch of an epoch passes. All but :class:`PersistentEntropyLoss` compile into one graph
-(``torch.compile(loss, fullgraph=True)``); compiled, they don't look at values (see :mod:`isonb.checks`). No class here
-holds mathematics: see :mod:`isonb.penalties` and :mod:`isonb.entropy_penalty`.
+with a graph, so the last small batch of an epoch passes. All but :class:`PersistentEntropyLoss` and :class:`SIGRegLoss`
+compile into one graph (``torch.compile(loss, fullgraph=True)``); compiled, they don't look at values (see
+:mod:`isonb.checks`). No class here holds mathematics: see :mod:`isonb.penalties`, :mod:`isonb.entropy_penalty` and
+:mod:`isonb.spreading`.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from isonb.entropy_penalty import entropy_penalty
 from isonb.errors import InputError, fail
 from isonb.penalties import as_single, balanced_sum, cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
 from isonb.shrinkage import ShrinkageCovariance, points_from_hidden_states
+from isonb.spreading import gor_penalty, random_directions, sigreg_penalty
 
 __all__ = [
     "CosRegLoss",
+    "GORLoss",
     "GaoCosineLoss",
     "IStarLoss",
     "IsoScoreLoss",
     "JointLoss",
     "PersistentEntropyLoss",
+    "SIGRegLoss",
     "ShrinkageCovariance",
     "SpectrumControlLoss",
     "points_from_hidden_states",
@@ -214,6 +218,74 @@ class SpectrumControlLoss(nn.Module):
             mask=mask,
             group=self.group,
         )
+
+
+class GORLoss(nn.Module):
+    """``weight`` times the global orthogonal regularisation: :func:`isonb.spreading.gor_penalty`.
+
+    Zhang et al. 2017 with both parts at weight 1; ``mean_weight=0, hinge=False`` is EmbeddingGemma's spread-out term.
+    Points are sentence vectors.
+
+    >>> round(GORLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
+    0.222222
+    """
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        *,
+        mean_weight: float = 1.0,
+        square_weight: float = 1.0,
+        hinge: bool = True,
+        group: Group = "world",
+    ) -> None:
+        super().__init__()
+        self.weight, self.mean_weight, self.square_weight = weight, mean_weight, square_weight
+        self.hinge, self.group = hinge, group
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        return self.weight * gor_penalty(
+            points,
+            mean_weight=self.mean_weight,
+            square_weight=self.square_weight,
+            hinge=self.hinge,
+            mask=mask,
+            group=self.group,
+        )
+
+
+class SIGRegLoss(nn.Module):
+    """``weight`` times SIGReg (LeJEPA, Balestriero and LeCun 2025): :func:`isonb.spreading.sigreg_penalty`.
+
+    Each call draws ``slices`` new directions from torch's generator, the first process for all; with a ``seed`` they
+    are the same in every call. Under :func:`torch.compile` the graph breaks where they are drawn. Vectors whose scale
+    isn't near 1 along a direction need ``normalize=True``.
+
+    >>> loss = SIGRegLoss()
+    >>> round(loss(torch.tensor([[-1.0], [0.0], [1.0]])).item(), 5)  # there is one direction, and its opposite
+    0.03295
+    """
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        slices: int = 1024,
+        *,
+        seed: int | None = None,
+        normalize: bool = False,
+        group: Group = "world",
+    ) -> None:
+        super().__init__()
+        self.weight, self.slices, self.seed = weight, slices, seed
+        self.normalize, self.group = normalize, group
+
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        directions = random_directions(
+            points.shape[-1], self.slices, seed=self.seed, device=points.device, group=self.group
+        )
+        return self.weight * sigreg_penalty(points, directions, normalize=self.normalize, mask=mask, group=self.group)
 
 
 class JointLoss(nn.Module):

@@ -22,7 +22,7 @@ from isonb.errors import InputError, ShapeError, fail
 from isonb.fitted import AffineTransform, Transform, dense, load_transform
 from isonb.isotropy import shrinkage_intensity
 from isonb.precision import precise
-from isonb.whitening import mean_direction, principal_axes, top_directions, whitening_matrix, zca_matrix
+from isonb.whitening import directional_mean, principal_axes, top_directions, whitening_matrix, zca_matrix
 
 __all__ = [
     "AllButTheTop",
@@ -192,29 +192,36 @@ class AllButTheTop(AffineTransform):
 class MeanDirection(Transform):
     r"""Remove the mean direction of unit rows, :math:`\hat x - (\hat x^\top m)m`, and renormalise.
 
-    R2 of Ren, Sun and Liang (arXiv 2511.11041). m is the direction of the mean of the fitted unit rows. Zero rows stay
-    zero, and rows along m become zero: what rounding leaves of them is no direction. ``to_dense`` gives the projection
-    for rows that are already of unit length, without the renormalising.
+    R2 of Ren, Sun and Liang (arXiv 2511.11041), :math:`m = \mu/|\mu|` the direction of the mean :math:`\mu` of the
+    fitted unit rows. ``subtract=True`` is their R1, :math:`\hat x - \mu`: an error in the length of :math:`\mu` stays
+    in the result there. Zero rows stay zero under R2, and rows along m become zero: what rounding leaves of them is no
+    direction. ``to_dense`` gives the affine part for rows that are already of unit length, without the renormalising.
 
-    >>> MeanDirection().fit(torch.tensor([[1.0, 1.0], [1.0, 1.0]])).transform(torch.tensor([[3.0, 0.0]])).tolist()
+    >>> x = torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> MeanDirection().fit(x[:2]).transform(torch.tensor([[3.0, 0.0]])).tolist()
     [[0.7071, -0.7071]]
+    >>> MeanDirection(subtract=True).fit(x).transform(x)[2].tolist()
+    [-0.9239, 0.3827]
     """
 
-    OPTIONS = ("renormalize",)
+    OPTIONS = ("renormalize", "subtract")
     CENTRE = "direction"
 
-    def __init__(self, renormalize: bool = True) -> None:
+    def __init__(self, renormalize: bool = True, subtract: bool = False) -> None:
         super().__init__()
-        self.renormalize = renormalize
+        self.renormalize, self.subtract = renormalize, subtract
 
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), one or more. Returns self."""
-        direction = mean_direction(x, mask)
-        self.state = {"direction": precise(direction)}
+        mean = precise(directional_mean(x, mask))
+        length = torch.linalg.vector_norm(mean)
+        self.state = {"direction": mean / length, "length": length}
         return self
 
     def _linear(self, y: Tensor) -> Tensor:
         direction = self.state["direction"].to(y)
+        if self.subtract:
+            return y - direction * self.state["length"].to(y)
         return y - (y @ direction).unsqueeze(-1) * direction
 
     def _apply(self, x: Tensor) -> Tensor:
@@ -226,10 +233,11 @@ class MeanDirection(Transform):
         return unit_rows(out.masked_fill(along, 0.0))
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
-        """The projection alone, for rows of unit length, as a frozen linear layer on the CPU."""
+        """The map before renormalising, for rows of unit length, as a frozen linear layer on the CPU."""
         direction = self._learned("direction")
+        bias = self._linear(torch.zeros_like(direction).unsqueeze(0))[0]
         identity = torch.eye(self.dims, dtype=direction.dtype, device=direction.device)
-        return dense(self._linear(identity), torch.zeros_like(direction), dtype)
+        return dense(self._linear(identity) - bias, bias, dtype)
 
 
 class ClusterRemoval(Transform):

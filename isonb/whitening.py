@@ -10,7 +10,14 @@ from isonb.cosine import unit_rows
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.softdecay import left_factors
 
-__all__ = ["mean_direction", "principal_axes", "top_directions", "whitening_matrix", "zca_matrix"]
+__all__ = [
+    "directional_mean",
+    "mean_direction",
+    "principal_axes",
+    "top_directions",
+    "whitening_matrix",
+    "zca_matrix",
+]
 
 
 def _signed(axes: Tensor) -> Tensor:
@@ -106,20 +113,31 @@ def top_directions(x: Tensor, k: int) -> Tensor:
 
 @border
 @torch.no_grad()
-def mean_direction(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The unit vector (d) along the mean of the rows' directions; x (..., d), all leading axes one cloud.
+def directional_mean(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The mean (d) of the rows' directions; x (..., d), all leading axes one cloud; zero rows have none.
 
     Raises :class:`~isonb.errors.DegenerateError` where the directions cancel. Not differentiable.
+
+    >>> directional_mean(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
+    [0.5, 0.5]
+    """
+    x, _ = cloud(x, mask, points=1)
+    unit = unit_rows(x).flatten(0, -2)
+    total = unit.sum(0)
+    if not bool((total != 0).any()):
+        fail(
+            DegenerateError, "the rows must have a mean direction", "directions that cancel", "There is none to remove."
+        )
+    mean: Tensor = total / (unit != 0).any(-1).sum()
+    return mean
+
+
+def mean_direction(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The unit vector (d) along :func:`directional_mean`.
 
     >>> mean_direction(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
     [0.7071, 0.7071]
     """
-    x, _ = cloud(x, mask, points=1)
-    total = unit_rows(x).flatten(0, -2).sum(0)
-    length = torch.linalg.vector_norm(total)
-    if not bool(length > 0):
-        fail(
-            DegenerateError, "the rows must have a mean direction", "directions that cancel", "There is none to remove."
-        )
-    mean: Tensor = total / length
-    return mean
+    mean = directional_mean(x, mask)
+    direction: Tensor = mean / torch.linalg.vector_norm(mean)
+    return direction

@@ -16,9 +16,12 @@ LOSSES = {
     "IsoScore": (isonb.IsoScoreLoss(), ()),
     "CosReg": (isonb.CosRegLoss(), ()),
     "spectrum": (isonb.SpectrumControlLoss(weight=1.0), ()),
+    "GOR": (isonb.GORLoss(), ()),
+    "SIGReg": (isonb.SIGRegLoss(slices=8, seed=0), ()),
     "entropy": (isonb.PersistentEntropyLoss(), (torch.arange(12) % 2,)),
 }
-WHOLE = [name for name in LOSSES if name != "entropy"]  # which tree there is depends on values: the graph breaks
+# The graph breaks where a tree depends on values, and where directions are drawn.
+WHOLE = [name for name in LOSSES if name not in ("entropy", "SIGReg")]
 
 
 @pytest.fixture(autouse=True)

@@ -7,18 +7,21 @@ import torch.multiprocessing as mp
 from support import assert_same, normal, uneven
 from torch import nn
 
-from isonb.distributed import all_rows, all_sum, process_group, union_moments
+from isonb.distributed import all_rows, all_sum, from_first, process_group, union_moments
 from isonb.errors import InputError
 from isonb.layers import IsoBN, SoftDecay
 from isonb.losses import (
     CosRegLoss,
+    GORLoss,
     IsoScoreLoss,
     IStarLoss,
     JointLoss,
     PersistentEntropyLoss,
     ShrinkageCovariance,
+    SIGRegLoss,
     SpectrumControlLoss,
 )
+from isonb.spreading import random_directions
 
 WORLD = 2
 SHARDS = {"unequal": (17, 6), "one empty": (0, 23)}
@@ -55,6 +58,10 @@ LOSSES = {
     "IsoScore, unbiased": lambda p, labels, mask: IsoScoreLoss(unbiased=True)(p),
     "CosReg": lambda p, labels, mask: CosRegLoss()(p, mask),
     "spectrum": lambda p, labels, mask: SpectrumControlLoss(0.1)(p, mask),
+    "GOR": lambda p, labels, mask: GORLoss()(p, mask),
+    "GOR, spread-out": lambda p, labels, mask: GORLoss(mean_weight=0.0, hinge=False)(p),
+    "SIGReg": lambda p, labels, mask: SIGRegLoss(slices=9, seed=0)(p, mask),
+    "SIGReg, directions": lambda p, labels, mask: SIGRegLoss(slices=9, seed=0, normalize=True)(p),
     "joint": joint,
 }
 
@@ -118,7 +125,15 @@ def collectives(rank):
     gathered = all_rows(rows)
     (gathered * torch.arange(5.0).unsqueeze(-1)).sum().backward()
     flags = all_rows(torch.tensor([True] * (rank + 1)))
-    return {"rows": gathered.detach(), "slope": rows.grad, "flags": flags, "sum": all_sum(torch.tensor([rank + 1.0]))}
+    torch.manual_seed(rank)
+    return {
+        "rows": gathered.detach(),
+        "slope": rows.grad,
+        "flags": flags,
+        "sum": all_sum(torch.tensor([rank + 1.0])),
+        "first": from_first(torch.tensor([rank + 1.0])),
+        "directions": random_directions(3, 2),
+    }
 
 
 def leaf_of(rank):
@@ -188,6 +203,9 @@ def test_collectives(processes):
         assert blocks["rows"].flatten().tolist() == [0, 1, 2, 3, 4]
         assert blocks["flags"].tolist() == [True] * 3
         assert blocks["sum"].item() == 3
+        assert blocks["first"].item() == 1
+        torch.manual_seed(0)
+        assert torch.equal(blocks["directions"], random_directions(3, 2))
         own = [0, 1] if rank == 0 else [2, 3, 4]
         assert blocks["slope"].flatten().tolist() == [WORLD * k for k in own]  # the sum of both processes' gradients
 
@@ -219,6 +237,7 @@ def test_without_processes():
     assert process_group(None) is None
     assert all_rows(x) is x
     assert all_sum(x) is x
+    assert from_first(x) is x
     n, mean, scatter, rows = union_moments(x)
     assert n.item() == 6
     assert_same((mean, scatter), (x.mean(0), x.T.cov() * 5))

@@ -17,11 +17,13 @@ from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError
 from isonb.losses import (
     CosRegLoss,
     GaoCosineLoss,
+    GORLoss,
     IsoScoreLoss,
     IStarLoss,
     JointLoss,
     PersistentEntropyLoss,
     ShrinkageCovariance,
+    SIGRegLoss,
     SpectrumControlLoss,
     points_from_hidden_states,
 )
@@ -40,6 +42,10 @@ LOSSES = {
     "CosReg": CosRegLoss(),
     "Gao": GaoCosineLoss(),
     "spectrum": SpectrumControlLoss(weight=1.0, prior="polynomial"),
+    "GOR": GORLoss(),
+    "GOR, spread-out": GORLoss(mean_weight=0.0, hinge=False),
+    "SIGReg": SIGRegLoss(slices=16, seed=0),
+    "SIGReg, directions": SIGRegLoss(slices=16, seed=0, normalize=True),
 }
 MASKED = [name for name in LOSSES if not name.startswith("entropy")]
 
@@ -399,7 +405,15 @@ def test_losses_take_points_and_mask_as_they_come(mask):
     states = list(uneven(3, 3, 4, 6))
     real = torch.ones(3, 4, dtype=torch.bool) if mask is None else mask.bool()
     points = torch.cat([state[real] for state in states[1:]])
-    for loss in (IStarLoss(), IStarLoss(unbiased=True), IsoScoreLoss(), CosRegLoss(), SpectrumControlLoss(1.0)):
+    spread = GORLoss(), SIGRegLoss(seed=0)
+    for loss in (
+        IStarLoss(),
+        IStarLoss(unbiased=True),
+        IsoScoreLoss(),
+        CosRegLoss(),
+        SpectrumControlLoss(1.0),
+        *spread,
+    ):
         assert_same(loss(*points_from_hidden_states(states, mask)), loss(points))
     named = dict(zip(("points", "mask"), points_from_hidden_states(states, mask), strict=True))
     assert_same(IStarLoss()(**named, shrinkage_cov=torch.eye(6)), IStarLoss()(points, torch.eye(6)))

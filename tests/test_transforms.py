@@ -35,7 +35,14 @@ from isonb.transforms import (
     ZeroMean,
     load_transform,
 )
-from isonb.whitening import mean_direction, principal_axes, top_directions, whitening_matrix, zca_matrix
+from isonb.whitening import (
+    directional_mean,
+    mean_direction,
+    principal_axes,
+    top_directions,
+    whitening_matrix,
+    zca_matrix,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 
@@ -49,9 +56,10 @@ TRANSFORMS = {
     "all but the top": lambda: AllButTheTop(D=2),
     "all but the top, uncentred": lambda: AllButTheTop(D=2, centered=False),
     "mean direction": MeanDirection,
+    "mean direction, subtracted": lambda: MeanDirection(subtract=True),
     "cluster removal": lambda: ClusterRemoval(n_clusters=3, D=1),
 }
-AFFINE = [name for name in TRANSFORMS if name not in ("mean direction", "cluster removal")]
+AFFINE = [name for name in TRANSFORMS if not name.startswith(("mean direction", "cluster removal"))]
 STREAMED = [name for name in AFFINE if name != "automatic ZCA"]
 WHITENED = [case for case in cases("layers") if "whitening" in values("layers", case)]
 
@@ -195,11 +203,21 @@ def test_mean_direction():
     assert y[0].tolist() == pytest.approx([0.701385, -0.687493, 0.188180], abs=1e-6)
     assert_same(y.norm(dim=-1), torch.ones(4).double())
     assert (y @ mean_direction(x)).abs().max() < 1e-12
+    assert directional_mean(x).norm().item() == pytest.approx(0.834088, abs=1e-6)
+    assert_same(directional_mean(x) / directional_mean(x).norm(), mean_direction(x))
+    subtracted = MeanDirection(subtract=True).fit_transform(x)
+    assert subtracted[0].tolist() == pytest.approx([0.587535, -0.802478, 0.104074], abs=1e-6)
+    assert_same(subtracted.norm(dim=-1), torch.ones(4).double())
     cloud = uneven(60, 6, mean=3.0)
     assert abs(mean_cosine(MeanDirection().fit_transform(cloud)).item()) < 0.1 < mean_cosine(cloud).item()
     bare = MeanDirection(renormalize=False).fit(x)
     unit = x / x.norm(dim=-1, keepdim=True)
     assert_same(bare.to_dense(torch.float64)(unit), bare.transform(x))
+    shifted = MeanDirection(renormalize=False, subtract=True).fit(x)
+    assert_same(shifted.transform(x), unit - unit.mean(0))
+    assert_same(shifted.to_dense(torch.float64)(unit), shifted.transform(x))
+    with_zero = torch.cat([x, torch.zeros(2, 3).double()])
+    assert_same(directional_mean(with_zero), unit.mean(0))
     assert not MeanDirection().fit(x).transform(torch.zeros(1, 3)).any()
     line = torch.arange(1.0, 8.0).unsqueeze(-1) * torch.tensor([1.0, 3.0, 7.0])
     assert not MeanDirection().fit_transform(line).any()  # rounding noise is not blown up to length 1

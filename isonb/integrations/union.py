@@ -67,12 +67,23 @@ def penalty_gradients(
     """
     half = (torch.float16, torch.bfloat16)  # a loss scaler acts after this point: keep small gradients representable
     leaves = [(p.float() if p.dtype in half else p).detach().requires_grad_() for p in points]
-    with torch.enable_grad():
+    with torch.enable_grad(), _own_draws(leaves[0]):
         value = penalty(torch.cat(leaves), None if labels is None else torch.cat(list(labels)))
         if not value.requires_grad:
             return value, [torch.zeros_like(leaf) for leaf in leaves]
         gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
     return value.detach(), list(gradients)
+
+
+@contextmanager
+def _own_draws(points: Tensor) -> Iterator[None]:
+    """On the CPU, random numbers that depend on the points: those of dropout, drawn there too, are left as they are."""
+    if points.device.type != "cpu":
+        yield
+        return
+    with torch.random.fork_rng([]):
+        torch.default_generator.manual_seed(int(points.detach().double().sum().view(torch.int64)))
+        yield
 
 
 def trainable(points: Tensor) -> Tensor:

@@ -14,7 +14,15 @@ from isonb.errors import InputError
 from isonb.integrations.points import PointRule
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.isotropy import isoscore
-from isonb.losses import CosRegLoss, IsoScoreLoss, IStarLoss, PersistentEntropyLoss, SpectrumControlLoss
+from isonb.losses import (
+    CosRegLoss,
+    GORLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    PersistentEntropyLoss,
+    SIGRegLoss,
+    SpectrumControlLoss,
+)
 from isonb.moments import Moments
 
 
@@ -71,6 +79,8 @@ LOSSES = {
     "CosReg": {"points": "tokens", "penalty": CosRegLoss(2.0)},
     "IsoScore": {"points": "mean", "penalty": IsoScoreLoss(weight=0.2)},
     "spectrum": {"points": "mean", "penalty": SpectrumControlLoss(0.1)},
+    "GOR": {"points": "cls", "penalty": GORLoss(0.5)},
+    "SIGReg": {"points": "cls", "penalty": SIGRegLoss(0.1, 20, seed=0, normalize=True)},
 }
 
 
@@ -189,6 +199,19 @@ def test_the_rehearsed_points_are_those_of_the_training_pass(tmp_path, monkeypat
     assert len(points) == 4
     assert all(torch.equal(points[i], points[i + 2]) for i in (0, 1))
     assert [cloud.requires_grad for cloud in points] == [False, False, True, True]
+
+
+def test_what_a_penalty_draws_does_not_touch_dropout(tmp_path):
+    drawn = []
+
+    def noisy(points):
+        drawn.append(torch.randn(3))
+        return 0 * points.sum()
+
+    plain = train(tmp_path, 2, dropout=0.3, trainer=MeanOfMeans)
+    assert_same_weights(train(tmp_path, 2, dropout=0.3, penalty=noisy), plain)
+    assert len(drawn) == 2
+    assert not torch.equal(*drawn)
 
 
 def test_per_micro_batch_is_the_mean_of_the_penalties(tmp_path):

@@ -21,6 +21,7 @@ from isonb.lab.runs.settings import resolve
 from isonb.layer_fusion import sbert_wk
 from isonb.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
 from isonb.softdecay import soft_decay
+from isonb.spreading import gor_penalty, random_directions, sigreg_penalty
 from tests.support import assert_same, gpu, normal, uneven
 
 every = pytest.mark.parametrize("name", methods())
@@ -232,6 +233,13 @@ def test_a_batch_too_small_does_not_stop_a_run(name):
         ({"name": "istar", "unbiased": True}, lambda x, y, cov: -istar_penalty(x, unbiased=True)),
         ({"name": "cosreg", "weight": -1}, lambda x, y, cov: -cosreg_penalty(x)),
         ({"name": "spectrum_control"}, lambda x, y, cov: 1e-4 * spectrum_penalty(x, top=5)),
+        ({"name": "gor", "weight": 3}, lambda x, y, cov: 3 * gor_penalty(x)),
+        (
+            {"name": "gor", "mean_weight": 0, "square_weight": 2, "hinge": False},
+            lambda x, y, cov: gor_penalty(x, mean_weight=0.0, square_weight=2.0, hinge=False),
+        ),
+        ({"name": "log_isoscore", "weight": 2}, lambda x, y, cov: 2 * isoscore_penalty(x, unbiased=True)),
+        ({"name": "log_isoscore", "unbiased": False}, lambda x, y, cov: isoscore_penalty(x)),
         (
             {"name": "spectrum_control", "weight": 1, "prior": "polynomial", "c1": 3, "power": 0.5, "top": None},
             lambda x, y, cov: spectrum_penalty(x, prior="polynomial", c1=3.0, power=0.5),
@@ -244,6 +252,17 @@ def test_options_reach_the_mathematics_of_a_penalty(given, want):
     labels = (torch.arange(46) > 16).long()  # 17 and 29 points
     found = penalty_value(method_from(given), points, labels=labels, shrinkage_cov=cov)
     assert_same(found, want(points, labels, cov))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_sigreg_draws_directions_for_each_batch(normalize):
+    points = uneven(46, 6)
+    method = method_from({"name": "sigreg", "weight": 0.5, "slices": 9, "normalize": normalize})
+    torch.manual_seed(3)
+    found = [penalty_value(method, points), penalty_value(method, points)]
+    torch.manual_seed(3)
+    drawn = [random_directions(6, 9), random_directions(6, 9)]
+    assert_same(found, [0.5 * sigreg_penalty(points, one, normalize=normalize) for one in drawn])
 
 
 @pytest.mark.parametrize(("given", "needed"), [({}, True), ({"zeta": "auto"}, False), ({"unbiased": True}, False)])
@@ -261,6 +280,7 @@ def test_istar_asks_for_a_shrinkage_matrix_only_if_it_uses_one(given, needed):
         ("cosreg", PointRule("tokens", -1)),
         ({"name": "cosreg", "layers": "all"}, PointRule("tokens", "all")),
         ("spectrum_control", PointRule("tokens", -1)),
+        *((name, PointRule("cls", -1)) for name in ("gor", "sigreg", "log_isoscore")),
     ],
     ids=str,
 )
@@ -413,6 +433,11 @@ def flowed(both, seed, **options):
         (
             {"name": "all_but_the_top", "D": 3, "centered": False},
             lambda both: transforms.AllButTheTop(3, False).fit_transform(both),
+        ),
+        ({"name": "mean_direction"}, lambda both: transforms.MeanDirection().fit_transform(both)),
+        (
+            {"name": "mean_direction", "subtract": True},
+            lambda both: transforms.MeanDirection(subtract=True).fit_transform(both),
         ),
         ({"name": "flow"}, lambda both: flowed(both, 7)),
         ({"name": "flow", "epochs": 2, "batch_size": 16}, lambda both: flowed(both, 7, epochs=2, batch_size=16)),

@@ -12,7 +12,7 @@ from isonb.lab.studies import arms
 from isonb.lab.studies.design import Design, StudyError
 from isonb.lab.studies.study import STUDIES, Study, _why_not, design_of
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
-from isonb.lab.studies.verdicts import Claim, Part, by_cell, difference
+from isonb.lab.studies.verdicts import FEWEST, Claim, Part, by_cell, difference
 from isonb.lab.sweeps.grids import Planned
 
 SCORES = {  # task -> arm -> mean score; one answer for every example scores 0.5
@@ -171,7 +171,9 @@ def test_every_paper_has_a_study_on_its_recorded_runs(name):
     judged = study.verdicts()
     numbers = [one.claim.number for one in judged if isinstance(one.claim.number, int)]
     assert numbers == sorted(numbers)
-    assert cell_rows(judged), "no cell can be judged"
+    seeds = study.recorded.groupby(["suite", "arm"])["seed"].nunique()
+    few = (seeds >= FEWEST).sum() < 2  # a recording that is still to come has no pair of arms to compare
+    assert few or cell_rows(judged), "no cell can be judged"
     coverage = study.coverage()
     assert isinstance(coverage, pd.DataFrame)
     assert len(coverage)

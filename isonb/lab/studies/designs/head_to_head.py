@@ -159,9 +159,16 @@ CLOUDS = {
 }
 
 
-def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:
+def changed(
+    study: Study,
+    arm: str,
+    name: str,
+    suites: Sequence[str] | None = None,
+    *,
+    clouds: Mapping[str, tuple[str, str]] = CLOUDS,
+) -> Units:
     """What an arm changes in a measure of the sentence vectors against plain training, one number a seed."""
-    mine, plain = CLOUDS.get(arm, ("end.cls", "end.cls"))
+    mine, plain = clouds.get(arm, ("end.cls", "end.cls"))
     return difference(
         study.units(f"metric.{mine}.{name}", arm, suites), study.units(f"metric.{plain}.{name}", PLAIN, suites)
     )
@@ -176,14 +183,14 @@ def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
 ABOVE, BELOW, OPEN = "above", "below", "not told apart"
 
 
-def against_plain(study: Study, *, level: float = 0.95) -> pd.DataFrame:
-    """What each method gains over plain training on each task that plain training has learned.
+def against_plain(study: Study, arms: Sequence[str] = METHODS, *, level: float = 0.95) -> pd.DataFrame:
+    """What each of the ``arms`` gains over plain training on each task that plain training has learned.
 
     The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
     over all rows, and ``outcome``: clearly above or below plain training at that ``level``, or not told apart.
     """
     rows = []
-    for arm in METHODS:
+    for arm in arms:
         gains = by_cell(difference(study.units("score", arm), study.units("score", PLAIN)))
         for row in study.paired("score", arm).to_dict("records"):
             if not study.learned(row["suite"]):

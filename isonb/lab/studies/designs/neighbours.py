@@ -1,0 +1,103 @@
+"""Today's neighbours of the papers' methods, two settings each, beside plain training on SST-2.
+
+The claims are no paper's: each says that a neighbour raises the score. Nothing was chosen among the two settings, so
+both are arms. Whether a neighbour moves isotropy is read from the same clouds as in the head to head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.designs import head_to_head as versus
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+
+__all__ = ["ARMS", "DESIGN", "MEASURES", "against_plain", "arms_of", "changed"]
+
+LABELS = {
+    "gor": "GOR",
+    "sigreg": "SIGReg",
+    "log_isoscore": "-ln IsoScore-U",
+    "entropy": "entropy (all bars)",
+    "mean_direction": "mean direction",
+}
+FORMS = {False: "R2", True: "R1"}
+SETTINGS: dict[str, tuple[float, ...] | tuple[str, ...]] = {
+    "gor": (0.03, 0.003),
+    "sigreg": (0.002, 0.0002),
+    "log_isoscore": (0.005, 0.0005),
+    "entropy": (1.0, 0.1),
+    "mean_direction": tuple(FORMS.values()),
+}
+MEASURES = {"isoscore": "IsoScore", "isoscore_unbiased": "IsoScore, unbiased"}
+
+
+def _named(name: str, setting: float | str) -> str:
+    return f"{LABELS[name]} {setting if isinstance(setting, str) else format(setting, 'g')}"
+
+
+def arms_of(name: str) -> tuple[str, ...]:
+    """The arms of a method, in the order of the grid; none for one that isn't a neighbour.
+
+    >>> arms_of("gor"), arms_of("mean_direction"), arms_of("istar")
+    (('GOR 0.03', 'GOR 0.003'), ('mean direction R2', 'mean direction R1'), ())
+    """
+    settings: Sequence[float | str] = SETTINGS.get(name, ())
+    return tuple(_named(name, setting) for setting in settings)
+
+
+ARMS = (PLAIN, *(arm for name in LABELS for arm in arms_of(name)))
+
+
+def arm_of(config: Mapping[str, Any]) -> str | None:
+    """The method and its setting; entropy counts with all bars alone."""
+    method = config["method"]
+    name = method["name"]
+    if name == "none":
+        return PLAIN
+    if name not in LABELS or (name == "entropy" and method["select"]):
+        return None
+    return _named(name, FORMS[method["subtract"]] if name == "mean_direction" else float(method["weight"]))
+
+
+# The mean direction goes from the features of the finished encoder, whose own [CLS] vectors stay those of plain
+# training.
+CLOUDS = dict.fromkeys(arms_of("mean_direction"), ("end.second", "end.cls"))
+
+
+def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:
+    """What an arm changes in a measure of the sentence vectors against plain training, one number a seed."""
+    return versus.changed(study, arm, name, suites, clouds=CLOUDS)
+
+
+def against_plain(study: Study) -> pd.DataFrame:
+    """What each arm gains over plain training, as :func:`isonb.lab.studies.designs.head_to_head.against_plain`."""
+    return versus.against_plain(study, ARMS[1:])
+
+
+def _score(arm: str) -> Callable[[Study, Sequence[str]], Evidence]:
+    return lambda study, suites: by_cell(
+        difference(study.units("score", arm, suites), study.units("score", PLAIN, suites))
+    )
+
+
+CLAIMS = tuple(
+    Claim(
+        name,
+        f"{LABELS[name]}: raises the score",
+        tuple(Part(f"score, {arm} less none", _score(arm), "greater", gated=True) for arm in arms_of(name)),
+    )
+    for name in LABELS
+)
+DESIGN = Design(
+    name="neighbours",
+    page="results/head_to_head_tables",
+    recordings=("neighbours",),
+    arm=arm_of,
+    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
+    claims=CLAIMS,
+)
