@@ -14,12 +14,13 @@ from isonb.lab.studies.verdicts import Evidence, Part, by_cell, difference
 
 __all__ = ["ARMS", "HEAD_TO_HEAD", "LAST", "METHODS", "change", "gain", "scored"]
 
-HEAD_TO_HEAD = "head_to_head"
+HEAD_TO_HEAD, NEIGHBOURS = "head_to_head", "neighbours"
 LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
 SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
 LAST = "I-STAR, last layer"  # lower, on the tokens of the last layer alone: C6
 ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
 METHODS = ARMS[1:]
+ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
 
 Rule = Callable[[Any, Sequence[str]], Evidence]
 
@@ -36,8 +37,10 @@ def gain(arm: str, base: str = PLAIN) -> Rule:
     return change("score", arm, base)
 
 
-def scored(arm: str, base: str = PLAIN, direction: str = "greater", **more: Any) -> Part:
+def scored(
+    arm: str, base: str = PLAIN, direction: str = "greater", *, runs_of: str = HEAD_TO_HEAD, **more: Any
+) -> Part:
     """The part of a claim that an arm of the head to head scores above another there, or below, or alike."""
-    words = f"head to head: score, {arm} less {base}"
+    words = f"{runs_of.replace('_', ' ')}: score, {arm} less {base}"
     words += f", alike within {more['margin']}" if direction == "equal" else ""
-    return Part(words, gain(arm, base), direction, gated=True, runs_of=HEAD_TO_HEAD, **more)
+    return Part(words, gain(arm, base), direction, gated=True, runs_of=runs_of, **more)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from isonb.lab.studies.arms import gain
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
@@ -53,25 +54,19 @@ def objective(study: Study, arm: str, suites: Sequence[str] | None = None) -> Un
     return {unit: losses[unit] - (1 - scores[unit]) for unit in sorted(set(losses) & set(scores))}
 
 
-def _score(arm: str, other: str = PLAIN) -> Callable[[Study, Sequence[str]], Evidence]:
-    return lambda study, suites: by_cell(
-        difference(study.units("score", arm, suites), study.units("score", other, suites))
-    )
-
-
 def _objective(arm: str, other: str) -> Callable[[Study, Sequence[str]], Evidence]:
     return lambda study, suites: by_cell(difference(objective(study, arm, suites), objective(study, other, suites)))
 
 
 def _alike(arm: str) -> Part:
-    return Part(f"score, {arm} less none, alike within {SMALL}", _score(arm), "equal", SMALL, gated=True)
+    return Part(f"score, {arm} less none, alike within {SMALL}", gain(arm), "equal", SMALL, gated=True)
 
 
 CLAIMS = (
     Claim(
         "harm",
         "The published push lowers the score",
-        (Part("score, λ = -1 less none", _score(FULL), "less", gated=True),),
+        (Part("score, λ = -1 less none", gain(FULL), "less", gated=True),),
     ),
     Claim("strong", "Weaker pushes leave the score as it is", (_alike(THIRD), _alike(TENTH))),
     Claim("early", "From the second epoch on it leaves the score as it is", (_alike(LATE),)),
@@ -85,14 +80,14 @@ CLAIMS = (
         "late",
         "Begun at the second epoch, the push loses less, and ends lower in its objective than plain training",
         (
-            Part(f"score, {LATE} less λ = -1", _score(LATE, FULL), "greater", gated=True),
+            Part(f"score, {LATE} less λ = -1", gain(LATE, FULL), "greater", gated=True),
             Part(f"objective, {LATE} less none", _objective(LATE, PLAIN), "less"),
         ),
     ),
     Claim(
         "turned",
         "In a random direction, a push as long loses less",
-        (Part(f"score, {RANDOM} less λ = -1", _score(RANDOM, FULL), "greater", gated=True),),
+        (Part(f"score, {RANDOM} less λ = -1", gain(RANDOM, FULL), "greater", gated=True),),
     ),
 )
 DESIGN = Design(

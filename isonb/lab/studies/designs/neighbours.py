@@ -6,15 +6,16 @@ both are arms. Whether a neighbour moves isotropy is read from the same clouds a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from isonb.lab.studies.arms import gain
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.designs import head_to_head as versus
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+from isonb.lab.studies.verdicts import Claim, Part, Units
 
 __all__ = ["ARMS", "DESIGN", "MEASURES", "against_plain", "arms_of", "changed"]
 
@@ -79,17 +80,11 @@ def against_plain(study: Study) -> pd.DataFrame:
     return versus.against_plain(study, ARMS[1:])
 
 
-def _score(arm: str) -> Callable[[Study, Sequence[str]], Evidence]:
-    return lambda study, suites: by_cell(
-        difference(study.units("score", arm, suites), study.units("score", PLAIN, suites))
-    )
-
-
 CLAIMS = tuple(
     Claim(
         name,
         f"{LABELS[name]}: raises the score",
-        tuple(Part(f"score, {arm} less none", _score(arm), "greater", gated=True) for arm in arms_of(name)),
+        tuple(Part(f"score, {arm} less none", gain(arm), "greater", gated=True) for arm in arms_of(name)),
     )
     for name in LABELS
 )

@@ -53,10 +53,6 @@ def _rise(study: Study, suites: Sequence[str]) -> Evidence:
     return by_cell(difference(shares(study, 1, PLAIN, suites), first))
 
 
-def _score_change(arm: str) -> Any:
-    return lambda study, suites: by_cell(difference(study.tail_score(arm, suites), study.tail_score(PLAIN, suites)))
-
-
 both = tuple(DETAILS)
 CLAIMS = (
     Claim(
@@ -90,13 +86,7 @@ CLAIMS = (
         "Selected bars gain, all bars are on par",
         (
             arms.scored(arms.ENTROPY),
-            Part(
-                f"score, all bars less none, alike within {SAME_SCORE}",
-                _score_change(ALL),
-                "equal",
-                SAME_SCORE,
-                gated=True,
-            ),
+            arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
         ),
     ),
     Claim(
