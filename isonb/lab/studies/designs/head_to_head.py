@@ -88,8 +88,9 @@ MEASURES = {
     "persistent_entropy_normalized": "entropy of the barcode",
 }
 HALF = 0.5
-XEON = "head_to_head_xeon"  # runs of another kind of processor: whole seeds, so that no pair mixes two kinds
-RECORDINGS = (HEAD_TO_HEAD, XEON)
+# Runs of other kinds of processors: whole seeds, so that no pair mixes two kinds.
+OTHERS = ("head_to_head_xeon", "head_to_head_bfloat16")
+RECORDINGS = (HEAD_TO_HEAD, *OTHERS)
 ALIKE = 0.02  # two scores that count as alike
 
 
@@ -311,5 +312,5 @@ DESIGN = Design(
     claims=CLAIMS,
 )
 # The runs before: what was tried for each method, and what the protocol "small" was chosen by.
-TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=("head_to_head_tuning", XEON), claims=())
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=("head_to_head_tuning", *OTHERS), claims=())
 CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())

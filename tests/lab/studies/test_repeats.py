@@ -1,0 +1,26 @@
+"""Runs made again from their printed command."""
+
+from pathlib import Path
+
+from isonb.lab.studies.recorded import FOLDER, recorded
+from isonb.lab.studies.repeats import REPEATED, TOLERANCE, repeats
+from isonb.lab.studies.study import Study
+
+
+def test_three_cells_came_back():
+    study = Study.load("head_to_head")
+    found = repeats(study)
+    assert len(found) >= 3
+    assert found["arm"].nunique() >= 3
+    assert (found["again"] - found["score"]).abs().max() <= TOLERANCE
+
+
+def test_they_are_other_runs_than_those_of_the_head_to_head():
+    again, first = (recorded(name, FOLDER).runs.set_index("run_id") for name in (REPEATED, "head_to_head"))
+    shared = again.index.intersection(first.index)
+    assert len(shared) >= 3
+    assert (again.loc[shared, "manifest.seconds"] != first.loc[shared, "manifest.seconds"]).all()
+
+
+def test_no_recording_no_rows(tmp_path: Path):
+    assert repeats(Study.load("head_to_head"), tmp_path).empty
