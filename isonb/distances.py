@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.checks import check_values
 from isonb.clouds import row_count
 from isonb.scale import largest, power_of_two
 
 __all__ = ["by_differences", "distances_from", "edge_lengths", "localized", "rows", "squared_distances"]
 
-PIECE = 2**17  # coordinates of differences held at a time on the CPU
+PIECE = 2**18  # coordinates of differences held at a time on the CPU
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
 
 
@@ -137,7 +138,12 @@ def _gaps(x: Tensor, edges: Tensor) -> Tensor:
 
 
 def _lengths(gap: Tensor) -> Tensor:
-    """Each difference is brought to unit size before it is squared, so no length overflows or vanishes."""
+    """Where squares might overflow or vanish each difference is first brought to unit size, by a power of two."""
+    length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
+    if check_values(gap) and length.numel():
+        least, most = (float(end) for end in length.detach().aminmax())
+        if torch.finfo(gap.dtype).tiny ** 0.25 < least and most < torch.inf:
+            return length
     scale = power_of_two(largest(gap.detach(), -1))
-    length: Tensor = torch.linalg.vector_norm(gap / scale, dim=-1) * scale.squeeze(-1)
+    length = torch.linalg.vector_norm(gap / scale, dim=-1) * scale.squeeze(-1)
     return length
