@@ -16,7 +16,16 @@ from isonb.checks import check_values
 from isonb.clouds import row_count
 from isonb.scale import largest, power_of_two
 
-__all__ = ["by_differences", "distances_from", "edge_lengths", "localized", "rows", "squared_distances"]
+__all__ = [
+    "PIECE",
+    "by_differences",
+    "distances_from",
+    "edge_lengths",
+    "localized",
+    "rows",
+    "squared_distances",
+    "weighted_rows",
+]
 
 PIECE = 2**18  # coordinates of differences held at a time on the CPU
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
@@ -94,6 +103,20 @@ def rows(x: Tensor, index: Tensor) -> Tensor:
     batch = index.shape[:-1]
     first = torch.arange(math.prod(batch), device=x.device).view(*batch, 1) * n
     return x.reshape(-1, d).index_select(0, (index + first).flatten()).view(*index.shape, d)
+
+
+def weighted_rows(x: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+    r""":math:`\sum_j w_{ij} x_{\mathrm{index}(i, j)}`: x (..., n, d), index and weights (..., m, k) -> (..., m, d).
+
+    On the CPU no row is copied; there is no second derivative then.
+    """
+    n, d = x.shape[-2:]
+    if x.device.type != "cpu":
+        return (weights.unsqueeze(-2) @ rows(x, index.flatten(-2)).view(*index.shape, d)).squeeze(-2)
+    first = torch.arange(math.prod(index.shape[:-2]), device=x.device).view(*index.shape[:-2], 1, 1) * n
+    flat, own = (index + first).flatten(0, -2), weights.flatten(0, -2)
+    out: Tensor = torch.nn.functional.embedding_bag(flat, x.reshape(-1, d), mode="sum", per_sample_weights=own)
+    return out.view(*index.shape[:-1], d)
 
 
 def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
