@@ -168,5 +168,4 @@ def _lengths(gap: Tensor) -> Tensor:
         if torch.finfo(gap.dtype).tiny ** 0.25 < least and most < torch.inf:
             return length
     scale = power_of_two(largest(gap.detach(), -1))
-    length = torch.linalg.vector_norm(gap / scale, dim=-1) * scale.squeeze(-1)
-    return length
+    return torch.linalg.vector_norm(gap / scale, dim=-1).mul(scale.squeeze(-1))
