@@ -165,7 +165,7 @@ def plain_and_compiled(x: Tensor, real: Tensor | None = None) -> list[tuple[Tens
 def test_the_compiled_loop_takes_the_edges_of_the_plain_one(n, d, kind, dtype, masked, seed):
     """The same edges in the same order, ties and all; so it doesn't matter when a process begins to use it."""
     x = nasty(normal(3, n, d, seed=seed), kind).to(dtype)
-    real = some_mask(3, n, keep=2) if masked else torch.ones(3, n, dtype=torch.bool)
+    real = some_mask(3, n, keep=2) if masked and n > 2 else torch.ones(3, n, dtype=torch.bool)
     (edges, lengths), (want, want_lengths) = plain_and_compiled(x, real if masked else None)
     inner = real.gather(1, want.flatten(1)).view(want.shape).all(-1)  # where a masked row hangs says nothing
     assert torch.equal(inner.sum(1), real.sum(1) - 1)
@@ -200,7 +200,7 @@ def nasty(x: Tensor, kind: str) -> Tensor:
 def test_float32_barcodes_and_gradients_by_the_compiled_loop_equal_float64(n, d, kind, masked, seed):
     assert compiled_prim.load() is not None
     x = nasty(normal(2, n, d, seed=seed), kind).float()
-    mask = some_mask(2, n, keep=2) if masked else None
+    mask = some_mask(2, n, keep=2) if masked and n > 2 else None
     assert_same(h0_barcode(x, mask=mask), h0_barcode(x.double(), mask=mask), rtol=1e-3, atol=0, dtype=False)
     if kind == "normal":  # no ties: the tree is one and the same
         got, want = (gradient(lambda z: h0_barcode(z, mask=mask), points) for points in (x, x.double()))
