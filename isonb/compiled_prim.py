@@ -40,7 +40,7 @@ def load() -> Prim | None:
         import numba
     except ImportError:
         return None
-    options = {"nogil": True, "fastmath": {"nnan", "nsz"}}  # no NaN gets here, and the order of minima is free
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"nnan", "nsz"}}  # no NaN gets here, and the order of minima is free
     try:
         grow = numba.njit(cache=True, **options)(_grow)
     except RuntimeError:  # no folder

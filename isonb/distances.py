@@ -153,7 +153,7 @@ class _Lengths(torch.autograd.Function):
 
 def _pieces(x: Tensor, edges: Tensor) -> tuple[Tensor, ...]:
     """On the CPU as many edges at a time as its cache holds differences of."""
-    return edges.split(max(1, PIECE // x.shape[-1])) if x.device.type == "cpu" else (edges,)
+    return torch.split(edges, max(1, PIECE // x.shape[-1])) if x.device.type == "cpu" else (edges,)
 
 
 def _gaps(x: Tensor, edges: Tensor) -> Tensor:
@@ -168,4 +168,5 @@ def _lengths(gap: Tensor) -> Tensor:
         if torch.finfo(gap.dtype).tiny ** 0.25 < least and most < torch.inf:
             return length
     scale = power_of_two(largest(gap.detach(), -1))
-    return torch.linalg.vector_norm(gap / scale, dim=-1).mul(scale.squeeze(-1))
+    scaled: Tensor = torch.linalg.vector_norm(gap / scale, dim=-1)
+    return scaled * scale.squeeze(-1)
