@@ -40,7 +40,8 @@ def load() -> Prim | None:
         import numba
     except ImportError:
         return None
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"nnan", "nsz"}}  # no NaN gets here, and the order of minima is free
+    # no NaN gets here, and the order in which minima are taken changes nothing
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"nnan", "nsz"}}
     try:
         grow = numba.njit(cache=True, **options)(_grow)
     except RuntimeError:  # no folder
