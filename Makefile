@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs the tests     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test slow lint bench lab pins clean browser screens student slides
+.PHONY: help book test slow lint bench bench-gpu lab pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -22,7 +22,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 OFFLINE := HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## ?/  make \1|/' | column -t -s '|'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1|/' | column -t -s '|'
 
 $(STAMP): requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "isonb needs Python 3.11, 3.12 or 3.13 with venv; say which: make PYTHON=/path/to/python"; exit 1; }
@@ -62,6 +62,9 @@ lint: $(STAMP)  ## style, types and the chapters' own lint
 
 bench: $(STAMP)  ## ratios against the other libraries, correctness beside each
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m tests.benchmarks
+
+bench-gpu: $(STAMP)  ## the same on a CUDA card
+	@$(OFFLINE) $(BIN)/python -m tests.benchmarks --card
 
 student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/student
 	@$(BIN)/python -m isonb.pages student

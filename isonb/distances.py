@@ -7,15 +7,27 @@ by matrix product where that pays; lengths that leave the library are recomputed
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from isonb.checks import check_values
 from isonb.clouds import row_count
 from isonb.scale import largest, power_of_two
 
-__all__ = ["by_differences", "distances_from", "edge_lengths", "localized", "rows", "squared_distances"]
+__all__ = [
+    "PIECE",
+    "by_differences",
+    "distances_from",
+    "edge_lengths",
+    "localized",
+    "rows",
+    "squared_distances",
+    "weighted_rows",
+]
 
+PIECE = 2**18  # coordinates of differences held at a time on the CPU
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
 
 
@@ -93,12 +105,68 @@ def rows(x: Tensor, index: Tensor) -> Tensor:
     return x.reshape(-1, d).index_select(0, (index + first).flatten()).view(*index.shape, d)
 
 
-def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
-    """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0.
+def weighted_rows(x: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+    r""":math:`\sum_j w_{ij} x_{\mathrm{index}(i, j)}`: x (..., n, d), index and weights (..., m, k) -> (..., m, d).
 
-    Each difference is brought to unit size before it is squared, so no length overflows or vanishes.
+    On the CPU no row is copied; there is no second derivative then.
     """
-    gap = rows(x, edges[..., 0]).sub_(rows(x, edges[..., 1]))
+    n, d = x.shape[-2:]
+    if x.device.type != "cpu":
+        return (weights.unsqueeze(-2) @ rows(x, index.flatten(-2)).view(*index.shape, d)).squeeze(-2)
+    first = torch.arange(math.prod(index.shape[:-2]), device=x.device).view(*index.shape[:-2], 1, 1) * n
+    flat, own = (index + first).flatten(0, -2), weights.flatten(0, -2)
+    out: Tensor = torch.nn.functional.embedding_bag(flat, x.reshape(-1, d), mode="sum", per_sample_weights=own)
+    return out.view(*index.shape[:-1], d)
+
+
+def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
+    """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0."""
+    n, d = x.shape[-2:]
+    first = torch.arange(math.prod(edges.shape[:-2]), device=x.device).view(*edges.shape[:-2], 1, 1) * n
+    lengths: Tensor = _Lengths.apply(x.reshape(-1, d), (edges + first).view(-1, 2))  # type: ignore[no-untyped-call]
+    return lengths.view(edges.shape[:-1])
+
+
+class _Lengths(torch.autograd.Function):
+    r"""Lengths of edges (m, 2) between rows (n, d), a piece of edges at a time; no difference is kept.
+
+    The derivative of :math:`\|x_a - x_b\|` is the unit vector from b to a, written so that it can be derived again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, edges: Tensor) -> Tensor:
+        ctx.save_for_backward(x, edges)
+        return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, edges = ctx.saved_tensors
+        out, low = torch.zeros_like(x), 0
+        for piece in _pieces(x, edges):
+            gap, slope = _gaps(x, piece), grad[low : low + len(piece)]
+            length = _lengths(gap)
+            slope = (gap / torch.where(length > 0, length, 1.0).unsqueeze(-1)).mul_(slope.unsqueeze(-1))
+            out.index_add_(0, piece[:, 0], slope).index_add_(0, piece[:, 1], slope, alpha=-1)
+            low += len(piece)
+        return out, None
+
+
+def _pieces(x: Tensor, edges: Tensor) -> tuple[Tensor, ...]:
+    """On the CPU as many edges at a time as its cache holds differences of."""
+    return torch.split(edges, max(1, PIECE // x.shape[-1])) if x.device.type == "cpu" else (edges,)
+
+
+def _gaps(x: Tensor, edges: Tensor) -> Tensor:
+    return x.index_select(0, edges[:, 0]) - x.index_select(0, edges[:, 1])
+
+
+def _lengths(gap: Tensor) -> Tensor:
+    """Where squares might overflow or vanish each difference is first brought to unit size, by a power of two."""
+    length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
+    if check_values(gap) and length.numel():
+        least, most = (float(end) for end in length.detach().aminmax())
+        if torch.finfo(gap.dtype).tiny ** 0.25 < least and most < torch.inf:
+            return length
     scale = power_of_two(largest(gap.detach(), -1))
-    length: Tensor = torch.linalg.vector_norm(gap.div_(scale), dim=-1) * scale.squeeze(-1)
-    return length
+    scaled: Tensor = torch.linalg.vector_norm(gap / scale, dim=-1)
+    return scaled * scale.squeeze(-1)

@@ -59,13 +59,14 @@ def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Bars and edges of a checked cloud, longest first, those that touch a masked row last."""
     edges = torch.stack(spanning_tree(x, mask).aminmax(dim=-1), -1)
     lengths = edge_lengths(x, edges)
-    if mask is not None:
+    if mask is None:
+        lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
+    else:
         real = mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
-        lengths = torch.where(real, lengths, 0.0)
         edges = torch.where(real.unsqueeze(-1), edges, -1)
-    rank = lengths.detach() if mask is None else torch.where(real, lengths.detach(), -1.0)
-    order = rank.argsort(dim=-1, descending=True, stable=True)
-    return lengths.gather(-1, order), edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
+        order = torch.where(real, lengths.detach(), -1.0).argsort(dim=-1, descending=True, stable=True)
+        lengths = torch.where(real, lengths, 0.0).gather(-1, order)
+    return lengths, edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
 
 
 @border

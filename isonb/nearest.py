@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
-from isonb.distances import edge_lengths, localized, rows
+from isonb.distances import PIECE, edge_lengths, localized, rows
 from isonb.errors import ShapeError, fail
 from isonb.precision import precise
 
@@ -83,8 +83,7 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
         rough.masked_fill_(~real.unsqueeze(1), math.inf)
     bound, index = rough.topk(wide, -1, largest=False)
     index = index.sort(-1).values
-    gap = rows(points, index.flatten(1)).view(*index.shape, points.shape[-1]).sub_(points[:, low:high].unsqueeze(2))
-    square = gap.square_().sum(-1)
+    square = _squared_gaps(points, index, low)
     if real is not None:
         square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape), math.inf)
     square, order = square.sort(dim=-1, stable=True)
@@ -94,6 +93,19 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
         outside = bound.amax(-1) - ROUNDING * torch.finfo(points.dtype).eps * scale
         _search_again(clouds, index, square[..., k - 1] >= outside, low)
     return index
+
+
+def _squared_gaps(points: Tensor, index: Tensor, low: int) -> Tensor:
+    """Squared distances (b, m, w) by differences, from the rows from ``low`` on to their candidates ``index``."""
+    b, m, wide = index.shape
+    step = max(1, PIECE // max(1, b * wide * points.shape[-1])) if points.device.type == "cpu" else m
+    parts = []
+    for start in range(0, m, step):
+        piece = index[:, start : start + step]
+        own = points[:, low + start : low + start + piece.shape[1]].unsqueeze(2)
+        gap = rows(points, piece.flatten(1)).view(*piece.shape, points.shape[-1]).sub_(own)
+        parts.append(gap.square_().sum(-1))
+    return torch.cat(parts, 1)
 
 
 def _search_again(clouds: _Clouds, index: Tensor, open_rows: Tensor, low: int) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from isonb.checks import border, check_values, cloud
 from isonb.clouds import center_rows, row_count
 from isonb.cosine import unit_rows
-from isonb.distances import rows
+from isonb.distances import rows, weighted_rows
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.nearest import check_k, distances_to, nearest
 from isonb.precision import precise
@@ -218,8 +218,7 @@ def lsds(
     else:
         weights = torch.exp(-distances_to(x, index).square() / t)
         weights = weights / weights.sum(-1, keepdim=True) if normalize_weights else weights
-    near = rows(y, index.clamp_min(0).flatten(-2)).view(*index.shape, y.shape[-1])
-    residual = y - (weights.unsqueeze(-2) @ near).squeeze(-2)
+    residual = y - weighted_rows(y, index.clamp_min(0), weights)
     if mask is not None:
         residual = torch.where(mask.unsqueeze(-1), residual, 0.0)
     score: Tensor = torch.linalg.vector_norm(residual, dim=(-2, -1))

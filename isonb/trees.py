@@ -3,7 +3,9 @@
 =================  ===========================  ==================================================================
 points of a cloud  where                        way
 =================  ===========================  ==================================================================
-up to ``DENSE``    on the CPU                   Prim: n short steps, each one pass over a row of all n x n weights
+up to ``DENSE``    on the CPU                   Prim: n short steps, each one pass over a row of all n x n weights;
+                                                :func:`_prim` at first, :mod:`~isonb.compiled_prim` once a process
+                                                has taken many steps and numba is installed: the same edges
 up to ``DENSE``    on accelerators              Boruvka: ceil(log2 n) passes over all weights; a step costs a launch
 more               anywhere                     :func:`~isonb.tiled_trees.tiled_tree`: weights strip by strip
 =================  ===========================  ==================================================================
@@ -16,6 +18,7 @@ import math
 import torch
 from torch import Tensor
 
+from isonb.compiled_prim import compiled_prim
 from isonb.distances import by_differences, localized, squared_distances
 from isonb.precision import precise
 from isonb.tiled_trees import tiled_tree
@@ -24,7 +27,7 @@ __all__ = ["spanning_tree"]
 
 DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
 FINE = 2.0**-12  # a squared edge below this share of the squared reach sends a float32 product to float64
-GROUP = 2**18  # coordinates whose distances are taken at a time on the CPU: what its cache holds
+GROUP = 2**20  # coordinates whose distances are taken at a time on the CPU: what its cache holds
 SLAB = 2**16  # weights searched for parents at a time, for the same reason
 
 
@@ -68,7 +71,7 @@ def _by_prim(points: Tensor, real: Tensor | None) -> Tensor:
     weights, first = _weights(points, real), _first(points, real)
     reach = weights[torch.arange(len(points)), first]
     reach = (reach if real is None else torch.where(real, reach, 0.0)).amax(-1)
-    edges, lengths = _prim(weights, first)
+    edges, lengths = (compiled_prim(points.shape[1]) or _prim)(weights, first)
     if points.dtype == torch.float32 and not by_differences(points):
         coarse = lengths.amin(-1) < FINE * reach
         if bool(coarse.any()):

@@ -68,6 +68,27 @@ def test_metrics_need_torchmetrics_alone(path):
     assert foreign(path) <= {"torchmetrics"}
 
 
+def long_functions(text: str, most: int = 35) -> list[str]:
+    """Functions of more than ``most`` lines, their docstrings left out."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            told = node.body[0] if ast.get_docstring(node) else None
+            lines = node.end_lineno - node.lineno + 1 - (told.end_lineno - told.lineno + 1 if told else 0)
+            found += [node.name] * (lines > most)
+    return found
+
+
+@pytest.mark.parametrize("path", MATHS, ids=lambda path: path.name)
+def test_no_function_of_the_maths_is_long(path):
+    assert not long_functions(path.read_text(encoding="utf-8"))
+
+
+def test_a_long_function_is_seen():
+    assert long_functions("def f():\n" + "    x = 1\n" * 35) == ["f"]
+    assert long_functions('def f():\n    """A.\n\n    B."""\n' + "    x = 1\n" * 34) == []
+
+
 def asserts(node: ast.AST) -> bool:
     """An assertion, or a call of what asserts: pytest.raises and the helpers of the tests."""
     name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""

@@ -1,5 +1,8 @@
 """Both tree algorithms against each other, and the distances they work on where float arithmetic is hard."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -8,12 +11,14 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from support import (
     assert_same,
+    check_gradient,
+    gradient,
     normal,
     some_mask,
 )
 from torch import Tensor
 
-from isonb import trees
+from isonb import compiled_prim, distances, trees
 from isonb.distances import by_differences, edge_lengths, squared_distances
 from isonb.homology import h0_barcode
 from isonb.tiled_trees import tiled_tree
@@ -138,3 +143,113 @@ def test_distances_by_product_and_by_difference_agree():
 
 def test_batches_of_nothing():
     assert h0_barcode(torch.ones(0, 5, 3)).shape == (0, 4)
+
+
+def plain_and_compiled(x: Tensor, real: Tensor | None = None) -> list[tuple[Tensor, Tensor]]:
+    """Edges and weights of one batch by the plain loop and by the compiled one."""
+    weights, first = trees._weights(x, real), trees._first(x, real)
+    compiled = compiled_prim.load()
+    assert compiled is not None
+    return [compiled(weights, first), trees._prim(weights.clone(), first)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(2, 70),
+    d=st.sampled_from([1, 3, 9, 40]),
+    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "offset", "far point"]),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+    masked=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_the_compiled_loop_takes_the_edges_of_the_plain_one(n, d, kind, dtype, masked, seed):
+    """The same edges in the same order, ties and all; so it doesn't matter when a process begins to use it."""
+    x = nasty(normal(3, n, d, seed=seed), kind).to(dtype)
+    real = some_mask(3, n, keep=2) if masked and n > 2 else torch.ones(3, n, dtype=torch.bool)
+    (edges, lengths), (want, want_lengths) = plain_and_compiled(x, real if masked else None)
+    inner = real.gather(1, want.flatten(1)).view(want.shape).all(-1)  # where a masked row hangs says nothing
+    assert torch.equal(inner.sum(1), real.sum(1) - 1)
+    assert torch.equal(real.gather(1, edges.flatten(1)).view(edges.shape).all(-1), inner)
+    assert torch.equal(edges[inner], want[inner])
+    assert torch.equal(lengths, want_lengths)
+
+
+def nasty(x: Tensor, kind: str) -> Tensor:
+    """Clouds with ties, copies, tight clusters, a mean or a point far away."""
+    n = x.shape[-2]
+    half = (torch.arange(n) < n // 2).to(x.dtype).unsqueeze(1)
+    return {
+        "normal": x,
+        "grid": x.round(),
+        "equal": torch.ones_like(x),
+        "copies": x[..., torch.arange(n) // 3, :],
+        "clusters": 1e-3 * x + half,
+        "offset": x + 1e4,
+        "far point": torch.where(torch.arange(n).unsqueeze(1) == n - 1, 1e4, x),
+    }[kind]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    n=st.integers(2, 60),
+    d=st.sampled_from([2, 40]),
+    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "far point"]),
+    masked=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_float32_barcodes_and_gradients_by_the_compiled_loop_equal_float64(n, d, kind, masked, seed):
+    assert compiled_prim.load() is not None
+    x = nasty(normal(2, n, d, seed=seed), kind).float()
+    mask = some_mask(2, n, keep=2) if masked and n > 2 else None
+    assert_same(h0_barcode(x, mask=mask), h0_barcode(x.double(), mask=mask), rtol=1e-3, atol=0, dtype=False)
+    if kind == "normal":  # no ties: the tree is one and the same
+        got, want = (gradient(lambda z: h0_barcode(z, mask=mask), points) for points in (x, x.double()))
+        assert_same(got, want, rtol=1e-3, atol=1e-4, dtype=False)
+
+
+def test_the_compiled_loop_is_loaded_after_many_steps_and_only_where_numba_is(monkeypatch):
+    monkeypatch.setattr(compiled_prim, "_taken", [0])
+    monkeypatch.setattr(compiled_prim, "PATIENCE", 100)
+    compiled_prim.load.cache_clear()
+    assert compiled_prim.compiled_prim(60) is None
+    assert compiled_prim.compiled_prim(60) is None
+    assert compiled_prim.load.cache_info().currsize == 0
+    assert compiled_prim.compiled_prim(1) is not None
+    compiled_prim.load.cache_clear()
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert compiled_prim.compiled_prim(1) is None
+    assert h0_barcode(normal(30, 4)).shape == (29,)
+    compiled_prim.load.cache_clear()
+
+
+def test_the_compiled_loop_needs_no_folder_to_write_to(tmp_path):
+    """Installed read-only and without a home to keep machine code in, it is compiled for the process alone."""
+    script = """
+import numba.core.caching as caching
+caching.CacheImpl._locator_classes = []
+import torch
+from isonb import compiled_prim
+weights = torch.tensor([[[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]]])
+print(compiled_prim.load()(weights, torch.zeros(1, dtype=torch.long))[0].tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[[[0, 1], [1, 2]]]"
+    assert not list(tmp_path.iterdir())
+
+
+def test_lengths_can_be_derived_twice():
+    edges = torch.tensor([[0, 1], [1, 2], [0, 3], [2, 2]])
+    check_gradient(lambda x: edge_lengths(x, edges)[:3].square(), normal(4, 3), twice=True)
+    slope = gradient(lambda x: edge_lengths(x, edges), torch.ones(4, 3))
+    assert bool((slope == 0).all())
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e12, 1e18])
+def test_lengths_in_pieces_equal_lengths_at_once(scale, monkeypatch):
+    x, edges = normal(2, 30, 5, dtype=torch.float32) * scale, torch.randint(0, 30, (2, 40, 2))
+    whole, slope = edge_lengths(x, edges), gradient(lambda z: edge_lengths(z, edges), x)
+    exact = edge_lengths(x.double(), edges)
+    assert_same(whole, exact, rtol=1e-6, atol=0, dtype=False)
+    monkeypatch.setattr(distances, "PIECE", 15)
+    assert torch.equal(edge_lengths(x, edges), whole)
+    assert_same(gradient(lambda z: edge_lengths(z, edges), x), slope, rtol=1e-5, atol=1e-5)

@@ -13,7 +13,7 @@ from isonb.cli.audits import run_audit
 from isonb.cli.gates import broken, check_names, gate, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
-from isonb.cli.summary import scores, summary, title
+from isonb.cli.summary import scores, summary, time_words, title
 from isonb.cli.tasks import check, named
 from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
@@ -71,6 +71,7 @@ def _run(options: argparse.Namespace) -> int:
         beside = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
+    print(f"time      {time_words(record.manifest)}")
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
     check_names(gates, record.metrics)

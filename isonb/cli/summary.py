@@ -16,7 +16,7 @@ from isonb.lab.methods import method_from, resolved
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
 
-__all__ = ["main_metric", "method_words", "scores", "summary", "title"]
+__all__ = ["main_metric", "method_words", "scores", "summary", "time_words", "title"]
 
 APART = ("experiment", "model", "task", "method", "seed")
 
@@ -79,6 +79,18 @@ def _beside(record: Record, metric: str) -> bool:
 
 def _baseline(record: Record, metric: str) -> float | None:
     return record.metrics.get(f"baseline.{metric}", record.metrics.get(f"plain.{metric}"))
+
+
+def time_words(manifest: Mapping[str, Any]) -> str:
+    """How long a run took, and which share of that was measuring alone.
+
+    >>> time_words({"seconds": 40.0, "measuring": 3.0}), time_words({"seconds": 7.25})
+    ('40.0 s, of which measuring took 8%', '7.2 s, none of it for measuring alone')
+    """
+    seconds, spent = float(manifest.get("seconds", 0.0)), float(manifest.get("measuring", 0.0))
+    if not spent:
+        return f"{seconds:.1f} s, none of it for measuring alone"
+    return f"{seconds:.1f} s, of which measuring took {spent / max(seconds, spent):.0%}"
 
 
 def summary(records: Iterable[Record]) -> pd.DataFrame:

@@ -1,15 +1,21 @@
-"""``make bench``: every comparison, as one table and as ``_build/bench.json``; ``--publish`` puts it into the book."""
+"""``make bench``: every comparison, as one table and as ``_build/bench.json``; ``--publish`` puts it into the book.
+
+``make bench-gpu`` (``--card``): what is worth measuring on a card, as ``_build/bench_gpu.json``.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from isonb import compiled_prim
+from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
 from tests.benchmarks.publish import PUBLISHED, PublishError, publish
 from tests.benchmarks.suites import SUITES
@@ -19,12 +25,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run the chosen suites, or publish what was run; exit 1 if any results disagree or nothing can be published."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"some of: {', '.join(SUITES)} (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("_build/bench.json"), help="where the record goes")
+    parser.add_argument("--card", action="store_true", help=f"on a CUDA card: some of {', '.join(CARD_SUITES)}")
+    parser.add_argument("--out", type=Path, help="where the record goes (default: in _build)")
     parser.add_argument("--small", action="store_true", help="the smallest sizes: to try the code, no measurement")
     parser.add_argument("--publish", action="store_true", help=f"run nothing: copy a complete record to {PUBLISHED}")
     args = parser.parse_args(argv)
-    if unknown := set(args.suites) - set(SUITES):
-        parser.error(f"unknown suite {sorted(unknown)}; choose from {', '.join(SUITES)}")
+    suites = chosen(args.card)
+    if unknown := set(args.suites) - set(suites):
+        parser.error(f"unknown suite {sorted(unknown)}; choose from {', '.join(suites)}")
+    args.out = args.out or Path("_build/bench_gpu.json" if args.card else "_build/bench.json")
+    if args.card and not torch.cuda.is_available():
+        print("There is no CUDA card here: make bench-gpu needs one; make bench measures the CPU.", file=sys.stderr)
+        return 1
     if args.publish:
         try:
             print(f"{args.out} is now {publish(args.out, PUBLISHED, list(SUITES))}.")
@@ -32,21 +44,35 @@ def main(argv: list[str] | None = None) -> int:
             print(f"PublishError: {error}", file=sys.stderr)
             return 1
         return 0
-    found = run(args.suites or list(SUITES), args.out, small=args.small)
+    found = run(args.suites or list(suites), args.out, small=args.small, suites=suites)
     report(found, args.out)
     return int(any(one.verdict == "WRONG" for one in found))
 
 
-def run(names: list[str], out: Path, *, small: bool = False) -> list[Row | Peak]:
-    """Every row of these suites; the record is written as it comes, so nothing is lost when stopped."""
+Suites = Mapping[str, Callable[[bool], Sequence[Row | Peak]]]
+
+
+def chosen(card: bool) -> Suites:
+    """Those of the CPU, or those of a card."""
+    if not card:
+        return SUITES
+    return {name: lambda small, suite=suite: suite(small, "cuda") for name, suite in CARD_SUITES.items()}
+
+
+def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SUITES) -> list[Row | Peak]:
+    """Every row of these suites; the record is written as it comes, so nothing is lost when stopped.
+
+    The compiled loop of Prim is loaded at once: a process comes to it after some seconds of barcodes anyway.
+    """
+    compiled_prim.load()
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
     about = {"sizes": "small" if small else "full"} | surroundings()
     found: list[Row | Peak] = []
     for k, name in enumerate(names, start=1):
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found += [replace(one, suite=name) for one in SUITES[name](small)]
-        write(found, about | {"missing": [suite for suite in SUITES if suite not in names[:k]]}, out)
+        found += [replace(one, suite=name) for one in suites[name](small)]
+        write(found, about | {"missing": [suite for suite in suites if suite not in names[:k]]}, out)
     return found
 
 

@@ -48,7 +48,7 @@ def h0_batch(small: bool = False) -> list[Row]:
         for name, call in barcodes("giotto-ph", "ripser").items():
             error = error_of(np.stack([call(cloud) for cloud in points]), reference)
             found.append((f"{name} loop", lambda call=call, p=points: [call(cloud) for cloud in p], error, 5.0))
-        limit = "the distances (their product alone a quarter) and the lengths take three quarters, the trees the rest"
+        limit = "the distances, two thirds (their product alone over a third), and exact lengths; the trees a twentieth"
         ours = lambda x=x: isonb.h0_barcode(x)  # noqa: E731
         size, rounds = f"{b} x {n} x {d}", 1 if small else 7
         rows += compare("H0, a batch", size, ours, found, allowed=1e-4, rounds=rounds, limit=limit)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 PACKAGES = (
+    "numba",
     "numpy",
     "scipy",
     "scikit-learn",

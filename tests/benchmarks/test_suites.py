@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import torch
 
 from tests.benchmarks.__main__ import main
+from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Peak, Row, taken
 from tests.benchmarks.publish import PublishError, publish
 from tests.benchmarks.suites import SUITES
@@ -18,6 +20,21 @@ def test_suite_runs_and_agrees(name):
     for one in found:
         assert one.error <= one.allowed, one
         assert one.verdict != "WRONG"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CARD_SUITES)
+def test_suite_of_a_card_runs_on_a_cpu(name):
+    found = CARD_SUITES[name](True, "cpu")
+    assert found
+    assert all(one.error <= one.allowed for one in found)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
+def test_without_a_card_one_line_says_so(tmp_path, capsys):
+    assert main(["--card", "--out", str(tmp_path / "bench.json")]) == 1
+    assert "no CUDA card" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_functions_take_turns():
@@ -39,7 +56,7 @@ def test_a_record_says_what_it_lacks(tmp_path, capsys):
     record = json.loads(out.read_text(encoding="utf-8"))
     assert record["missing"] == [name for name in SUITES if name != "two_nn"]
     assert (record["sizes"], record["threads"]) == ("small", 1)
-    (row,) = record["rows"]
+    row, _ = record["rows"]  # against another library, and against the product
     assert row["ours_ms"] == min(row["ours_rounds_ms"])
     assert "TwoNN" in capsys.readouterr().out
     with pytest.raises(PublishError, match="every suite must have run"):

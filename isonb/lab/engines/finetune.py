@@ -43,17 +43,20 @@ def run(
     seed = run_.settings.seed
     metrics: dict[str, float | None] = {f"baseline.{name}": value for name, value in run_.material.baseline().items()}
     series: Series = {}
-    _measure(run_, "start", metrics, series)
+    with clock.measuring():
+        _measure(run_, "start", metrics, series)
     series |= _contrast(run_, progress)
     with work_folder(work) as folder:
-        logits, logged = task_training.train(run_, folder, resumable=work is not None, progress=progress)
+        resumable = work is not None
+        logits, logged = task_training.train(run_, folder, resumable=resumable, progress=progress, clock=clock)
     series |= logged
     scores = run_.material.validation.score(logits)
     if run_.method.two_phases:
         metrics |= {f"first_phase.{name}": value for name, value in scores.items()}
         scores = frozen.second(run_, metrics, series, progress)
     metrics |= scores
-    _measure(run_, "end", metrics, series)
+    with clock.measuring():
+        _measure(run_, "end", metrics, series)
     print_of = run_.material.fingerprints() | {"model": run_.encoder.revision} | own_files(run_.task, run_.method)
     made = manifests.manifest(seed=seed, data=print_of, clock=clock)
     return Record(config=run_.config, metrics=metrics, series=series, manifest=made)

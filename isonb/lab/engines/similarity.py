@@ -73,7 +73,8 @@ def run(config: Mapping[str, Any], *, data: str | Path | None = None, progress: 
     metrics |= {f"plain.{name}": value for name, value in scores(plain_cosines, gold).items()}
     metrics |= gains(cosines, plain_cosines, gold, seed)
     for where, sides in (("start", plain), ("end", final)):
-        found, curves = features(where, torch.cat(sides), torch.cat(plain), seed)
+        with clock.measuring():
+            found, curves = features(where, torch.cat(sides), torch.cat(plain), seed)
         metrics |= found
         series |= curves
     series["pair.cosine"] = [(row, round(value, DIGITS)) for row, value in enumerate(cosines)]

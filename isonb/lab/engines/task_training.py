@@ -14,6 +14,7 @@ from isonb.lab.engines.stages import EVALUATED, Finetuning, Series
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.lab.options import OptionError
 from isonb.lab.runs.arithmetic import bfloat16_pays
+from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.settings import FinetuneSettings
 
 __all__ = ["train"]
@@ -21,8 +22,10 @@ __all__ = ["train"]
 SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 
-def train(run_: Finetuning, folder: Path, *, resumable: bool, progress: bool) -> tuple[Any, Series]:
-    """Fine-tune; logits of the validation rows, and the logged series."""
+def train(
+    run_: Finetuning, folder: Path, *, resumable: bool, progress: bool, clock: Clock | None = None
+) -> tuple[Any, Series]:
+    """Fine-tune; logits of the validation rows, and the logged series. ``clock`` is told what measuring takes."""
     from isonb.lab.engines.trainer import Bar, trainer_class
 
     settings, material = run_.settings, run_.material
@@ -41,7 +44,7 @@ def train(run_: Finetuning, folder: Path, *, resumable: bool, progress: bool) ->
         **extra,
     )
     _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
-    tracker = Tracker(run_.model.point_rule, settings.track_every)
+    tracker = Tracker(run_.model.point_rule, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.add_callback(tracker)
     classes = torch.tensor(list(watched.rows[run_.task.target])) if run_.task.kind == "classification" else None
     size = settings.cloud_examples

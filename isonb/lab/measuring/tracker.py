@@ -6,7 +6,8 @@ Values go to the Trainer's ``log_history``, which its checkpoints keep, so a res
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -33,13 +34,21 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
     pass is added, and passes without gradients, such as rehearsals of a penalty, are not looked at. At most ``limit``
     points are measured, drawn with a fixed seed.
 
-    Entries of the log have the keys ``train.cls.<measure>`` and ``validation.cls.<measure>``, of what is defined, and
-    ``step`` and ``epoch`` as the Trainer's own. They don't pass through ``Trainer.log``: called at a step's end, that
-    would withdraw the request to log the loss of the same step.
+    Entries of the log have the keys ``train.cls.<measure>`` and ``validation.cls.<measure>``, of what is defined,
+    and ``step`` and ``epoch`` as the Trainer's own. ``measuring()`` is entered while it measures. They don't pass
+    through ``Trainer.log``: called at a step's end, that would withdraw the request to log the loss of the same
+    step.
     """
 
-    def __init__(self, rule: PointRule | None = None, every: int = 10, *, limit: int = 1500) -> None:
-        self.rule, self.every, self.limit = rule or PointRule(), every, limit
+    def __init__(
+        self,
+        rule: PointRule | None = None,
+        every: int = 10,
+        *,
+        limit: int = 1500,
+        measuring: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.rule, self.every, self.limit, self.measuring = rule or PointRule(), every, limit, measuring
         self._state: Any = None  # the Trainer's, from the start of training
         self._points = TrainingPoints(self.rule)
 
@@ -57,7 +66,9 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         """Measure the points of the update, if it was watched."""
         points = self._points.take()
         if points is not None:
-            self._log(state, "train.cls", self._measures(all_rows(points), None))
+            with self.measuring():
+                found = self._measures(all_rows(points), None)
+            self._log(state, "train.cls", found)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Take away hooks that an interrupted update left."""
@@ -65,7 +76,8 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
 
     def validation(self, points: Tensor, labels: Tensor | None = None) -> Values:
         """Measures of validation points (n, d); logged once training has begun. Integer ``labels`` (n,) add more."""
-        found = self._measures(points, labels)
+        with self.measuring():
+            found = self._measures(points, labels)
         if self._state is not None:
             self._log(self._state, "validation.cls", found)
         return found

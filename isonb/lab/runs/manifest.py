@@ -5,12 +5,13 @@ A manifest is a dictionary of plain JSON values, its keys sorted. It names no ho
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,18 +54,28 @@ class Clock:
 
     utc: datetime = field(default_factory=lambda: datetime.now(UTC))
     tick: float = field(default_factory=time.perf_counter)
+    measured: list[float] = field(default_factory=list)  # seconds of each part that only measures
 
     def seconds(self) -> float:
         """Seconds since the start, to a millisecond."""
         return round(time.perf_counter() - self.tick, 3)
 
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        """What runs inside only measures: the run would be the same without it."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.measured.append(time.perf_counter() - start)
+
 
 def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock | None = None) -> dict[str, Any]:
     """The manifest of a run that ends now. Start a :class:`Clock` before the run and pass it.
 
-    ``data`` is the fingerprint of the data: text, or one entry a part (JSON values). Without a clock, the duration is
-    0 and the start is now. Raises :class:`ManifestError` for a seed that isn't a whole number >= 0 and for an empty or
-    unserialisable fingerprint.
+    ``data`` is the fingerprint of the data: text, or one entry a part (JSON values). Without a clock, the duration
+    is 0 and the start is now. ``measuring`` is there when the clock has seen some: the seconds it took. Raises
+    :class:`ManifestError` for a seed that isn't a whole number >= 0 and for an empty or unserialisable fingerprint.
 
     >>> list(manifest(seed=3, data="embedded"))
     ['code', 'data', 'hardware', 'seconds', 'seed', 'started', 'versions']
@@ -76,6 +87,7 @@ def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock | None = 
         "code": code_version(),
         "data": _fingerprint(data),
         "hardware": hardware(),
+        **({"measuring": round(sum(clock.measured), 3)} if clock.measured else {}),
         "seconds": clock.seconds(),
         "seed": seed,
         "started": clock.utc.isoformat(timespec="seconds"),
