@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import barcodes, growth, measures, memory, starting, training
+from tests.benchmarks import barcodes, growth, measures, memory, starting, training, whole_runs
 from tests.benchmarks.harness import Peak, Row
 
 SUITES: dict[str, Callable[[bool], Sequence[Row | Peak]]] = {
@@ -12,4 +12,5 @@ SUITES: dict[str, Callable[[bool], Sequence[Row | Peak]]] = {
     **growth.SUITES,
     **memory.SUITES,
     **starting.SUITES,
+    **whole_runs.SUITES,
 }
