@@ -17,8 +17,8 @@ __all__ = ["Table", "glue", "table"]
 
 SHORT = 8  # letters of a cell that stays on one line
 ROOM = 76  # letters of a row that fit on a page beside their margins
-MARGIN = 3  # letters' worth of margin around a cell
-NUMBERS = re.compile(r"[-+±\d.,\[\]()% e]+")  # a number, with its interval or its count
+AIR, LESS_AIR, MANY = 3, 1, 7  # letters' worth of margin around a cell, and from so many columns on
+NUMBERS = re.compile(r"(?:[-+±\d.,\[\]()% e]|to)+")  # a number with its interval or its count; an interval
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
 
@@ -63,8 +63,13 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     grid = zip(columns, *rows, strict=True)
     parts = ([cell] if NUMBERS.fullmatch(cell) else cell.split() or [""] for column in grid for cell in column)
     each = [max(map(len, part)) for part in parts]
-    tall = len(rows) + 1
-    return sum(max(each[at : at + tall]) + MARGIN for at in range(0, len(each), tall)) <= ROOM
+    tall, air = len(rows) + 1, AIR if len(columns) < MANY else LESS_AIR
+    return sum(max(each[at : at + tall]) + air for at in range(0, len(each), tall)) <= ROOM
+
+
+def _text(cell: str) -> str:
+    """A cell as HTML; a ± stays with the number before it, and the two ends of an interval stay together."""
+    return re.sub(r", (?=[-+])", ",&nbsp;", html.escape(cell).replace(" ± ", "&nbsp;± "))
 
 
 class Table:
@@ -90,7 +95,7 @@ class Table:
     def _cells(row: Sequence[str], align: Sequence[str], whole: bool) -> list[str]:
         tags = ['th scope="row"', *["td"] * (len(row) - 1)]
         return [
-            f"<{tag}{a or _short(cell, whole)}>{html.escape(cell).replace(' ± ', '&nbsp;± ')}</{tag[:2]}>"
+            f"<{tag}{a or _short(cell, whole)}>{_text(cell)}</{tag[:2]}>"
             for tag, cell, a in zip(tags, row, align, strict=True)
         ]
 
