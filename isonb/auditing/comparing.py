@@ -73,7 +73,7 @@ class Comparison:
         return all(finding.severity == "note" for finding in self.findings)
 
     def values(self) -> dict[str, float]:
-        """Every number by its name: "row cosine 0.01", "CKA", "overlap@10", "rise of IsoScore"."""
+        """Every number by its name: "row cosine 0.01", "CKA", ``overlap@10``, "rise of IsoScore"."""
         found = {f"row cosine {share}": value for share, value in self.cosines.items()}
         found |= {"CKA": self.cka, f"overlap@{K}": self.overlap[0]}
         return found | {f"rise of {one.name}": one.rise for one in self.differences}

@@ -91,6 +91,11 @@ class Chapter:
         """Values that run the chapter in seconds, from the front matter ``isonb: {smoke: {name: value}}``."""
         return self.validate(self.cells.metadata.get("isonb", {}).get("smoke", {}))
 
+    @property
+    def early(self) -> bool:
+        """Whether it is started before the others (front matter ``isonb: {early: true}``): it takes the longest."""
+        return bool(self.cells.metadata.get("isonb", {}).get("early", False))
+
     def validate(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Parameter values checked before any kernel starts; errors name the chapter."""
         try:

@@ -86,7 +86,7 @@ def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = Fa
     todo = [job for job in jobs if force or not job.cached.is_file()]
     if not todo:
         return
-    waiting = list(todo)
+    waiting = sorted(todo, key=lambda job: not job.chapter.early)  # a long one begun last would run on alone
     workers = max(1, min(workers or os.cpu_count() or 1, len(waiting)))
     with _bar(todo, progress) as bar, _ending([]) as running:
         while waiting or running:
@@ -116,14 +116,14 @@ def _start(waiting: list[Job], running: list[_Process], workers: int, force: boo
             if job.cached.is_file() and not force:
                 job.ended = True
             else:
-                running.append(_Process(job, lock))
+                running.append(_Process(job, lock, max(1, (os.cpu_count() or 1) // workers)))
                 running[-1].held = stack.pop_all()
 
 
 class _Process:
-    """papermill at work on one job, on a leash; ``held`` is its lock."""
+    """papermill at work on one job, on a leash; ``held`` is its lock, ``cores`` what the job may use of them."""
 
-    def __init__(self, job: Job, lock: int) -> None:
+    def __init__(self, job: Job, lock: int, cores: int) -> None:
         self.job, self.start, self.seen, self.held = job, time.monotonic(), (0.0, 0), contextlib.ExitStack()
         _remove_working_files(job)
         job.partial.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ class _Process:
             self.leash = Leash(
                 f"{script}:chapter",
                 {**order, "parameters": job.parameters},
-                environment={**os.environ, **ENVIRONMENT},
+                environment={**os.environ, **ENVIRONMENT, "ISONB_CORES": str(cores)},
                 locks=[lock],
                 stdout=log,
                 stderr=log,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,10 @@ from isonb.pages.errors import PageError
 
 __all__ = ["Table", "glue", "table"]
 
-SHORT = 7  # letters of a cell that stays on one line
+SHORT = 8  # letters of a cell that stays on one line
+ROOM = 76  # letters of a row that fit on a page beside their margins
+AIR, LESS_AIR, MANY = 3, 1, 7  # letters' worth of margin around a cell, and from so many columns on
+NUMBERS = re.compile(r"(?:[-+±\d.,\[\]()% e]|to)+")  # a number with its interval or its count; an interval
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
 
@@ -49,9 +53,23 @@ def _format(value: object, fmt: str | None) -> str:
     return text
 
 
-def _short(cell: str) -> str:
-    """The class of a cell that is never broken over two lines: "SST-2" stays whole."""
-    return ' class="short"' if len(cell) <= SHORT else ""
+def _short(cell: str, whole: bool) -> str:
+    """The class of a cell that is never broken over two lines: "SST-2", and where there is room "0.41 ± 0.02 (5)"."""
+    return ' class="short"' if len(cell) <= SHORT or (whole and NUMBERS.fullmatch(cell)) else ""
+
+
+def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a table fits on a page when its words may stand below each other, and its numbers may not."""
+    grid = zip(columns, *rows, strict=True)
+    parts = ([cell] if NUMBERS.fullmatch(cell) else cell.split() or [""] for column in grid for cell in column)
+    each = [max(map(len, part)) for part in parts]
+    tall, air = len(rows) + 1, AIR if len(columns) < MANY else LESS_AIR
+    return sum(max(each[at : at + tall]) + air for at in range(0, len(each), tall)) <= ROOM
+
+
+def _text(cell: str) -> str:
+    """A cell as HTML; a ± stays with the number before it, and the two ends of an interval stay together."""
+    return re.sub(r", (?=[-+])", ",&nbsp;", html.escape(cell).replace(" ± ", "&nbsp;± "))
 
 
 class Table:
@@ -63,8 +81,9 @@ class Table:
 
     def _repr_html_(self) -> str:
         align = [' class="num"' if number else "" for number in self.numeric]
+        whole = _fits(self.columns, self.rows)
         head = "".join(f'<th scope="col"{a}>{html.escape(c)}</th>' for c, a in zip(self.columns, align, strict=True))
-        body = "\n".join("<tr>" + "".join(self._cells(row, align)) + "</tr>" for row in self.rows)
+        body = "\n".join("<tr>" + "".join(self._cells(row, align, whole)) + "</tr>" for row in self.rows)
         caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
         label = html.escape(self.caption or "Table", quote=True)
         return (
@@ -73,10 +92,10 @@ class Table:
         )
 
     @staticmethod
-    def _cells(row: Sequence[str], align: Sequence[str]) -> list[str]:
+    def _cells(row: Sequence[str], align: Sequence[str], whole: bool) -> list[str]:
         tags = ['th scope="row"', *["td"] * (len(row) - 1)]
         return [
-            f"<{tag}{a or _short(cell)}>{html.escape(cell).replace(' ± ', '&nbsp;± ')}</{tag[:2]}>"
+            f"<{tag}{a or _short(cell, whole)}>{_text(cell)}</{tag[:2]}>"
             for tag, cell, a in zip(tags, row, align, strict=True)
         ]
 

@@ -70,7 +70,7 @@ def open_page(browser: Browser, path: Path, *, width: int = 1280) -> Visit:
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
     page.on("console", lambda message: visit.errors.append(message.text) if message.type == "error" else None)
     page.add_init_script(STILL)
-    page.goto(path.resolve().as_uri())
+    page.goto(path.resolve().as_uri(), timeout=120_000)  # the machine may be busy
     settle(page)
     return visit
 

@@ -26,7 +26,7 @@ from isonb.pages.run import Job
 def no_kernel(monkeypatch):
     """Fail when anything is run."""
 
-    def refuse(job, lock):
+    def refuse(job, lock, cores):
         raise AssertionError(f"{job.chapter.name} was run")
 
     monkeypatch.setattr(run, "_Process", refuse)

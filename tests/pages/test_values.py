@@ -121,3 +121,12 @@ def test_glue_refuses_a_blank_name_and_a_wrong_format():
         pages.glue(" ", 1)
     with pytest.raises(PageError, match="doesn't fit"):
         pages.glue("x", "word", ".2f")
+
+
+def test_numbers_stay_on_one_line_where_the_table_fits():
+    row = {"remedy": "all-but-the-top", "gain": "+0.0007 [-0.0009, +0.0023]", "verdict": "no clear change: near zero"}
+    html = pages.table([row])._repr_html_()
+    assert '<td class="short">+0.0007 [-0.0009,&nbsp;+0.0023]</td>' in html
+    assert "<td>no clear change: near zero</td>" in html, "words may stand below each other"
+    wide = {f"column {k}": "0.1234 ± 0.0456 (5)" for k in range(6)}
+    assert "short" not in pages.table([wide])._repr_html_(), "a row of six would not fit"

@@ -19,9 +19,9 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             NOT_TESTABLE: _NONE,
         },
         "stop": {
-            SUPPORTED: "Stopped by rows kept apart it costs none.",
-            CONTRADICTED: "A stop by rows kept apart doesn't prevent that.",
-            INCONCLUSIVE: "Whether it does when rows kept apart stop it is open.",
+            SUPPORTED: "Stopped on rows kept apart, it costs none.",
+            CONTRADICTED: "A stop on rows kept apart doesn't prevent that.",
+            INCONCLUSIVE: "Whether it does so with a stop on rows kept apart is open.",
             NOT_TESTABLE: "",
         },
         "penalty": {
@@ -39,14 +39,14 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             NOT_TESTABLE: _NONE,
         },
         "strong": {
-            SUPPORTED: "A tenth or a third of it doesn't.",
+            SUPPORTED: "A push of a tenth or a third of that doesn't.",
             CONTRADICTED: "So does a weaker one.",
             INCONCLUSIVE: "",
             NOT_TESTABLE: "",
         },
         "late": {
-            SUPPORTED: "Begun at the second epoch the full push loses less, and reaches a lower value of its own "
-            "objective than plain training: it came too early.",
+            SUPPORTED: "When the full push begins at the second epoch, it loses less and reaches a lower value of its "
+            "own objective than plain training: it came too early.",
             CONTRADICTED: "A start at the second epoch doesn't help.",
             INCONCLUSIVE: "Whether a later start helps is open.",
             NOT_TESTABLE: "",
@@ -58,8 +58,9 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             NOT_TESTABLE: "",
         },
         "turned": {
-            SUPPORTED: "A push as long in a random direction loses less: the direction does the harm, not the length.",
-            CONTRADICTED: "A push as long in a random direction loses as much.",
+            SUPPORTED: "A push of the same length in a random direction loses less: the direction does the harm, not "
+            "the length.",
+            CONTRADICTED: "A push of the same length in a random direction loses as much.",
             INCONCLUSIVE: "Whether the direction or the length does the harm is open.",
             NOT_TESTABLE: "",
         },

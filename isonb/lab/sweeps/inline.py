@@ -12,21 +12,28 @@ from typing import Any
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 
-__all__ = ["run_all"]
+__all__ = ["CORES", "run_all"]
+
+CORES = "ISONB_CORES"  # set by who runs several chapters at once: how many cores are left to each
 
 
 def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None) -> list[Record]:
     """The records of all ``configs``, in their order. Nothing is written.
 
-    Every configuration is checked before the first run starts. ``workers``: processes, by default as many as cores, at
-    most four and no more than runs; one process runs them here. An error in a run is raised after the others ended.
+    Every configuration is checked before the first run starts. ``workers``: processes, by default as many as cores, or
+    as :data:`CORES` in the environment says, at most four and no more than runs; one process runs them here. An error
+    in a run is raised after the others ended.
     """
     todo = [resolve(config) for config in configs]
-    count = min(workers or min(4, os.cpu_count() or 1), len(todo))
+    count = min(workers or min(4, _cores()), len(todo))
     if count <= 1:
         return [_run(config) for config in todo]
     with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_with_parent) as pool:
         return list(pool.map(_run, todo))
+
+
+def _cores() -> int:
+    return int(os.environ.get(CORES) or os.cpu_count() or 1)
 
 
 def _leave_with_parent() -> None:

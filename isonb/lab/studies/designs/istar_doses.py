@@ -69,16 +69,16 @@ CLAIMS = (
         (Part("score, λ = -1 less none", gain(FULL), "less", gated=True),),
     ),
     Claim("strong", "Weaker pushes leave the score as it is", (_alike(THIRD), _alike(TENTH))),
-    Claim("early", "From the second epoch on it leaves the score as it is", (_alike(LATE),)),
-    Claim("direction", "A push as long in a random direction leaves the score as it is", (_alike(RANDOM),)),
+    Claim("early", "A push from the second epoch on leaves the score as it is", (_alike(LATE),)),
+    Claim("direction", "A push of the same length in a random direction leaves the score as it is", (_alike(RANDOM),)),
     Claim(
         "objective",
-        "By I-STAR's own objective plain training ends lower",
+        "Plain training ends lower by I-STAR's own objective",
         (Part("objective, none less λ = -1", _objective(PLAIN, FULL), "less"),),
     ),
     Claim(
         "late",
-        "Begun at the second epoch, the push loses less, and ends lower in its objective than plain training",
+        "A push from the second epoch on loses less, and ends lower in its own objective than plain training",
         (
             Part(f"score, {LATE} less λ = -1", gain(LATE, FULL), "greater", gated=True),
             Part(f"objective, {LATE} less none", _objective(LATE, PLAIN), "less"),
@@ -86,7 +86,7 @@ CLAIMS = (
     ),
     Claim(
         "turned",
-        "In a random direction, a push as long loses less",
+        "A push of the same length in a random direction loses less",
         (Part(f"score, {RANDOM} less λ = -1", gain(RANDOM, FULL), "greater", gated=True),),
     ),
 )

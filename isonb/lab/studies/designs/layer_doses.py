@@ -90,7 +90,7 @@ def _alike(what: str, column: str) -> Part:
 
 CLAIMS = (
     Claim("end", "The published dose leaves the score as it is, without a stop", (_alike("at the end", "score_end"),)),
-    Claim("stop", "So it does if rows kept apart stop it", (_alike("at the stop", "score"),)),
+    Claim("stop", "It leaves the score as it is with a stop on rows kept apart", (_alike("at the stop", "score"),)),
     Claim(
         "penalty",
         "The penalty without the task's loss lowers the score",
