@@ -82,15 +82,14 @@ def _baseline(record: Record, metric: str) -> float | None:
 
 
 def time_words(manifest: Mapping[str, Any]) -> str:
-    """How long a run took, and which share of that was measuring alone.
+    """How long a run took, and which share of that was measuring alone, where the manifest says.
 
     >>> time_words({"seconds": 40.0, "measuring": 3.0}), time_words({"seconds": 7.25})
-    ('40.0 s, of which measuring took 8%', '7.2 s, none of it for measuring alone')
+    ('40.0 s, of which measuring took 8%', '7.2 s')
     """
-    seconds, spent = float(manifest.get("seconds", 0.0)), float(manifest.get("measuring", 0.0))
-    if not spent:
-        return f"{seconds:.1f} s, none of it for measuring alone"
-    return f"{seconds:.1f} s, of which measuring took {spent / max(seconds, spent):.0%}"
+    seconds, spent = float(manifest.get("seconds", 0.0)), manifest.get("measuring")
+    share = "" if spent is None else f", of which measuring took {spent / max(seconds, spent, 1e-9):.0%}"
+    return f"{seconds:.1f} s{share}"
 
 
 def summary(records: Iterable[Record]) -> pd.DataFrame:

@@ -129,6 +129,20 @@ def test_manifest_says_what_counts_and_nothing_private():
     assert not [word for word in private if len(word) > 2 and word in text]
 
 
+def test_a_clock_adds_up_what_measuring_took():
+    """Also where a measurement fails, and apart from the rest of the run."""
+    clock = Clock()
+    assert "measuring" not in manifest(seed=0, data="x", clock=clock)
+    with clock.measuring():
+        time.sleep(0.02)
+    time.sleep(0.05)
+    with pytest.raises(ValueError, match="no"), clock.measuring():
+        time.sleep(0.02)
+        raise ValueError("no")
+    found = manifest(seed=0, data="x", clock=clock)
+    assert 0.04 <= found["measuring"] < found["seconds"] - 0.04
+
+
 @pytest.mark.parametrize("bad", [{"seed": -1}, {"seed": True}, {"seed": 1.5}, {"data": ""}, {"data": {"a": object()}}])
 def test_bad_manifest(bad):
     with pytest.raises(ManifestError, match="got"):
