@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import contextlib
 import json
 import math
 import os
@@ -136,9 +137,9 @@ def test_a_clock_adds_up_what_measuring_took():
     with clock.measuring():
         time.sleep(0.02)
     time.sleep(0.05)
-    with pytest.raises(ValueError, match="no"), clock.measuring():
+    with contextlib.suppress(ZeroDivisionError), clock.measuring():
         time.sleep(0.02)
-        raise ValueError("no")
+        _ = 1 / 0
     found = manifest(seed=0, data="x", clock=clock)
     assert 0.04 <= found["measuring"] < found["seconds"] - 0.04
 
