@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
-import contextlib
 import json
 import math
 import os
