@@ -26,7 +26,7 @@ help:  ## list the targets
 
 $(STAMP): requirements.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "isonb needs Python 3.11, 3.12 or 3.13 with venv; say which: make PYTHON=/path/to/python"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@echo "Installing the pinned packages into $(VENV) (a few minutes the first time)"
 	@case "$$($(TORCH_HERE))" in $(TORCH)*) ;; *) rm -rf _build/torch \
 	  && $(PIP) download --quiet --no-deps --dest _build/torch torch==$(TORCH) \
