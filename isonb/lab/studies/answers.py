@@ -29,7 +29,8 @@ _NONE = "There are no runs for it yet."
 WORDS: dict[str, dict[str, str]] = {
     "C1 down": {
         SUPPORTED: "Lowering isotropy helped and raising it harmed: I-STAR is right here.",
-        CONTRADICTED: "I-STAR's direction is refuted here, at the strengths tried: a step down did not help, or one up did not harm.",
+        CONTRADICTED: "I-STAR's direction is refuted here, at the strengths tried: a step down did not help, or one up "
+        "did not harm.",
         INCONCLUSIVE: "I-STAR's claim that less isotropy helps is neither shown nor refuted here.",
         NOT_TESTABLE: _NONE,
     },
