@@ -5,7 +5,7 @@ import pytest
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.causes import WORDS, istar_cause, layer_cause
+from isonb.lab.studies.conclusions.causes import WORDS, istar_cause, layer_cause
 from isonb.lab.studies.designs import istar_doses, layer_doses
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import OUTCOMES, SUPPORTED, Judgement

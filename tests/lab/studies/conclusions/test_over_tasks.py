@@ -5,9 +5,9 @@ from scipy import stats
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.answers import together
+from isonb.lab.studies.conclusions.answers import together
+from isonb.lab.studies.conclusions.over_tasks import over_tasks, seed_means
 from isonb.lab.studies.designs import head_to_head as versus
-from isonb.lab.studies.over_tasks import over_tasks, seed_means
 from isonb.lab.studies.study import Study
 from isonb.lab.sweeps.grids import Planned
 

@@ -163,7 +163,7 @@ def _sign(low: float, high: float) -> int:
 
 
 def together(found: pd.DataFrame) -> str:
-    """What :func:`~isonb.lab.studies.over_tasks.over_tasks` finds, in words; nothing without rows."""
+    """What :func:`~isonb.lab.studies.conclusions.over_tasks.over_tasks` finds, in words; nothing without rows."""
     if found.empty:
         return ""
     sides = {side: found.loc[found["outcome"] == side, "arm"].tolist() for side in (ABOVE, BELOW)}

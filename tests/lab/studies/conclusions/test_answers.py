@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import isonb
-from isonb.lab.studies.answers import QUESTIONS, WORDS, Comparison, answer, compared, outcomes, overall
+from isonb.lab.studies.conclusions.answers import QUESTIONS, WORDS, Comparison, answer, compared, outcomes, overall
 from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, CLAIMS, OPEN
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import OUTCOMES, Claim, judge
