@@ -29,6 +29,7 @@ __all__ = [
     "intervals",
     "joined",
     "over_runs",
+    "p_words",
     "spread",
     "with_interval",
 ]
@@ -109,6 +110,15 @@ def with_interval(mean: float, low: float, high: float, digits: int = 3) -> str:
     """
     mean, low, high = (round(value, digits) + 0.0 for value in (mean, low, high))
     return f"{mean:{'+' if mean else ''}.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def p_words(p: float) -> str:
+    """A p-value with three digits; none is shown as 0.
+
+    >>> p_words(0.04671), p_words(2e-5), p_words(1.0)
+    ('0.047', '< 0.001', '1.000')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def joined(words: Iterable[object], none: str = "none") -> str:
