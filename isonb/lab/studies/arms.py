@@ -12,7 +12,26 @@ from typing import Any
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.verdicts import Evidence, Part, by_cell, difference
 
-__all__ = ["ARMS", "HEAD_TO_HEAD", "LAST", "METHODS", "change", "gain", "scored"]
+__all__ = [
+    "ALL_BARS",
+    "ARMS",
+    "COSREG",
+    "ENTROPY",
+    "HEAD_TO_HEAD",
+    "ISOBN",
+    "ISOLAYER",
+    "LAST",
+    "LOWER",
+    "METHODS",
+    "NEIGHBOURS",
+    "RAISE",
+    "SOFTDECAY",
+    "SPECTRUM",
+    "Rule",
+    "change",
+    "gain",
+    "scored",
+]
 
 HEAD_TO_HEAD, NEIGHBOURS = "head_to_head", "neighbours"
 LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
