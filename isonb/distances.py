@@ -24,6 +24,7 @@ __all__ = [
     "localized",
     "rows",
     "squared_distances",
+    "squared_distances_as_they_are",
     "weighted_rows",
 ]
 
@@ -84,6 +85,17 @@ def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
     """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
     strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
     return strip.add_(norms[:, low:high, None])
+
+
+def squared_distances_as_they_are(points: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of clouds (b, n, d) that need not be localized, by one product; with their largest squared norms (b,).
+
+    Each entry is good to about four units of precision of that norm, and may be infinite or NaN where it overflows.
+    """
+    weights = points @ points.mT
+    norms = weights.diagonal(dim1=1, dim2=2).clone()
+    weights.mul_(-2).add_(norms.unsqueeze(1)).add_(norms.unsqueeze(2))
+    return weights, norms.amax(1)
 
 
 def distances_from(points: Tensor, some: Tensor) -> Tensor:
