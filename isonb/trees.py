@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from isonb.compiled_prim import compiled_prim
-from isonb.distances import BLOCK, by_differences, localized, squared_distances, squared_distances_as_they_are
+from isonb.distances import BLOCK, by_differences, localized, raw_squared_distances, squared_distances
 from isonb.precision import precise
 from isonb.tiled_trees import tiled_tree
 
@@ -81,7 +81,7 @@ def _by_prim(points: Tensor, real: Tensor | None) -> Tensor:
     """The trees by Prim, on a product of the points as they are where it resolves their shortest edge."""
     if points.shape[1] > BLOCK or by_differences(points) or not len(points):
         return _by_localized(points, real)
-    weights, size = squared_distances_as_they_are(points)
+    weights, size = raw_squared_distances(points)
     few = torch.finfo(points.dtype).tiny ** 0.5
     if not few < float(size.amax()) < 1 / few:
         return _by_localized(points, real)
