@@ -14,6 +14,7 @@ from isonb.checks import nonnegative
 from isonb.distances import edge_lengths, lengths_between, numbered, pulled
 from isonb.entropy import persistent_entropy, prominent_bars
 from isonb.homology import tree_edges
+from isonb.precision import precise
 
 __all__ = ["Rule", "entropy_term", "tree_entropy"]
 
@@ -61,9 +62,11 @@ def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
 def value_and_slopes(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
     r"""The term (C,) and its derivatives by the bars (C, bars).
 
-    With :math:`p_k = l_k / L` of the kept bars, :math:`\partial H / \partial l_k = -(\ln p_k + H) / L`.
+    With :math:`p_k = l_k / L` of the kept bars, :math:`\partial H / \partial l_k = -(\ln p_k + H) / L`; of nearly
+    equal bars the two terms nearly cancel, so all of it is computed in the widest type of the device.
     """
     real, kept = _chosen(bars, rule)
+    dtype, bars = bars.dtype, precise(bars)
     own = torch.where(kept, bars, 0.0)
     longest = own.amax(-1, keepdim=True)
     unit = torch.where(longest > 0, longest, 1.0)
@@ -80,7 +83,7 @@ def value_and_slopes(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
         noise = real & ~kept
         share = torch.where(noise, rule.in_cluster / noise.sum(-1, keepdim=True).clamp_min(1).to(bars.dtype), 0.0)
         value, slopes = value + (share * bars).sum(-1, keepdim=True), slopes + share
-    return value.squeeze(-1), slopes
+    return value.squeeze(-1).to(dtype), slopes.to(dtype)
 
 
 class _TreeEntropy(torch.autograd.Function):
