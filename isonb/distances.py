@@ -182,8 +182,8 @@ def pulled(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Te
     for piece in _pieces(x, edges):
         gap, high = _gaps(x, piece), low + len(piece)
         size = _lengths(gap) if length is None else length[low:high]
-        share = slope[low:high] / torch.where(size > 0, size, 1.0)
-        pull = gap * share.unsqueeze(-1)
+        unit = gap / torch.where(size > 0, size, 1.0).unsqueeze(-1)  # at first: a slope over a short length overflows
+        pull = unit * slope[low:high].unsqueeze(-1)
         out.index_add_(0, piece[:, 0], pull).index_add_(0, piece[:, 1], pull, alpha=-1)
         low = high
     return out
