@@ -11,7 +11,7 @@ __all__ = ["add_upper_gram", "gram"]
 
 _BLOCK = 192  # most rows of the result computed together
 _PARTS = 4  # fewest blocks; of four, five eighths of the product are computed
-_WORTH = 64, 128, 2**25  # fewest rows, columns and multiplications for which cutting the product pays
+_WORTH = 64, 128, 2**24  # fewest rows, columns and multiplications for which cutting the product pays
 
 
 def _cuts(x: Tensor) -> Iterator[tuple[slice, slice]]:
