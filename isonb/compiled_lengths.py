@@ -1,4 +1,4 @@
-"""Lengths of edges as one compiled loop for the CPU, once a process has come to compiled loops: no difference is stored.
+"""Lengths of edges as one compiled loop for the CPU, once a process has come to such loops: no difference is stored.
 
 Squares of float32 differences are summed in float64, as the plain form (:mod:`isonb.distances`) sums them: their order
 changes the sum far below the last digit of the length, so it doesn't matter when a process begins to use it.

@@ -204,7 +204,8 @@ def _lengths(gap: Tensor) -> Tensor:
     Elsewhere, where they might, each difference is first brought to unit size, by a power of two.
     """
     if gap.device.type == "cpu" and gap.dtype == torch.float32:
-        return torch.linalg.vector_norm(gap.double(), dim=-1).float()
+        exact: Tensor = torch.linalg.vector_norm(gap.double(), dim=-1)
+        return exact.float()
     length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
     if check_values(gap) and length.numel():
         least, most = (float(end) for end in length.detach().aminmax())

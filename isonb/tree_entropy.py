@@ -54,7 +54,7 @@ def _chosen(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
 
 
 def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
-    """ln m of the m kept bars; of fewer than two, whose entropy is 0, that of three."""
+    """The logarithm of the number of kept bars; of fewer than two, whose entropy is 0, that of three."""
     count = kept.sum(-1).to(dtype)
     return torch.where(count > 1, count, 3.0).log()
 

@@ -65,7 +65,7 @@ class _Pairs(NamedTuple):
 
     usable: Tensor | None
     inverse: Tensor | None
-    count: Tensor
+    number: Tensor
     scale: float
     chunk: int
 
@@ -97,7 +97,7 @@ def _scaled(x: Tensor, pairs: _Pairs) -> Tensor:
 
     So the products of the rows keep their digits.
     """
-    return (x - (x.detach().sum(-2) / pairs.count.unsqueeze(-1)).unsqueeze(-2)) * pairs.scale
+    return (x - (x.detach().sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)) * pairs.scale
 
 
 class _LogSum(torch.autograd.Function):
@@ -124,7 +124,7 @@ class _LogSum(torch.autograd.Function):
 
 
 def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
-    r"""The logarithm of the sum, and its gradient :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}` in these points.
+    r"""The logarithm of the sum; its gradient :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}` by these points.
 
     Two more products a block. Weights are kept relative to the largest so far, unless all are known to be normal
     numbers.
