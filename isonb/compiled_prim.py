@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["PATIENCE", "compiled_prim", "load"]
+__all__ = ["PATIENCE", "compiled_prim", "load", "loaded", "machine_code"]
 
 PATIENCE = 2**17  # plain steps that a process takes before the compiled loop is loaded: about half a second
 Prim = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -24,7 +24,7 @@ def compiled_prim(steps: int) -> Prim | None:
     """The compiled loop, or None while it isn't worth loading: ``steps`` more are then counted as plain ones."""
     if torch.compiler.is_compiling():
         return None
-    if _taken[0] > PATIENCE or load.cache_info().currsize:
+    if _taken[0] > PATIENCE or loaded():
         return load()
     _taken[0] += steps
     return None
@@ -36,17 +36,28 @@ def load() -> Prim | None:
 
     Its machine code is kept on disk for the next process, unless no folder for it can be written.
     """
+    # no NaN gets here, and the order in which minima are taken changes nothing
+    grow = machine_code(_grow, {"nnan", "nsz"})
+    return None if grow is None else functools.partial(_run, grow)
+
+
+def loaded() -> bool:
+    """Whether this process has come to compiled loops: one that has not never waits for any."""
+    return bool(load.cache_info().currsize)
+
+
+def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
+    """The loop compiled for the types it is called with, None where numba isn't installed."""
     try:
         import numba
     except ImportError:
         return None
-    # no NaN gets here, and the order in which minima are taken changes nothing
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"nnan", "nsz"}}
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
     try:
-        grow = numba.njit(cache=True, **options)(_grow)
+        made: Callable[..., None] = numba.njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder
-        grow = numba.njit(**options)(_grow)
-    return functools.partial(_run, grow)
+        made = numba.njit(**options)(loop)
+    return made
 
 
 def _run(grow: Callable[..., None], weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.clouds import row_count
+from isonb.compiled_lengths import compiled_lengths
+from isonb.products import gram
 from isonb.scale import largest, power_of_two
 
 __all__ = [
@@ -21,7 +23,11 @@ __all__ = [
     "by_differences",
     "distances_from",
     "edge_lengths",
+    "lengths_between",
     "localized",
+    "numbered",
+    "pulled",
+    "raw_squared_distances",
     "rows",
     "squared_distances",
     "weighted_rows",
@@ -86,6 +92,17 @@ def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
     return strip.add_(norms[:, low:high, None])
 
 
+def raw_squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of clouds (b, n, d) that need not be localized, by one product; with their largest squared norms (b,).
+
+    Each entry is good to about four units of precision of that norm, and may be infinite or NaN where it overflows.
+    """
+    weights = gram(points)
+    norms = weights.diagonal(dim1=1, dim2=2).clone()
+    weights.mul_(-2).add_(norms.unsqueeze(1)).add_(norms.unsqueeze(2))
+    return weights, norms.amax(1)
+
+
 def distances_from(points: Tensor, some: Tensor) -> Tensor:
     r"""Squared distances (m, n) from the points ``some`` (m,) of one localized cloud (n, d) to all of them.
 
@@ -121,34 +138,55 @@ def weighted_rows(x: Tensor, index: Tensor, weights: Tensor) -> Tensor:
 
 def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
     """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0."""
-    n, d = x.shape[-2:]
-    first = torch.arange(math.prod(edges.shape[:-2]), device=x.device).view(*edges.shape[:-2], 1, 1) * n
-    lengths: Tensor = _Lengths.apply(x.reshape(-1, d), (edges + first).view(-1, 2))  # type: ignore[no-untyped-call]
+    lengths: Tensor = _Lengths.apply(x.reshape(-1, x.shape[-1]), numbered(edges, x.shape[-2]))  # type: ignore[no-untyped-call]
     return lengths.view(edges.shape[:-1])
 
 
-class _Lengths(torch.autograd.Function):
-    r"""Lengths of edges (m, 2) between rows (n, d), a piece of edges at a time; no difference is kept.
+def numbered(edges: Tensor, n: int) -> Tensor:
+    """Edges (..., m, 2) of a batch of clouds of n points as edges (..., 2) between the rows of all clouds."""
+    clouds = math.prod(edges.shape[:-2])
+    if clouds > 1:
+        edges = edges + torch.arange(clouds, device=edges.device).view(*edges.shape[:-2], 1, 1) * n
+    return edges.reshape(-1, 2)
 
-    The derivative of :math:`\|x_a - x_b\|` is the unit vector from b to a, written so that it can be derived again.
-    """
+
+class _Lengths(torch.autograd.Function):
+    """Lengths of edges (m, 2) between rows (n, d), a piece of edges at a time; no difference is kept."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, edges: Tensor) -> Tensor:
-        ctx.save_for_backward(x, edges)
-        return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
+        length = lengths_between(x, edges)
+        ctx.save_for_backward(x, edges, length)
+        return length
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        x, edges = ctx.saved_tensors
-        out, low = torch.zeros_like(x), 0
-        for piece in _pieces(x, edges):
-            gap, slope = _gaps(x, piece), grad[low : low + len(piece)]
-            length = _lengths(gap)
-            slope = (gap / torch.where(length > 0, length, 1.0).unsqueeze(-1)).mul_(slope.unsqueeze(-1))
-            out.index_add_(0, piece[:, 0], slope).index_add_(0, piece[:, 1], slope, alpha=-1)
-            low += len(piece)
-        return out, None
+        x, edges, length = ctx.saved_tensors
+        return pulled(x, edges, None if torch.is_grad_enabled() else length, grad), None
+
+
+def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
+    """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers: by the compiled loop where it is loaded."""
+    if x.device.type == "cpu" and x.dtype == torch.float32 and (compiled := compiled_lengths()):
+        return compiled(x.detach(), edges)
+    return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
+
+
+def pulled(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Tensor:
+    r"""The gradient (n, d) of a function with derivative ``slope`` (m,) by each length (m,).
+
+    The derivative of :math:`\|x_a - x_b\|` is the unit vector from b to a. Where that is to be derived again ``length``
+    is None, and computed anew.
+    """
+    out, low = torch.zeros_like(x), 0
+    for piece in _pieces(x, edges):
+        gap, high = _gaps(x, piece), low + len(piece)
+        size = _lengths(gap) if length is None else length[low:high]
+        unit = gap / torch.where(size > 0, size, 1.0).unsqueeze(-1)  # at first: a slope over a short length overflows
+        pull = unit * slope[low:high].unsqueeze(-1)
+        out.index_add_(0, piece[:, 0], pull).index_add_(0, piece[:, 1], pull, alpha=-1)
+        low = high
+    return out
 
 
 def _pieces(x: Tensor, edges: Tensor) -> tuple[Tensor, ...]:
@@ -161,7 +199,13 @@ def _gaps(x: Tensor, edges: Tensor) -> Tensor:
 
 
 def _lengths(gap: Tensor) -> Tensor:
-    """Where squares might overflow or vanish each difference is first brought to unit size, by a power of two."""
+    """Squares of float32 are summed in float64 on the CPU, where they neither overflow nor vanish.
+
+    Elsewhere, where they might, each difference is first brought to unit size, by a power of two.
+    """
+    if gap.device.type == "cpu" and gap.dtype == torch.float32:
+        exact: Tensor = torch.linalg.vector_norm(gap.double(), dim=-1)
+        return exact.float()
     length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
     if check_values(gap) and length.numel():
         least, most = (float(end) for end in length.detach().aminmax())

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from isonb.checks import border, cloud, uncompiled
 from isonb.distributed import Group, all_rows
-from isonb.entropy import persistent_entropy, prominent_bars
 from isonb.errors import DtypeError, InputError, ShapeError, fail
-from isonb.homology import h0_barcode, rips_barcode
+from isonb.homology import rips_barcode
+from isonb.tree_entropy import Rule, entropy_term, tree_entropy
 
 __all__ = ["entropy_penalty", "padded_groups"]
 
@@ -49,32 +49,14 @@ def _check_labels(points: Tensor, labels: Tensor | None) -> None:
         fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
 
 
-def _barcodes(clouds: Tensor, mask: Tensor | None, max_dim: int) -> list[Tensor]:
-    """Bar lengths (C, bars) dimension by dimension, padded with zeros."""
-    lengths = [h0_barcode(clouds, mask=mask)]
-    if max_dim > 0:
-        alone = list(clouds) if mask is None else [rows[real] for rows, real in zip(clouds, mask, strict=True)]
-        loops = [rips_barcode(rows, max_dim)[1:] for rows in alone]
-        for dimension in zip(*loops, strict=True):
-            bars = [death - birth for birth, death in dimension]
-            lengths.append(torch.nn.utils.rnn.pad_sequence(bars, batch_first=True))
+def _loops(clouds: Tensor, mask: Tensor | None, max_dim: int) -> list[Tensor]:
+    """Bar lengths (C, bars) above H0 dimension by dimension, padded with zeros."""
+    alone = list(clouds) if mask is None else [rows[real] for rows, real in zip(clouds, mask, strict=True)]
+    lengths = []
+    for dimension in zip(*(rips_barcode(rows, max_dim)[1:] for rows in alone), strict=True):
+        bars = [death - birth for birth, death in dimension]
+        lengths.append(torch.nn.utils.rnn.pad_sequence(bars, batch_first=True))
     return [bars for bars in lengths if bars.shape[-1]]
-
-
-def _term(bars: Tensor, select: bool, keep_breaking: bool, in_cluster: float, normalize: bool) -> Tensor:
-    """Entropy of the kept bars of each barcode, plus ``in_cluster`` times the mean of the others."""
-    real = bars.detach() > 0
-    empty = ~real.any(-1, keepdim=True)  # all points equal, or no loop: the term is 0
-    kept = prominent_bars(bars.detach(), keep_breaking) if select else real
-    entropy = persistent_entropy(torch.where(empty, 1.0, bars), mask=kept | empty)
-    if normalize:
-        count = kept.sum(-1).to(bars.dtype)
-        entropy = entropy / torch.where(count > 1, count, 3.0).log()
-    entropy = torch.where(empty.squeeze(-1), 0.0, entropy)
-    if in_cluster == 0:
-        return entropy
-    noise = real & ~kept
-    return entropy + in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
 
 
 @uncompiled
@@ -125,7 +107,8 @@ def entropy_penalty(
     clouds, mask = padded_groups(all_rows(points, group), labels, max(2, min_points))
     if clouds.shape[0] == 0:
         return clouds.sum()
-    weight = in_cluster_sign * in_cluster
-    terms = [_term(bars, select, keep_breaking, weight, normalize) for bars in _barcodes(clouds, mask, max_dim)]
-    total = -torch.stack(terms).sum(0)
+    rule = Rule(select, keep_breaking, in_cluster_sign * in_cluster, normalize)
+    total = -tree_entropy(clouds, mask, rule)
+    for bars in _loops(clouds, mask, max_dim) if max_dim > 0 else ():
+        total = total - entropy_term(bars, rule)
     return total.sum() if reduction == "sum" else total.mean()

@@ -19,7 +19,7 @@ from isonb.errors import InputError, fail, missing
 from isonb.precision import precise
 from isonb.trees import spanning_tree
 
-__all__ = ["h0_barcode", "rips_barcode"]
+__all__ = ["h0_barcode", "rips_barcode", "tree_edges"]
 
 
 @overload
@@ -55,14 +55,19 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
     return (bars, edges) if return_edges else bars
 
 
+def tree_edges(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Edges (..., n-1, 2) of the spanning tree of a checked cloud, the lower end first; which join two real rows."""
+    edges = torch.stack(spanning_tree(x, mask).aminmax(dim=-1), -1)
+    return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
+
+
 def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Bars and edges of a checked cloud, longest first, those that touch a masked row last."""
-    edges = torch.stack(spanning_tree(x, mask).aminmax(dim=-1), -1)
+    edges, real = tree_edges(x, mask)
     lengths = edge_lengths(x, edges)
-    if mask is None:
+    if real is None:
         lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
     else:
-        real = mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
         edges = torch.where(real.unsqueeze(-1), edges, -1)
         order = torch.where(real, lengths.detach(), -1.0).argsort(dim=-1, descending=True, stable=True)
         lengths = torch.where(real, lengths, 0.0).gather(-1, order)

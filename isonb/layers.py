@@ -134,7 +134,7 @@ class IsotropyLayer(nn.Module):
 
     Weight d x d and bias. The paper gives neither initialisation nor activation: ``init="identity"`` starts where the
     fine-tuned model stands, ``"default"`` as ``nn.Linear``; ``activation`` is None, "tanh" or any callable. Train it
-    with :class:`~isonb.losses.JointLoss` of the task loss and :class:`~isonb.losses.IsoScoreLoss`, encoder and head
+    with :class:`~isonb.joint_loss.JointLoss` of the task loss and :class:`~isonb.losses.IsoScoreLoss`, encoder and head
     frozen.
 
     >>> IsotropyLayer(2)(torch.tensor([[1.0, 2.0]])).tolist()

@@ -14,12 +14,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from isonb.distributed import Group, all_sum, process_group
+from isonb.distributed import Group
 from isonb.entropy_penalty import entropy_penalty
 from isonb.errors import InputError, fail
-from isonb.penalties import as_single, balanced_sum, cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
+from isonb.joint_loss import JointLoss
+from isonb.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
 from isonb.shrinkage import ShrinkageCovariance, points_from_hidden_states
-from isonb.spreading import gor_penalty, random_directions, sigreg_penalty
+from isonb.spreading_losses import GORLoss, SIGRegLoss
 
 __all__ = [
     "CosRegLoss",
@@ -218,121 +219,3 @@ class SpectrumControlLoss(nn.Module):
             mask=mask,
             group=self.group,
         )
-
-
-class GORLoss(nn.Module):
-    """``weight`` times the global orthogonal regularisation: :func:`isonb.spreading.gor_penalty`.
-
-    Zhang et al. 2017 with both parts at weight 1; ``mean_weight=0, hinge=False`` is EmbeddingGemma's spread-out term.
-    Points are sentence vectors.
-
-    >>> round(GORLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
-    0.222222
-    """
-
-    def __init__(
-        self,
-        weight: float = 1.0,
-        *,
-        mean_weight: float = 1.0,
-        square_weight: float = 1.0,
-        hinge: bool = True,
-        group: Group = "world",
-    ) -> None:
-        super().__init__()
-        self.weight, self.mean_weight, self.square_weight = weight, mean_weight, square_weight
-        self.hinge, self.group = hinge, group
-
-    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Points (n, d), mask (n,); returns a scalar."""
-        return self.weight * gor_penalty(
-            points,
-            mean_weight=self.mean_weight,
-            square_weight=self.square_weight,
-            hinge=self.hinge,
-            mask=mask,
-            group=self.group,
-        )
-
-
-class SIGRegLoss(nn.Module):
-    """``weight`` times SIGReg (LeJEPA, Balestriero and LeCun 2025): :func:`isonb.spreading.sigreg_penalty`.
-
-    Each call draws ``slices`` new directions from torch's generator, the first process for all; with a ``seed`` they
-    are the same in every call. Under :func:`torch.compile` the graph breaks where they are drawn. Vectors whose scale
-    isn't near 1 along a direction need ``normalize=True``.
-
-    >>> loss = SIGRegLoss()
-    >>> round(loss(torch.tensor([[-1.0], [0.0], [1.0]])).item(), 5)  # there is one direction, and its opposite
-    0.03295
-    """
-
-    def __init__(
-        self,
-        weight: float = 1.0,
-        slices: int = 1024,
-        *,
-        seed: int | None = None,
-        normalize: bool = False,
-        group: Group = "world",
-    ) -> None:
-        super().__init__()
-        self.weight, self.slices, self.seed = weight, slices, seed
-        self.normalize, self.group = normalize, group
-
-    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Points (n, d), mask (n,); returns a scalar."""
-        directions = random_directions(
-            points.shape[-1], self.slices, seed=self.seed, device=points.device, group=self.group
-        )
-        return self.weight * sigreg_penalty(points, directions, normalize=self.normalize, mask=mask, group=self.group)
-
-
-class JointLoss(nn.Module):
-    r"""Task loss and isotropy loss, balanced by running means (IsoLayer, Attieh et al., ICDAR 2023).
-
-    Returns :func:`isonb.penalties.balanced_sum` of the two with the means before this step; then, in training,
-    :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
-    initial means: they are the losses of the first batch. Means and step are buffers.
-
-    Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
-    weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
-    module are.
-
-    >>> joint, scalar = JointLoss(s=0.15), torch.tensor
-    >>> [round(joint(scalar(a), scalar(b)).item(), 6) for a, b in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0))]
-    [2.5, 2.09375, 1.689862]
-    """
-
-    mean1: Tensor
-    mean2: Tensor
-    step: Tensor
-
-    def __init__(self, s: float = 0.15, *, group: Group = "world") -> None:
-        super().__init__()
-        self.s, self.group = s, group
-        self.register_buffer("mean1", torch.zeros(()))
-        self.register_buffer("mean2", torch.zeros(()))
-        self.register_buffer("step", torch.zeros((), dtype=torch.long))
-
-    def forward(self, l1: Tensor, l2: Tensor, count: int | Tensor | None = None) -> Tensor:
-        """Task loss, isotropy loss, examples behind the task loss; returns a scalar."""
-        l1, l2 = self._everywhere(as_single(l1), as_single(l2), count)
-        step = self.step.to(l1.device)
-        first = step == 0
-        mean1 = torch.where(first, l1.detach(), self.mean1.to(l1))
-        mean2 = torch.where(first, l2.detach(), self.mean2.to(l2))
-        total = balanced_sum(l1, l2, mean1, mean2)
-        if self.training:
-            share = self.s / (1 + step)
-            self.mean1.copy_(torch.lerp(mean1.detach(), l1.detach(), share.to(mean1)))
-            self.mean2.copy_(torch.lerp(mean2.detach(), l2.detach(), share.to(mean2)))
-            self.step += 1
-        return total
-
-    def _everywhere(self, l1: Tensor, l2: Tensor, count: int | Tensor | None) -> tuple[Tensor, Tensor]:
-        if process_group(self.group) is None:
-            return l1, l2
-        weight = torch.as_tensor(1 if count is None else count, dtype=l1.dtype, device=l1.device)
-        sums = all_sum(torch.stack([l1 * weight, weight, l2.to(l1), torch.ones_like(weight)]), self.group)
-        return sums[0] / sums[1], sums[2] / sums[3]

@@ -25,8 +25,12 @@ def _squarable(x: Tensor) -> Tensor:
     """
     if not x.numel() or not check_values(x):
         return x
-    size = float(largest(x.flatten(0, -2), (-2, -1)))
     few = torch.finfo(x.dtype).tiny ** 0.25
+    if (
+        few * x.numel() ** 0.5 < float(torch.linalg.vector_norm(x)) < 1 / few
+    ):  # some entry is larger than few, none 1/few
+        return x
+    size = float(largest(x.flatten(0, -2), (-2, -1)))
     if size == 0 or few < size < 1 / few:
         return x
     fits(torch.linalg.vector_norm(x))
@@ -83,16 +87,19 @@ class Moments:
             fail(ShapeError, f"points must have {self._dims} dimensions as before", dims, fix)
         rows = x.reshape(-1, dims).to(self._mean.device)
         real = None if mask is None else mask.reshape(-1).to(rows.device)
+        room = torch.empty_like(
+            rows[:_CHUNK]
+        )  # for the centred rows of each piece: new memory costs more than the sums
         for start in range(0, rows.shape[0], _CHUNK):
             piece = slice(start, start + _CHUNK)
-            self._add(rows[piece], None if real is None else real[piece])
+            self._add(rows[piece], None if real is None else real[piece], room[: len(rows[piece])])
         return self
 
-    def _add(self, x: Tensor, mask: Tensor | None) -> None:
+    def _add(self, x: Tensor, mask: Tensor | None, y: Tensor) -> None:
         index = None if mask is None else mask.int().argmax().view(1)
         first = x[0] if index is None else x.index_select(0, index).squeeze(0)  # keeps the offset out of the sums
         count = self._count.new_full((), x.shape[0]) if mask is None else mask.sum().to(self._count)
-        y = x - first
+        torch.sub(x, first, out=y)
         if mask is not None:
             y.mul_(mask.unsqueeze(-1))
         shift = y.sum(0) / count.clamp_min(1).to(x)

@@ -9,15 +9,16 @@ from torch import Tensor
 
 __all__ = ["add_upper_gram", "gram"]
 
-_BLOCK = 192  # rows of the result computed together
-_WORTH = 2 * _BLOCK, 128  # fewest rows and columns for which cutting the product pays
+_BLOCK = 192  # most rows of the result computed together
+_PARTS = 4  # fewest blocks; of four, five eighths of the product are computed
+_WORTH = 64, 128, 2**24  # fewest rows, columns and multiplications for which cutting the product pays
 
 
 def _cuts(x: Tensor) -> Iterator[tuple[slice, slice]]:
     """Row blocks, each with the columns from its first on; one block of everything where cutting doesn't pay."""
     n, d = x.shape[-2:]
-    cut = x.device.type == "cpu" and n >= _WORTH[0] and d >= _WORTH[1]
-    size = _BLOCK if cut else max(n, 1)
+    cut = x.device.type == "cpu" and n >= _WORTH[0] and d >= _WORTH[1] and n * x.numel() >= _WORTH[2]
+    size = min(_BLOCK, -(-n // _PARTS)) if cut else max(n, 1)
     return ((slice(i, min(i + size, n)), slice(i, None)) for i in range(0, n, size))
 
 

@@ -17,6 +17,7 @@ from torch.autograd.function import once_differentiable
 from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.precision import precise, wide
+from isonb.products import gram
 from isonb.scale import size_of
 
 __all__ = ["negative_count", "soft_decay"]
@@ -91,12 +92,12 @@ def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     below the usual rank tolerance ``max(n, d) * eps * s_1`` and below what the Gram can resolve.
     """
     x_wide = precise(x)
-    gram = x_wide @ x_wide.mT
-    if check_values(x) and not bool(torch.isfinite(gram.sum())):
-        fail(DegenerateError, f"the squared scale of x must fit {gram.dtype}", "an overflow", "Rescale the matrix.")
-    values, basis = torch.linalg.eigh(gram)
+    squares = gram(x_wide)
+    if check_values(x) and not bool(torch.isfinite(squares.sum())):
+        fail(DegenerateError, f"the squared scale of x must fit {squares.dtype}", "an overflow", "Rescale the matrix.")
+    values, basis = torch.linalg.eigh(squares)
     size = max(x.shape[-2:])
-    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(gram.dtype).eps) ** 0.5)
+    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(squares.dtype).eps) ** 0.5)
     s = values.clamp_min(0).sqrt()
     alive = (s > floor * s[..., -1:]) & (s > 0)
     inverse = torch.where(alive, 1 / torch.where(alive, s, 1.0), 0.0)

@@ -9,24 +9,31 @@ up to ``DENSE``    on the CPU                   Prim: n short steps, each one pa
 up to ``DENSE``    on accelerators              Boruvka: ceil(log2 n) passes over all weights; a step costs a launch
 more               anywhere                     :func:`~isonb.tiled_trees.tiled_tree`: weights strip by strip
 =================  ===========================  ==================================================================
+
+Prim's weights are the cheapest that resolve the shortest edge of the tree: of small clouds a product of the points as
+they are; of others, and where that is too coarse (a cloud far from the origin), one of localized points; where that is
+too coarse as well (duplicates, tight clusters), the same in float64.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from isonb.compiled_prim import compiled_prim
-from isonb.distances import by_differences, localized, squared_distances
+from isonb.distances import BLOCK, by_differences, localized, raw_squared_distances, squared_distances
 from isonb.precision import precise
 from isonb.tiled_trees import tiled_tree
 
 __all__ = ["spanning_tree"]
 
+Tree = Callable[[Tensor, Tensor | None], Tensor]
+
 DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
-FINE = 2.0**-12  # a squared edge below this share of the squared reach sends a float32 product to float64
+FINE = 2.0**-12  # a squared edge below this share of the squared size of what was multiplied wants a finer product
 GROUP = 2**20  # coordinates whose distances are taken at a time on the CPU: what its cache holds
 SLAB = 2**16  # weights searched for parents at a time, for the same reason
 
@@ -60,23 +67,49 @@ def _weights(points: Tensor, real: Tensor | None) -> Tensor:
     for low in range(0, max(1, len(points)), step):
         some = localized(points[low : low + step], None if real is None else real[low : low + step])
         parts.append(squared_distances(some if on_cpu else precise(some)).to(points.dtype))
-    weights = torch.cat(parts) if len(parts) > 1 else parts[0]
+    return _apart(torch.cat(parts) if len(parts) > 1 else parts[0], real)
+
+
+def _apart(weights: Tensor, real: Tensor | None) -> Tensor:
+    """The weights, in place, with those to masked rows beyond all others."""
     if real is not None:
         weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), torch.finfo(weights.dtype).max)
     return weights
 
 
 def _by_prim(points: Tensor, real: Tensor | None) -> Tensor:
-    """The trees by Prim; where an edge is too short for a float32 product (duplicates, tight clusters) in float64."""
+    """The trees by Prim, on a product of the points as they are where it resolves their shortest edge."""
+    if points.shape[1] > BLOCK or by_differences(points) or not len(points):
+        return _by_localized(points, real)
+    weights, size = raw_squared_distances(points)
+    few = torch.finfo(points.dtype).tiny ** 0.5
+    if not few < float(size.amax()) < 1 / few:
+        return _by_localized(points, real)
+    edges, lengths = _grown(_apart(weights, real), _first(points, real))
+    return _mended(edges, lengths, size, points, real, _by_localized)
+
+
+def _by_localized(points: Tensor, real: Tensor | None) -> Tensor:
+    """The same on localized points: where a float32 product is too coarse in float64."""
     weights, first = _weights(points, real), _first(points, real)
     reach = weights[torch.arange(len(points)), first]
     reach = (reach if real is None else torch.where(real, reach, 0.0)).amax(-1)
-    edges, lengths = (compiled_prim(points.shape[1]) or _prim)(weights, first)
-    if points.dtype == torch.float32 and not by_differences(points):
-        coarse = lengths.amin(-1) < FINE * reach
-        if bool(coarse.any()):
-            edges[coarse] = _by_prim(precise(points[coarse]), None if real is None else real[coarse])
+    edges, lengths = _grown(weights, first)
+    if points.dtype != torch.float32 or by_differences(points):
+        return edges
+    return _mended(edges, lengths, reach, points, real, lambda few, its: _by_localized(precise(few), its))
+
+
+def _mended(edges: Tensor, lengths: Tensor, size: Tensor, points: Tensor, real: Tensor | None, again: Tree) -> Tensor:
+    """The trees, found ``again`` where an edge is short beside the squared ``size`` of the numbers it came from."""
+    coarse = ~(lengths.amin(-1) >= FINE * size)
+    if bool(coarse.any()):
+        edges[coarse] = again(points[coarse], None if real is None else real[coarse])
     return edges
+
+
+def _grown(weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+    return (compiled_prim(weights.shape[1]) or _prim)(weights, first)
 
 
 def _first(points: Tensor, real: Tensor | None) -> Tensor:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from isonb.checks import border, cloud, fits
+from isonb.checks import border, check_values, cloud, fits
 from isonb.clouds import row_count
-from isonb.cosine import directed, directions
+from isonb.cosine import directed, directions, unit_rows
 from isonb.errors import InputError, fail
+from isonb.scale import unit_sized
 
 __all__ = ["rbf_uniformity"]
 
-STRIP = 128  # rows of a block on the CPU where the gradient comes with it: what lies below the diagonal is left out
+STRIP = 128  # most rows of a block on the CPU where the gradient comes with it
 NOTHING = -0.25  # of the largest number: an exponent whose weight and derivatives are 0, unlike those of -inf
 
 
@@ -48,82 +49,135 @@ def rbf_uniformity(
     if chunk < 1:
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of rows.")
     count, usable = row_count(x, mask), mask
+    inverse = None
     if normalize:
-        x, inverse = directions(x)
-        count, usable, x = directed(inverse, 2), inverse > 0, x * inverse.unsqueeze(-1)
-    # no distance depends on the mean: take it away, as a constant, so that the products below keep their digits
-    mean = (x.detach().sum(-2) / count.clamp_min(1).unsqueeze(-1)).unsqueeze(-2)
-    total = fits(_log_sum((x - mean) * math.sqrt(2 / t), usable, chunk))
+        x, inverse = unit_sized(x, -1), directions(x.detach())[1]
+        count, usable = directed(inverse, 2), inverse > 0
+        usable = None if check_values(x) and bool(usable.all()) else usable
+    total = fits(_log_sum(x, _Pairs(usable, inverse, count.clamp_min(1), math.sqrt(2 / t), chunk)))
     enough = count >= 2
     value = torch.where(enough, total - (count * (count - 1) / 2).clamp_min(1).log(), 0.0)
     return value + (value.clamp_max(0) - value).detach()
 
 
-def _log_sum(x: Tensor, usable: Tensor | None, chunk: int) -> Tensor:
-    """The logarithm of exp(-|x_i - x_j|^2 / 2) summed over pairs i < j, a block of rows at a time.
+class _Pairs(NamedTuple):
+    """Which rows count, 1/|row| where rows are to be of unit length, how many they are, in which unit, rows a block."""
+
+    usable: Tensor | None
+    inverse: Tensor | None
+    number: Tensor
+    scale: float
+    chunk: int
+
+
+def _log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
+    """The logarithm of exp(-|x_i - x_j|^2 / t) summed over pairs i < j, a block of rows at a time.
 
     With its gradient in the same pass where one is asked for; a compiler derives the plain form instead.
     """
     if x.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        value: Tensor = _LogSum.apply(x, usable, chunk)  # type: ignore[no-untyped-call]
+        value: Tensor = _LogSum.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
-    return _plain_log_sum(x, usable, chunk)
+    return _plain_log_sum(x, pairs)
 
 
-def _plain_log_sum(x: Tensor, usable: Tensor | None, chunk: int) -> Tensor:
+def _plain_log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
     """As the formula reads."""
-    starts = range(0, x.shape[-2] - 1, chunk)
+    points, usable, chunk = _scaled(x if pairs.inverse is None else unit_rows(x), pairs), pairs.usable, pairs.chunk
+    half, starts = points.square().sum(-1) / 2, range(0, x.shape[-2] - 1, chunk)
     if len(starts) > 1 and x.requires_grad and torch.is_grad_enabled():
-        parts = [checkpoint(_block, x, usable, start, chunk, use_reentrant=False) for start in starts]
+        parts = [checkpoint(_block, points, half, usable, start, chunk, use_reentrant=False) for start in starts]
     else:
-        parts = [_block(x, usable, start, chunk) for start in starts]
+        parts = [_block(points, half, usable, start, chunk) for start in starts]
     return torch.stack([part.logsumexp(-1) for part in parts], -1).logsumexp(-1)
 
 
-class _LogSum(torch.autograd.Function):
-    r"""The same with its gradient :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}` by two more products a block.
+def _scaled(x: Tensor, pairs: _Pairs) -> Tensor:
+    """The rows in the unit of the kernel; their mean, on which no distance depends, is taken away as a constant.
 
-    Weights are kept relative to the largest so far. A second derivative is that of the plain form.
+    So the products of the rows keep their digits.
     """
+    return (x - (x.detach().sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)) * pairs.scale
+
+
+class _LogSum(torch.autograd.Function):
+    """The same with its gradient in closed form. A second derivative is that of the plain form."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, usable: Tensor | None, chunk: int) -> Tensor:
-        step = min(chunk, STRIP) if x.device.type == "cpu" else chunk
-        top = x.new_full(x.shape[:-2], NOTHING * torch.finfo(x.dtype).max)
-        points = torch.cat([x, torch.ones_like(x[..., :1])], -1)  # the products give the sums of weights, too
-        moved = torch.zeros_like(points)
-        for start in range(0, x.shape[-2] - 1, step):
-            weights, rows = _exponents(x, usable, start, step), slice(start, start + step)
-            before, top = top, torch.maximum(top, weights.amax((-2, -1)))
-            weights = weights.sub_(top[..., None, None]).exp_()
-            moved *= (before - top).exp()[..., None, None]
-            moved[..., rows, :] += weights @ points[..., start:, :]
-            moved[..., start:, :] += weights.mT @ points[..., rows, :]
-        moved, sums = moved[..., :-1], moved[..., -1:]
-        total = sums.sum((-2, -1)) / 2
-        ctx.save_for_backward(x, usable, (moved - sums * x) / total[..., None, None])
-        ctx.chunk = chunk
-        return top + total.log()
+    def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
+        rows = x if pairs.inverse is None else x * pairs.inverse.unsqueeze(-1)
+        value, slope = _value_and_slope(_scaled(rows, pairs), pairs)
+        slope *= pairs.scale
+        if pairs.inverse is not None:  # a row of unit length moves across itself
+            along = (slope * rows).sum(-1, keepdim=True)
+            slope = slope.sub_(rows.mul_(along)).mul_(pairs.inverse.unsqueeze(-1))
+        ctx.save_for_backward(x, slope)
+        ctx.pairs = pairs
+        return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        x, usable, slope = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, slope = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return *torch.autograd.grad(_plain_log_sum(x, usable, ctx.chunk), x, grad, create_graph=True), None, None
-        return slope * grad[..., None, None], None, None
+            return torch.autograd.grad(_plain_log_sum(x, ctx.pairs), x, grad, create_graph=True)[0], None
+        return slope * grad[..., None, None], None
 
 
-def _block(x: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
+def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
+    r"""The logarithm of the sum; its gradient :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}` by these points.
+
+    Two more products a block. Weights are kept relative to the largest so far, unless all are known to be normal
+    numbers.
+    """
+    x = points.reshape(-1, *points.shape[-2:])
+    usable = None if pairs.usable is None else pairs.usable.reshape(x.shape[:-1])
+    half = x.square().sum(-1) / 2
+    step, near = _strip_height(x, pairs.chunk), _all_near(half)
+    top = x.new_full(x.shape[:1], 0.0 if near else NOTHING * torch.finfo(x.dtype).max)
+    moved, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
+    for start in range(0, x.shape[1] - 1, step):
+        weights, rows = _exponents(x, half, usable, start, step), slice(start, start + step)
+        if not near:
+            before, top = top, torch.maximum(top, weights.amax((-2, -1)))
+            weights.sub_(top[:, None, None])
+            fade = (before - top).exp()[:, None, None]
+            moved, sums = moved.mul_(fade), sums.mul_(fade)
+        weights.exp_()
+        moved[:, rows].baddbmm_(weights, x[:, start:])
+        moved[:, start:].baddbmm_(weights.mT, x[:, rows])
+        sums[:, rows] += weights.sum(-1, keepdim=True)
+        sums[:, start:] += weights.sum(-2).unsqueeze(-1)
+    total = sums.sum((-2, -1)) / 2
+    slope = moved.sub_(sums * x).div_(total[:, None, None])
+    return (top + total.log()).view(points.shape[:-2]), slope.view_as(points)
+
+
+def _strip_height(x: Tensor, chunk: int) -> int:
+    """Rows of a block: on the CPU few, because what lies below the diagonal of a block is computed in vain."""
+    return min(chunk, STRIP, max(STRIP // 2, x.shape[1] // 4)) if x.device.type == "cpu" else chunk
+
+
+def _all_near(half: Tensor) -> bool:
+    """Whether no exponent is so small that its weight vanishes; where values are not looked at, perhaps one is."""
+    if not half.numel() or not check_values(half):
+        return False
+    lowest = -4 * float(half.amax())  # the diameter is at most twice the largest norm
+    return lowest > math.log(torch.finfo(half.dtype).tiny) / 2
+
+
+def _block(x: Tensor, half: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
     """The logarithm of the sum of each row start <= i < start + chunk over all later j."""
-    return _exponents(x, usable, start, chunk).logsumexp(-1)
+    return _exponents(x, half, usable, start, chunk).logsumexp(-1)
 
 
-def _exponents(x: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
-    """-|x_i - x_j|^2 / 2 of rows start <= i < start + chunk and all j >= start, next to nothing unless i < j."""
+def _exponents(x: Tensor, half: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
+    """-|x_i - x_j|^2 / 2 of rows start <= i < start + chunk and all j >= start, next to nothing unless i < j.
+
+    ``half`` holds |x_i|^2 / 2.
+    """
     stop = min(start + chunk, x.shape[-2])
-    half = x[..., start:, :].square().sum(-1) / 2
-    exponent = (x[..., start:stop, :] @ x[..., start:, :].mT).sub_(half.unsqueeze(-2))
-    exponent = exponent.sub_(half[..., : stop - start].unsqueeze(-1))
+    exponent = (x[..., start:stop, :] @ x[..., start:, :].mT).sub_(half[..., None, start:])
+    exponent = exponent.sub_(half[..., start:stop, None])
     nothing = NOTHING * torch.finfo(x.dtype).max
     if usable is not None:
         exponent.masked_fill_(~(usable[..., start:stop, None] & usable[..., None, start:]), nothing)

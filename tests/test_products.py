@@ -6,7 +6,7 @@ from support import assert_same, normal
 from isonb.products import add_upper_gram, gram
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (384, 128), (401, 130), (2, 450, 140), (0, 400, 128)])
+@pytest.mark.parametrize("shape", [(3, 5), (384, 128), (401, 130), (2, 450, 140), (0, 400, 128), (12, 66, 700)])
 def test_blocks_mirror_the_product(shape):
     x = normal(*shape)
     assert_same(gram(x), x @ x.mT, rtol=1e-12, atol=1e-11)

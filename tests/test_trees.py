@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from support import (
 )
 from torch import Tensor
 
-from isonb import compiled_prim, distances, trees
+from isonb import compiled_lengths, compiled_prim, distances, trees
 from isonb.distances import by_differences, edge_lengths, squared_distances
 from isonb.homology import h0_barcode
 from isonb.tiled_trees import tiled_tree
@@ -141,6 +142,24 @@ def test_distances_by_product_and_by_difference_agree():
         assert_same(squared_distances(x), torch.cdist(x, x).square(), rtol=1e-9, atol=1e-9)
 
 
+def test_small_clouds_are_multiplied_as_they_are_where_that_resolves_them(monkeypatch):
+    """Localized only where the product of the points as they are is too coarse, or overflows."""
+    localized = []
+    plain = trees._by_localized
+    monkeypatch.setattr(trees, "_by_localized", lambda x, real: localized.append(len(x)) or plain(x, real))
+    x = normal(3, 40, 60, dtype=torch.float32)
+    want = h0_barcode(x.double())
+    assert_same(h0_barcode(x), want, rtol=1e-5, dtype=False)
+    assert not localized
+    far = torch.cat([x[:1] + 1e4, x[1:]])
+    assert_same(h0_barcode(far), h0_barcode(far.double()), rtol=1e-3, dtype=False)
+    assert localized[0] == 1
+    localized.clear()
+    assert_same(h0_barcode(x * 1e25) / 1e25, want, rtol=1e-5, dtype=False)
+    assert_same(h0_barcode(x * 1e-30) / 1e-30, want, rtol=1e-5, dtype=False)
+    assert localized == [3, 3]
+
+
 def test_batches_of_nothing():
     assert h0_barcode(torch.ones(0, 5, 3)).shape == (0, 4)
 
@@ -242,6 +261,28 @@ def test_lengths_can_be_derived_twice():
     check_gradient(lambda x: edge_lengths(x, edges)[:3].square(), normal(4, 3), twice=True)
     slope = gradient(lambda x: edge_lengths(x, edges), torch.ones(4, 3))
     assert bool((slope == 0).all())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    d=st.sampled_from([1, 3, 40, 770]),
+    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "offset", "far point"]),
+    scale=st.sampled_from([1e-30, 1.0, 1e30]),
+    seed=st.integers(0, 999),
+)
+def test_compiled_lengths_are_the_plain_ones_to_the_last_bit(d, kind, scale, seed):
+    """So it doesn't matter when a process begins to use them."""
+    x = (nasty(normal(2, 30, d, seed=seed), kind) * scale).float()
+    edges = torch.randint(0, 30, (2, 50, 2), generator=torch.Generator().manual_seed(seed))
+    compiled_prim.load()
+    with mock.patch.object(distances, "compiled_lengths", return_value=None):
+        plain = edge_lengths(x, edges)
+    compiled = edge_lengths(x, edges)
+    assert compiled_lengths.compiled_lengths() is not None
+    assert torch.equal(compiled, plain)
+    ends = [x.gather(1, edges[..., k : k + 1].expand(2, 50, d)) for k in (0, 1)]
+    exact = (ends[0] - ends[1]).double().square().sum(-1).sqrt()
+    assert_same(plain, exact, rtol=1e-7, atol=0, dtype=False)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e12, 1e18])

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
 from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, dash
 from isonb.pages.evidence import joined
-from isonb.pages.speed_record import FLOORS, PEERS, STARTS, Bench, exponent, grown, load, spent
+from isonb.pages.speed_pieces import held_back, largest
+from isonb.pages.speed_record import FLOORS, PEERS, STARTS, Bench, exponent, furthest, grown, load, spent
 
 __all__ = [
     "NOTHING",
@@ -22,6 +22,7 @@ __all__ = [
     "goals",
     "grown",
     "growth",
+    "held_back",
     "load",
     "machine",
     "memory",
@@ -127,12 +128,9 @@ def slopes(bench: Bench) -> list[dict[str, Any]]:
 
 def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
     """At most ``most`` goals: those missed first, the furthest on top, then those reached by the least."""
-    rows = bench.compared
-    rows = rows[rows["verdict"].isin(["reached", "missed"])]
-    if rows.empty:
+    order = furthest(bench).head(most)
+    if order.empty:
         return [{"comparison": NOTHING}]
-    lead = np.where(rows["yardstick"], rows["goal"] / rows["ratio"], rows["ratio"] / rows["goal"]).astype(float)
-    order = rows.assign(lead=lead).sort_values("lead", kind="stable").head(most)
     return [
         {
             "comparison": f"{row['what']}, {row['size']}",
@@ -140,7 +138,7 @@ def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
             "goal": f"at {'most' if row['yardstick'] else 'least'} {row['goal']:g}",
             "ratio": f"{row['ratio']:.3g}",
             "verdict": row["verdict"],
-            "what holds it back": (row["limit"] or "not found out") if row["verdict"] == "missed" else "–",
+            "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
             "largest error": f"{row['error']:.0e}",
         }
         for row in order.to_dict("records")

@@ -14,7 +14,7 @@ import pandas as pd
 from isonb.pages.errors import PageError
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["FLOORS", "PEERS", "STARTS", "Bench", "exponent", "grown", "load", "spent"]
+__all__ = ["FLOORS", "PEERS", "STARTS", "Bench", "exponent", "furthest", "grown", "load", "spent"]
 
 GROWTH = "growth"  # how names of suites begin that measure it
 STARTING = "starting"  # the suite of fresh processes
@@ -37,7 +37,7 @@ class Bench:
         return rows.assign(faster=rows["peer_ms"] / rows["ours_ms"], kind=kind)
 
 
-COLUMNS = ("what", "size", "peer", "goal", "error", "allowed", "yardstick", "limit", "suite")
+COLUMNS = ("what", "size", "peer", "goal", "error", "allowed", "yardstick", "limit", "suite", "parts")
 TIMES = ("ours_ms", "peer_ms", "ratio", "verdict", "ours_rounds_ms", "peer_rounds_ms")
 PEAKS = ("what", "size", "mb", "bound_mb", "error", "allowed", "limit", "suite", "verdict")
 
@@ -58,6 +58,14 @@ def load(path: Path | None = None) -> Bench:
     except (ValueError, AttributeError, TypeError) as error:
         raise PageError(f"{path.name} must be a record of make bench; got {error}. Publish it again.") from error
     return Bench(rows.astype({"suite": str, "yardstick": bool}), peaks, found)
+
+
+def furthest(bench: Bench) -> pd.DataFrame:
+    """The compared rows that have a goal, those furthest from it first."""
+    rows = bench.compared
+    rows = rows[rows["verdict"].isin(["reached", "missed"])]
+    lead = np.where(rows["yardstick"], rows["goal"] / rows["ratio"], rows["ratio"] / rows["goal"]).astype(float)
+    return rows.assign(lead=lead).sort_values("lead", kind="stable")
 
 
 def spent(rounds: list[float]) -> str:

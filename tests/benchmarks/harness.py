@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isonb.runtime.machine import hardware, versions
 from tests.benchmarks.peers import PACKAGES
+from tests.benchmarks.pieces import Part, Piece, parts_of, told
 
 Times = tuple[float, ...]
 """Milliseconds of a call, one number a round."""
@@ -33,8 +34,9 @@ class Row:
     error: float
     allowed: float
     yardstick: bool = False
-    limit: str = ""  # what holds ours back, told where the goal is missed
+    limit: str = ""  # what holds ours back, told where the goal is missed and no part is measured
     suite: str = ""
+    parts: tuple[Part, ...] = ()  # what ours is made of, as far as it is measured
 
     @property
     def ours_ms(self) -> float:
@@ -121,13 +123,17 @@ def compare(
     allowed: float,
     rounds: int = 7,
     limit: str = "",
+    pieces: Sequence[Piece] = (),
+    yardstick: bool = False,
 ) -> list[Row]:
-    """One row a peer, given as (name, function, error measured beforehand, goal)."""
+    """One row a peer, given as (name, function, error measured beforehand, goal); pieces of ours take turns as well."""
     peers = list(peers)
-    first, *rest = taken(ours, *(call for _, call, _, _ in peers), rounds=rounds)
+    calls = [call for _, call, _, _ in peers], [piece.call for piece in pieces]
+    first, *rest = taken(ours, *calls[0], *calls[1], rounds=rounds)
+    parts = parts_of(pieces, rest[len(peers) :])
     return [
-        Row(what, size, name, first, times, goal, error, allowed, limit=limit)
-        for (name, _, error, goal), times in zip(peers, rest, strict=True)
+        Row(what, size, name, first, times, goal, error, allowed, yardstick, limit, parts=parts)
+        for (name, _, error, goal), times in zip(peers, rest, strict=False)
     ]
 
 
@@ -165,8 +171,12 @@ def _aligned(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
 
 def limits(rows: Iterable[Row | Peak]) -> str:
     """A line for each comparison that misses its goal: what the limit is."""
-    missed = dict.fromkeys(f"{row.what}, {row.size}: {row.limit}" for row in rows if row.verdict == "missed")
+    missed = dict.fromkeys(f"{one.what}, {one.size}: {_held_back(one)}" for one in rows if one.verdict == "missed")
     return "\n".join(["Goals missed, and what the limit is:", *(f"- {line}" for line in missed)]) if missed else ""
+
+
+def _held_back(one: Row | Peak) -> str:
+    return told(one.parts, one.ours_ms) if isinstance(one, Row) and one.parts else one.limit
 
 
 def surroundings() -> dict[str, object]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import isonb
+from isonb.distances import weighted_rows
+from isonb.nearest import SPARE, _squared_gaps, distances_to
+from isonb.products import add_upper_gram, gram
 from tests.benchmarks import peers
 from tests.benchmarks.harness import Row, compare, relative_error, taken
+from tests.benchmarks.pieces import Piece
 
 
 def gaussian(*shape: int, seed: int = 0, mean: float = 0.0) -> Tensor:
@@ -60,19 +64,50 @@ def streaming_covariance(small: bool = False) -> list[Row]:
             return isonb.Moments().update(x).cov
 
         error = relative_error(ours(), torch.from_numpy(np.cov(x.double().numpy().T)))
-        times = taken(ours, lambda x=x: x.T @ x, rounds=1 if small else 7)
-        what = "streaming covariance, mean 100"
-        limit = "three passes over the points (looked at, moved, centred): at 64 dimensions half of the product"
-        rows.append(Row(what, f"{n} x {d}", "its product X'X", *times, 1.3, error, 1e-6, yardstick=True, limit=limit))
+        product = "its product X'X", lambda x=x: x.T @ x, error, 1.3
+        what, size, rounds = "streaming covariance, mean 100", f"{n} x {d}", 1 if small else 7
+        pieces = streaming_pieces(x)
+        rows += compare(what, size, ours, [product], allowed=1e-6, rounds=rounds, pieces=pieces, yardstick=True)
     return rows
 
 
-def against_product(what: str, call: Callable[[], object], x: Tensor, error: float, allowed: float, rounds: int) -> Row:
+def streaming_pieces(x: Tensor) -> list[Piece]:
+    """Of Moments().update(x): its product, its look at the values, and the centring, 4,096 rows at a time."""
+    cuts = x.split(4096)
+    room, out, first = torch.empty_like(cuts[0]), x.new_zeros(x.shape[1], x.shape[1]), x[0]
+
+    def centred() -> None:
+        for cut in cuts:
+            y = torch.sub(cut, first, out=room[: len(cut)])
+            y.sub_(y.sum(0) / len(cut))
+
+    return [
+        Piece("product above the diagonal", lambda: [add_upper_gram(out, cut.mT) for cut in cuts], True),
+        Piece("moved by a row, summed, centred", centred, True),
+        Piece("values looked at", lambda: (x.sum(), torch.linalg.vector_norm(x))),
+    ]
+
+
+def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
+    """Of a search for k neighbours: the product, the choice among its entries, and the exact differences."""
+    n, wide = len(x), k + SPARE
+    index = torch.randint(0, n, (1, n, wide), generator=torch.Generator().manual_seed(0))
+    rough = (x @ x.T).split(max(1, 2**20 // n))
+    return [
+        Piece("product", lambda: x @ x.T, True),
+        Piece("choice of the candidates", lambda: [strip.topk(wide, -1, largest=False) for strip in rough]),
+        Piece("their exact differences", lambda: _squared_gaps(x[None], index, 0), True),
+        Piece("distances to the chosen", lambda: distances_to(x, index[0, :, :k]), True),
+    ]
+
+
+def against_product(
+    what: str, call: Callable[[], object], x: Tensor, error: float, allowed: float, rounds: int, pieces: Sequence[Piece]
+) -> list[Row]:
     """A measure of neighbours beside the product of its points that all distances need."""
-    times = taken(call, lambda: x @ x.T, rounds=rounds)
-    size, peer = " x ".join(map(str, x.shape)), "its product XX'"
-    limit = "the choice of the candidates, and their exact differences: of few dimensions more than the product"
-    return Row(what, size, peer, *times, 1.5, error, allowed, yardstick=True, limit=limit)
+    product = "its product XX'", lambda: x @ x.T, error, 1.5
+    size = " x ".join(map(str, x.shape))
+    return compare(what, size, call, [product], allowed=allowed, rounds=rounds, pieces=pieces, yardstick=True)
 
 
 def two_nn(small: bool = False) -> list[Row]:
@@ -86,8 +121,18 @@ def two_nn(small: bool = False) -> list[Row]:
         call = lambda x=x: isonb.two_nn(x)  # noqa: E731
         rounds = 1 if small else 7
         rows += compare("TwoNN", f"{n} x {d}", call, [peer], allowed=1e-3, rounds=rounds)
-        rows.append(against_product("TwoNN", call, x, error, 1e-3, rounds))
+        rows += against_product("TwoNN", call, x, error, 1e-3, rounds, neighbour_pieces(x, 2))
     return rows
+
+
+def uniformity_pieces(x: Tensor) -> list[Piece]:
+    """Of the gradient over all pairs: products that it can't do without, and the exponentials between them."""
+    weights = torch.rand(len(x), len(x))
+    return [
+        Piece("product above the diagonal", lambda: gram(x), True),
+        Piece("weights times points", lambda: weights @ x, True),
+        Piece("half of the exponentials", lambda: weights[: len(x) // 2].exp(), True),
+    ]
 
 
 def uniformity(small: bool = False) -> list[Row]:
@@ -107,8 +152,8 @@ def uniformity(small: bool = False) -> list[Row]:
         ]
         call = lambda gradient=gradient: gradient(isonb.rbf_uniformity)  # noqa: E731
         what, rounds = "RBF uniformity forward+backward", 1 if small else 7
-        limit = "three products, each a little over half of X X': they are four fifths of the time"
-        rows += compare(what, f"{n} x {d}", call, found, allowed=1e-3, rounds=rounds, limit=limit)
+        pieces = uniformity_pieces(x.detach())
+        rows += compare(what, f"{n} x {d}", call, found, allowed=1e-3, rounds=rounds, pieces=pieces)
     return rows
 
 
@@ -123,7 +168,9 @@ def lsds(small: bool = False) -> list[Row]:
         call = lambda x=x, y=y: isonb.lsds(x, y)  # noqa: E731
         rounds = 1 if small else 7
         rows += compare("LSDS", f"{n} x {d}", call, [peer], allowed=1e-4, rounds=rounds)
-        rows.append(against_product("LSDS", call, x, error, 1e-4, rounds))
+        index, weights = isonb.knn(x, 12)[1], torch.rand(n, 12)
+        rebuilt = Piece("points rebuilt", lambda y=y, i=index, w=weights: weighted_rows(y, i, w), True)
+        rows += against_product("LSDS", call, x, error, 1e-4, rounds, [*neighbour_pieces(x, 12), rebuilt])
     return rows
 
 

@@ -1,13 +1,15 @@
 """Every suite of the benchmarks at its smallest size: it runs, and all results agree. Nothing is measured here."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.cards import CARD_SUITES
-from tests.benchmarks.harness import Peak, Row, taken
+from tests.benchmarks.harness import Peak, Row, compare, limits, taken, write
+from tests.benchmarks.pieces import Part, Piece
 from tests.benchmarks.publish import PublishError, publish
 from tests.benchmarks.suites import SUITES
 
@@ -42,6 +44,27 @@ def test_functions_take_turns():
     first, second = taken(lambda: said.append("a"), lambda: said.append("b"), rounds=3, least=0.0)
     assert said == ["a", "b"] * 3
     assert len(first) == len(second) == 3
+
+
+def test_pieces_take_turns_with_the_whole_and_their_least_times_are_recorded(tmp_path):
+    said = []
+    pieces = [Piece("first", lambda: said.append("c"), True), Piece("second", lambda: said.append("d"))]
+    peers = [("peer", lambda: said.append("b"), 0.0, None)]
+    (row,) = compare("what", "1", lambda: said.append("a"), peers, allowed=1.0, rounds=3, pieces=pieces)
+    assert set(said) == set("abcd")
+    assert said[-1] == "d"
+    assert [(part.what, part.needed) for part in row.parts] == [("first", True), ("second", False)]
+    assert all(part.ms > 0 for part in row.parts)
+    write([row], {}, tmp_path / "bench.json")
+    (told,) = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["rows"]
+    assert [part["what"] for part in told["parts"]] == ["first", "second"]
+    assert told["parts"][0]["ms"] == pytest.approx(row.parts[0].ms, rel=1e-5)
+
+
+def test_what_holds_a_row_back_is_its_pieces_and_only_without_them_its_limit():
+    bare = Row("a", "1", "b", (4.0,), (2.0,), 2.0, 0.0, 1.0, limit="words")
+    assert limits([bare]).endswith("a, 1: words")
+    assert limits([replace(bare, parts=(Part("product", 3.0, True),))]).endswith("a, 1: product 75%")
 
 
 @pytest.mark.parametrize(("error", "verdict"), [(0.0, "reached"), (2.0, "WRONG"), (float("nan"), "WRONG")])

@@ -92,9 +92,47 @@ def test_growth_is_drawn_for_both_on_logarithmic_axes(bench):
 
 def test_goals_missed_come_first_with_their_limit(bench):
     missed, reached = speed.goals(bench)
-    assert (missed["goal"], missed["ratio"], missed["what holds it back"]) == ("at least 10", "8", "memory")
-    assert (reached["goal"], reached["ratio"], reached["what holds it back"]) == ("at most 2", "1.5", "–")
+    assert (missed["goal"], missed["ratio"], missed["what takes longest"]) == ("at least 10", "8", "memory")
+    assert (reached["goal"], reached["ratio"], reached["what takes longest"]) == ("at most 2", "1.5", "–")
     assert len(speed.goals(bench, 1)) == 1
+
+
+PARTS = [{"what": "product", "ms": 0.5, "needed": True}, {"what": "choice", "ms": 0.2, "needed": False}]
+
+
+def recorded(tmp_path, *rows):
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(ABOUT | {"rows": rows, "memory": []}), encoding="utf-8")
+    return speed.load(path)
+
+
+def test_of_a_missed_goal_the_pieces_are_told_with_the_ratio_of_those_needed(tmp_path):
+    floor = row("near", "product", [1.0], [0.4], 1.5, yardstick=True, verdict="missed") | {"parts": PARTS}
+    rival = row("H0", "slow", [1.0], [2.0], 5.0, verdict="missed") | {"parts": PARTS}
+    fine = row("H0", "other", [1.0], [9.0], 5.0, verdict="reached") | {"parts": PARTS}
+    bench = recorded(tmp_path, fine, floor, rival)
+    first, second = speed.held_back(bench)
+    assert (first["against"], first["ratio"], first["ratio with that alone"]) == ("slow", "2", "4")
+    assert (second["against"], second["ratio"], second["ratio with that alone"]) == ("product", "2.5", "1.25")
+    assert first["share of each piece"] == "product 50%, choice 20%, the rest 30%"
+    assert first["no way around"] == "product"
+    assert speed.held_back(bench, 1) == [first]
+    assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
+
+
+def test_pieces_longer_than_the_whole_leave_no_rest(tmp_path):
+    parts = [{"what": "product", "ms": 1.5, "needed": False}]
+    bench = recorded(tmp_path, row("H0", "slow", [1.0], [2.0], 5.0, verdict="missed") | {"parts": parts})
+    (one,) = speed.held_back(bench)
+    assert one["share of each piece"] == "product 150%, the rest 0%"
+    assert (one["no way around"], one["ratio with that alone"]) == ("–", "–")
+
+
+def test_a_record_without_pieces_says_so(bench, tmp_path):
+    (one,) = speed.held_back(bench)
+    assert (one["share of each piece"], one["ratio with that alone"]) == ("not measured", "–")
+    fine = recorded(tmp_path, row("H0", "other", [1.0], [9.0], 5.0, verdict="reached"))
+    assert speed.held_back(fine) == [{"comparison": "no goal is missed"}]
 
 
 def test_memory_and_machine_as_recorded(bench):
@@ -118,7 +156,13 @@ def test_without_a_record_everything_says_so(empty):
     for chart in (speed.ratios(empty), speed.growth(empty)):
         assert isinstance(chart, alt.Chart)
         assert shown(chart) == [{"text": "nothing is recorded yet"}]
-    for rows in (speed.goals(empty), speed.slopes(empty), speed.memory(empty), speed.machine(empty)):
+    for rows in (
+        speed.goals(empty),
+        speed.held_back(empty),
+        speed.slopes(empty),
+        speed.memory(empty),
+        speed.machine(empty),
+    ):
         assert speed.NOTHING in rows[0].values()
 
 
