@@ -26,9 +26,8 @@ def _squarable(x: Tensor) -> Tensor:
     if not x.numel() or not check_values(x):
         return x
     few = torch.finfo(x.dtype).tiny ** 0.25
-    if (
-        few * x.numel() ** 0.5 < float(torch.linalg.vector_norm(x)) < 1 / few
-    ):  # some entry is larger than few, none 1/few
+    # between these bounds some entry is larger than few, and none reaches 1 / few
+    if few * x.numel() ** 0.5 < float(torch.linalg.vector_norm(x)) < 1 / few:
         return x
     size = float(largest(x.flatten(0, -2), (-2, -1)))
     if size == 0 or few < size < 1 / few:
@@ -87,9 +86,7 @@ class Moments:
             fail(ShapeError, f"points must have {self._dims} dimensions as before", dims, fix)
         rows = x.reshape(-1, dims).to(self._mean.device)
         real = None if mask is None else mask.reshape(-1).to(rows.device)
-        room = torch.empty_like(
-            rows[:_CHUNK]
-        )  # for the centred rows of each piece: new memory costs more than the sums
+        room = torch.empty_like(rows[:_CHUNK])  # for the centred rows: new memory costs more than the sums
         for start in range(0, rows.shape[0], _CHUNK):
             piece = slice(start, start + _CHUNK)
             self._add(rows[piece], None if real is None else real[piece], room[: len(rows[piece])])
