@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from isonb.pages.errors import PageError
+from isonb.pages.whole_words import marked
 
 __all__ = ["Table", "glue", "table"]
 
@@ -68,8 +69,8 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _text(cell: str) -> str:
-    """A cell as HTML; a ± stays with the number before it, and the two ends of an interval stay together."""
-    return re.sub(r", (?=[-+])", ",&nbsp;", html.escape(cell).replace(" ± ", "&nbsp;± "))
+    """A cell as HTML; a ± stays with the number before it, the ends of an interval and the parts of a name together."""
+    return re.sub(r", (?=[-+])", ",&nbsp;", marked(cell).replace(" ± ", "&nbsp;± "))
 
 
 class Table:

@@ -2,7 +2,10 @@
 (() => {
   "use strict";
   const bundle = new URL("../vega/vega.js", document.currentScript.src).href;
-  const LEGIBLE = 0.62; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 7.4
+  const LEGIBLE = 0.75; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 9
+  const SHRINKABLE = 0.88; // a chart that fits at this size stays as it was drawn
+  const CROWDED = 0.75; // of its own width: panels that would get less stand below each other
+  const NARROWEST = 70; // pixels of a panel
   const drawn = new Map(); // host element -> result of vegaEmbed
 
   const dark = () => document.documentElement.dataset.theme === "dark";
@@ -47,15 +50,78 @@
     return spec;
   }
 
+  // A chart that is too wide for its place: fewer panels in a row, then narrower ones, and letters keep their size.
+  function rearranged(spec, columns) {
+    if (Array.isArray(spec)) return spec.map((one) => rearranged(one, columns));
+    if (!spec || typeof spec !== "object") return spec;
+    const out = { ...spec };
+    for (const key of ["concat", "vconcat"]) if (out[key]) out[key] = rearranged(out[key], columns);
+    if (out.hconcat) {
+      const { hconcat, ...rest } = out;
+      return { ...rest, concat: rearranged(hconcat, columns), columns };
+    }
+    if (out.facet?.column && !out.facet.row) Object.assign(out, { facet: out.facet.column, columns });
+    else if (out.facet && !out.facet.row) out.columns = columns;
+    return out;
+  }
+
+  function narrowed(node, factor) { // every width that a chart names, and what it places by the pixel across
+    if (Array.isArray(node)) return node.map((one) => narrowed(one, factor));
+    if (!node || typeof node !== "object") return node;
+    const least = (width) => Math.min(width, Math.max(NARROWEST, Math.floor(width * factor)));
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => {
+      if (["data", "datasets", "params", "transform"].includes(key)) return [key, value];
+      if (["width", "continuousWidth"].includes(key) && typeof value === "number") return [key, least(value)];
+      if (["x", "x2"].includes(key) && typeof value?.value === "number") return [key, { ...value, value: value.value * factor }];
+      if (key === "legend" && value?.columns > 2) return [key, { ...narrowed(value, factor), columns: 2 }];
+      return [key, narrowed(value, factor)];
+    }));
+  }
+
+  function numbersInCells(spec) { // a coloured table with a number in each cell: narrower cells could not hold them
+    const marks = (spec.layer ?? []).map((one) => one.mark?.type ?? one.mark);
+    const cells = (spec.layer ?? []).find((one) => (one.mark?.type ?? one.mark) === "rect")?.encoding ?? spec.encoding;
+    return marks.includes("text") && ["x", "y"].every((axis) => ["nominal", "ordinal"].includes(cells?.[axis]?.type));
+  }
+
+  function panels(svg) { // how many stand side by side at most
+    const plots = [...svg.querySelectorAll(".role-scope > g > path.background")].filter((plot) => !plot.closest(".role-legend"));
+    const boxes = plots.map((plot) => plot.getBoundingClientRect());
+    const beside = (one, box) => Math.abs(one.top - box.top) < 0.5 * Math.min(one.height, box.height);
+    const row = (one) => boxes.filter((box) => beside(one, box)).map((box) => box.left).sort((a, b) => a - b);
+    const apart = (lefts) => lefts.filter((left, k) => !k || left - lefts[k - 1] > 15).length;
+    return Math.max(1, ...boxes.filter((box) => box.width > 15).map((one) => apart(row(one))));
+  }
+
+  async function fitted(host, spec, embed) {
+    const room = host.clientWidth;
+    const width = (result) => result.view.container().querySelector("svg").getAttribute("width");
+    let result = await embed(spec);
+    const first = width(result);
+    if (!room || first * SHRINKABLE <= room || numbersInCells(spec)) return result;
+    const side = panels(result.view.container().querySelector("svg"));
+    const again = async (next) => { result.finalize(); result = await embed(next); return width(result); };
+    const stacked = narrowed(rearranged(spec, Math.max(1, Math.floor((room * side) / (CROWDED * first)))), 1);
+    const before = await again(stacked);
+    if (before <= room) return result;
+    const tried = room / before;
+    const after = await again(narrowed(stacked, tried));
+    if (after > room && after < before) { // what is not a panel keeps its width
+      const shown = (before - after) / (1 - tried);
+      await again(narrowed(stacked, Math.max(0.2, 1 - (before - room) / shown)));
+    }
+    return result;
+  }
+
   async function draw(host) {
-    const spec = specification(host);
     const kept = controls(drawn.get(host));
     drawn.get(host)?.finalize();
-    const result = await window.vegaEmbed(host.querySelector(".isonb-vega-view"), spec, {
+    const view = host.querySelector(".isonb-vega-view");
+    const result = await fitted(host, specification(host), (spec) => window.vegaEmbed(view, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, config: colours(),
       tooltip: { theme: dark() ? "dark" : "light", disableDefaultStyle: true },
-    });
-    const svg = host.querySelector(".isonb-vega-view svg"); // on a phone: smaller, but legible, and it scrolls
+    }));
+    const svg = view.querySelector("svg"); // what is still too wide: smaller, but legible, and it scrolls
     svg.style.minWidth = `${Math.round(LEGIBLE * svg.getAttribute("width"))}px`;
     kept.forEach(([name, value]) => result.view.signal(name, value));
     if (kept.length) await result.view.runAsync();
@@ -88,6 +154,12 @@
         last = dark();
         queue = queue.then(() => drawAll(hosts));
       }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+      let across = window.innerWidth;
+      window.addEventListener("resize", () => { // a phone that is turned
+        if (Math.abs(window.innerWidth - across) < 60) return;
+        across = window.innerWidth;
+        queue = queue.then(() => drawAll(hosts));
+      });
     };
     document.head.append(script);
   });
