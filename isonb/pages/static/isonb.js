@@ -84,13 +84,14 @@
     return marks.includes("text") && ["x", "y"].every((axis) => ["nominal", "ordinal"].includes(cells?.[axis]?.type));
   }
 
-  function panels(svg) { // how many stand side by side at most
+  function panels(svg) { // how many there are, and how many stand side by side at most
     const plots = [...svg.querySelectorAll(".role-scope > g > path.background")].filter((plot) => !plot.closest(".role-legend"));
     const boxes = plots.map((plot) => plot.getBoundingClientRect());
     const beside = (one, box) => Math.abs(one.top - box.top) < 0.5 * Math.min(one.height, box.height);
     const row = (one) => boxes.filter((box) => beside(one, box)).map((box) => box.left).sort((a, b) => a - b);
     const apart = (lefts) => lefts.filter((left, k) => !k || left - lefts[k - 1] > 15).length;
-    return Math.max(1, ...boxes.filter((box) => box.width > 15).map((one) => apart(row(one))));
+    const shown = boxes.filter((box) => box.width > 15);
+    return { all: shown.length, side: Math.max(1, ...shown.map((one) => apart(row(one)))) };
   }
 
   async function fitted(host, spec, embed) {
@@ -99,9 +100,10 @@
     let result = await embed(spec);
     const first = width(result);
     if (!room || first * SHRINKABLE <= room || numbersInCells(spec)) return result;
-    const side = panels(result.view.container().querySelector("svg"));
+    const { all, side } = panels(result.view.container().querySelector("svg"));
+    const most = Math.max(1, Math.floor((room * side) / (CROWDED * first)));
     const again = async (next) => { result.finalize(); result = await embed(next); return width(result); };
-    const stacked = narrowed(rearranged(spec, Math.max(1, Math.floor((room * side) / (CROWDED * first)))), 1);
+    const stacked = narrowed(rearranged(spec, all % most && all < 2 * most ? 1 : most), 1); // two and a lone third: one column
     const before = await again(stacked);
     if (before <= room) return result;
     const tried = room / before;
