@@ -17,7 +17,6 @@ from isonb.pages.whole_words import split
 __all__ = ["Unbroken", "setup"]
 
 CLOSING = re.compile(r"[,.;:)\]]+")
-SHORT = 14  # letters of code that are kept together: any place has room for them
 AS_WRITTEN = (nodes.FixedTextElement, nodes.literal, nodes.math, nodes.raw)
 
 
@@ -28,10 +27,7 @@ class Unbroken(SphinxPostTransform):
     formats = ("html",)
 
     def run(self, **_: Any) -> None:
-        """Mark short code, then formulas with what closes them, then names and numbers."""
-        for code in self.document.findall(nodes.literal):
-            if len(code.astext()) <= SHORT:
-                code["classes"].append("nobreak")
+        """Mark formulas with what closes them, then names and numbers."""
         for formula in list(self.document.findall(nodes.math)):
             self._join(formula)
         for text in list(self.document.findall(nodes.Text)):

@@ -143,6 +143,10 @@
     document.documentElement.dataset.charts = dark() ? "dark" : "light";
   }
 
+  document.addEventListener("DOMContentLoaded", () => { // a short word of code stays on one line
+    document.querySelectorAll("code .pre").forEach((word) => word.classList.toggle("short", word.textContent.length <= 24));
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     const hosts = document.querySelectorAll(".isonb-vega");
     if (!hosts.length) return;
