@@ -5,7 +5,8 @@
   const LEGIBLE = 0.75; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 9
   const SHRINKABLE = 0.88; // a chart that fits at this size stays as it was drawn
   const CROWDED = 0.75; // of its own width: panels that would get less stand below each other
-  const NARROWEST = 70; // pixels of a panel
+  const NARROWEST = 100; // pixels of a panel
+  const SMALLEST = 0.65; // of its size: what would be smaller even with narrow panels scrolls with its own
   const drawn = new Map(); // host element -> result of vegaEmbed
 
   const dark = () => document.documentElement.dataset.theme === "dark";
@@ -51,18 +52,18 @@
   }
 
   // A chart that is too wide for its place: fewer panels in a row, then narrower ones, and letters keep their size.
-  function rearranged(spec, columns) {
-    if (Array.isArray(spec)) return spec.map((one) => rearranged(one, columns));
+  function rearranged(spec, columns, side) {
+    if (Array.isArray(spec)) return spec.map((one) => rearranged(one, columns, side));
     if (!spec || typeof spec !== "object") return spec;
     const out = { ...spec };
-    for (const key of ["concat", "vconcat"]) if (out[key]) out[key] = rearranged(out[key], columns);
+    for (const key of ["concat", "vconcat"]) if (out[key]) out[key] = rearranged(out[key], columns, side);
     if (out.hconcat) {
       const { hconcat, ...rest } = out;
-      return { ...rest, concat: rearranged(hconcat, columns), columns };
+      return { ...rest, concat: rearranged(hconcat, columns, side), columns };
     }
-    if (out.facet?.column && !out.facet.row) Object.assign(out, { facet: out.facet.column, columns });
-    else if (out.facet && !out.facet.row) out.columns = columns;
-    return out;
+    if (!out.facet || out.facet.row) return out;
+    const even = side % columns ? 1 : columns; // no empty place with an axis at the end of one row
+    return { ...out, facet: out.facet.column ?? out.facet, columns: out.facet.column ? even : columns };
   }
 
   function narrowed(node, factor) { // every width that a chart names, and what it places by the pixel across
@@ -78,10 +79,11 @@
     }));
   }
 
-  function numbersInCells(spec) { // a coloured table with a number in each cell: narrower cells could not hold them
+  function fixed(spec) { // a chart that says so, and a coloured table: narrower cells could not hold their numbers
     const marks = (spec.layer ?? []).map((one) => one.mark?.type ?? one.mark);
     const cells = (spec.layer ?? []).find((one) => (one.mark?.type ?? one.mark) === "rect")?.encoding ?? spec.encoding;
-    return marks.includes("text") && ["x", "y"].every((axis) => ["nominal", "ordinal"].includes(cells?.[axis]?.type));
+    const table = marks.includes("text") && ["x", "y"].every((axis) => ["nominal", "ordinal"].includes(cells?.[axis]?.type));
+    return spec.usermeta?.keepsWidth || table;
   }
 
   function panels(svg) { // how many there are, and how many stand side by side at most
@@ -96,22 +98,24 @@
 
   async function fitted(host, spec, embed) {
     const room = host.clientWidth;
-    const width = (result) => result.view.container().querySelector("svg").getAttribute("width");
+    const width = (result) => Number(result.view.container().querySelector("svg").getAttribute("width"));
     let result = await embed(spec);
     const first = width(result);
-    if (!room || first * SHRINKABLE <= room || numbersInCells(spec)) return result;
+    if (!room || first * SHRINKABLE <= room || fixed(spec)) return result;
     const { all, side } = panels(result.view.container().querySelector("svg"));
     const most = Math.max(1, Math.floor((room * side) / (CROWDED * first)));
+    const columns = all % most && all < 2 * most ? 1 : most; // two and a lone third: one column
+    const stacked = narrowed(rearranged(spec, columns, side), 1);
     const again = async (next) => { result.finalize(); result = await embed(next); return width(result); };
-    const stacked = narrowed(rearranged(spec, all % most && all < 2 * most ? 1 : most), 1); // two and a lone third: one column
     const before = await again(stacked);
     if (before <= room) return result;
     const tried = room / before;
     const after = await again(narrowed(stacked, tried));
-    if (after > room && after < before) { // what is not a panel keeps its width
-      const shown = (before - after) / (1 - tried);
-      await again(narrowed(stacked, Math.max(0.2, 1 - (before - room) / shown)));
-    }
+    if (after <= room) return result;
+    const shown = (before - after) / (1 - tried); // what is not a panel keeps its width
+    const last = after < before ? await again(narrowed(stacked, Math.max(0.2, 1 - (before - room) / shown))) : after;
+    if (last > room / SMALLEST) await again(stacked); // too many panels in a row, or words that are wider: it scrolls
+    else if (last > 0.97 * after && last > room) await again(narrowed(stacked, tried));
     return result;
   }
 
