@@ -77,3 +77,4 @@ def test_the_first_page_gives_the_answer_of_the_runs():
     study = Study.load("head_to_head")
     assert overall(compared(study)) in told
     assert answer("C1", outcomes(study.verdicts())) in told
+    assert f"**The answer.** {overall(compared(study)).partition('. ')[0]}." in told, "what the page says first"
