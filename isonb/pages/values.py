@@ -56,7 +56,7 @@ def _format(value: object, fmt: str | None) -> str:
 
 
 def _short(cell: str, whole: bool) -> str:
-    """The class of a cell: one that is never broken ("SST-2", and where there is room "0.41 ± 0.02 (5)"), or a sentence."""
+    """The class of a cell: never broken ("SST-2", and where there is room "0.41 ± 0.02 (5)"), or a sentence."""
     if len(cell) <= SHORT or (whole and NUMBERS.fullmatch(cell)):
         return ' class="short"'
     return ' class="long"' if len(cell) >= LONG else ""
@@ -72,7 +72,7 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _text(cell: str) -> str:
-    """A cell as HTML: a ± stays with the number before it, a name, an interval, an option ("--seed") stay whole."""
+    """A cell as HTML: a ± stays with the number before it, an interval and an option ("--seed") stay whole."""
     text = re.sub(r", (?=[-+])", ",&nbsp;", marked(cell).replace(" ± ", "&nbsp;± "))
     text = re.sub(r"([-+][\d.]+) to (?=[-+])", r"\1&nbsp;to&nbsp;", text)
     return re.sub(r"(?<!\S)--[\w=.-]+", r'<span class="short">\g<0></span>', text)

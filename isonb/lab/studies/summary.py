@@ -25,8 +25,9 @@ def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]
             found = judged[source][number]
             telling = [cell for cell in found.cells if cell.outcome != NOT_TESTABLE]
             seen = sum(cell.outcome == SUPPORTED for cell in telling)
-            verdict, support = (source, f"{source}: cells in support") if len(sources) > 1 else ("verdict", "cells in support")
-            row[verdict] = found.outcome
+            named = len(sources) > 1
+            support = f"{source}: cells in support" if named else "cells in support"
+            row[source if named else "verdict"] = found.outcome
             row[support] = f"{seen} of {len(telling)}" if telling else "–"
         rows.append(row)
     return rows

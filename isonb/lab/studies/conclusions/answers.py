@@ -178,6 +178,6 @@ def together(found: pd.DataFrame) -> str:
     )
     return (
         f"Over {found['tasks'].iloc[0]} tasks together, {above} plain fine-tuning, and {below}. For half of the "
-        f"{len(found)} methods a true gain of {100 * median(found['visible']):.1f}% of the plain model's lead would have "
-        "shown."
+        f"{len(found)} methods a true gain of {100 * median(found['visible']):.1f}% of the plain model's lead would "
+        "have shown."
     )
