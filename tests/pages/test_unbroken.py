@@ -1,4 +1,4 @@
-"""Names with a hyphen, numbers with their interval, formulas with their comma stay on one line; the text is the same."""
+"""Names with a hyphen, numbers with their interval, a formula with its comma stay on one line; the text is the same."""
 
 import pytest
 from docutils import nodes
