@@ -30,6 +30,6 @@ def layer_panels(frame: pd.DataFrame, *, scores: Sequence[str], clouds: Sequence
     flat = rule.encode(alt.Y("mean(isotropic):Q", title=None))
     panels = alt.layer(band, line, flat).properties(width=155, height=90)
     # flush: panels stand in line whatever their numbers need, so the space between them must hold the numbers
-    rows = {"columns": columns, "bounds": "flush", "spacing": {"row": 46, "column": 50}}
+    rows: dict[str, Any] = {"columns": columns, "bounds": "flush", "spacing": {"row": 46, "column": 50}}
     facet = alt.Facet("score:N", title=None, sort=list(scores))
     return panels.facet(facet=facet, **rows).resolve_scale(y="independent")

@@ -72,7 +72,7 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _text(cell: str) -> str:
-    """A cell as HTML: a ± stays with the number before it, a name, an interval, an option ("--seed") stay whole."""
+    """A cell as HTML: a ± stays with the number before it, an interval and an option ("--seed") stay whole."""
     text = re.sub(r", (?=[-+])", ",&nbsp;", marked(cell).replace(" ± ", "&nbsp;± "))
     text = re.sub(r"([-+][\d.]+) to (?=[-+])", r"\1&nbsp;to&nbsp;", text)
     return re.sub(r"(?<!\S)--[\w=.-]+", r'<span class="short">\g<0></span>', text)

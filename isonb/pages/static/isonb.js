@@ -5,7 +5,7 @@
   const LEGIBLE = 0.75; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 9
   const SHRINKABLE = 0.88; // a chart that fits at this size stays as it was drawn
   const CROWDED = 0.75; // of its own width: panels that would get less stand below each other
-  const NARROWEST = 100; // pixels of a panel
+  const NARROWEST = 85; // pixels of a panel
   const SMALLEST = 0.65; // of its size: what would be smaller even with narrow panels scrolls with its own
   const drawn = new Map(); // host element -> result of vegaEmbed
 
