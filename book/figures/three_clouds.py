@@ -20,6 +20,10 @@ from isonb.pages import CLOUD, OKABE_ITO
 from isonb.pages.vega import VL_VERSION
 
 TARGET = Path(__file__).with_suffix(".svg")
+DARK = (  # on a dark page: light letters and crosses, a grid that doesn't glare
+    "<style>@media (prefers-color-scheme: dark) { text, [fill='black'] { fill: #ced6dd } "
+    "[stroke='#ddd'] { stroke: #3a3f45 } [fill='#0072B2'] { fill: #2a85c4 } }</style>"
+)
 
 
 def clouds() -> dict[str, torch.Tensor]:
@@ -33,9 +37,9 @@ def clouds() -> dict[str, torch.Tensor]:
     }
 
 
-def scores(x: torch.Tensor) -> str:
-    """The two scores under a cloud's name."""
-    return f"mean cosine {abs(mean_cosine(x)):.2f}, IsoScore {isoscore(x):.2f}"
+def scores(x: torch.Tensor) -> list[str]:
+    """The two scores under a cloud's name, a line each."""
+    return [f"mean cosine {abs(mean_cosine(x)):.2f}", f"IsoScore {isoscore(x):.2f}"]
 
 
 def panel(name: str, x: torch.Tensor, colour: str, shape: str) -> alt.LayerChart:
@@ -47,7 +51,7 @@ def panel(name: str, x: torch.Tensor, colour: str, shape: str) -> alt.LayerChart
     origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).mark_point(
         shape="cross", filled=True, size=150, color="black"
     )
-    title = alt.Title(name, subtitle=scores(x), anchor="start", fontSize=15, subtitleFontSize=12)
+    title = alt.Title(name, subtitle=scores(x), anchor="start", fontSize=22, subtitleFontSize=20)
     layers = points.mark_point(**CLOUD, color=colour, shape=shape).encode(**at), origin.encode(**at)
     return alt.layer(*layers).properties(width=190, height=190, title=title)
 
@@ -60,10 +64,11 @@ def picture() -> str:
             *(panel(name, x, OKABE_ITO[c], s) for (name, x), (c, s) in zip(clouds().items(), looks, strict=True)),
             spacing=24,
         )
-        .configure(background="white", padding=8)
+        .configure(background="transparent", padding=8)
         .configure_view(stroke="#999999")
     )
-    return str(vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()), vl_version=VL_VERSION))
+    drawn = str(vl_convert.vegalite_to_svg(json.dumps(chart.to_dict()), vl_version=VL_VERSION))
+    return drawn.replace(">", f">{DARK}", 1)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,7 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
         dots(verdicts, 1.0 * step**2, VERDICT_TIPS, aside, False),
         dots(marks, 0.55 * step**2, CELL_TIPS, runs, True),
         dots(marks, 0.5 * step**2, CELL_TIPS, aside, False),
+        usermeta={"keepsWidth": True},  # on a phone it gets smaller, not narrower: words would meet marks
     )
 
 

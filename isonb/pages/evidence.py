@@ -149,8 +149,8 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "cell": row["cell"],
             "runs": row["n"],
             "mean": _signed(row["mean"]),
-            "95% interval": "–" if row["low"] is None else f"{_signed(row['low'])} to {_signed(row['high'])}",
-            "could have been seen": "–" if row["visible"] is None else f"{row['visible']:.3f}",
+            "95% interval": _ends(row["low"], row["high"]),
+            "could have been seen": _signed(row["visible"] or None).lstrip("+"),
             "verdict": row["outcome"],
         }
         for row, last in zip(rows, above, strict=False)
@@ -230,9 +230,22 @@ def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> p
     return found.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
 
 
+def _ends(low: float | None, high: float | None) -> str:
+    """An interval, with a digit more where its ends would look alike; a dash where it has no width: a printed number.
+
+    >>> _ends(-0.1, 0.25), _ends(0.0101, 0.0104), _ends(0.007, 0.007)
+    ('-0.100 to +0.250', '+0.0101 to +0.0104', '–')
+    """
+    if low is None or high is None or low == high:
+        return "–"
+    digits = next((k for k in (3, 4, 5) if round(low, k) != round(high, k)), 6)
+    return f"{_signed(low, digits)} to {_signed(high, digits)}"
+
+
 def _signed(value: float | None, digits: int = 3) -> str:
+    """A difference with its sign: "+0.012", "-7e-05", "0.000"."""
     if value is None:
         return "–"
     if value and round(value, digits) == 0:
         return f"{value:+.1g}"  # small is not nothing
-    return f"{value:+.{digits}f}"
+    return f"{value:{'+' if value else ''}.{digits}f}"

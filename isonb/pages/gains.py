@@ -13,6 +13,7 @@ from isonb.pages.evidence import intervals
 
 __all__ = ["change_against_gain", "gains", "growing"]
 
+SIGNED = "datum.value ? format(datum.value, '+.2f') : '0'"
 ZERO: dict[str, Any] = {"strokeDash": [5, 3], "color": GREY, "aria": False}
 
 
@@ -46,7 +47,7 @@ def gains(frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], ti
     mean = base.transform_filter("datum.kind == 'mean' && datum.seeds == seeds")
 
     def x(column: str) -> alt.X:
-        return alt.X(f"{column}:Q", title=title, axis=alt.Axis(tickCount=5, format="+.2f"))
+        return alt.X(f"{column}:Q", title=title, axis=alt.Axis(tickCount=4, labelExpr=SIGNED))
 
     told = ["arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
     each = ["arm", "seed", alt.Tooltip("gain", format="+.3f")]

@@ -29,6 +29,7 @@ def layer_panels(frame: pd.DataFrame, *, scores: Sequence[str], clouds: Sequence
     rule = data.mark_rule(strokeDash=[5, 3], strokeWidth=1.5, color=GREY)
     flat = rule.encode(alt.Y("mean(isotropic):Q", title=None))
     panels = alt.layer(band, line, flat).properties(width=155, height=90)
-    return panels.facet(facet=alt.Facet("score:N", title=None, sort=list(scores)), columns=columns).resolve_scale(
-        y="independent"
-    )
+    # flush: panels stand in line whatever their numbers need, so the space between them must hold the numbers
+    rows: dict[str, Any] = {"columns": columns, "bounds": "flush", "spacing": {"row": 46, "column": 50}}
+    facet = alt.Facet("score:N", title=None, sort=list(scores))
+    return panels.facet(facet=facet, **rows).resolve_scale(y="independent")

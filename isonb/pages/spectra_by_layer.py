@@ -35,8 +35,8 @@ def layer_histogram(values: Mapping[int, Tensor], told: Mapping[int, str]) -> An
         base.mark_rect(aria=False).encode(
             alt.X("low:Q", title="singular value over the largest", scale=alt.Scale(domain=[0, 1])),
             alt.X2("high"),
-            alt.Y("density:Q", scale=alt.Scale(domain=[0, float(data["density"].max())])),
-            alt.Y2("zero"),
+            alt.Y("density:Q", title="density", scale=alt.Scale(domain=[0, float(data["density"].max())])),
+            alt.Y2("zero", title=None),
         ),
         middle.mark_rule(strokeDash=[5, 3], color=OKABE_ITO["vermillion"], strokeWidth=2, aria=False).encode(
             x="median:Q"

@@ -12,10 +12,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from isonb.pages.errors import PageError
+from isonb.pages.whole_words import marked
 
 __all__ = ["Table", "glue", "table"]
 
 SHORT = 8  # letters of a cell that stays on one line
+LONG = 45  # letters of a cell that gets the room of a sentence
 ROOM = 76  # letters of a row that fit on a page beside their margins
 AIR, LESS_AIR, MANY = 3, 1, 7  # letters' worth of margin around a cell, and from so many columns on
 NUMBERS = re.compile(r"(?:[-+±\d.,\[\]()% e]|to)+")  # a number with its interval or its count; an interval
@@ -54,8 +56,10 @@ def _format(value: object, fmt: str | None) -> str:
 
 
 def _short(cell: str, whole: bool) -> str:
-    """The class of a cell that is never broken over two lines: "SST-2", and where there is room "0.41 ± 0.02 (5)"."""
-    return ' class="short"' if len(cell) <= SHORT or (whole and NUMBERS.fullmatch(cell)) else ""
+    """The class of a cell: never broken ("SST-2", and where there is room "0.41 ± 0.02 (5)"), or a sentence."""
+    if len(cell) <= SHORT or (whole and NUMBERS.fullmatch(cell)):
+        return ' class="short"'
+    return ' class="long"' if len(cell) >= LONG else ""
 
 
 def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
@@ -68,8 +72,10 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _text(cell: str) -> str:
-    """A cell as HTML; a ± stays with the number before it, and the two ends of an interval stay together."""
-    return re.sub(r", (?=[-+])", ",&nbsp;", html.escape(cell).replace(" ± ", "&nbsp;± "))
+    """A cell as HTML: a ± stays with the number before it, an interval and an option ("--seed") stay whole."""
+    text = re.sub(r", (?=[-+])", ",&nbsp;", marked(cell).replace(" ± ", "&nbsp;± "))
+    text = re.sub(r"([-+][\d.]+) to (?=[-+])", r"\1&nbsp;to&nbsp;", text)
+    return re.sub(r"(?<!\S)--[\w=.-]+", r'<span class="short">\g<0></span>', text)
 
 
 class Table:

@@ -154,6 +154,23 @@ def test_charts_are_drawn_and_described(browser, path):
         visit.page.close()
 
 
+@each(CHARTS)
+def test_charts_can_be_read_on_a_phone(browser, path):
+    """Letters of 12 pixels keep 9, and what is then wider than its place scrolls."""
+    visit = open_page(browser, path, width=400)
+    try:
+        for chart in visit.page.locator(".isonb-vega").all():
+            drawn, shown, room, scrolls = chart.evaluate("""host => {
+              const svg = host.querySelector('svg');
+              return [svg.getAttribute('width'), svg.getBoundingClientRect().width, host.clientWidth,
+                      getComputedStyle(host).overflowX];
+            }""")
+            assert shown >= 0.74 * float(drawn), "its letters are too small"
+            assert shown <= room + 1 or scrolls == "auto", "it is cut off"
+    finally:
+        visit.page.close()
+
+
 @each(SLIDERS)
 def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
     visit = open_page(browser, path)

@@ -99,7 +99,7 @@ def test_examples_of_the_help_are_command_lines_that_parse(capsys):
 @pytest.mark.parametrize("page", ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"])
 def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
     root = GRIDS.parents[1]
-    text = (root / page).read_text(encoding="utf-8")
+    text = (root / page).read_text(encoding="utf-8").replace("\\\n", "")
     lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("isonb ")]
     assert lines
     for _, *words in lines:

@@ -46,7 +46,7 @@ def test_an_entry_cites_a_source_states_our_default_and_names_a_test(title, text
     assert cited
     assert cited <= keys
     assert "**Our default:**" in text
-    (name,) = re.findall(r"\*\*Held by\*\*\s+`([^`]+)`", text)
+    (name,) = re.findall(r"\*\*Tested\s+by\*\*\s+`([^`]+)`", text)
     path, _, test = name.partition("::")
     tree = ast.parse((BOOK.root / path).read_text(encoding="utf-8"))
     assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 HEAD_TO_HEAD, NEIGHBOURS = "head_to_head", "neighbours"
-LOWER, RAISE, ENTROPY = "I-STAR, lower", "I-STAR, raise", "entropy"
+LOWER, RAISE, ENTROPY = "I-STAR (lower)", "I-STAR (raise)", "entropy"
 SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
-LAST = "I-STAR, last layer"  # lower, on the tokens of the last layer alone: C6
+LAST = "I-STAR (last layer)"  # lower, on the tokens of the last layer alone: C6
 ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
 METHODS = ARMS[1:]
 ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper

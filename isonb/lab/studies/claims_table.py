@@ -34,12 +34,13 @@ COLUMNS = (
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 SAYS_ITSELF = re.compile(r"\(needs (?P<what>[^)]+)\)")  # a part may name in words what it lacks
 NEEDS = (
-    (re.compile(re.escape(UNTUNED)), "runs in which each method has a stopping and a strength of its own"),
-    (re.compile("above one answer|over one answer|no plain runs"), "plain runs that learn the task first"),
-    (re.compile("the seeds varied nothing"), "seeds that change the number"),
+    (re.compile(re.escape(UNTUNED)), "runs in which each method is stopped and tuned by itself"),
+    (re.compile("above one answer|over one answer|no plain runs"), "plain runs that have learned the task"),
+    (re.compile("depth alone"), "encoders that differ in depth alone, or in sharing alone"),
+    (re.compile("the seeds varied nothing"), "runs whose number differs from seed to seed"),
     (re.compile("at least \\d+ are needed"), "more seeds"),
-    (re.compile("no runs"), "runs in cells that have none"),
-    (re.compile("on both sides"), "more seeds or pairs: the interval still lies on both sides of its border"),
+    (re.compile("no runs"), "runs where there are none yet"),
+    (re.compile("on both sides"), "more seeds or pairs, for a narrower interval"),
 )
 
 

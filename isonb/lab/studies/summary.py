@@ -15,20 +15,28 @@ ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}
 def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]]:
     """One row a claim; for each source ("recorded", "live") its outcome and how many cells support it.
 
-    A cell that can't be tested doesn't count among the cells.
+    One source alone isn't named in the columns. A cell that can't be tested doesn't count among the cells.
     """
     sources = list(judged)
     rows = []
     for number, first in enumerate(judged[sources[0]]):
-        row: dict[str, Any] = {"claim": f"{first.claim.number}. {first.claim.statement}{ASIDE[first.claim.kind]}"}
+        row: dict[str, Any] = {"claim": _named(first)}
         for source in sources:
             found = judged[source][number]
             telling = [cell for cell in found.cells if cell.outcome != NOT_TESTABLE]
             seen = sum(cell.outcome == SUPPORTED for cell in telling)
-            row[source] = found.outcome
-            row[f"{source}: cells in support"] = f"{seen} of {len(telling)}" if telling else "–"
+            named = len(sources) > 1
+            support = f"{source}: cells in support" if named else "cells in support"
+            row[source if named else "verdict"] = found.outcome
+            row[support] = f"{seen} of {len(telling)}" if telling else "–"
         rows.append(row)
     return rows
+
+
+def _named(judged: Judgement) -> str:
+    """A claim's number or name, and what it says: "3. It gains", "late: A late push gains"."""
+    name, words = str(judged.claim.number), f"{judged.claim.statement}{ASIDE[judged.claim.kind]}"
+    return f"{name}: {words}" if name.isalpha() else f"{name}. {words}"
 
 
 def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[str, Any]]:

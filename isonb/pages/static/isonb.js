@@ -2,7 +2,11 @@
 (() => {
   "use strict";
   const bundle = new URL("../vega/vega.js", document.currentScript.src).href;
-  const LEGIBLE = 0.62; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 7.4
+  const LEGIBLE = 0.75; // of its own size: a chart shrinks to this and no further, so that letters of 12 pixels keep 9
+  const SHRINKABLE = 0.88; // a chart that fits at this size stays as it was drawn
+  const CROWDED = 0.75; // of its own width: panels that would get less stand below each other
+  const NARROWEST = 85; // pixels of a panel
+  const SMALLEST = 0.65; // of its size: what would be smaller even with narrow panels scrolls with its own
   const drawn = new Map(); // host element -> result of vegaEmbed
 
   const dark = () => document.documentElement.dataset.theme === "dark";
@@ -47,15 +51,83 @@
     return spec;
   }
 
+  // A chart that is too wide for its place: fewer panels in a row, then narrower ones, and letters keep their size.
+  function rearranged(spec, columns, side) {
+    if (Array.isArray(spec)) return spec.map((one) => rearranged(one, columns, side));
+    if (!spec || typeof spec !== "object") return spec;
+    const out = { ...spec };
+    for (const key of ["concat", "vconcat"]) if (out[key]) out[key] = rearranged(out[key], columns, side);
+    if (out.hconcat) {
+      const { hconcat, ...rest } = out;
+      return { ...rest, concat: rearranged(hconcat, columns, side), columns };
+    }
+    if (!out.facet || out.facet.row) return out;
+    const even = side % columns ? 1 : columns; // no empty place with an axis at the end of one row
+    return { ...out, facet: out.facet.column ?? out.facet, columns: out.facet.column ? even : columns };
+  }
+
+  function narrowed(node, factor) { // every width that a chart names, and what it places by the pixel across
+    if (Array.isArray(node)) return node.map((one) => narrowed(one, factor));
+    if (!node || typeof node !== "object") return node;
+    const least = (width) => Math.min(width, Math.max(NARROWEST, Math.floor(width * factor)));
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => {
+      if (["data", "datasets", "params", "transform"].includes(key)) return [key, value];
+      if (["width", "continuousWidth"].includes(key) && typeof value === "number") return [key, least(value)];
+      if (["x", "x2"].includes(key) && typeof value?.value === "number") return [key, { ...value, value: value.value * factor }];
+      if (key === "legend" && value?.columns > 2) return [key, { ...narrowed(value, factor), columns: 2 }];
+      return [key, narrowed(value, factor)];
+    }));
+  }
+
+  function fixed(spec) { // a chart that says so, and a coloured table: narrower cells could not hold their numbers
+    const marks = (spec.layer ?? []).map((one) => one.mark?.type ?? one.mark);
+    const cells = (spec.layer ?? []).find((one) => (one.mark?.type ?? one.mark) === "rect")?.encoding ?? spec.encoding;
+    const table = marks.includes("text") && ["x", "y"].every((axis) => ["nominal", "ordinal"].includes(cells?.[axis]?.type));
+    return spec.usermeta?.keepsWidth || table;
+  }
+
+  function panels(svg) { // how many there are, and how many stand side by side at most
+    const plots = [...svg.querySelectorAll(".role-scope > g > path.background")].filter((plot) => !plot.closest(".role-legend"));
+    const boxes = plots.map((plot) => plot.getBoundingClientRect());
+    const beside = (one, box) => Math.abs(one.top - box.top) < 0.5 * Math.min(one.height, box.height);
+    const row = (one) => boxes.filter((box) => beside(one, box)).map((box) => box.left).sort((a, b) => a - b);
+    const apart = (lefts) => lefts.filter((left, k) => !k || left - lefts[k - 1] > 15).length;
+    const shown = boxes.filter((box) => box.width > 15);
+    return { all: shown.length, side: Math.max(1, ...shown.map((one) => apart(row(one)))) };
+  }
+
+  async function fitted(host, spec, embed) {
+    const room = host.clientWidth;
+    const width = (result) => Number(result.view.container().querySelector("svg").getAttribute("width"));
+    let result = await embed(spec);
+    const first = width(result);
+    if (!room || first * SHRINKABLE <= room || fixed(spec)) return result;
+    const { all, side } = panels(result.view.container().querySelector("svg"));
+    const most = Math.max(1, Math.floor((room * side) / (CROWDED * first)));
+    const columns = all % most && all < 2 * most ? 1 : most; // two and a lone third: one column
+    const stacked = narrowed(rearranged(spec, columns, side), 1);
+    const again = async (next) => { result.finalize(); result = await embed(next); return width(result); };
+    const before = await again(stacked);
+    if (before <= room) return result;
+    const tried = room / before;
+    const after = await again(narrowed(stacked, tried));
+    if (after <= room) return result;
+    const shown = (before - after) / (1 - tried); // what is not a panel keeps its width
+    const last = after < before ? await again(narrowed(stacked, Math.max(0.2, 1 - (before - room) / shown))) : after;
+    if (last > room / SMALLEST) await again(stacked); // too many panels in a row, or words that are wider: it scrolls
+    else if (last > 0.97 * after && last > room) await again(narrowed(stacked, tried));
+    return result;
+  }
+
   async function draw(host) {
-    const spec = specification(host);
     const kept = controls(drawn.get(host));
     drawn.get(host)?.finalize();
-    const result = await window.vegaEmbed(host.querySelector(".isonb-vega-view"), spec, {
+    const view = host.querySelector(".isonb-vega-view");
+    const result = await fitted(host, specification(host), (spec) => window.vegaEmbed(view, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, defaultStyle: false, config: colours(),
       tooltip: { theme: dark() ? "dark" : "light", disableDefaultStyle: true },
-    });
-    const svg = host.querySelector(".isonb-vega-view svg"); // on a phone: smaller, but legible, and it scrolls
+    }));
+    const svg = view.querySelector("svg"); // what is still too wide: smaller, but legible, and it scrolls
     svg.style.minWidth = `${Math.round(LEGIBLE * svg.getAttribute("width"))}px`;
     kept.forEach(([name, value]) => result.view.signal(name, value));
     if (kept.length) await result.view.runAsync();
@@ -75,6 +147,10 @@
     document.documentElement.dataset.charts = dark() ? "dark" : "light";
   }
 
+  document.addEventListener("DOMContentLoaded", () => { // a short word of code stays on one line
+    document.querySelectorAll("code .pre").forEach((word) => word.classList.toggle("short", word.textContent.length <= 24));
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     const hosts = document.querySelectorAll(".isonb-vega");
     if (!hosts.length) return;
@@ -88,6 +164,12 @@
         last = dark();
         queue = queue.then(() => drawAll(hosts));
       }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+      let across = window.innerWidth;
+      window.addEventListener("resize", () => { // a phone that is turned
+        if (Math.abs(window.innerWidth - across) < 60) return;
+        across = window.innerWidth;
+        queue = queue.then(() => drawAll(hosts));
+      });
     };
     document.head.append(script);
   });

@@ -56,11 +56,11 @@ def test_a_claim_without_parts_keeps_its_remark(table):
 def test_needs_are_of_open_claims_about_methods(table):
     found = {row["need"]: (row["claims"], row["cells"]) for row in open_needs(table)}
     assert found == {
-        "runs in which each method has a stopping and a strength of its own": ([2], 1),
+        "runs in which each method is stopped and tuned by itself": ([2], 1),
         "a larger encoder": ([3], 1),
         "It rained.": ([4], 1),
         "more seeds": ([1], 1),
-        "more seeds or pairs: the interval still lies on both sides of its border": ([1], 1),
+        "more seeds or pairs, for a narrower interval": ([1], 1),
     }
     assert open_needs(table[table["claim"] == 6]) == [], "a contradicted claim is decided"
 

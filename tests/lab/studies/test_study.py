@@ -141,7 +141,9 @@ def test_what_is_absent_is_named(study):
 
 def test_tables(study):
     rows = claim_rows({"live": study.verdicts("live")})
-    assert rows[0] == {"claim": "1. CosReg gains", "live": "supported", "live: cells in support": "1 of 1"}
+    assert rows[0] == {"claim": "1. CosReg gains", "verdict": "supported", "cells in support": "1 of 1"}
+    both = claim_rows(dict.fromkeys(("recorded", "live"), study.verdicts("live")))
+    assert list(both[0])[1:] == ["recorded", "recorded: cells in support", "live", "live: cells in support"]
     assert rows[4]["claim"].endswith("(identity)")
     assert tally(study.verdicts("live")) == {
         "supported": 2,

@@ -29,8 +29,8 @@ _NONE = "There are no runs for it yet."
 WORDS: dict[str, dict[str, str]] = {
     "C1 down": {
         SUPPORTED: "Lowering isotropy helped and raising it harmed: I-STAR is right here.",
-        CONTRADICTED: "I-STAR's direction is refuted here, at the strengths tried: a step down did not help, or one up "
-        "did not harm.",
+        CONTRADICTED: "I-STAR's claim is refuted here, at the strengths tried: lowering isotropy did not help, or "
+        "raising it did not harm.",
         INCONCLUSIVE: "I-STAR's claim that less isotropy helps is neither shown nor refuted here.",
         NOT_TESTABLE: _NONE,
     },
@@ -38,7 +38,7 @@ WORDS: dict[str, dict[str, str]] = {
         SUPPORTED: "Each of the three raised isotropy and the score: they are right here.",
         CONTRADICTED: "At least one of the three lowered the isotropy that it should raise, or the score: more isn't "
         "better as a rule.",
-        INCONCLUSIVE: "The claim of the other three, that more of it helps, is neither shown nor refuted.",
+        INCONCLUSIVE: "The claim of the other three, that more isotropy helps, is neither shown nor refuted.",
         NOT_TESTABLE: _NONE,
     },
     "C2": {
@@ -55,7 +55,7 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "C4": {
         SUPPORTED: "Yes: the layer's cloud comes above half of what there is.",
-        CONTRADICTED: "No: IsoScore behind the layer stays below a half. Raised isn't isotropic.",
+        CONTRADICTED: "No: IsoScore behind the layer stays below a half. It is raised, and still not isotropic.",
         INCONCLUSIVE: _OPEN,
         NOT_TESTABLE: _NONE,
     },
@@ -83,7 +83,7 @@ def answer(question: str, found: Mapping[str, str]) -> str:
     """The answer to a contradiction, by the outcomes of its statements.
 
     >>> answer("C4", {"C4": "contradicted"})
-    "No: IsoScore behind the layer stays below a half. Raised isn't isotropic."
+    'No: IsoScore behind the layer stays below a half. It is raised, and still not isotropic.'
     """
     return " ".join(dict.fromkeys(WORDS[name][found[name]] for name in QUESTIONS[question][1]))
 
@@ -142,20 +142,25 @@ def overall(found: Iterable[Comparison]) -> str:
     seen = [one.visible for one in every if not math.isnan(one.visible)]
     told = [
         head,
-        f"Of {len(every)} comparisons with plain fine-tuning, {len(gains)} show a clear gain,",
-        f"{len(losses)} a clear loss, and {left} no clear difference.",
-        *([f"Half of them would have shown a true gain of {100 * median(seen):.1f} points."] if seen else []),
-        f"IsoScore clearly rose in {signs.count(1)} of them and fell in {signs.count(-1)}.",
+        f"Of {len(every)} comparisons with plain fine-tuning, {_show(len(gains))} a clear gain",
+        f"and {_show(len(losses))} a clear loss{f'; in the other {left} the difference is not clear' if left else ''}.",
+        *([f"In half of all a true gain of {100 * median(seen):.1f} points would have shown."] if seen else []),
+        f"IsoScore clearly rose in {signs.count(1) or 'none'} of them and fell in {signs.count(-1) or 'none'}.",
     ]
-    return " ".join(told + [_with(what, side) for what, side in (("gains", gains), ("losses", losses)) if side])
+    return " ".join(told + [_with(way, side) for way, side in (("rose", gains), ("fell", losses)) if side])
 
 
-def _with(what: str, side: Sequence[Comparison]) -> str:
-    """How isotropy went with the gains, or with the losses."""
+def _show(count: int) -> str:
+    return f"{count} show" if count > 1 else "1 shows" if count else "none shows"
+
+
+def _with(way: str, side: Sequence[Comparison]) -> str:
+    """How isotropy went where the score rose, or where it fell."""
     signs = [_sign(*one.isotropy) for one in side]
     if not any(signs):
-        return f"Isotropy did not clearly move with the {what}."
-    return f"With the {what}, isotropy clearly rose in {signs.count(1)} and fell in {signs.count(-1)}."
+        return f"Where the score {way}, isotropy did not clearly move."
+    up, down = (signs.count(sign) or "none" for sign in (1, -1))
+    return f"Where the score {way}, isotropy clearly rose in {up} and fell in {down}."
 
 
 def _sign(low: float, high: float) -> int:
@@ -172,7 +177,7 @@ def together(found: pd.DataFrame) -> str:
         for side, none in ((ABOVE, "no method"), (BELOW, "none"))
     )
     return (
-        f"Over {found['tasks'].iloc[0]} tasks together, {above} plain fine-tuning, and {below}. Half of the "
-        f"{len(found)} methods would have shown a true gain of {100 * median(found['visible']):.1f}% of what training "
-        "adds to one answer for every example."
+        f"Over {found['tasks'].iloc[0]} tasks together, {above} plain fine-tuning, and {below}. For half of the "
+        f"{len(found)} methods a true gain of {100 * median(found['visible']):.1f}% of the plain model's lead would "
+        "have shown."
     )

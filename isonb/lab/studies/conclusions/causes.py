@@ -13,15 +13,15 @@ _NONE = "There are no runs for it yet."
 WORDS: dict[str, dict[str, dict[str, str]]] = {
     "layer": {
         "end": {
-            SUPPORTED: "At the published rate the joint loss costs no score, even without a stop.",
-            CONTRADICTED: "Without a stop the joint loss at the published rate changes the score.",
-            INCONCLUSIVE: "Whether the joint loss costs score without a stop is open.",
+            SUPPORTED: "At the published rate the joint loss doesn't lower the score, even without early stopping.",
+            CONTRADICTED: "Without early stopping the joint loss at the published rate changes the score.",
+            INCONCLUSIVE: "Whether the joint loss lowers the score without early stopping is open.",
             NOT_TESTABLE: _NONE,
         },
         "stop": {
-            SUPPORTED: "Stopped on rows kept apart, it costs none.",
+            SUPPORTED: "Stopped on rows kept apart, it doesn't.",
             CONTRADICTED: "A stop on rows kept apart doesn't prevent that.",
-            INCONCLUSIVE: "Whether it does so with a stop on rows kept apart is open.",
+            INCONCLUSIVE: "Whether it does so when stopped on rows kept apart is open.",
             NOT_TESTABLE: "",
         },
         "penalty": {
@@ -39,21 +39,21 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             NOT_TESTABLE: _NONE,
         },
         "strong": {
-            SUPPORTED: "A push of a tenth or a third of that doesn't.",
+            SUPPORTED: "A push of a tenth or a third of that strength doesn't.",
             CONTRADICTED: "So does a weaker one.",
             INCONCLUSIVE: "",
             NOT_TESTABLE: "",
         },
         "late": {
             SUPPORTED: "When the full push begins at the second epoch, it loses less and reaches a lower value of its "
-            "own objective than plain training: it came too early.",
+            "own objective than plain training: the published push starts too early.",
             CONTRADICTED: "A start at the second epoch doesn't help.",
             INCONCLUSIVE: "Whether a later start helps is open.",
             NOT_TESTABLE: "",
         },
         "early": {
-            SUPPORTED: "It then costs no score.",
-            CONTRADICTED: "It still costs score.",
+            SUPPORTED: "It then doesn't lower the score.",
+            CONTRADICTED: "It still lowers the score.",
             INCONCLUSIVE: "",
             NOT_TESTABLE: "",
         },

@@ -33,7 +33,7 @@ from isonb.lab.studies.arms import (
     gain,
 )
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
-from isonb.lab.studies.designs.softdecay import kept
+from isonb.lab.studies.designs.softdecay import SETS, kept
 from isonb.lab.studies.pair_gains import points
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
@@ -235,7 +235,7 @@ def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     table = kept("direct")
     rows = [] if table is None else table[table["other"] == "whitening"].to_dict("records")
     return {
-        f"{row['model']}, {row['task']}": points(-row["difference"], -row["high"], -row["low"], row["pairs"])
+        f"{row['model']}, {SETS[row['task']]}": points(-row["difference"], -row["high"], -row["low"], row["pairs"])
         for row in rows
     }
 

@@ -68,7 +68,6 @@ def test_in_words(study):
     spread = sorted(float(stats.sem(values)) for values in GAINS.values())
     visible = (stats.t.ppf(0.975, 2) + stats.t.ppf(0.8, 2)) * sum(spread) / 2  # the median of two
     assert together(over_tasks(study)) == (
-        "Over 2 tasks together, CosReg is clearly above plain fine-tuning, and none is clearly below. Half of the 2 "
-        f"methods would have shown a true gain of {100 * visible:.1f}% of what training adds to one answer for every "
-        "example."
+        "Over 2 tasks together, CosReg is clearly above plain fine-tuning, and none is clearly below. For half of the "
+        f"2 methods a true gain of {100 * visible:.1f}% of the plain model's lead would have shown."
     )

@@ -90,7 +90,7 @@ def test_a_claim_about_scores_is_judged_on_the_head_to_head_by_hand(judged):
     lower = runs[runs["method.name"].eq("istar") & runs["method.layers"].astype(str).eq("all")]
     lower = lower[lower["method.weight"].astype(float) < 0].set_index("seed")["metric.accuracy"]
     change = (lower - runs[runs["method.name"].eq("none")].set_index("seed")["metric.accuracy"]).dropna()
-    row = cell_of(judged, 8, "head to head: score, I-STAR, lower less none", "SST-2")
+    row = cell_of(judged, 8, "head to head: score, I-STAR (lower) less none", "SST-2")
     low, high = stats.t.interval(0.95, len(change) - 1, change.mean(), stats.sem(change))
     assert row["n"] == len(change) >= 3
     assert (row["mean"], row["low"], row["high"]) == pytest.approx((change.mean(), low, high))
