@@ -118,7 +118,7 @@ def compared(study: Study) -> list[Comparison]:
 
 
 def overall(found: Iterable[Comparison]) -> str:
-    """The answer to the book's question: how many methods gained and lost, and which way isotropy went with it.
+    """The answer to the book's question: what gained, how much gained and lost, and which way isotropy went with it.
 
     >>> overall([Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
     'No method made the model clearly better'
@@ -127,16 +127,12 @@ def overall(found: Iterable[Comparison]) -> str:
     if not every:
         return _NONE
     gains, losses = ([one for one in every if one.outcome == side] for side in (ABOVE, BELOW))
-    ways = {_sign(*one.isotropy) for one in gains}
-    against = {-_sign(*one.isotropy) for one in losses}
-    if not gains:
-        head = "No method made the model clearly better."
-    elif ways == {1} and against <= {0, 1}:
-        head = "What made the model clearly better also made it more isotropic."
-    elif ways == {-1} and against <= {0, -1}:
-        head = "What made the model clearly better also made it less isotropic."
-    else:
-        head = "Some methods made the model clearly better, and isotropy did not decide which."
+    named = " and ".join(f"{one.arm} on {one.suite}" for one in gains)
+    head = (
+        f"{named} made the model clearly better; nothing else did."
+        if gains
+        else "No method made the model clearly better."
+    )
     left = len(every) - len(gains) - len(losses)
     signs = [_sign(*one.isotropy) for one in every]
     seen = [one.visible for one in every if not math.isnan(one.visible)]

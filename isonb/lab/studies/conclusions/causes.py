@@ -1,4 +1,4 @@
-"""What an earlier loss was due to, in plain words: a sentence for each outcome, so that none contradicts the runs."""
+"""What a loss or a gain was due to, in plain words: a sentence for each outcome, so that none contradicts the runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
-__all__ = ["WORDS", "istar_cause", "layer_cause"]
+__all__ = ["WORDS", "istar_cause", "layer_cause", "layer_owed"]
 
 _NONE = "There are no runs for it yet."
 # A sentence for each verdict; what is open beside the main question stands in the page's tables alone.
@@ -29,6 +29,16 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             CONTRADICTED: "Not even the penalty alone ruins the score.",
             INCONCLUSIVE: "Whether the penalty alone ruins the score is open.",
             NOT_TESTABLE: "",
+        },
+    },
+    "owed": {
+        "owed": {
+            SUPPORTED: "Trained by the task's loss alone, IsoLayer's layer gains less: its isotropy loss helps.",
+            CONTRADICTED: "Trained by the task's loss alone, IsoLayer's layer gains more: its isotropy loss costs "
+            "score.",
+            INCONCLUSIVE: "Whether IsoLayer owes anything to its isotropy loss is open: trained by the task's loss "
+            "alone, the layer scores neither clearly less nor clearly more.",
+            NOT_TESTABLE: _NONE,
         },
     },
     "istar": {
@@ -71,6 +81,11 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
 def layer_cause(judged: Iterable[Judgement]) -> str:
     """What the loss behind IsoLayer was due to, from the verdicts of the study ``layer_doses``."""
     return _sentences("layer", judged)
+
+
+def layer_owed(judged: Iterable[Judgement]) -> str:
+    """Whether IsoLayer's layer owes its score to the isotropy loss, from the verdicts of the study ``layer_doses``."""
+    return _sentences("owed", judged)
 
 
 def istar_cause(judged: Iterable[Judgement]) -> str:

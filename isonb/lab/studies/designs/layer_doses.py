@@ -12,13 +12,13 @@ import pandas as pd
 
 from isonb.lab.studies.design import TASK_NAMES, Design
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
 
 __all__ = ["DESIGN", "HEADS", "LOUDEST", "PUBLISHED", "changes", "responses"]
 
 HEADS = ("linear", "pooler")
 PUBLISHED = ("joint", "1e-03")  # loss and rate of the earlier recording
-LOUDEST = ("isotropy", "1e-03")
+TASK_ALONE, LOUDEST = ("task", "1e-03"), ("isotropy", "1e-03")
 PATIENCE = 5  # epochs without improvement on the rows kept apart, as in isonb.lab.engines.second_phase
 SMALL = 0.02  # a change of the score that doesn't count
 
@@ -80,6 +80,12 @@ def _changed(column: str, dose: tuple[str, str]) -> Callable[[Study, Sequence[st
     return lambda study, suites: by_cell(_units(study, column, dose, suites))
 
 
+def _owed(study: Study, suites: Sequence[str]) -> Evidence:
+    """What the joint loss gains beyond the task's loss alone, of the same fine-tuned model."""
+    both, alone = (_units(study, "score", dose, suites) for dose in (PUBLISHED, TASK_ALONE))
+    return by_cell(difference(both, alone))
+
+
 details = tuple(f", {head}" for head in HEADS)
 
 
@@ -95,6 +101,11 @@ CLAIMS = (
         "penalty",
         "The penalty without the task's loss lowers the score",
         (Part("score at the end, penalty at 1e-3", _changed("score_end", LOUDEST), "less", SMALL, details=details),),
+    ),
+    Claim(
+        "owed",
+        "What the published dose does to the score at the stop it owes to its isotropy loss",
+        (Part("score at the stop, joint loss less the task's alone, at 1e-3", _owed, "greater", details=details),),
     ),
     Claim(
         "shape",

@@ -6,6 +6,7 @@ import pytest
 
 import isonb
 from isonb.lab.studies.conclusions.answers import QUESTIONS, WORDS, Comparison, answer, compared, outcomes, overall
+from isonb.lab.studies.conclusions.causes import layer_owed
 from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, CLAIMS, OPEN
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import OUTCOMES, Claim, judge
@@ -42,13 +43,8 @@ UP, DOWN, BOTH = (0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1)
         ([], "There are no runs"),
         ([(UP, OPEN), (DOWN, OPEN)], "No method made the model clearly better. Of 2 comparisons"),
         ([(UP, OPEN), (DOWN, BELOW)], "No method made the model clearly better. Of 2 comparisons"),
-        ([(UP, ABOVE), (UP, OPEN)], "What made the model clearly better also made it more isotropic"),
-        ([(UP, ABOVE), (DOWN, BELOW)], "What made the model clearly better also made it more isotropic"),
-        ([(DOWN, ABOVE), (UP, BELOW)], "What made the model clearly better also made it less isotropic"),
-        ([(BOTH, ABOVE)], "Some methods made the model clearly better, and isotropy did not decide"),
-        ([(UP, ABOVE), (DOWN, ABOVE)], "Some methods made the model clearly better, and isotropy did not decide"),
-        ([(UP, ABOVE), (UP, BELOW)], "Some methods made the model clearly better, and isotropy did not decide"),
-        ([(DOWN, ABOVE), (DOWN, BELOW)], "Some methods made the model clearly better, and isotropy did not decide"),
+        ([(UP, ABOVE, "A", "X"), (UP, OPEN)], "A on X made the model clearly better; nothing else did. Of 2"),
+        ([(UP, ABOVE, "A", "X"), (DOWN, ABOVE, "B", "Y")], "A on X and B on Y made the model clearly better; nothing"),
     ],
 )
 def test_the_answer_to_the_question_counts_what_is_clear(pairs, begins):
@@ -77,4 +73,5 @@ def test_the_first_page_gives_the_answer_of_the_runs():
     study = Study.load("head_to_head")
     assert overall(compared(study)) in told
     assert answer("C1", outcomes(study.verdicts())) in told
+    assert layer_owed(Study.load("layer_doses").verdicts()) in told
     assert f"**The answer.** {overall(compared(study)).partition('. ')[0]}." in told, "what the page says first"
