@@ -85,7 +85,8 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
     index = index.sort(-1).values
     square = _squared_gaps(points, index, low)
     if real is not None:
-        square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape), math.inf)
+        own = torch.arange(low, high, device=index.device).unsqueeze(1)  # a candidate where too few rows are real
+        square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape) | (index == own), math.inf)
     square, order = square.sort(dim=-1, stable=True)
     index = torch.where(square.isinf(), -1, index.gather(-1, order))[..., :k]
     if points.device.type == "cpu" and wide < points.shape[1] - 1:

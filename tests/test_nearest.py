@@ -97,6 +97,18 @@ def test_masked_rows_are_nobodys_neighbours():
         assert bool((away[~real] == 0).all())
 
 
+@pytest.mark.parametrize("real", [3, 4, 6, 9])
+def test_no_row_is_its_own_neighbour_where_few_rows_are_real(real):
+    """Fewer real rows than candidates: those at infinity, the row itself among them, fill up the choice."""
+    for seed in range(20):
+        order = torch.randperm(150, generator=torch.Generator().manual_seed(seed))
+        x, mask = normal(150, 9, seed=seed), order < real
+        distances, indices = knn(x, real - 1, mask=mask)
+        want = knn(x[mask], real - 1)
+        assert_same(distances[mask], want[0])
+        assert torch.equal(indices[mask], mask.nonzero().squeeze(1)[want[1]])
+
+
 def test_far_clouds_in_float32():
     x = (uneven(80, 30) * 64).round() / 64
     for function in (lambda z: knn(z, 4)[1], two_nn, partial(mle_dimension, k=5)):
