@@ -8,6 +8,7 @@ instead, since to look at a certificate would make the device wait.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
+from isonb.compiled_nearest import Choice, compiled_choice
 from isonb.distances import PIECE, edge_lengths, localized, rows
 from isonb.errors import ShapeError, fail
 from isonb.precision import precise
@@ -66,11 +68,20 @@ def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = N
     fine = points if x.device.type == "cpu" else precise(points)
     clouds = _Clouds(points, fine, fine.square().sum(-1), None if mask is None else mask.reshape(-1, n))
     wide = min(k + SPARE, n - 1)
-    step = chunk or max(1, _entries(x) // max(1, points.shape[0] * max(n, wide * d)))
-    index = torch.cat([_rows(clouds, k, wide, low, min(low + step, n)) for low in range(0, n, step)], 1)
+    choose = _choice(points, wide)
+    find = _rows if choose is None else functools.partial(_compiled_rows, choose)
+    step = chunk or max(1, _entries(x) // max(1, points.shape[0] * max(n, wide * d if choose is None else 0)))
+    index = torch.cat([find(clouds, k, wide, low, min(low + step, n)) for low in range(0, n, step)], 1)
     if clouds.real is not None:
         index = torch.where(clouds.real.unsqueeze(-1), index, -1)
     return index.view(*x.shape[:-1], k)
+
+
+def _choice(points: Tensor, wide: int) -> Choice | None:
+    """The compiled choice for this batch (b, n, d) of ``wide`` candidates a point, None where the plain one is due."""
+    if points.device.type != "cpu" or points.dtype != torch.float32:
+        return None
+    return compiled_choice(points.shape[0] * points.shape[1] ** 2, wide)
 
 
 def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
@@ -85,13 +96,25 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
     index = index.sort(-1).values
     square = _squared_gaps(points, index, low)
     if real is not None:
-        square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape), math.inf)
+        own = torch.arange(low, high, device=index.device).unsqueeze(1)  # a candidate where too few rows are real
+        square.masked_fill_(~real.gather(1, index.flatten(1)).view(index.shape) | (index == own), math.inf)
     square, order = square.sort(dim=-1, stable=True)
     index = torch.where(square.isinf(), -1, index.gather(-1, order))[..., :k]
     if points.device.type == "cpu" and wide < points.shape[1] - 1:
         scale = norms[:, low:high] + norms.amax(1, keepdim=True)
         outside = bound.amax(-1) - ROUNDING * torch.finfo(points.dtype).eps * scale
         _search_again(clouds, index, square[..., k - 1] >= outside, low)
+    return index
+
+
+def _compiled_rows(choose: Choice, clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
+    """The same by compiled loops."""
+    points, _, norms, real = clouds
+    half = norms / 2 if real is None else torch.where(real, norms / 2, math.inf)
+    index, farthest, bound = choose(points, half, points[:, low:high] @ points.mT, low, k, wide)
+    own = norms[:, low:high]
+    outside = 2 * bound + own - ROUNDING * torch.finfo(points.dtype).eps * (own + norms.amax(1, keepdim=True))
+    _search_again(clouds, index, farthest >= outside, low)
     return index
 
 

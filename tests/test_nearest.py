@@ -1,11 +1,13 @@
 """The neighbour search against all distances sorted, on clouds that break shortcuts."""
 
 import math
+import sys
 from functools import partial
+from unittest import mock
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from support import (
@@ -19,6 +21,7 @@ from torch import Tensor
 
 import isonb.nearest
 import isonb.neighbors
+from isonb import compiled_nearest, compiled_prim
 from isonb.errors import ShapeError
 from isonb.neighbors import knn, lsds, mle_dimension, two_nn
 
@@ -39,6 +42,8 @@ def draw_cloud(kind: str, n: int, d: int, seed: int) -> Tensor:
         x = x[torch.randint(0, max(1, n // 4), (n,), generator=torch.Generator().manual_seed(seed))]
     if kind == "far":
         x = (x * 64).round() / 64 + 1e4
+    if kind == "lone":
+        x[0] = 1e6
     if kind == "tight":
         x = x * 1e-4 + (torch.arange(n) % 2).unsqueeze(-1)
     return x
@@ -97,10 +102,72 @@ def test_masked_rows_are_nobodys_neighbours():
         assert bool((away[~real] == 0).all())
 
 
+@pytest.mark.parametrize("real", [3, 4, 6, 9])
+def test_no_row_is_its_own_neighbour_where_few_rows_are_real(real):
+    """Fewer real rows than candidates: those at infinity, the row itself among them, fill up the choice."""
+    for seed in range(20):
+        order = torch.randperm(150, generator=torch.Generator().manual_seed(seed))
+        x, mask = normal(150, 9, seed=seed), order < real
+        distances, indices = knn(x, real - 1, mask=mask)
+        want = knn(x[mask], real - 1)
+        assert_same(distances[mask], want[0])
+        assert torch.equal(indices[mask], mask.nonzero().squeeze(1)[want[1]])
+
+
 def test_far_clouds_in_float32():
     x = (uneven(80, 30) * 64).round() / 64
     for function in (lambda z: knn(z, 4)[1], two_nn, partial(mle_dimension, k=5)):
         assert_same(function((x + 1e4).float()), function(x), rtol=1e-3, dtype=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(("normal", "grid", "copies", "far", "tight", "lone")),
+    st.sampled_from((4, 30, 127, 128, 129, 300)),
+    st.sampled_from((1, 3, 40)),
+    st.sampled_from((1, 2, 12, 28)),
+    st.sampled_from((None, 50)),
+    st.sampled_from((None, 0.05, 0.8)),
+    st.integers(0, 1000),
+)
+def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
+    """To the last bit where the plain arithmetic is exact; else lengths that round alike may change places."""
+    x = torch.stack([draw_cloud(kind, n, d, seed + c).float() for c in range(2)])
+    mask = None if share is None else torch.rand(2, n, generator=torch.Generator().manual_seed(seed)) < share
+    if mask is not None:
+        mask[:, : min(n, k + 1)] = True
+    k = min(k, n - 1)
+    compiled_prim.load()
+    with mock.patch.object(isonb.nearest, "compiled_choice", return_value=None):
+        plain, order = knn(x, k, mask=mask, chunk=chunk)
+    away, index = knn(x, k, mask=mask, chunk=chunk)
+    assert compiled_nearest.compiled_choice(0, 1) is not None
+    assert_same(away, plain, rtol=1e-6, atol=0)
+    if kind in ("grid", "copies", "far") and d < 8:
+        assert torch.equal(index, order)
+    else:
+        apart = torch.ones_like(plain, dtype=torch.bool)
+        close = plain.diff(dim=-1) <= 1e-5 * plain[..., 1:]
+        apart[..., 1:] &= ~close
+        apart[..., :-1] &= ~close
+        apart[..., -1] = False  # one as near may lie beyond it
+        assert torch.equal(index[apart], order[apart])
+
+
+def test_the_compiled_choice_is_loaded_after_many_entries_and_only_where_numba_is(monkeypatch):
+    monkeypatch.setattr(compiled_nearest, "_taken", [0])
+    monkeypatch.setattr(compiled_nearest, "PATIENCE", 100)
+    monkeypatch.setattr(compiled_nearest, "loaded", lambda: False)
+    compiled_nearest._load.cache_clear()
+    assert compiled_nearest.compiled_choice(60, 5) is None
+    assert compiled_nearest.compiled_choice(60, 5) is None
+    assert compiled_nearest._load.cache_info().currsize == 0
+    assert compiled_nearest.compiled_choice(1, compiled_nearest.WIDEST + 1) is None
+    assert compiled_nearest.compiled_choice(1, 5) is not None
+    compiled_nearest._load.cache_clear()
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert compiled_nearest.compiled_choice(1, 5) is None
+    compiled_nearest._load.cache_clear()
 
 
 @pytest.mark.parametrize("k", [0, 6, -1, 2.0, True])
