@@ -33,11 +33,11 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
     },
     "owed": {
         "owed": {
-            SUPPORTED: "Trained by the task's loss alone, IsoLayer's layer gains less: its isotropy loss helps.",
-            CONTRADICTED: "Trained by the task's loss alone, IsoLayer's layer gains more: its isotropy loss costs "
-            "score.",
-            INCONCLUSIVE: "Whether IsoLayer owes anything to its isotropy loss is open: trained by the task's loss "
-            "alone, the layer scores neither clearly less nor clearly more.",
+            SUPPORTED: "Trained by the task's loss alone, IsoLayer's layer scores the same: what it gains it gains "
+            "without the isotropy loss, too.",
+            CONTRADICTED: "Trained by the task's loss alone, IsoLayer's layer scores differently: its isotropy loss "
+            "changes the score.",
+            INCONCLUSIVE: "Whether IsoLayer's layer would score the same without its isotropy loss is open.",
             NOT_TESTABLE: _NONE,
         },
     },

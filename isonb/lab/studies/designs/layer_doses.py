@@ -89,14 +89,14 @@ def _owed(study: Study, suites: Sequence[str]) -> Evidence:
 details = tuple(f", {head}" for head in HEADS)
 
 
-def _alike(what: str, column: str) -> Part:
-    words = f"score {what}, joint loss at 1e-3, alike within {SMALL}"
-    return Part(words, _changed(column, PUBLISHED), "equal", SMALL, details=details)
+def _unharmed(what: str, column: str) -> Part:
+    words = f"score {what}, joint loss at 1e-3, less than {SMALL} below that without the layer"
+    return Part(words, _changed(column, PUBLISHED), "at least", SMALL, details=details)
 
 
 CLAIMS = (
-    Claim("end", "The published dose leaves the score as it is, without a stop", (_alike("at the end", "score_end"),)),
-    Claim("stop", "It leaves the score as it is with a stop on rows kept apart", (_alike("at the stop", "score"),)),
+    Claim("end", "The published dose doesn't lower the score, without a stop", (_unharmed("at the end", "score_end"),)),
+    Claim("stop", "It doesn't lower the score with a stop on rows kept apart", (_unharmed("at the stop", "score"),)),
     Claim(
         "penalty",
         "The penalty without the task's loss lowers the score",
@@ -104,8 +104,16 @@ CLAIMS = (
     ),
     Claim(
         "owed",
-        "What the published dose does to the score at the stop it owes to its isotropy loss",
-        (Part("score at the stop, joint loss less the task's alone, at 1e-3", _owed, "greater", details=details),),
+        "Without the isotropy loss the layer scores the same",
+        (
+            Part(
+                f"score at the stop, joint loss less the task's alone, at 1e-3, alike within {SMALL}",
+                _owed,
+                "equal",
+                SMALL,
+                details=details,
+            ),
+        ),
     ),
     Claim(
         "shape",
