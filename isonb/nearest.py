@@ -112,6 +112,8 @@ def _compiled_rows(choose: Choice, clouds: _Clouds, k: int, wide: int, low: int,
     points, _, norms, real = clouds
     half = norms / 2 if real is None else torch.where(real, norms / 2, math.inf)
     index, farthest, bound = choose(points, half, points[:, low:high] @ points.mT, low, k, wide)
+    if wide == points.shape[1] - 1:
+        return index
     own = norms[:, low:high]
     outside = 2 * bound + own - ROUNDING * torch.finfo(points.dtype).eps * (own + norms.amax(1, keepdim=True))
     _search_again(clouds, index, farthest >= outside, low)
