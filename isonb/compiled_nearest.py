@@ -19,7 +19,7 @@ from isonb.compiled_prim import loaded, machine_code
 
 __all__ = ["PATIENCE", "Choice", "compiled_choice"]
 
-PATIENCE = 2**27  # entries that a process looks through by the plain form before the loops are loaded: half a second
+PATIENCE = 2**28  # entries that a process looks through by the plain form before the loops are loaded: half a second
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
 Choice = Callable[[Tensor, Tensor, Tensor, int, int, int], tuple[Tensor, Tensor, Tensor]]

@@ -4,6 +4,7 @@ Candidates come from one matrix product of the localized cloud; exact difference
 then certified: no point outside its candidates can be nearer, by the rounding bound of the product. Rows that fail
 (tight clusters, many duplicates, ties) are searched again by differences. Elsewhere the product runs in float64
 instead, since to look at a certificate would make the device wait.
+Float32 clouds on the CPU are searched by compiled loops once they are loaded, with the same certificate.
 """
 
 from __future__ import annotations
