@@ -19,7 +19,7 @@ from isonb.compiled_prim import loaded, machine_code
 
 __all__ = ["PATIENCE", "Choice", "compiled_choice"]
 
-PATIENCE = 2**27  # entries that a process looks through by the plain form before the loops are loaded: half a second
+PATIENCE = 2**28  # entries that a process looks through by the plain form before the loops are loaded: half a second
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
 Choice = Callable[[Tensor, Tensor, Tensor, int, int, int], tuple[Tensor, Tensor, Tensor]]
@@ -39,9 +39,11 @@ def compiled_choice(entries: int, wide: int) -> Choice | None:
 @functools.cache
 def _load() -> Choice | None:
     flags = {"nnan", "nsz"}  # no NaN gets here
-    made = machine_code(_bounds, flags), machine_code(_below, flags), machine_code(_ranked, flags | {"reassoc"})
-    loops = [loop for loop in made if loop is not None]
-    return functools.partial(_run, *loops) if loops else None
+    bounds, below = machine_code(_bounds, flags), machine_code(_below, flags)
+    ranked = machine_code(_ranked, flags | {"reassoc"})
+    if bounds is None or below is None or ranked is None:
+        return None
+    return functools.partial(_run, bounds, below, ranked)
 
 
 def _run(
@@ -86,14 +88,13 @@ def _bounds(half: Any, product: Any, least: Any, bound: Any, wide: int) -> None:
                 norms, row = half[c, start : start + classes], product[c, i, start : start + classes]
                 for g in range(len(row)):
                     best[g] = min(best[g], norms[g] - row[g])
-            lower = upper = best[0]
-            finite = 0
+            lower, finite = best[0], 0
             for g in range(classes):
                 lower = min(lower, best[g])
                 finite += best[g] < float("inf")
+            upper, count = lower, finite
             for g in range(classes):
                 upper = max(upper, best[g] if best[g] < float("inf") else lower)
-            count = finite
             for _ in range(40):
                 if count <= wide + wide // 4:
                     break

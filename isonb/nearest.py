@@ -4,6 +4,7 @@ Candidates come from one matrix product of the localized cloud; exact difference
 then certified: no point outside its candidates can be nearer, by the rounding bound of the product. Rows that fail
 (tight clusters, many duplicates, ties) are searched again by differences. Elsewhere the product runs in float64
 instead, since to look at a certificate would make the device wait.
+Float32 clouds on the CPU are searched by compiled loops once they are loaded, with the same certificate.
 """
 
 from __future__ import annotations
@@ -112,6 +113,8 @@ def _compiled_rows(choose: Choice, clouds: _Clouds, k: int, wide: int, low: int,
     points, _, norms, real = clouds
     half = norms / 2 if real is None else torch.where(real, norms / 2, math.inf)
     index, farthest, bound = choose(points, half, points[:, low:high] @ points.mT, low, k, wide)
+    if wide == points.shape[1] - 1:
+        return index
     own = norms[:, low:high]
     outside = 2 * bound + own - ROUNDING * torch.finfo(points.dtype).eps * (own + norms.amax(1, keepdim=True))
     _search_again(clouds, index, farthest >= outside, low)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 import isonb
+from isonb.compiled_nearest import compiled_choice
 from isonb.distances import weighted_rows
-from isonb.nearest import SPARE, _squared_gaps, distances_to
+from isonb.nearest import SPARE, distances_to
 from isonb.products import add_upper_gram, gram
 from tests.benchmarks import peers
 from tests.benchmarks.harness import Row, compare, relative_error, taken
@@ -89,16 +90,15 @@ def streaming_pieces(x: Tensor) -> list[Piece]:
 
 
 def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
-    """Of a search for k neighbours: the product, the choice among its entries, and the exact differences."""
-    n, wide = len(x), k + SPARE
-    index = torch.randint(0, n, (1, n, wide), generator=torch.Generator().manual_seed(0))
-    rough = (x @ x.T).split(max(1, 2**20 // n))
-    return [
-        Piece("product", lambda: x @ x.T, True),
-        Piece("choice of the candidates", lambda: [strip.topk(wide, -1, largest=False) for strip in rough]),
-        Piece("their exact differences", lambda: _squared_gaps(x[None], index, 0), True),
-        Piece("distances to the chosen", lambda: distances_to(x, index[0, :, :k]), True),
-    ]
+    """Of a search for k neighbours: the product, the choice among its entries by exact differences, and the lengths."""
+    index = torch.randint(0, len(x), (len(x), k), generator=torch.Generator().manual_seed(0))
+    half, points = x.square().sum(-1)[None] / 2, x[None]
+    strips = [(low, points[:, low : low + 512] @ points.mT) for low in range(0, len(x), 512)]
+    pieces = [Piece("product", lambda: x @ x.T, True)]
+    if choose := compiled_choice(0, k + SPARE):
+        chosen = lambda: [choose(points, half, part, low, k, k + SPARE) for low, part in strips]  # noqa: E731
+        pieces.append(Piece("choice and exact differences", chosen, True))
+    return [*pieces, Piece("distances to the chosen", lambda: distances_to(x, index), True)]
 
 
 def against_product(
