@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.compiled_prim import loaded, machine_code
+from isonb.compiled_prim import machine_code
 
-__all__ = ["PATIENCE", "Choice", "compiled_choice"]
+__all__ = ["PATIENCE", "Choice", "compiled_choice", "load"]
 
 PATIENCE = 2**28  # entries that a process looks through by the plain form before the loops are loaded: half a second
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
@@ -30,14 +30,15 @@ def compiled_choice(entries: int, wide: int) -> Choice | None:
     """The compiled choice, or None while it isn't worth loading: ``entries`` more are then counted as plain ones."""
     if torch.compiler.is_compiling() or wide > WIDEST:
         return None
-    if _taken[0] > PATIENCE or loaded():
-        return _load()
+    if _taken[0] > PATIENCE or load.cache_info().currsize:
+        return load()
     _taken[0] += entries
     return None
 
 
 @functools.cache
-def _load() -> Choice | None:
+def load() -> Choice | None:
+    """The three loops as machine code, None where numba isn't installed; kept on disk for the next process."""
     flags = {"nnan", "nsz"}  # no NaN gets here
     bounds, below = machine_code(_bounds, flags), machine_code(_below, flags)
     ranked = machine_code(_ranked, flags | {"reassoc"})

@@ -21,7 +21,7 @@ from torch import Tensor
 
 import isonb.nearest
 import isonb.neighbors
-from isonb import compiled_nearest, compiled_prim
+from isonb import compiled_nearest
 from isonb.errors import ShapeError
 from isonb.neighbors import knn, lsds, mle_dimension, two_nn
 
@@ -137,7 +137,7 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
     if mask is not None:
         mask[:, : min(n, k + 1)] = True
     k = min(k, n - 1)
-    compiled_prim.load()
+    compiled_nearest.load()
     with mock.patch.object(isonb.nearest, "compiled_choice", return_value=None):
         plain, order = knn(x, k, mask=mask, chunk=chunk)
     away, index = knn(x, k, mask=mask, chunk=chunk)
@@ -157,17 +157,16 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
 def test_the_compiled_choice_is_loaded_after_many_entries_and_only_where_numba_is(monkeypatch):
     monkeypatch.setattr(compiled_nearest, "_taken", [0])
     monkeypatch.setattr(compiled_nearest, "PATIENCE", 100)
-    monkeypatch.setattr(compiled_nearest, "loaded", lambda: False)
-    compiled_nearest._load.cache_clear()
+    compiled_nearest.load.cache_clear()
     assert compiled_nearest.compiled_choice(60, 5) is None
     assert compiled_nearest.compiled_choice(60, 5) is None
-    assert compiled_nearest._load.cache_info().currsize == 0
+    assert compiled_nearest.load.cache_info().currsize == 0
     assert compiled_nearest.compiled_choice(1, compiled_nearest.WIDEST + 1) is None
     assert compiled_nearest.compiled_choice(1, 5) is not None
-    compiled_nearest._load.cache_clear()
+    compiled_nearest.load.cache_clear()
     monkeypatch.setitem(sys.modules, "numba", None)
     assert compiled_nearest.compiled_choice(1, 5) is None
-    compiled_nearest._load.cache_clear()
+    compiled_nearest.load.cache_clear()
 
 
 @pytest.mark.parametrize("k", [0, 6, -1, 2.0, True])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from isonb import compiled_prim
+from isonb import compiled_nearest, compiled_prim
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
 from tests.benchmarks.publish import PUBLISHED, PublishError, publish
@@ -65,6 +65,7 @@ def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SU
     The compiled loop of Prim is loaded at once: a process comes to it after some seconds of barcodes anyway.
     """
     compiled_prim.load()
+    compiled_nearest.load()
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
     about = {"sizes": "small" if small else "full"} | surroundings()
