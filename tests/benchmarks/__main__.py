@@ -62,7 +62,7 @@ def chosen(card: bool) -> Suites:
 def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SUITES) -> list[Row | Peak]:
     """Every row of these suites; the record is written as it comes, so nothing is lost when stopped.
 
-    The compiled loop of Prim is loaded at once: a process comes to it after some seconds of barcodes anyway.
+    The compiled loops are loaded at once: a process comes to them after some seconds of barcodes or neighbours anyway.
     """
     compiled_prim.load()
     compiled_nearest.load()
