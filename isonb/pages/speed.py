@@ -139,7 +139,7 @@ def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
             "ratio": f"{row['ratio']:.3g}",
             "verdict": row["verdict"],
             "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
-            "largest error": f"{row['error']:.0e}",
+            "largest error": f"{row['error']:.0e}" if row["error"] else "0",
         }
         for row in order.to_dict("records")
     ]
@@ -155,7 +155,7 @@ def memory(bench: Bench) -> list[dict[str, str]]:
             "at most": f"{row['bound_mb']:.0f}",
             "verdict": row["verdict"],
             "where it goes": row["limit"] or "–",
-            "largest error": f"{row['error']:.0e}",
+            "largest error": f"{row['error']:.0e}" if row["error"] else "0",
         }
         for row in bench.memory.to_dict("records")
     ]
