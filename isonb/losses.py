@@ -5,8 +5,8 @@ process, when torch.distributed is initialised (``group=None`` keeps to this one
 that means for gradients). Under autocast they compute in float32. Too few points for a loss to mean anything give 0
 with a graph, so the last small batch of an epoch passes. All but :class:`PersistentEntropyLoss` and
 :class:`isonb.SIGRegLoss` compile into one graph (``torch.compile(loss, fullgraph=True)``); compiled, they don't look
-at values (see :mod:`isonb.checks`). No class here holds mathematics: see :mod:`isonb.penalties`, :mod:`isonb.entropy_penalty` and
-:mod:`isonb.spreading`.
+at values (see :mod:`isonb.checks`). No class here holds mathematics: see :mod:`isonb.penalties`,
+:mod:`isonb.entropy_penalty` and :mod:`isonb.spreading`.
 """
 
 from __future__ import annotations
