@@ -207,3 +207,20 @@ def check_cuda(function: Function, x: Tensor, *, rtol: float = 1e-9, atol: float
         torch.cuda.set_sync_debug_mode("default")
     assert_same(tuple(out.cpu() for out in tensors(got)), want, rtol=rtol, atol=atol)
     assert_same(gradient(function, on_device).cpu(), slope, rtol=rtol, atol=atol)
+
+
+def nasty(x: Tensor, kind: str) -> Tensor:
+    """The cloud with ties, copies, tight clusters, a mean or a point far away, no extent at all."""
+    n = x.shape[-2]
+    half = (torch.arange(n) < n // 2).to(x.dtype).unsqueeze(1)
+    return {
+        "normal": x,
+        "grid": x.round(),
+        "equal": torch.ones_like(x),
+        "copies": x[..., torch.arange(n) // 3, :],
+        "clusters": 1e-3 * x + half,
+        "offset": x + 1e4,
+        "far point": torch.where(torch.arange(n).unsqueeze(1) == n - 1, 1e4, x),
+        "tiny": x * 1e-30,
+        "huge": x * 1e17,
+    }[kind]

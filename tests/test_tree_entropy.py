@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import assert_same, check_gradient, normal, some_mask
+from support import assert_same, check_gradient, nasty, normal, some_mask
 
 from isonb.distances import edge_lengths
 from isonb.homology import tree_edges
@@ -12,22 +12,6 @@ from isonb.losses import PersistentEntropyLoss
 from isonb.tree_entropy import Rule, entropy_term, tree_entropy, value_and_slopes
 
 RULES = st.builds(Rule, st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, -0.2]), st.booleans())
-
-
-def nasty(x: torch.Tensor, kind: str) -> torch.Tensor:
-    """Ties, copies, tight clusters, a point far away, no extent at all."""
-    n = x.shape[-2]
-    half = (torch.arange(n) < n // 2).to(x.dtype).unsqueeze(1)
-    return {
-        "normal": x,
-        "grid": x.round(),
-        "equal": torch.ones_like(x),
-        "copies": x[..., torch.arange(n) // 3, :],
-        "clusters": 1e-3 * x + half,
-        "far point": torch.where(torch.arange(n).unsqueeze(1) == n - 1, 1e4, x),
-        "tiny": x * 1e-30,
-        "huge": x * 1e17,
-    }[kind]
 
 
 def plain(x: torch.Tensor, mask: torch.Tensor | None, rule: Rule) -> torch.Tensor:

@@ -14,6 +14,7 @@ from support import (
     assert_same,
     check_gradient,
     gradient,
+    nasty,
     normal,
     some_mask,
 )
@@ -191,21 +192,6 @@ def test_the_compiled_loop_takes_the_edges_of_the_plain_one(n, d, kind, dtype, m
     assert torch.equal(real.gather(1, edges.flatten(1)).view(edges.shape).all(-1), inner)
     assert torch.equal(edges[inner], want[inner])
     assert torch.equal(lengths, want_lengths)
-
-
-def nasty(x: Tensor, kind: str) -> Tensor:
-    """Clouds with ties, copies, tight clusters, a mean or a point far away."""
-    n = x.shape[-2]
-    half = (torch.arange(n) < n // 2).to(x.dtype).unsqueeze(1)
-    return {
-        "normal": x,
-        "grid": x.round(),
-        "equal": torch.ones_like(x),
-        "copies": x[..., torch.arange(n) // 3, :],
-        "clusters": 1e-3 * x + half,
-        "offset": x + 1e4,
-        "far point": torch.where(torch.arange(n).unsqueeze(1) == n - 1, 1e4, x),
-    }[kind]
 
 
 @settings(max_examples=100, deadline=None)
