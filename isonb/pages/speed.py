@@ -13,7 +13,7 @@ import pandas as pd
 from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, dash
 from isonb.pages.evidence import joined
 from isonb.pages.speed_pieces import held_back, largest
-from isonb.pages.speed_record import FLOORS, PEERS, STARTS, Bench, exponent, furthest, grown, load, spent
+from isonb.pages.speed_record import FLOORS, NOTHING, PEERS, STARTS, Bench, aims, exponent, furthest, grown, load, spent
 
 __all__ = [
     "NOTHING",
@@ -31,7 +31,6 @@ __all__ = [
     "unmeasured",
 ]
 
-NOTHING = "nothing is recorded"
 HOW = "The command make bench measures it, and python -m tests.benchmarks --publish puts it here."
 VERDICTS = {"goal reached": OKABE_ITO["green"], "goal missed": OKABE_ITO["vermillion"], "no goal": GREY}
 
@@ -132,11 +131,8 @@ def goals(bench: Bench, most: int = 12) -> list[dict[str, str]]:
     if order.empty:
         return [{"comparison": NOTHING}]
     return [
-        {
-            "comparison": f"{row['what']}, {row['size']}",
-            "against": row["peer"],
-            "goal": f"at {'most' if row['yardstick'] else 'least'} {row['goal']:g}",
-            "ratio": f"{row['ratio']:.3g}",
+        aims(row)
+        | {
             "verdict": row["verdict"],
             "what takes longest": largest(row) if row["verdict"] == "missed" else "–",
             "largest error": f"{row['error']:.0e}" if row["error"] else "0",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isonb.pages.evidence import joined
-from isonb.pages.speed_record import Bench, furthest
+from isonb.pages.speed_record import NOTHING, Bench, aims, furthest
 
 __all__ = ["held_back", "largest"]
 
@@ -21,13 +21,10 @@ def held_back(bench: Bench, most: int = 12) -> list[dict[str, str]]:
     missed = furthest(bench)
     missed = missed[missed["verdict"] == "missed"].head(most)
     if missed.empty:
-        return [{"comparison": "no goal is missed" if len(bench.rows) else "nothing is recorded"}]
+        return [{"comparison": "no goal is missed" if len(bench.rows) else NOTHING}]
     return [
-        {
-            "comparison": f"{row['what']}, {row['size']}",
-            "against": row["peer"],
-            "goal": f"at {'most' if row['yardstick'] else 'least'} {row['goal']:g}",
-            "ratio": f"{row['ratio']:.3g}",
+        aims(row)
+        | {
             "share of each piece": shares(parts_of(row), row["ours_ms"]),
             "no way around": joined((part["what"] for part in parts_of(row) if part["needed"]), none="–"),
             "ratio with that alone": alone(row),

@@ -14,8 +14,9 @@ import pandas as pd
 from isonb.pages.errors import PageError
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["FLOORS", "PEERS", "STARTS", "Bench", "exponent", "furthest", "grown", "load", "spent"]
+__all__ = ["FLOORS", "NOTHING", "PEERS", "STARTS", "Bench", "aims", "exponent", "furthest", "grown", "load", "spent"]
 
+NOTHING = "nothing is recorded"
 GROWTH = "growth"  # how names of suites begin that measure it
 STARTING = "starting"  # the suite of fresh processes
 PEERS, FLOORS, STARTS = "other code for the same numbers", "floors", "starting a process"
@@ -66,6 +67,16 @@ def furthest(bench: Bench) -> pd.DataFrame:
     rows = rows[rows["verdict"].isin(["reached", "missed"])]
     lead = np.where(rows["yardstick"], rows["goal"] / rows["ratio"], rows["ratio"] / rows["goal"]).astype(float)
     return rows.assign(lead=lead).sort_values("lead", kind="stable")
+
+
+def aims(row: Mapping[str, Any]) -> dict[str, str]:
+    """The cells that say what is compared with what, which ratio is wanted, and which came."""
+    return {
+        "comparison": f"{row['what']}, {row['size']}",
+        "against": row["peer"],
+        "goal": f"at {'most' if row['yardstick'] else 'least'} {row['goal']:g}",
+        "ratio": f"{row['ratio']:.3g}",
+    }
 
 
 def spent(rounds: list[float]) -> str:
