@@ -22,9 +22,14 @@ _PAIRS = 4096  # sampled pairs looked at together
 def directions(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (..., n, d) along those of ``x`` and 1/|row| (..., n), whose product is the unit rows; 0 for a zero row."""
     rows = unit_sized(x, -1)
-    length = torch.linalg.vector_norm(rows, dim=-1)
+    return rows, inverse_lengths(rows)
+
+
+def inverse_lengths(x: Tensor) -> Tensor:
+    """1/|row| (..., n) of rows (..., n, d) whose squares fit; 0 for a zero row."""
+    length = torch.linalg.vector_norm(x, dim=-1)
     usable = length > 0
-    return rows, torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0)
+    return torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0)
 
 
 def unit_rows(x: Tensor) -> Tensor:

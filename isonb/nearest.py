@@ -21,6 +21,7 @@ from isonb.compiled_nearest import Choice, compiled_choice
 from isonb.distances import PIECE, edge_lengths, localized, rows
 from isonb.errors import ShapeError, fail
 from isonb.precision import precise
+from isonb.scale import square_norms
 
 __all__ = ["check_k", "distances_to", "nearest"]
 
@@ -67,7 +68,7 @@ def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = N
     n, d = x.shape[-2:]
     points = localized(x, mask).reshape(-1, n, d)
     fine = points if x.device.type == "cpu" else precise(points)
-    clouds = _Clouds(points, fine, fine.square().sum(-1), None if mask is None else mask.reshape(-1, n))
+    clouds = _Clouds(points, fine, square_norms(fine), None if mask is None else mask.reshape(-1, n))
     wide = min(k + SPARE, n - 1)
     choose = _choice(points, wide)
     find = _rows if choose is None else functools.partial(_compiled_rows, choose)

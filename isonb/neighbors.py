@@ -12,6 +12,7 @@ from isonb.distances import rows, weighted_rows
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.nearest import check_k, distances_to, nearest
 from isonb.precision import precise
+from isonb.scale import square_norms
 
 __all__ = ["id_score", "knn", "lsds", "mle_dimension", "two_nn"]
 
@@ -223,7 +224,7 @@ def lsds(
         residual = torch.where(mask.unsqueeze(-1), residual, 0.0)
     score: Tensor = torch.linalg.vector_norm(residual, dim=(-2, -1))
     if not itself:
-        score = residual.square().sum((-2, -1)) / row_count(x, mask).clamp_min(1)
+        score = square_norms(residual).sum(-1) / row_count(x, mask).clamp_min(1)
     return score
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import check_values
 
-__all__ = ["largest", "power_of_two", "size_of", "unit_sized"]
+__all__ = ["largest", "power_of_two", "size_of", "square_norms", "unit_sized"]
 
 Axes = int | tuple[int, int]
 
@@ -20,6 +20,18 @@ def largest(x: Tensor, dim: Axes) -> Tensor:
     if x.numel() == 0:
         return x.abs().sum(dim, keepdim=True)
     return torch.maximum(x.amax(dim, keepdim=True), -x.amin(dim, keepdim=True))
+
+
+def square_norms(x: Tensor) -> Tensor:
+    """Squared lengths of the rows (..., n, d) -> (..., n); without a copy of ``x`` unless a gradient is asked for.
+
+    >>> square_norms(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [25.0, 0.0]
+    """
+    if x.requires_grad and torch.is_grad_enabled():
+        return x.square().sum(-1)
+    length: Tensor = torch.linalg.vector_norm(x, dim=-1)
+    return length.square()
 
 
 def power_of_two(size: Tensor) -> Tensor:

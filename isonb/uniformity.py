@@ -11,13 +11,15 @@ from torch.utils.checkpoint import checkpoint
 
 from isonb.checks import border, check_values, cloud, fits
 from isonb.clouds import row_count
-from isonb.cosine import directed, directions, unit_rows
+from isonb.cosine import directed, inverse_lengths, unit_rows
 from isonb.errors import InputError, fail
-from isonb.scale import unit_sized
+from isonb.products import gram
+from isonb.scale import square_norms, unit_sized
 
 __all__ = ["rbf_uniformity"]
 
 STRIP = 128  # most rows of a block on the CPU where the gradient comes with it
+WHOLE = 2**22  # most numbers of all pairs at once on the CPU
 NOTHING = -0.25  # of the largest number: an exponent whose weight and derivatives are 0, unlike those of -inf
 
 
@@ -51,7 +53,8 @@ def rbf_uniformity(
     count, usable = row_count(x, mask), mask
     inverse = None
     if normalize:
-        x, inverse = unit_sized(x, -1), directions(x.detach())[1]
+        x = unit_sized(x, -1)
+        inverse = inverse_lengths(x.detach())
         count, usable = directed(inverse, 2), inverse > 0
         usable = None if check_values(x) and bool(usable.all()) else usable
     total = fits(_log_sum(x, _Pairs(usable, inverse, count.clamp_min(1), math.sqrt(2 / t), chunk)))
@@ -75,9 +78,15 @@ def _log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
 
     With its gradient in the same pass where one is asked for; a compiler derives the plain form instead.
     """
-    if x.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
+        return _plain_log_sum(x, pairs)
+    if x.requires_grad and torch.is_grad_enabled():
         value: Tensor = _LogSum.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
+    points, usable = _scaled(x if pairs.inverse is None else unit_rows(x), pairs), pairs.usable
+    half = square_norms(points) / 2
+    if _whole(points, half, pairs.chunk):
+        return (_weights(points, half, usable).sum((-2, -1)) / 2).log()
     return _plain_log_sum(x, pairs)
 
 
@@ -97,7 +106,7 @@ def _scaled(x: Tensor, pairs: _Pairs) -> Tensor:
 
     So the products of the rows keep their digits.
     """
-    return (x - (x.detach().sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)) * pairs.scale
+    return (x - (x.detach().sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)).mul_(pairs.scale)
 
 
 class _LogSum(torch.autograd.Function):
@@ -106,11 +115,12 @@ class _LogSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
         rows = x if pairs.inverse is None else x * pairs.inverse.unsqueeze(-1)
-        value, slope = _value_and_slope(_scaled(rows, pairs), pairs)
+        points = _scaled(rows, pairs)
+        value, slope = _value_and_slope(points, pairs)
         slope *= pairs.scale
         if pairs.inverse is not None:  # a row of unit length moves across itself
-            along = (slope * rows).sum(-1, keepdim=True)
-            slope = slope.sub_(rows.mul_(along)).mul_(pairs.inverse.unsqueeze(-1))
+            along = torch.mul(slope, rows, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
+            slope = slope.addcmul_(rows, along, value=-1).mul_(pairs.inverse.unsqueeze(-1))
         ctx.save_for_backward(x, slope)
         ctx.pairs = pairs
         return value
@@ -126,13 +136,43 @@ class _LogSum(torch.autograd.Function):
 def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
     r"""The logarithm of the sum; its gradient :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}` by these points.
 
-    Two more products a block. Weights are kept relative to the largest so far, unless all are known to be normal
-    numbers.
+    Of few points all pairs at once: one more product. Else a block at a time.
     """
     x = points.reshape(-1, *points.shape[-2:])
     usable = None if pairs.usable is None else pairs.usable.reshape(x.shape[:-1])
-    half = x.square().sum(-1) / 2
-    step, near = _strip_height(x, pairs.chunk), _all_near(half)
+    half = square_norms(x) / 2
+    if _whole(x, half, pairs.chunk):
+        weights = _weights(x, half, usable)
+        moved, sums, top = weights @ x, weights.sum(-1, keepdim=True), x.new_zeros(len(x))
+    else:
+        moved, sums, top = _by_blocks(x, half, usable, pairs.chunk)
+    total = sums.sum((-2, -1)) / 2
+    slope = moved.addcmul_(sums, x, value=-1).div_(total[:, None, None])
+    return (top + total.log()).view(points.shape[:-2]), slope.view_as(points)
+
+
+def _whole(x: Tensor, half: Tensor, chunk: int) -> bool:
+    """Whether the weights of all pairs fit in memory together, and none of them vanishes."""
+    n = x.shape[-2]
+    return n <= chunk and x.device.type == "cpu" and half.numel() * n <= WHOLE and _all_near(half)
+
+
+def _weights(x: Tensor, half: Tensor, usable: Tensor | None) -> Tensor:
+    """exp(-|x_i - x_j|^2 / 2) of all pairs (..., n, n), 0 for i = j and where a row doesn't count."""
+    weights = gram(x).sub_(half.unsqueeze(-1)).sub_(half.unsqueeze(-2)).exp_()
+    weights.diagonal(dim1=-2, dim2=-1).zero_()
+    if usable is not None:
+        weights.masked_fill_(~(usable.unsqueeze(-1) & usable.unsqueeze(-2)), 0.0)
+    return weights
+
+
+def _by_blocks(x: Tensor, half: Tensor, usable: Tensor | None, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Of each point :math:`\sum_j w_{ij} x_j` and :math:`\sum_j w_{ij}`, divided by e to the power of the third.
+
+    Two products a block beside its own. Weights are kept relative to the largest so far, unless all are known to be
+    normal numbers.
+    """
+    step, near = _strip_height(x, chunk), _all_near(half)
     top = x.new_full(x.shape[:1], 0.0 if near else NOTHING * torch.finfo(x.dtype).max)
     moved, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
     for start in range(0, x.shape[1] - 1, step):
@@ -147,9 +187,7 @@ def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
         moved[:, start:].baddbmm_(weights.mT, x[:, rows])
         sums[:, rows] += weights.sum(-1, keepdim=True)
         sums[:, start:] += weights.sum(-2).unsqueeze(-1)
-    total = sums.sum((-2, -1)) / 2
-    slope = moved.sub_(sums * x).div_(total[:, None, None])
-    return (top + total.log()).view(points.shape[:-2]), slope.view_as(points)
+    return moved, sums, top
 
 
 def _strip_height(x: Tensor, chunk: int) -> int:
