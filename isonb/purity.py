@@ -16,13 +16,13 @@ from isonb.checks import check_values
 from isonb.clouds import center_rows, row_count
 from isonb.errors import DegenerateError, fail
 from isonb.products import gram
-from isonb.scale import unit_sized
+from isonb.scale import square_norms, unit_sized
 
 __all__ = ["length_kurtosis", "purity", "purity_of"]
 
 
 def _square(matrix: Tensor) -> Tensor:
-    return (matrix * matrix).sum((-2, -1))
+    return square_norms(matrix).sum(-1)
 
 
 def _trace(matrix: Tensor) -> Tensor:
@@ -36,10 +36,10 @@ def _usable(trace: Tensor) -> Tensor:
 
 def _concentration(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Purity and trace (...) of a matrix (..., d, d)."""
-    trace = _trace(matrix)
+    trace, unit = _trace(matrix), unit_sized(matrix)
     usable = _usable(trace)
-    square = _square(matrix / torch.where(usable, trace, 1.0)[..., None, None])
-    return torch.where(usable, square, 1.0), trace
+    share = _square(unit) / torch.where(usable, _trace(unit), 1.0).square()
+    return torch.where(usable, share, 1.0), trace
 
 
 class _Parts(NamedTuple):

@@ -182,6 +182,8 @@ def as_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextlib.contextmanager
 def no_values() -> Iterator[None]:
     """Let functions run on the meta device, which knows no autocast: there any step that reads a value fails."""
+    import torch._dynamo  # noqa: F401  # the compiler looks torch's functions up once: not while one is replaced
+
     with mock.patch("torch.is_autocast_enabled", return_value=False):
         yield
 

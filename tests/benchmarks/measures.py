@@ -14,7 +14,7 @@ from isonb.distances import weighted_rows
 from isonb.nearest import SPARE, distances_to
 from isonb.products import add_upper_gram, gram
 from tests.benchmarks import peers
-from tests.benchmarks.harness import Row, compare, relative_error, taken
+from tests.benchmarks.harness import Row, compare, relative_error
 from tests.benchmarks.pieces import Piece
 
 
@@ -23,10 +23,11 @@ def gaussian(*shape: int, seed: int = 0, mean: float = 0.0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean
 
 
-def star_pair(n: int, d: int, zeta: float = 0.2) -> tuple[Tensor, Callable[[], Tensor], Callable[[], Tensor], float]:
+def star_pair(
+    n: int, shrinkage: Tensor, zeta: float = 0.2
+) -> tuple[Tensor, Callable[[], Tensor], Callable[[], Tensor], float]:
     """Points, the gradient of IsoScore* by us and by singular values, and our error against those in float64."""
-    shrinkage = torch.cov(gaussian(max(4000, 2 * d), d, seed=1).T)
-    x = gaussian(n, d).requires_grad_()
+    x = gaussian(n, len(shrinkage)).requires_grad_()
 
     def ours() -> Tensor:
         return torch.autograd.grad(isonb.isoscore_star(x, zeta, shrinkage), x)[0]
@@ -43,16 +44,35 @@ def isoscore_star(small: bool = False) -> list[Row]:
     """Forward and backward with a full shrinkage matrix, against singular values and against its own product."""
     rows = []
     d, sizes = (16, ((8, None),)) if small else (768, ((64, 50.0), (256, 10.0), (4096, 1.8), (53_000, None)))
+    shrinkage = torch.cov(gaussian(max(4000, 2 * d), d, seed=1).T)
     for n, goal in sizes:
-        x, ours, theirs, error = star_pair(n, d)
+        x, ours, theirs, error = star_pair(n, shrinkage)
         what, size = "IsoScore* forward+backward", f"{n} x {d}"
         rounds = 1 if small else 3 if n > 10_000 else 5 if n > 1000 else 7
         rows += compare(what, size, ours, [("singular values", theirs, error, goal)], allowed=1e-3, rounds=rounds)
         points = x.detach()
-        times = taken(ours, lambda points=points: points.T @ points, rounds=rounds)
-        limit = "the shrinkage matrix itself: its norm and its products with few points"
-        rows.append(Row(what, size, "its product X'X", *times, 2.5, error, 1e-3, yardstick=True, limit=limit))
+        product = "its product X'X", lambda points=points: points.T @ points, error, 2.5
+        pieces = star_pieces(points, shrinkage)
+        rows += compare(what, size, ours, [product], allowed=1e-3, rounds=rounds, pieces=pieces, yardstick=True)
     return rows
+
+
+def star_pieces(x: Tensor, shrinkage: Tensor) -> list[Piece]:
+    """Of value and gradient: the covariance and its product with the points; of few points their product with the base.
+
+    The base is looked at twice: whether its squares fit, and for its norm.
+    """
+    n, d = x.shape
+    norm = Piece("norm of the shrinkage matrix", lambda: torch.linalg.vector_norm(shrinkage, dim=-1), True)
+    if 2 * n <= d:
+        gram_of = Piece("products of few points", lambda: (x @ x.T) @ x, True)
+        return [Piece("points times shrinkage matrix", lambda: x @ shrinkage, True), gram_of, norm]
+    covariance = gram(x.mT)
+    return [
+        Piece("product above the diagonal", lambda: gram(x.mT), True),
+        Piece("points times covariance", lambda: x @ covariance, True),
+        norm,
+    ]
 
 
 def streaming_covariance(small: bool = False) -> list[Row]:
