@@ -130,9 +130,16 @@ def _gain(change: Change, pairs: Pairs) -> tuple[float, float, float]:
 
 
 def _gain_words(gain: tuple[float, float, float]) -> str:
-    value, low, high = gain
+    """The verdict, with as many digits as show on which side of 0 both ends are.
+
+    >>> _gain_words((-0.0031, -0.0058, -0.0004))
+    'harms: score -0.0031 (-0.0058 to -0.0004)'
+    """
+    _, low, high = gain
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
-    return f"{word}: score {value:+.3f} ({low:+.3f} to {high:+.3f})"
+    digits = next((n for n in (3, 4, 5) if round(low, n) and round(high, n)), 3)
+    value, low, high = (f"{round(number, digits) + 0.0:+.{digits}f}" for number in gain)
+    return f"{word}: score {value} ({low} to {high})"
 
 
 def score_words(pairs: Pairs | None) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import threadpoolctl
 import torch
 
 from isonb import compiled_nearest, compiled_prim
@@ -68,6 +69,7 @@ def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SU
     compiled_nearest.load()
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
+    threadpoolctl.threadpool_limits(1)  # the peers' numpy too, however this was started
     about = {"sizes": "small" if small else "full"} | surroundings()
     found: list[Row | Peak] = []
     for k, name in enumerate(names, start=1):
