@@ -152,7 +152,7 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "claim": str(row["claim"]),
             "what": DITTO if (row["claim"], row["what"]) == last else row["what"],
             "cell": row["cell"],
-            "runs": row["n"],
+            "n": row["n"],
             "mean": _signed(row["mean"]),
             "95% interval": _around(row["low"], row["high"]),
             "could have been seen": _signed(row["visible"] or None).lstrip("+"),
