@@ -108,7 +108,7 @@ def growth(bench: Bench) -> Any:
         alt.X("n:Q", scale=alt.Scale(type="log", base=2), title="points", axis=alt.Axis(tickCount=6, format="d")),
         alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds", axis=alt.Axis(values=POWERS)),
         alt.Color("by:N", scale=colors, title=None),
-        dash("d:O", title="dimensions"),
+        dash("d:O", title="dimensions", legend=alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)),
         tooltip=["measure", "name", "n", "d", "rounds", "error"],
     )
     facet = alt.Facet("measure:N", title=None, sort=list(frame["measure"].unique()))
