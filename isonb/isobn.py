@@ -38,8 +38,9 @@ def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
 def isobn_scale(cov: Tensor, std: Tensor, eps: float = 1e-3, beta: float = 0.5) -> Tensor:
     r"""The factor IsoBN multiplies each dimension by (Zhou et al. 2021, Algorithm 1).
 
-    .. math:: \rho_{ij} = \mathrm{clip}\!\left(\tfrac{C_{ij}}{\sigma_i\sigma_j}, -1, 1\right), \quad
-              \gamma_i = \tfrac1d \sum_j \rho_{ij}^2, \quad \theta_i = (\gamma_i \sigma_i + \epsilon)^{-\beta}, \quad
+    .. math:: \rho_{ij} &= \mathrm{clip}\!\left(\tfrac{C_{ij}}{\sigma_i\sigma_j}, -1, 1\right), \qquad
+              \gamma_i = \tfrac1d \sum_j \rho_{ij}^2, \\
+              \theta_i &= (\gamma_i \sigma_i + \epsilon)^{-\beta}, \qquad
               \theta \leftarrow \theta\,\sqrt{\frac{\operatorname{tr} C}{\sum_i C_{ii}\theta_i^2 + \epsilon}}
 
     A dead dimension, :math:`\sigma` at most 1e-6 of the largest, correlates with itself alone: the official quotient is

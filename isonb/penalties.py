@@ -162,8 +162,8 @@ def spectrum_penalty(
 ) -> Tensor:
     r"""Squared distance of the singular values from a prior curve, spectrum control (Wang et al. 2020).
 
-    .. math:: \sum_k (s_k - c_1 e^{-c_2 k^\gamma})^2 \quad\text{(exponential)}, \qquad
-              \sum_k (s_k - c_1 k^{-\gamma})^2 \quad\text{(polynomial)}, \qquad k = 1, 2, \dots
+    .. math:: &\sum_k (s_k - c_1 e^{-c_2 k^\gamma})^2 \quad\text{(exponential)}, \\
+              &\sum_k (s_k - c_1 k^{-\gamma})^2 \quad\text{(polynomial)}, \qquad k = 1, 2, \dots
 
     over the ``top`` largest singular values of the raw matrix (all if None). The constants of the original aren't
     public; SoftDecay's adaptation has c1 = c2 = 1, power 2, the 5 largest, and weight 1e-4, but leaves out the square:

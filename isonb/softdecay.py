@@ -179,8 +179,8 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
 
     With the thin SVD :math:`X = U\,\mathrm{diag}(s)V^\top` of the raw (not centred) matrix,
 
-    .. math:: f(s) = -\tfrac1\alpha\ln\bigl(1 - \alpha(s + \alpha)\bigr), \qquad
-              \tilde X = U\,\mathrm{diag}\bigl(K f(s)\bigr)V^\top, \qquad K = s_1 / \max_i f(s_i).
+    .. math:: f(s) &= -\tfrac1\alpha\ln\bigl(1 - \alpha(s + \alpha)\bigr), \\
+              \tilde X &= U\,\mathrm{diag}\bigl(K f(s)\bigr)V^\top, \qquad K = s_1 / \max_i f(s_i).
 
     Source: SoftDecay (Yan et al., UAI 2022), soft exponential activation applied to singular values. ``mode="code"``
     is the official code: 1e-7 is added inside the logarithm and negative values stay, so a singular value below

@@ -53,7 +53,7 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
         rows.append(alt.layer(*drawn, data=both[both["what"] == what]).facet(column=column))
     chart = alt.vconcat(*rows)
     if "panel" in both:  # not by add_params, which fails on facets without a name
-        menu: Any = option_menu("panel", list(dict.fromkeys(both["panel"])))
+        menu: Any = option_menu("panel", list(dict.fromkeys(both["panel"])), label="task and head")
         chart.params = [menu.param]
     return chart
 

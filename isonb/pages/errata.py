@@ -45,7 +45,8 @@ class Errata:
 
     >>> found = Errata()
     >>> found.note("Gain", "printed", as_printed=12.0, recomputed=13.16)
-    as printed: 12    recomputed: 13.16
+    as printed: 12
+    recomputed: 13.16
     >>> len(found.frame())
     1
     """
@@ -66,7 +67,7 @@ class Errata:
         theirs, ours = (float(value) for value in readings.values())
         row = {"entry": name, "kind": kind, "theirs": theirs, "ours": ours, "apart": apart(theirs, ours)}
         self.rows.append({**row, "reading": words[0], "other": words[1]})
-        print(f"{words[0]}: {theirs:.4g}    {words[1]}: {ours:.4g}")
+        print(f"{words[0]}: {theirs:.4g}\n{words[1]}: {ours:.4g}")
 
     def frame(self) -> pd.DataFrame:
         """One row an entry: ``entry``, ``kind``, ``theirs``, ``ours``, ``apart`` and the words of both readings."""

@@ -23,6 +23,7 @@ __all__ = [
     "cells_table",
     "claims_table",
     "courses",
+    "ends",
     "estimate",
     "forest",
     "half_width",
@@ -67,6 +68,8 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     ('0.600 ± 0.248 (3)', '+0.25 (1)', '–')
     >>> spread([2e-5, 3e-5, 4e-5], sign="+"), spread([0, 0, 0], sign="+")
     ('+3e-05 ± 2e-05 (3)', '0.000 ± 0.000 (3)')
+    >>> spread([0.2529, 0.2530, 0.2531])  # more digits where half of the interval would read 0
+    '0.2530 ± 0.0002 (3)'
     """
     found = [float(value) for value in values if not math.isnan(float(value))]
     if not found:
@@ -76,6 +79,8 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     if round(mean, digits) == 0 and 0 < half < 0.5 * 10**-digits:
         mean = round(mean, -math.floor(math.log10(half)))
         return f"{f'{mean:{sign}.0e}' if mean else '0'} ± {half:.0e}{number}"  # small is not nothing
+    if mean and round(half, digits) == 0:
+        digits = next((k for k in (digits + 1, digits + 2) if round(half, k)), digits)
     mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
     plus = "" if math.isnan(half) else f" ± {half:.{digits}f}"
     return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
@@ -103,13 +108,13 @@ def estimate(value: float, error: float, digits: int = 3) -> str:
 
 
 def with_interval(mean: float, low: float, high: float, digits: int = 3) -> str:
-    """A difference with its sign and its interval.
+    """A difference with its sign and its interval; an end that would read 0 shows on which side of it it lies.
 
-    >>> with_interval(-0.0002, -0.0018, 0.0013)
-    '0.000 [-0.002, +0.001]'
+    >>> with_interval(-0.0002, -0.0018, 0.0013), with_interval(0.0055, 0.0002, 0.0108)
+    ('0.000 [-0.002, +0.001]', '+0.006 [+0.0002, +0.011]')
     """
-    mean, low, high = (round(value, digits) + 0.0 for value in (mean, low, high))
-    return f"{mean:{'+' if mean else ''}.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    mean = round(mean, digits) + 0.0
+    return f"{mean:{'+' if mean else ''}.{digits}f} [{_signed(low, digits)}, {_signed(high, digits)}]"
 
 
 def p_words(p: float) -> str:
@@ -147,9 +152,9 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "claim": str(row["claim"]),
             "what": DITTO if (row["claim"], row["what"]) == last else row["what"],
             "cell": row["cell"],
-            "runs": row["n"],
+            "n": row["n"],
             "mean": _signed(row["mean"]),
-            "95% interval": _ends(row["low"], row["high"]),
+            "95% interval": _around(row["low"], row["high"]),
             "could have been seen": _signed(row["visible"] or None).lstrip("+"),
             "verdict": row["outcome"],
         }
@@ -230,10 +235,21 @@ def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> p
     return found.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
 
 
-def _ends(low: float | None, high: float | None) -> str:
+def _around(low: float | None, high: float | None) -> str:
+    """The interval of a mean that stands beside it: as :func:`ends`, or ± half of it where the ends would look alike.
+
+    >>> _around(-0.1, 0.25), _around(-0.84954, -0.84952), _around(0.00002, 0.0003), _around(None, None)
+    ('-0.100 to +0.250', '± 1e-05', '+2e-05 to +0.0003', '–')
+    """
+    if low is None or high is None or low == high or round(low, 3) != round(high, 3) or not round(low, 3):
+        return ends(low, high)
+    return f"± {(high - low) / 2:.0e}"
+
+
+def ends(low: float | None, high: float | None) -> str:
     """An interval, with a digit more where its ends would look alike; a dash where it has no width: a printed number.
 
-    >>> _ends(-0.1, 0.25), _ends(0.0101, 0.0104), _ends(0.007, 0.007)
+    >>> ends(-0.1, 0.25), ends(0.0101, 0.0104), ends(0.007, 0.007)
     ('-0.100 to +0.250', '+0.0101 to +0.0104', '–')
     """
     if low is None or high is None or low == high:

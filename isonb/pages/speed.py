@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 HOW = "The command make bench measures it, and python -m tests.benchmarks --publish puts it here."
+POWERS = [10.0**power for power in range(-4, 8)]  # no lines between them, however few there are
 VERDICTS = {"goal reached": OKABE_ITO["green"], "goal missed": OKABE_ITO["vermillion"], "no goal": GREY}
 
 
@@ -105,9 +106,9 @@ def growth(bench: Bench) -> Any:
     chart = alt.Chart(frame, width=250, height=170).mark_line(point={"size": 35})
     chart = chart.encode(
         alt.X("n:Q", scale=alt.Scale(type="log", base=2), title="points", axis=alt.Axis(tickCount=6, format="d")),
-        alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds", axis=alt.Axis(tickCount=5)),
+        alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds", axis=alt.Axis(values=POWERS)),
         alt.Color("by:N", scale=colors, title=None),
-        dash("d:O", title="dimensions"),
+        dash("d:O", title="dimensions", legend=alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)),
         tooltip=["measure", "name", "n", "d", "rounds", "error"],
     )
     facet = alt.Facet("measure:N", title=None, sort=list(frame["measure"].unique()))
@@ -168,7 +169,7 @@ def machine(bench: Bench) -> list[dict[str, str]]:
         "processor": f"{about['processor']}, {about['cores']} cores, {about['threads']} thread used",
         "memory": f"{about['memory_gib']} GiB",
         "system": f"{about['system']}, {about['machine']}",
-        "card": about["accelerator"] or "none",
+        "graphics card": about["accelerator"] or "none",
         "load before it began": str(about["load"]),
         "versions": f"Python {about['python']}, torch {about['torch']}, {versions}",
     }
@@ -180,7 +181,7 @@ def unmeasured(bench: Bench) -> str:
     if not bench.about:
         return f"everything: {NOTHING} yet. {HOW}"
     about = bench.about
-    parts = [] if about["accelerator"] else ["anything on a card: there is no record of one yet"]
+    parts = [] if about["accelerator"] else ["times on a graphics card"]
     if about.get("missing"):
         parts.append(f"the suites {joined(about['missing'])}, which did not run")
     if about.get("absent"):

@@ -26,8 +26,8 @@ def held_back(bench: Bench, most: int = 12) -> list[dict[str, str]]:
         aims(row)
         | {
             "share of each piece": shares(parts_of(row), row["ours_ms"]),
-            "no way around": joined((part["what"] for part in parts_of(row) if part["needed"]), none="–"),
-            "ratio with that alone": alone(row),
+            "needed pieces": joined((part["what"] for part in parts_of(row) if part["needed"]), none="–"),
+            "ratio with these alone": alone(row),
         }
         for row in missed.to_dict("records")
     ]

@@ -74,7 +74,7 @@ def aims(row: Mapping[str, Any]) -> dict[str, str]:
     return {
         "comparison": f"{row['what']}, {row['size']}",
         "against": row["peer"],
-        "goal": f"at {'most' if row['yardstick'] else 'least'} {row['goal']:g}",
+        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:g}",
         "ratio": f"{row['ratio']:.3g}",
     }
 

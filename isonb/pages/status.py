@@ -17,7 +17,7 @@ def title_of(chapter: Chapter) -> str:
 
 
 def _parameters(chapter: Chapter, given: Mapping[str, Any]) -> str:
-    return ", ".join(f"`{p.name} = {given.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
+    return ", ".join(f"`{p.name}={given.get(p.name, p.default)!r}`" for p in chapter.parameters) or "none"
 
 
 def status_page(records: Sequence[tuple[Chapter, Mapping[str, Any]]]) -> str:

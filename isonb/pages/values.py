@@ -17,10 +17,11 @@ from isonb.pages.whole_words import marked
 __all__ = ["Table", "glue", "table"]
 
 SHORT = 8  # letters of a cell that stays on one line
-LONG = 45  # letters of a cell that gets the room of a sentence
+LONG = 34  # letters of a cell that gets the room of a sentence
 ROOM = 76  # letters of a row that fit on a page beside their margins
 AIR, LESS_AIR, MANY = 3, 1, 7  # letters' worth of margin around a cell, and from so many columns on
 NUMBERS = re.compile(r"(?:[-+±\d.,\[\]()% e]|to)+")  # a number with its interval or its count; an interval
+OPTION = re.compile(r"(?<!\S)--?[a-z][\w=.-]*(?: [^\s<-][^\s<]{0,15}(?!\S))?")  # of a command, with a short value
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
 
@@ -72,10 +73,10 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _text(cell: str) -> str:
-    """A cell as HTML: a ± stays with the number before it, an interval and an option ("--seed") stay whole."""
+    """A cell as HTML: a ± stays with the number before it, an interval and an option ("--seed 1") stay whole."""
     text = re.sub(r", (?=[-+])", ",&nbsp;", marked(cell).replace(" ± ", "&nbsp;± "))
     text = re.sub(r"([-+][\d.]+) to (?=[-+])", r"\1&nbsp;to&nbsp;", text)
-    return re.sub(r"(?<!\S)--[\w=.-]+", r'<span class="short">\g<0></span>', text)
+    return re.sub(OPTION, r'<span class="short">\g<0></span>', text)
 
 
 class Table:
@@ -88,9 +89,9 @@ class Table:
     def _repr_html_(self) -> str:
         align = [' class="num"' if number else "" for number in self.numeric]
         whole = _fits(self.columns, self.rows)
-        head = "".join(f'<th scope="col"{a}>{html.escape(c)}</th>' for c, a in zip(self.columns, align, strict=True))
+        head = "".join(f'<th scope="col"{a}>{marked(c)}</th>' for c, a in zip(self.columns, align, strict=True))
         body = "\n".join("<tr>" + "".join(self._cells(row, align, whole)) + "</tr>" for row in self.rows)
-        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        caption = f"<caption>{marked(self.caption)}</caption>" if self.caption else ""
         label = html.escape(self.caption or "Table", quote=True)
         return (
             f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"><table>{caption}'

@@ -63,7 +63,7 @@ def test_status_page_lists_the_run(built):
     key = Job(built, built.chapters[0]).key
     assert "A sample chapter" in text
     assert key in text
-    assert "n = 40" in text
+    assert "n=40" in text
     assert re.search(r"torch\s+2\.", text)
 
 

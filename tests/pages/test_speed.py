@@ -92,8 +92,8 @@ def test_growth_is_drawn_for_both_on_logarithmic_axes(bench):
 
 def test_goals_missed_come_first_with_their_limit(bench):
     missed, reached = speed.goals(bench)
-    assert (missed["goal"], missed["ratio"], missed["what takes longest"]) == ("at least 10", "8", "memory")
-    assert (reached["goal"], reached["ratio"], reached["what takes longest"]) == ("at most 2", "1.5", "–")
+    assert (missed["goal"], missed["ratio"], missed["what takes longest"]) == ("≥ 10", "8", "memory")
+    assert (reached["goal"], reached["ratio"], reached["what takes longest"]) == ("≤ 2", "1.5", "–")
     assert len(speed.goals(bench, 1)) == 1
 
 
@@ -112,10 +112,10 @@ def test_of_a_missed_goal_the_pieces_are_told_with_the_ratio_of_those_needed(tmp
     fine = row("H0", "other", [1.0], [9.0], 5.0, verdict="reached") | {"parts": PARTS}
     bench = recorded(tmp_path, fine, floor, rival)
     first, second = speed.held_back(bench)
-    assert (first["against"], first["ratio"], first["ratio with that alone"]) == ("slow", "2", "4")
-    assert (second["against"], second["ratio"], second["ratio with that alone"]) == ("product", "2.5", "1.25")
+    assert (first["against"], first["ratio"], first["ratio with these alone"]) == ("slow", "2", "4")
+    assert (second["against"], second["ratio"], second["ratio with these alone"]) == ("product", "2.5", "1.25")
     assert first["share of each piece"] == "product 50%, choice 20%, the rest 30%"
-    assert first["no way around"] == "product"
+    assert first["needed pieces"] == "product"
     assert speed.held_back(bench, 1) == [first]
     assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
 
@@ -125,12 +125,12 @@ def test_pieces_longer_than_the_whole_leave_no_rest(tmp_path):
     bench = recorded(tmp_path, row("H0", "slow", [1.0], [2.0], 5.0, verdict="missed") | {"parts": parts})
     (one,) = speed.held_back(bench)
     assert one["share of each piece"] == "product 150%, the rest 0%"
-    assert (one["no way around"], one["ratio with that alone"]) == ("–", "–")
+    assert (one["needed pieces"], one["ratio with these alone"]) == ("–", "–")
 
 
 def test_a_record_without_pieces_says_so(bench, tmp_path):
     (one,) = speed.held_back(bench)
-    assert (one["share of each piece"], one["ratio with that alone"]) == ("not measured", "–")
+    assert (one["share of each piece"], one["ratio with these alone"]) == ("not measured", "–")
     fine = recorded(tmp_path, row("H0", "other", [1.0], [9.0], 5.0, verdict="reached"))
     assert speed.held_back(fine) == [{"comparison": "no goal is missed"}]
 
@@ -140,12 +140,12 @@ def test_memory_and_machine_as_recorded(bench):
     assert (one["MB"], one["at most"], one["verdict"]) == ("1600", "1000", "missed")
     told = {line["what"]: line["value"] for line in speed.machine(bench)}
     assert told["processor"] == "a processor, 2 cores, 1 thread used"
-    assert told["card"] == "none"
+    assert told["graphics card"] == "none"
 
 
 def test_what_is_missing_is_told(bench):
     told = speed.unmeasured(bench)
-    assert "on a card" in told
+    assert "on a graphics card" in told
     assert "starting" in told
     assert "fastcluster" in told
 

@@ -1,6 +1,7 @@
 """Tables and glued numbers: formats, accessibility, errors."""
 
 import math
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -130,3 +131,13 @@ def test_numbers_stay_on_one_line_where_the_table_fits():
     assert "<td>no clear change: near zero</td>" in html, "words may stand below each other"
     wide = {f"column {k}": "0.1234 ± 0.0456 (5)" for k in range(6)}
     assert "short" not in pages.table([wide])._repr_html_(), "a row of six would not fit"
+
+
+def test_heads_captions_and_options_keep_their_words():
+    row = {"SST-2": "istar -o weight=-0.3 --seed 1 --set learning_rate=1e-05"}
+    html = pages.table([row], caption="Runs on STS-B.")._repr_html_()
+    assert '<th scope="col"><span class="nobreak">SST-2</span></th>' in html
+    assert '<caption>Runs on <span class="nobreak">STS-B</span>.</caption>' in html
+    for whole in ("-o weight=-0.3", "--seed 1"):
+        assert f'<span class="short">{whole}</span>' in html
+    assert re.sub(r"<[^>]+>", "", html.partition("<tbody>")[2]).strip() == row["SST-2"], "the text is unchanged"

@@ -29,8 +29,8 @@ _NONE = "There are no runs for it yet."
 WORDS: dict[str, dict[str, str]] = {
     "C1 down": {
         SUPPORTED: "Lowering isotropy helped and raising it harmed: I-STAR is right here.",
-        CONTRADICTED: "I-STAR's claim is refuted here, at the strengths tried: lowering isotropy did not help, or "
-        "raising it did not harm.",
+        CONTRADICTED: "I-STAR's claim that less isotropy helps is refuted here, at the strengths tried: at least one "
+        "comparison clearly shows the opposite.",
         INCONCLUSIVE: "I-STAR's claim that less isotropy helps is neither shown nor refuted here.",
         NOT_TESTABLE: _NONE,
     },
@@ -49,7 +49,8 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "C3": {
         SUPPORTED: "No: whitening, the rounder of the two, scores higher on each set.",
-        CONTRADICTED: "Yes: on some sets whitening, the rounder of the two, scores clearly below SoftDecay.",
+        CONTRADICTED: "It can be: on at least one set whitening, the rounder of the two, scores clearly below "
+        "SoftDecay.",
         INCONCLUSIVE: _OPEN,
         NOT_TESTABLE: _NONE,
     },
@@ -134,29 +135,38 @@ def overall(found: Iterable[Comparison]) -> str:
         else "No method made the model clearly better."
     )
     left = len(every) - len(gains) - len(losses)
-    signs = [_sign(*one.isotropy) for one in every]
+    up, down = _moved(every)
     seen = [one.visible for one in every if not math.isnan(one.visible)]
+    points = f"{100 * median(seen):.1f} points" if seen else ""
     told = [
         head,
         f"Of {len(every)} comparisons with plain fine-tuning, {_show(len(gains))} a clear gain",
         f"and {_show(len(losses))} a clear loss{f'; in the other {left} the difference is not clear' if left else ''}.",
-        *([f"In half of all a true gain of {100 * median(seen):.1f} points would have shown."] if seen else []),
-        f"IsoScore clearly rose in {signs.count(1) or 'none'} of them and fell in {signs.count(-1) or 'none'}.",
+        f"In half of the comparisons a true gain of {points} would have shown." if points else "",
+        f"IsoScore clearly rose in {up} of the {len(every)} and clearly fell in {down}.",
+        *(_with(kind, side) for kind, side in (("gain", gains), ("loss", losses)) if side),
     ]
-    return " ".join(told + [_with(way, side) for way, side in (("rose", gains), ("fell", losses)) if side])
+    return " ".join(filter(None, told))
 
 
 def _show(count: int) -> str:
     return f"{count} show" if count > 1 else "1 shows" if count else "none shows"
 
 
-def _with(way: str, side: Sequence[Comparison]) -> str:
-    """How isotropy went where the score rose, or where it fell."""
-    signs = [_sign(*one.isotropy) for one in side]
-    if not any(signs):
-        return f"Where the score {way}, isotropy did not clearly move."
-    up, down = (signs.count(sign) or "none" for sign in (1, -1))
-    return f"Where the score {way}, isotropy clearly rose in {up} and fell in {down}."
+def _with(kind: str, side: Sequence[Comparison]) -> str:
+    """How IsoScore went with the clear gains, or with the clear losses."""
+    up, down = _moved(side)
+    if len(side) == 1:
+        went = "clearly rose" if up == 1 else "clearly fell" if down == 1 else "did not clearly move"
+        return f"With the clear {kind}, IsoScore {went}."
+    plural = {"gain": "gains", "loss": "losses"}[kind]
+    return f"With the {len(side)} clear {plural}, IsoScore clearly rose in {up} and clearly fell in {down}."
+
+
+def _moved(some: Sequence[Comparison]) -> tuple[int | str, int | str]:
+    """In how many of them IsoScore clearly rose and in how many it clearly fell."""
+    signs = [_sign(*one.isotropy) for one in some]
+    return signs.count(1) or "none", signs.count(-1) or "none"
 
 
 def _sign(low: float, high: float) -> int:
