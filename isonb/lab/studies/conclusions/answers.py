@@ -14,7 +14,7 @@ from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, against_plain, 
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
-__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "compared", "outcomes", "overall", "together"]
+__all__ = ["QUESTIONS", "WORDS", "Comparison", "answer", "compared", "counts", "headline", "outcomes", "together"]
 
 QUESTIONS = {  # each contradiction, and the statements that it is judged by
     "C1": ("Is more or less isotropy better?", ("C1 down", "C1 up")),
@@ -118,29 +118,35 @@ def compared(study: Study) -> list[Comparison]:
     return found
 
 
-def overall(found: Iterable[Comparison]) -> str:
-    """The answer to the book's question: what gained, how much gained and lost, and which way isotropy went with it.
+def headline(found: Iterable[Comparison]) -> str:
+    """The answer to the book's question in a sentence: what made the model clearly better.
 
-    >>> overall([Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
-    'No method made the model clearly better'
+    >>> headline([Comparison((-0.2, -0.1), BELOW)])
+    'No method made the model clearly better.'
     """
     every = list(found)
     if not every:
         return _NONE
+    gains = " and ".join(f"{one.arm} on {one.suite}" for one in every if one.outcome == ABOVE)
+    return f"{gains or 'No method'} made the model clearly better{'; nothing else did' if gains else ''}."
+
+
+def counts(found: Iterable[Comparison]) -> str:
+    """How many methods gained and lost, what could have been seen, and which way isotropy went; nothing without runs.
+
+    >>> counts([Comparison((-0.2, -0.1), BELOW)]).partition(". ")[0]
+    'Of 1 comparison with plain fine-tuning, none shows a clear gain and 1 shows a clear loss'
+    """
+    every = list(found)
+    if not every:
+        return ""
     gains, losses = ([one for one in every if one.outcome == side] for side in (ABOVE, BELOW))
-    named = " and ".join(f"{one.arm} on {one.suite}" for one in gains)
-    head = (
-        f"{named} made the model clearly better; nothing else did."
-        if gains
-        else "No method made the model clearly better."
-    )
     left = len(every) - len(gains) - len(losses)
     up, down = _moved(every)
     seen = [one.visible for one in every if not math.isnan(one.visible)]
     points = f"{100 * median(seen):.1f} points" if seen else ""
     told = [
-        head,
-        f"Of {len(every)} comparisons with plain fine-tuning, {_show(len(gains))} a clear gain",
+        f"Of {len(every)} comparison{'s' * (len(every) > 1)} with plain fine-tuning, {_show(len(gains))} a clear gain",
         f"and {_show(len(losses))} a clear loss{f'; in the other {left} the difference is not clear' if left else ''}.",
         f"In half of the comparisons a true gain of {points} would have shown." if points else "",
         f"IsoScore clearly rose in {up} of the {len(every)} and clearly fell in {down}.",
