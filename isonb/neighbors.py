@@ -219,7 +219,7 @@ def lsds(
     else:
         weights = torch.exp(-distances_to(x, index).square() / t)
         weights = weights / weights.sum(-1, keepdim=True) if normalize_weights else weights
-    residual = y - weighted_rows(y, index.clamp_min(0), weights)
+    residual = weighted_rows(y, index.clamp_min(0), weights).sub_(y)
     if mask is not None:
         residual = torch.where(mask.unsqueeze(-1), residual, 0.0)
     score: Tensor = torch.linalg.vector_norm(residual, dim=(-2, -1))
