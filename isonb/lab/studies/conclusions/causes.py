@@ -33,8 +33,8 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
     },
     "owed": {
         "owed": {
-            SUPPORTED: "Trained by the task's loss alone, IsoLayer's layer scores the same: what it gains it gains "
-            "without the isotropy loss, too.",
+            SUPPORTED: "Trained by the task's loss alone, IsoLayer's layer scores the same: its gain doesn't need the "
+            "isotropy loss.",
             CONTRADICTED: "Trained by the task's loss alone, IsoLayer's layer scores differently: its isotropy loss "
             "changes the score.",
             INCONCLUSIVE: "Whether IsoLayer's layer would score the same without its isotropy loss is open.",

@@ -63,8 +63,8 @@ def test_the_answer_counts_gains_and_losses_by_the_way_isotropy_went():
 def test_the_answer_says_what_the_seeds_could_have_shown():
     """Half of the comparisons would have shown the median of the smallest visible gains, in points."""
     text = overall(Comparison(UP, OPEN, visible=gain) for gain in (0.004, 0.012, 0.03))
-    assert "In half of all a true gain of 1.2 points would have shown." in text
-    assert "In half of all" not in overall([Comparison(UP, OPEN)])
+    assert "In half of all comparisons a true gain of 1.2 points would have been seen." in text
+    assert "In half of all comparisons" not in overall([Comparison(UP, OPEN)])
 
 
 def test_the_first_page_gives_the_answer_of_the_runs():
