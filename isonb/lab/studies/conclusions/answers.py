@@ -141,7 +141,7 @@ def overall(found: Iterable[Comparison]) -> str:
         head,
         f"Of {len(every)} comparisons with plain fine-tuning, {_show(len(gains))} a clear gain",
         f"and {_show(len(losses))} a clear loss{f'; in the other {left} the difference is not clear' if left else ''}.",
-        *([f"In half of all comparisons a true gain of {median(seen):.1f} points would have been seen."] if seen else []),
+        *([f"In half of all comparisons a true gain of {median(seen):.1f} points would have been seen."] * bool(seen)),
         f"IsoScore clearly rose in {up} of the {len(every)} and fell in {down}.",
     ]
     return " ".join(told + [_with(way, side) for way, side in (("rose", gains), ("fell", losses)) if side])
