@@ -137,11 +137,14 @@ def overall(found: Iterable[Comparison]) -> str:
     signs = [_sign(*one.isotropy) for one in every]
     up, down = (signs.count(sign) or "none" for sign in (1, -1))
     seen = [100 * one.visible for one in every if not math.isnan(one.visible)]
+    shown = (
+        [f"In half of all comparisons a true gain of {median(seen):.1f} points would have been seen."] if seen else []
+    )
     told = [
         head,
         f"Of {len(every)} comparisons with plain fine-tuning, {_show(len(gains))} a clear gain",
         f"and {_show(len(losses))} a clear loss{f'; in the other {left} the difference is not clear' if left else ''}.",
-        *([f"In half of all comparisons a true gain of {median(seen):.1f} points would have been seen."] * bool(seen)),
+        *shown,
         f"IsoScore clearly rose in {up} of the {len(every)} and fell in {down}.",
     ]
     return " ".join(told + [_with(way, side) for way, side in (("rose", gains), ("fell", losses)) if side])
