@@ -88,7 +88,7 @@ class Table:
     def _repr_html_(self) -> str:
         align = [' class="num"' if number else "" for number in self.numeric]
         whole = _fits(self.columns, self.rows)
-        head = "".join(f'<th scope="col"{a}>{html.escape(c)}</th>' for c, a in zip(self.columns, align, strict=True))
+        head = "".join(f'<th scope="col"{a}>{marked(c)}</th>' for c, a in zip(self.columns, align, strict=True))
         body = "\n".join("<tr>" + "".join(self._cells(row, align, whole)) + "</tr>" for row in self.rows)
         caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
         label = html.escape(self.caption or "Table", quote=True)
