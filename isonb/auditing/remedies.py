@@ -130,9 +130,16 @@ def _gain(change: Change, pairs: Pairs) -> tuple[float, float, float]:
 
 
 def _gain_words(gain: tuple[float, float, float]) -> str:
-    value, low, high = gain
+    """The verdict on a gain and its interval.
+
+    >>> _gain_words((0.058, 0.026, 0.091)), _gain_words((-0.0029, -0.0055, -0.0003))
+    ('helps: score +0.058 (+0.026 to +0.091)', 'harms: score -0.0029 (-0.0055 to -0.0003)')
+    """
+    _, low, high = gain
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
-    return f"{word}: score {value:+.3f} ({low:+.3f} to {high:+.3f})"
+    digits = 4 if any(0 < abs(one) < 0.0005 for one in gain) else 3  # no "-0.000" at the end of an interval
+    told, first, last = (f"{one:+.{digits}f}" for one in gain)
+    return f"{word}: score {told} ({first} to {last})"
 
 
 def score_words(pairs: Pairs | None) -> str:
