@@ -127,7 +127,7 @@ _HEAD = ("measure", "first", "second", "rise")
 
 
 def _cells(one: Difference) -> list[str]:
-    rise = f"{one.rise:+.3f} ({one.low:+.3f} to {one.high:+.3f})"
+    rise = f"{one.rise:+z.3f} ({one.low:+z.3f} to {one.high:+z.3f})"
     return [one.name, f"{one.first:.3f}", f"{one.second:.3f}", rise]
 
 

@@ -35,8 +35,11 @@ def dimensions(cloud: Tensor, reference: Tensor, *, name: str, reference_name: s
         "y": alt.Y("spread:Q", title="standard deviation"),
     }
     colors = alt.Scale(domain=list(both), range=[OKABE_ITO["vermillion"], GREY])
+    shapes = alt.Scale(domain=list(both))
     dots = points(table).encode(
-        **axes, color=alt.Color("cloud:N", title=None, scale=colors), shape=alt.Shape("cloud:N", legend=None)
+        **axes,
+        color=alt.Color("cloud:N", title=None, scale=colors),
+        shape=alt.Shape("cloud:N", title=None, scale=shapes),
     )
     text = alt.Chart(named).mark_text(dy=-10, fontWeight="bold", aria=False, color=OKABE_ITO["vermillion"])
     return alt.layer(dots, text.encode(**axes, text="dim:N")).properties(width=520, height=260)

@@ -177,6 +177,9 @@ def forest(
 
     ``column`` names a further column of ``frame`` that splits the panels sideways, each with an axis of its own.
     """
+    # with rows and columns of panels Vega-Lite names the rows in the order of the data, whatever ``sort`` says
+    place = {suite: number for number, suite in enumerate(suites)}
+    frame = frame.sort_values("suite", key=lambda names: names.map(place), kind="stable")
     base = alt.Chart(frame.round(4), width=width, height=alt.Step(17))
     row = alt.Y("arm:N", sort=list(arms), title=None)
     tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]

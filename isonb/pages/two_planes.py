@@ -54,7 +54,7 @@ def two_planes(frame: pd.DataFrame, keep: str = "true") -> Any:
     )
     right = points(frame).transform_filter(keep)
     right = right.encode(
-        alt.X("x:Q", title="first direction", scale=across),
+        alt.X("x:Q", title="first direction", scale=across, axis=alt.Axis(values=[-0.8, -0.4, 0, 0.4, 0.8])),
         alt.Y("y:Q", title="second direction", scale=across),
         **group,
     )

@@ -33,7 +33,7 @@ class Unbroken(SphinxPostTransform):
         for text in list(self.document.findall(nodes.Text)):
             parts = split(str(text))
             if any(whole for _, whole in parts) and not isinstance(text.parent, AS_WRITTEN):
-                text.parent.replace(text, [_whole(part) if whole else nodes.Text(part) for part, whole in parts])
+                _put(text, [_whole(part) if whole else nodes.Text(part) for part, whole in parts])
 
     @staticmethod
     def _join(formula: nodes.math) -> None:
@@ -41,8 +41,14 @@ class Unbroken(SphinxPostTransform):
         after = formula.next_node(descend=False, siblings=True)
         closing = CLOSING.match(str(after)) if isinstance(after, nodes.Text) else None
         if closing:
-            after.parent.replace(after, nodes.Text(str(after)[closing.end() :]))
+            _put(after, [nodes.Text(str(after)[closing.end() :])])
             formula.replace_self(_whole(closing[0], formula.deepcopy()))
+
+
+def _put(text: nodes.Text, parts: list[nodes.Node]) -> None:
+    """Parts in the place of this very text: docutils' ``replace`` takes the first one that reads the same."""
+    place = next(number for number, child in enumerate(text.parent.children) if child is text)
+    text.parent[place : place + 1] = parts
 
 
 def _whole(text: str, before: nodes.Node | None = None) -> nodes.inline:

@@ -3,6 +3,7 @@
 import altair as alt
 import pandas as pd
 import pytest
+import vl_convert
 from scipy import stats
 
 from isonb import pages
@@ -53,6 +54,15 @@ def test_forest_draws_every_interval_once(column):
     assert len(next(iter(drawn["datasets"].values()))) == 4
     assert ("column" in drawn["facet"]) == (column is not None)
     assert len(drawn["spec"]["layer"]) == 3
+
+
+@pytest.mark.parametrize("suites", [["CoLA", "MRPC"], ["MRPC", "CoLA"]])
+def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
+    """Vega-Lite sorts the panels of a grid as told, and names its rows in the order of the data."""
+    frame = pd.concat([FRAME.assign(what="score"), FRAME.assign(what="IsoScore")])
+    chart = pages.forest(frame, arms=["a", "b"], suites=suites, title="change", column="what")
+    picture = vl_convert.vegalite_to_svg(chart.resolve_scale(x="independent", y="independent").to_dict())
+    assert sorted(suites, key=lambda name: picture.index(f">{name}<")) == suites
 
 
 def test_courses_can_be_faceted_and_filtered():

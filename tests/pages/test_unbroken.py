@@ -50,6 +50,14 @@ def test_a_formula_keeps_its_comma():
     assert len(list(found.findall(nodes.math))) == 2
 
 
+def test_a_formula_takes_the_full_stop_behind_it_and_no_other():
+    """Two texts of a paragraph can read the same, as the full stops at the end of two lines do."""
+    stop = [nodes.literal("", "x"), nodes.Text("."), nodes.literal("", "y")]
+    found = paragraph(*stop, nodes.math("", "d"), nodes.Text("."))
+    assert found.astext() == "x.yd."
+    assert kept(found) == ["d."]
+
+
 def test_code_and_formulas_are_left_alone():
     assert kept(paragraph(nodes.literal("", "SST-2"), nodes.math("", "I-STAR"))) == []
 
