@@ -138,8 +138,8 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
     _, low, high = gain
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
     digits = next((n for n in (3, 4, 5) if round(low, n) and round(high, n)), 3)
-    value, low, high = (f"{round(number, digits) + 0.0:+.{digits}f}" for number in gain)
-    return f"{word}: score {value} ({low} to {high})"
+    value, first, last = (f"{number:+z.{digits}f}" for number in gain)
+    return f"{word}: score {value} ({first} to {last})"
 
 
 def score_words(pairs: Pairs | None) -> str:
