@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from isonb.errors import InputError
 from isonb.lab.studies.verdicts import Claim
 
@@ -40,6 +42,8 @@ class Design:
     arm in print, or None for a run that is no part of the comparison. ``suite(config)``: the place of a run in the
     tables, by default the name of its task in print. ``reservation``: why these runs can't tell gains or losses of a
     score, whatever the task; empty where each method had its own stopping and the same tuning as the others.
+    ``plain(study)``: the rows of plain training among its runs, by default those of the arm :data:`PLAIN`; where each
+    run holds its own plain state, its rows with the scores of that state.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Design:
     size: str = "small"
     reservation: str = ""
     grid: str = ""
+    plain: Callable[[Any], pd.DataFrame] | None = None
 
     def suite_of(self, config: Mapping[str, Any]) -> str:
         """The suite of a run."""

@@ -175,11 +175,7 @@ class Study:
 
         The interval speaks of new seeds and new rows: :func:`isonb.lab.studies.competence.lead`.
         """
-        part = self._of(self.runs, arm, [suite]).dropna(subset=["score"])
-        if part.empty:
-            return None
-        base = float(part["majority"].mean()) if part["majority"].notna().any() else 0.0
-        return lead(part["score"].tolist(), base, part["metric"].iloc[0], int(part["rows"].iloc[0]))
+        return _lead(self._of(self.runs, arm, [suite]))
 
     def learned(self, suite: str) -> str:
         """Empty where the plain model has learned its task; otherwise why it can't be said.
@@ -191,8 +187,8 @@ class Study:
 
     @cached_property
     def _learned(self) -> dict[str, str]:
-        plain = self.runs[self.runs["arm"] == PLAIN]
-        leads = {str(suite): self.lead(PLAIN, str(suite)) for suite in plain["suite"].unique()}
+        plain = self.design.plain(self) if self.design.plain else self.runs[self.runs["arm"] == PLAIN]
+        leads = {str(suite): _lead(part) for suite, part in plain.groupby("suite", sort=False)}
         return {suite: _why_not(ahead) for suite, ahead in leads.items() if ahead is not None}
 
     def verdicts(self, source: str = "recorded") -> list[Judgement]:
@@ -256,6 +252,15 @@ def _gate(study: Study, cell: str) -> str:
         return study.design.reservation
     known = [s for s in (*study.suites, *study.live_suites) if cell == s or cell.startswith(f"{s},")]
     return study.learned(max(known, key=len, default=cell))
+
+
+def _lead(runs: pd.DataFrame) -> Interval | None:
+    """How far the mean score of these runs of one task lies above one answer for every example; None without runs."""
+    runs = runs.dropna(subset=["score"])
+    if runs.empty:
+        return None
+    base = float(runs["majority"].mean()) if runs["majority"].notna().any() else 0.0
+    return lead(runs["score"].tolist(), base, runs["metric"].iloc[0], int(runs["rows"].iloc[0]))
 
 
 def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
 
-__all__ = ["WORDS", "istar_cause", "layer_cause", "layer_owed"]
+__all__ = ["WORDS", "istar_cause", "layer_cause", "layer_owed", "undecided"]
 
 _NONE = "There are no runs for it yet."
 # A sentence for each verdict; what is open beside the main question stands in the page's tables alone.
@@ -91,6 +92,12 @@ def layer_owed(judged: Iterable[Judgement]) -> str:
 def istar_cause(judged: Iterable[Judgement]) -> str:
     """What the loss by I-STAR was due to, from the verdicts of the study ``istar_doses``."""
     return _sentences("istar", judged)
+
+
+def undecided(study: Study) -> str:
+    """On which tasks of a study no gain or loss of a score can be told, and why; nothing where there is none."""
+    why = {suite: study.learned(suite) for suite in (*study.suites, *study.live_suites)}
+    return " ".join(f"On {suite} no gain or loss can be told: {reason}." for suite, reason in why.items() if reason)
 
 
 def _sentences(about: str, judged: Iterable[Judgement]) -> str:

@@ -14,7 +14,7 @@ from isonb.lab.studies.design import TASK_NAMES, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
 
-__all__ = ["DESIGN", "HEADS", "LOUDEST", "PUBLISHED", "changes", "responses"]
+__all__ = ["DESIGN", "HEADS", "LOUDEST", "PUBLISHED", "before", "changes", "responses"]
 
 HEADS = ("linear", "pooler")
 PUBLISHED = ("joint", "1e-03")  # loss and rate of the earlier recording
@@ -51,6 +51,13 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
         rows.append(row)
     columns = ("suite", "head", "seed", "loss", "rate", "epoch", "update", "before")
     return pd.DataFrame(rows, columns=[*columns, "score", "score_end", "isoscore", "isoscore_end"])
+
+
+def before(study: Study) -> pd.DataFrame:
+    """The runs with the score of the fine-tuned model, before the layer is put in."""
+    found = responses(study)
+    first = found[(found["what"] == "score") & (found["update"] == 0)].groupby("run_id")["value"].first()
+    return study.runs.assign(score=study.runs["run_id"].map(first))
 
 
 def stopping(held: Sequence[float], patience: int) -> int:
@@ -91,7 +98,7 @@ details = tuple(f", {head}" for head in HEADS)
 
 def _unharmed(what: str, column: str) -> Part:
     words = f"score {what}, joint loss at 1e-3, less than {SMALL} below that without the layer"
-    return Part(words, _changed(column, PUBLISHED), "at least", SMALL, details=details)
+    return Part(words, _changed(column, PUBLISHED), "at least", SMALL, gated=True, details=details)
 
 
 CLAIMS = (
@@ -100,7 +107,16 @@ CLAIMS = (
     Claim(
         "penalty",
         "The penalty without the task's loss lowers the score",
-        (Part("score at the end, penalty at 1e-3", _changed("score_end", LOUDEST), "less", SMALL, details=details),),
+        (
+            Part(
+                "score at the end, penalty at 1e-3",
+                _changed("score_end", LOUDEST),
+                "less",
+                SMALL,
+                gated=True,
+                details=details,
+            ),
+        ),
     ),
     Claim(
         "owed",
@@ -111,6 +127,7 @@ CLAIMS = (
                 _owed,
                 "equal",
                 SMALL,
+                gated=True,
                 details=details,
             ),
         ),
@@ -138,4 +155,5 @@ DESIGN = Design(
     arm=arm_of,
     suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
     claims=CLAIMS,
+    plain=before,
 )

@@ -5,7 +5,7 @@ import pytest
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.conclusions.causes import WORDS, istar_cause, layer_cause, layer_owed
+from isonb.lab.studies.conclusions.causes import WORDS, istar_cause, layer_cause, layer_owed, undecided
 from isonb.lab.studies.designs import istar_doses, layer_doses
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import OUTCOMES, SUPPORTED, Judgement
@@ -19,10 +19,9 @@ def record(config, metrics, series):
     return Record(config=resolve(config), metrics=metrics, series=series, manifest=MANIFEST)
 
 
-@pytest.fixture(scope="module")
-def layer(tmp_path_factory):
+def layer_of(folder, **options):
     """Three seeds whose joint loss gains a little at the stop, and whose penalty alone ruins the score."""
-    base = {"experiment": "doses", "task": "sst2", "model": "minilm", "method": "isolayer", "head": "linear"}
+    base = {"experiment": "doses", "task": "sst2", "model": "minilm", "method": "isolayer", "head": "linear"} | options
     records = []
     for seed in (1, 2, 3):
         series = {}
@@ -32,8 +31,24 @@ def layer(tmp_path_factory):
                 series[f"{name}.held"] = [(0, 0.8), (6, 0.8), (12, 0.82), (18, 0.8 - fall)]
                 series[f"{name}.score"] = [(0, 0.8), (6, 0.8), (12, 0.8 + seed * gain), (18, 0.8 + seed * gain - fall)]
                 series[f"{name}.isoscore"] = [(0, 0.002), (6, 0.004), (12, 0.008), (18, 0.02 + seed / 10000)]
-        records.append(record(base | {"seed": seed}, {"accuracy": 0.8, "baseline.accuracy": 0.5}, series))
-    return Study.of(layer_doses.DESIGN, [], tmp_path_factory.mktemp("none"), {"SST-2": records})
+        metrics = {"accuracy": 0.8 + seed * 0.001, "baseline.accuracy": 0.5}
+        records.append(record(base | {"seed": seed}, metrics, series))
+    return Study.of(layer_doses.DESIGN, [], folder, {"SST-2": records})
+
+
+@pytest.fixture(scope="module")
+def layer(tmp_path_factory):
+    return layer_of(tmp_path_factory.mktemp("none"))
+
+
+def test_the_plain_state_is_the_one_before_the_layer_and_must_have_learned(layer, tmp_path):
+    assert layer_doses.before(layer)["score"].tolist() == [0.8] * 3
+    assert undecided(layer) == ""
+    few = layer_of(tmp_path, eval_examples=20)  # 0.8 of 20 rows isn't steadily above one answer
+    assert undecided(few).startswith("On SST-2 no gain or loss can be told: the plain model's lead over one answer is")
+    found = {one.claim.number: one.outcome for one in few.verdicts("live")}
+    assert found["end"] == found["penalty"] == found["owed"] == "not testable"
+    assert found["shape"] != "not testable", "IsoScore needs no task"
 
 
 def test_the_state_that_is_kept_is_the_best_one_before_patience_ends(layer):
