@@ -169,8 +169,9 @@ def configuration(row):
 
     What a row has no value of is null; a protocol that says nothing else (``first``) leaves it so.
     """
-    found = {"synthetic": {}, "finetune": {"method": {}, "train_examples": None}}.get(row["experiment"], {"method": {}})
-    found = {"protocol": "first"} | found
+    trained = {"method": {}, "train_examples": None}
+    found = {"synthetic": {}, "finetune": trained, "doses": trained}.get(row["experiment"], {"method": {}})
+    found = {"protocol": "first"} | {name: dict(value) if value else value for name, value in found.items()}
     for name, value in row.items():
         if name.startswith(("metric.", "manifest.")) or name in ("run_id", "status", "error") or pd.isna(value):
             continue
