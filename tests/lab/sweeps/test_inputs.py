@@ -171,7 +171,7 @@ def configuration(row):
     """
     trained = {"method": {}, "train_examples": None}
     found = {"synthetic": {}, "finetune": trained, "doses": trained}.get(row["experiment"], {"method": {}})
-    found = {"protocol": "first"} | {name: dict(value) if value else value for name, value in found.items()}
+    found = {"protocol": "first"} | found
     for name, value in row.items():
         if name.startswith(("metric.", "manifest.")) or name in ("run_id", "status", "error") or pd.isna(value):
             continue
