@@ -33,7 +33,7 @@ def doses(frame: pd.DataFrame, *, stops: pd.DataFrame | None = None, width: int 
     ``frame`` as in :func:`dose_rows`; rows of several runs are averaged. ``stops``, with the same columns, are marked.
     A menu chooses among the values of the column ``panel``, where there is one.
     """
-    x = alt.X("update:Q", title="updates of the layer", axis=alt.Axis(tickCount=4))
+    x = alt.X("update:Q", title="updates", axis=alt.Axis(tickCount=4))
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
     order: dict[str, Any] = {"title": None, "sort": list(LOSSES.values())}
     color = alt.Color("loss:N", **order)
