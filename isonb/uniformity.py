@@ -79,22 +79,27 @@ def _log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
     With its gradient in the same pass where one is asked for; a compiler derives the plain form instead.
     """
     if torch.compiler.is_compiling():
-        return _plain_log_sum(x, pairs)
+        return _plain_log_sum(_points(x, pairs), pairs)
     if x.requires_grad and torch.is_grad_enabled():
         value: Tensor = _LogSum.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
-    points, usable = _scaled(x if pairs.inverse is None else unit_rows(x), pairs), pairs.usable
+    points = _points(x, pairs)
     half = square_norms(points) / 2
-    if _whole(points, half, pairs.chunk):
-        return (_weights(points, half, usable).sum((-2, -1)) / 2).log()
-    return _plain_log_sum(x, pairs)
+    if _fits_whole(points, pairs.chunk) and _all_near(half):
+        return (_weights(points, half, pairs.usable).sum((-2, -1)) / 2).log()
+    return _plain_log_sum(points, pairs)
 
 
-def _plain_log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
+def _points(x: Tensor, pairs: _Pairs) -> Tensor:
+    """The rows as the kernel takes them: of unit length where that is asked for, in its unit."""
+    return _scaled(x if pairs.inverse is None else unit_rows(x), pairs)
+
+
+def _plain_log_sum(points: Tensor, pairs: _Pairs) -> Tensor:
     """As the formula reads."""
-    points, usable, chunk = _scaled(x if pairs.inverse is None else unit_rows(x), pairs), pairs.usable, pairs.chunk
-    half, starts = points.square().sum(-1) / 2, range(0, x.shape[-2] - 1, chunk)
-    if len(starts) > 1 and x.requires_grad and torch.is_grad_enabled():
+    usable, chunk = pairs.usable, pairs.chunk
+    half, starts = points.square().sum(-1) / 2, range(0, points.shape[-2] - 1, chunk)
+    if len(starts) > 1 and points.requires_grad and torch.is_grad_enabled():
         parts = [checkpoint(_block, points, half, usable, start, chunk, use_reentrant=False) for start in starts]
     else:
         parts = [_block(points, half, usable, start, chunk) for start in starts]
@@ -129,7 +134,9 @@ class _LogSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         x, slope = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return torch.autograd.grad(_plain_log_sum(x, ctx.pairs), x, grad, create_graph=True)[0], None
+            return torch.autograd.grad(_plain_log_sum(_points(x, ctx.pairs), ctx.pairs), x, grad, create_graph=True)[
+                0
+            ], None
         return slope * grad[..., None, None], None
 
 
@@ -141,20 +148,21 @@ def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
     x = points.reshape(-1, *points.shape[-2:])
     usable = None if pairs.usable is None else pairs.usable.reshape(x.shape[:-1])
     half = square_norms(x) / 2
-    if _whole(x, half, pairs.chunk):
+    near = _all_near(half)
+    if near and _fits_whole(x, pairs.chunk):
         weights = _weights(x, half, usable)
         moved, sums, top = weights @ x, weights.sum(-1, keepdim=True), x.new_zeros(len(x))
     else:
-        moved, sums, top = _by_blocks(x, half, usable, pairs.chunk)
+        moved, sums, top = _by_blocks(x, half, usable, pairs.chunk, near)
     total = sums.sum((-2, -1)) / 2
     slope = moved.addcmul_(sums, x, value=-1).div_(total[:, None, None])
     return (top + total.log()).view(points.shape[:-2]), slope.view_as(points)
 
 
-def _whole(x: Tensor, half: Tensor, chunk: int) -> bool:
-    """Whether the weights of all pairs fit in memory together, and none of them vanishes."""
+def _fits_whole(x: Tensor, chunk: int) -> bool:
+    """Whether the weights of all pairs may be in memory together."""
     n = x.shape[-2]
-    return n <= chunk and x.device.type == "cpu" and half.numel() * n <= WHOLE and _all_near(half)
+    return n <= chunk and x.device.type == "cpu" and x.shape[:-1].numel() * n <= WHOLE
 
 
 def _weights(x: Tensor, half: Tensor, usable: Tensor | None) -> Tensor:
@@ -166,13 +174,13 @@ def _weights(x: Tensor, half: Tensor, usable: Tensor | None) -> Tensor:
     return weights
 
 
-def _by_blocks(x: Tensor, half: Tensor, usable: Tensor | None, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
+def _by_blocks(x: Tensor, half: Tensor, usable: Tensor | None, chunk: int, near: bool) -> tuple[Tensor, Tensor, Tensor]:
     r"""Of each point :math:`\sum_j w_{ij} x_j` and :math:`\sum_j w_{ij}`, divided by e to the power of the third.
 
     Two products a block beside its own. Weights are kept relative to the largest so far, unless all are known to be
-    normal numbers.
+    normal numbers (``near``).
     """
-    step, near = _strip_height(x, chunk), _all_near(half)
+    step = _strip_height(x, chunk)
     top = x.new_full(x.shape[:1], 0.0 if near else NOTHING * torch.finfo(x.dtype).max)
     moved, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
     for start in range(0, x.shape[1] - 1, step):

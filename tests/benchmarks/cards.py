@@ -15,7 +15,7 @@ import isonb
 from tests.benchmarks import peers, training
 from tests.benchmarks.barcodes import error_of
 from tests.benchmarks.harness import Peak, Row, compare, relative_error
-from tests.benchmarks.measures import gaussian
+from tests.benchmarks.measures import gaussian, shrinkage_matrix
 from tests.benchmarks.memory import h0_error
 
 CARD_MB = 2000.0
@@ -51,7 +51,7 @@ def card_isoscore_star(small: bool, device: str) -> list[Row]:
     """IsoScore* forward and backward against singular values; a call that makes the host wait counts as wrong."""
     rows = []
     d, sizes = (16, (8,)) if small else (768, (64, 256, 4096, 53_000))
-    shrinkage = torch.cov(gaussian(max(4000, 2 * d), d, seed=1).T).to(device)
+    shrinkage = shrinkage_matrix(d).to(device)
     for n in sizes:
         x = gaussian(n, d).to(device).requires_grad_()
         ours = gradient_of(lambda z: isonb.isoscore_star(z, 0.2, shrinkage), x)

@@ -23,6 +23,11 @@ def gaussian(*shape: int, seed: int = 0, mean: float = 0.0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean
 
 
+def shrinkage_matrix(d: int) -> Tensor:
+    """The covariance of seeded points, enough of them that it has full rank."""
+    return torch.cov(gaussian(max(4000, 2 * d), d, seed=1).T)
+
+
 def star_pair(
     n: int, shrinkage: Tensor, zeta: float = 0.2
 ) -> tuple[Tensor, Callable[[], Tensor], Callable[[], Tensor], float]:
@@ -44,7 +49,7 @@ def isoscore_star(small: bool = False) -> list[Row]:
     """Forward and backward with a full shrinkage matrix, against singular values and against its own product."""
     rows = []
     d, sizes = (16, ((8, None),)) if small else (768, ((64, 50.0), (256, 10.0), (4096, 1.8), (53_000, None)))
-    shrinkage = torch.cov(gaussian(max(4000, 2 * d), d, seed=1).T)
+    shrinkage = shrinkage_matrix(d)
     for n, goal in sizes:
         x, ours, theirs, error = star_pair(n, shrinkage)
         what, size = "IsoScore* forward+backward", f"{n} x {d}"

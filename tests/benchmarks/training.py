@@ -12,7 +12,7 @@ from isonb.distances import lengths_between, pulled
 from isonb.products import gram
 from isonb.trees import spanning_tree
 from tests.benchmarks.harness import Row, compare, relative_error, taken
-from tests.benchmarks.measures import gaussian
+from tests.benchmarks.measures import gaussian, shrinkage_matrix
 from tests.benchmarks.peers import there
 from tests.benchmarks.pieces import Piece
 
@@ -176,7 +176,7 @@ def step_overhead(small: bool = False) -> list[Row]:
     ids = torch.randint(1000, 20_000, (batch, tokens), generator=torch.Generator().manual_seed(1)).to(device)
     labels = (torch.arange(batch) % 2).to(device)
     mask = torch.ones_like(ids)
-    shrinkage = torch.cov(gaussian(4000, width).T).to(device)
+    shrinkage = shrinkage_matrix(width).to(device)
     entropy_loss, istar = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0)
     decay, isobn = isonb.SoftDecay().to(device), isonb.IsoBN(width).to(device)
 

@@ -11,7 +11,7 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.lab.studies.verdicts import Claim
 
-__all__ = ["PLAIN", "TASK_NAMES", "UNTUNED", "Design", "StudyError"]
+__all__ = ["PLAIN", "TASK_NAMES", "UNTUNED", "Design", "StudyError", "plain_rows"]
 
 PLAIN = "none"  # the arm without a method, in every study
 UNTUNED = "no method had a stopping or a strength of its own in this protocol"
@@ -32,6 +32,12 @@ class StudyError(InputError):
     """A study, arm, column or suite that isn't there."""
 
 
+def plain_rows(study: Any) -> pd.DataFrame:
+    """The runs of the arm :data:`PLAIN`."""
+    runs: pd.DataFrame = study.runs[study.runs["arm"] == PLAIN]
+    return runs
+
+
 @dataclass(frozen=True)
 class Design:
     """What a study compares.
@@ -42,8 +48,8 @@ class Design:
     arm in print, or None for a run that is no part of the comparison. ``suite(config)``: the place of a run in the
     tables, by default the name of its task in print. ``reservation``: why these runs can't tell gains or losses of a
     score, whatever the task; empty where each method had its own stopping and the same tuning as the others.
-    ``plain(study)``: the rows of plain training among its runs, by default those of the arm :data:`PLAIN`; where each
-    run holds its own plain state, its rows with the scores of that state.
+    ``plain(study)``: the rows of plain training among its runs, by default :func:`plain_rows`; where each run holds its
+    own plain state, its rows with the scores of that state.
     """
 
     name: str
@@ -55,7 +61,7 @@ class Design:
     size: str = "small"
     reservation: str = ""
     grid: str = ""
-    plain: Callable[[Any], pd.DataFrame] | None = None
+    plain: Callable[[Any], pd.DataFrame] = plain_rows
 
     def suite_of(self, config: Mapping[str, Any]) -> str:
         """The suite of a run."""

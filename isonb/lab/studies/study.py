@@ -185,10 +185,14 @@ class Study:
         """
         return self._learned.get(suite, "no plain runs")
 
+    @property
+    def decisive(self) -> tuple[str, ...]:
+        """The planned suites that the plain model has learned, so that gains and losses can be told there."""
+        return tuple(suite for suite in self.suites if not self.learned(suite))
+
     @cached_property
     def _learned(self) -> dict[str, str]:
-        plain = self.design.plain(self) if self.design.plain else self.runs[self.runs["arm"] == PLAIN]
-        leads = {str(suite): _lead(part) for suite, part in plain.groupby("suite", sort=False)}
+        leads = {str(suite): _lead(part) for suite, part in self.design.plain(self).groupby("suite", sort=False)}
         return {suite: _why_not(ahead) for suite, ahead in leads.items() if ahead is not None}
 
     def verdicts(self, source: str = "recorded") -> list[Judgement]:

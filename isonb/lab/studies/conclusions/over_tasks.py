@@ -42,7 +42,7 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
     gain that so many seeds would have shown in four of five repetitions), ``p`` by Holm's method over the methods, and
     ``outcome``. A method that lacks a task, or with fewer than three seeds, has no row.
     """
-    chosen = [s for s in study.suites if not study.learned(s)] if suites is None else list(suites)
+    chosen = study.decisive if suites is None else tuple(suites)
     leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
     units = {suite: lead.estimate for suite, lead in leads.items() if lead is not None}
     rows = []
