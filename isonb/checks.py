@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
@@ -138,10 +139,15 @@ def uncompiled(function: Callable[P, R]) -> Callable[P, R]:
 
 def fits(value: Tensor, power: str = "squared scale") -> Tensor:
     """``value`` as it is; :class:`DegenerateError` where the points were too large for their dtype to hold it."""
-    if check_values(value) and not bool((finite := torch.isfinite(value.detach())).all()):
-        bad = value.detach()[~finite][0].item()
+    if check_values(value) and not _all_finite(value.detach()):
+        bad = value.detach()[~torch.isfinite(value.detach())][0].item()
         fail(DegenerateError, f"the {power} of the points must fit {value.dtype}", bad, "Rescale them or pass float64.")
     return value
+
+
+def _all_finite(x: Tensor) -> bool:
+    """A finite sum has finite terms, and costs a tenth of looking at each; a sum that overflows is looked into."""
+    return math.isfinite(x.sum().item()) or bool(torch.isfinite(x).all())
 
 
 def _as_float(x: Tensor, name: str) -> Tensor:
@@ -211,9 +217,8 @@ def cloud(
     if mask is not None:
         x = torch.where(mask.unsqueeze(-1), x, x.new_zeros(()))
     if x.numel() and check_values(x):
-        # A finite sum has finite terms, and costs a tenth of looking at each; a sum that overflows is looked into.
-        if not bool(torch.isfinite(x.detach().sum())) and not bool((finite := torch.isfinite(x)).all()):
-            row = (~finite).nonzero()[0].tolist()
+        if not _all_finite(x.detach()):
+            row = (~torch.isfinite(x)).nonzero()[0].tolist()
             fix = "Drop or mask the bad rows (torch.isfinite finds them)."
             fail(DegenerateError, f"{name} must be finite", f"{x[tuple(row)].item()} at index {tuple(row)}", fix)
         if mask is not None and int((few := mask.sum(-1)).min()) < points:

@@ -12,7 +12,7 @@ from torch import Tensor
 from isonb.checks import border, check_values, cloud
 from isonb.clouds import row_count
 from isonb.errors import DegenerateError, InputError, fail
-from isonb.scale import unit_sized
+from isonb.scale import ordinary, unit_sized
 
 __all__ = ["cls_uniformity", "cosine_contributions", "cosine_penalty", "mean_cosine", "token_uniformity"]
 
@@ -21,6 +21,8 @@ _PAIRS = 4096  # sampled pairs looked at together
 
 def directions(x: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (..., n, d) along those of ``x`` and 1/|row| (..., n), whose product is the unit rows; 0 for a zero row."""
+    if check_values(x) and ordinary((length := torch.linalg.vector_norm(x, dim=-1)).detach()):
+        return x, 1 / length
     rows = unit_sized(x, -1)
     return rows, inverse_lengths(rows)
 

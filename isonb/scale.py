@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import check_values
 
-__all__ = ["largest", "power_of_two", "size_of", "square_norms", "unit_sized"]
+__all__ = ["largest", "ordinary", "power_of_two", "size_of", "square_norms", "unit_sized"]
 
 Axes = int | tuple[int, int]
 
@@ -54,9 +54,13 @@ def unit_sized(x: Tensor, dim: Axes = (-2, -1)) -> Tensor:
     True
     """
     size = largest(x.detach(), dim)
-    if size.numel() and check_values(x):
-        few = torch.finfo(x.dtype).tiny ** 0.25
-        least, most = torch.where(size > 0, size, 1.0).aminmax()
-        if few < float(least) and float(most) < 1 / few:
-            return x
-    return x / power_of_two(size)
+    return x if check_values(x) and ordinary(torch.where(size > 0, size, 1.0)) else x / power_of_two(size)
+
+
+def ordinary(size: Tensor) -> bool:
+    """Whether fourth powers of all these sizes fit their dtype, and there is one; values are looked at."""
+    if not size.numel():
+        return False
+    few = torch.finfo(size.dtype).tiny ** 0.25
+    least, most = size.aminmax()
+    return few < float(least) and float(most) < 1 / few

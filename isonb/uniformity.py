@@ -11,10 +11,10 @@ from torch.utils.checkpoint import checkpoint
 
 from isonb.checks import border, check_values, cloud, fits
 from isonb.clouds import row_count
-from isonb.cosine import directed, inverse_lengths, unit_rows
+from isonb.cosine import directed, directions, unit_rows
 from isonb.errors import InputError, fail
 from isonb.products import gram
-from isonb.scale import square_norms, unit_sized
+from isonb.scale import square_norms
 
 __all__ = ["rbf_uniformity"]
 
@@ -53,14 +53,14 @@ def rbf_uniformity(
     count, usable = row_count(x, mask), mask
     inverse = None
     if normalize:
-        x = unit_sized(x, -1)
-        inverse = inverse_lengths(x.detach())
-        count, usable = directed(inverse, 2), inverse > 0
-        usable = None if check_values(x) and bool(usable.all()) else usable
+        x, inverse = directions(x)
+        inverse = inverse.detach()
+        count = directed(inverse, 2)
+        usable = None if check_values(x) and bool((count == x.shape[-2]).all()) else inverse > 0
     total = fits(_log_sum(x, _Pairs(usable, inverse, count.clamp_min(1), math.sqrt(2 / t), chunk)))
-    enough = count >= 2
-    value = torch.where(enough, total - (count * (count - 1) / 2).clamp_min(1).log(), 0.0)
-    return value + (value.clamp_max(0) - value).detach()
+    total = torch.where(count >= 2, total, 0.0)
+    known = total.detach()
+    return total + ((known - (count * (count - 1) / 2).clamp_min(1).log()).clamp_max(0) - known)
 
 
 class _Pairs(NamedTuple):
@@ -91,8 +91,16 @@ def _log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
 
 
 def _points(x: Tensor, pairs: _Pairs) -> Tensor:
-    """The rows as the kernel takes them: of unit length where that is asked for, in its unit."""
-    return _scaled(x if pairs.inverse is None else unit_rows(x), pairs)
+    """The rows as the kernel takes them: of unit length where that is asked for, in its unit, about their mean.
+
+    No distance depends on the mean; it is taken away as a constant, so that the products of the rows keep their digits.
+    """
+    rows = (x if pairs.inverse is None else unit_rows(x)) * pairs.scale
+    return rows - _mean(rows.detach(), pairs)
+
+
+def _mean(rows: Tensor, pairs: _Pairs) -> Tensor:
+    return (rows.sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)
 
 
 def _plain_log_sum(points: Tensor, pairs: _Pairs) -> Tensor:
@@ -106,26 +114,19 @@ def _plain_log_sum(points: Tensor, pairs: _Pairs) -> Tensor:
     return torch.stack([part.logsumexp(-1) for part in parts], -1).logsumexp(-1)
 
 
-def _scaled(x: Tensor, pairs: _Pairs) -> Tensor:
-    """The rows in the unit of the kernel; their mean, on which no distance depends, is taken away as a constant.
-
-    So the products of the rows keep their digits.
-    """
-    return (x - (x.detach().sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)).mul_(pairs.scale)
-
-
 class _LogSum(torch.autograd.Function):
     """The same with its gradient in closed form. A second derivative is that of the plain form."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
-        rows = x if pairs.inverse is None else x * pairs.inverse.unsqueeze(-1)
-        points = _scaled(rows, pairs)
+        unit = pairs.scale if pairs.inverse is None else pairs.inverse.unsqueeze(-1) * pairs.scale
+        rows = x * unit
+        points = rows - _mean(rows, pairs)
         value, slope = _value_and_slope(points, pairs)
-        slope *= pairs.scale
-        if pairs.inverse is not None:  # a row of unit length moves across itself
+        if pairs.inverse is not None:  # a row of fixed length moves across itself
             along = torch.mul(slope, rows, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
-            slope = slope.addcmul_(rows, along, value=-1).mul_(pairs.inverse.unsqueeze(-1))
+            slope.addcmul_(rows, along, value=-1 / pairs.scale**2)
+        slope *= unit
         ctx.save_for_backward(x, slope)
         ctx.pairs = pairs
         return value
@@ -151,11 +152,14 @@ def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
     near = _all_near(half)
     if near and _fits_whole(x, pairs.chunk):
         weights = _weights(x, half, usable)
-        moved, sums, top = weights @ x, weights.sum(-1, keepdim=True), x.new_zeros(len(x))
+        sums, top = weights.sum(-1), x.new_zeros(len(x))
+        weights.diagonal(dim1=-2, dim2=-1).copy_(-sums)
+        moved = weights @ x
     else:
         moved, sums, top = _by_blocks(x, half, usable, pairs.chunk, near)
-    total = sums.sum((-2, -1)) / 2
-    slope = moved.addcmul_(sums, x, value=-1).div_(total[:, None, None])
+        moved = moved.addcmul_(sums, x, value=-1)
+    total = sums.flatten(1).sum(-1) / 2
+    slope = moved.div_(total[:, None, None])
     return (top + total.log()).view(points.shape[:-2]), slope.view_as(points)
 
 
@@ -167,7 +171,7 @@ def _fits_whole(x: Tensor, chunk: int) -> bool:
 
 def _weights(x: Tensor, half: Tensor, usable: Tensor | None) -> Tensor:
     """exp(-|x_i - x_j|^2 / 2) of all pairs (..., n, n), 0 for i = j and where a row doesn't count."""
-    weights = gram(x).sub_(half.unsqueeze(-1)).sub_(half.unsqueeze(-2)).exp_()
+    weights = gram(x, lambda block, i, j: block.sub_(half[..., i, None]).sub_(half[..., None, j]).exp_())
     weights.diagonal(dim1=-2, dim2=-1).zero_()
     if usable is not None:
         weights.masked_fill_(~(usable.unsqueeze(-1) & usable.unsqueeze(-2)), 0.0)
