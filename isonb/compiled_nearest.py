@@ -4,6 +4,7 @@ Of each strip of the product three loops make its neighbours, while it lies in t
 of a row into classes and finds a bound that enough classes have an entry below: at least so many entries are then
 below it, and not many more. The second collects them. The third measures them by differences and keeps the nearest.
 The plain form (:mod:`isonb.nearest`) writes and reads the strip five times to do the same.
+The product of a whole cloud needs its upper blocks only: what a row lacks stands in its column, above.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from torch import Tensor
 
 from isonb.compiled_prim import machine_code
 
-__all__ = ["PATIENCE", "Choice", "compiled_choice", "load"]
+__all__ = ["BLOCK", "PATIENCE", "Choice", "compiled_choice", "load"]
 
 PATIENCE = 2**28  # entries that a process looks through by the plain form before the loops are loaded: half a second
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
+BLOCK = 2 * CLASSES  # rows whose columns begin together where the product of a whole cloud is cut; whole classes
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
-Choice = Callable[[Tensor, Tensor, Tensor, int, int, int], tuple[Tensor, Tensor, Tensor]]
+Choice = Callable[[Tensor, Tensor, Tensor, int, int, int, int], tuple[Tensor, Tensor, Tensor]]
 _taken = [0]  # entries so far, in this process
 
 
@@ -40,14 +42,15 @@ def compiled_choice(entries: int, wide: int) -> Choice | None:
 def load() -> Choice | None:
     """The three loops as machine code, None where numba isn't installed; kept on disk for the next process."""
     flags = {"nnan", "nsz"}  # no NaN gets here
-    bounds, below = machine_code(_bounds, flags), machine_code(_below, flags)
+    above, bounds, below = (machine_code(loop, flags) for loop in (_above, _bounds, _below))
     ranked = machine_code(_ranked, flags | {"reassoc"})
-    if bounds is None or below is None or ranked is None:
+    if above is None or bounds is None or below is None or ranked is None:
         return None
-    return functools.partial(_run, bounds, below, ranked)
+    return functools.partial(_run, above, bounds, below, ranked)
 
 
 def _run(
+    above: Callable[..., None],
     bounds: Callable[..., None],
     below: Callable[..., None],
     ranked: Callable[..., None],
@@ -57,35 +60,53 @@ def _run(
     low: int,
     k: int,
     wide: int,
+    block: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of rows from ``low`` on the neighbours (b, m, k), -1 for none; the squared distance of the last; the bound.
 
     ``product`` (b, m, n) of these rows with all points (b, n, d) is overwritten on the diagonal; ``half`` (b, n) holds
     half the squared norms, infinity off the mask. Both returned bounds are (b, m): no point outside the candidates has
     :math:`|x_j|^2 / 2 - x_i x_j` below the second, and the first is infinite where the candidates were too many.
+    Of the i-th row of the product only the columns from i // block * block on are looked at; with fewer than m rows a
+    block it is the product of all rows with all, and what a row lacks stands above.
     """
     b, m, n = product.shape
     classes = min(CLASSES, n)
+    columns = half.new_full((b, classes, n if block < m else 0), torch.inf)
     least, bound = half.new_empty(b, m, classes), half.new_empty(b, m)
     chosen, count = torch.empty(b, m, 4 * wide, dtype=torch.int32), torch.empty(b, m, dtype=torch.int32)
     index, square = torch.empty(b, m, k, dtype=torch.long), half.new_empty(b, m, k)
     product.diagonal(low, 1, 2).fill_(-torch.inf)
-    own = [part.numpy() for part in (half, product, least, bound, chosen, count)]
-    bounds(*own[:4], wide)
-    below(*own)
-    ranked(points.contiguous().numpy(), *own[4:], low, index.numpy(), square.numpy())
+    own = [part.numpy() for part in (half, product, columns, least, bound, chosen, count)]
+    if block < m:
+        above(*own[:3], block)
+    bounds(*own[:5], wide, block)
+    below(*own[:2], *own[3:], block)
+    ranked(points.contiguous().numpy(), *own[5:], low, index.numpy(), square.numpy())
     return index, square[..., -1], bound
 
 
-def _bounds(half: Any, product: Any, least: Any, bound: Any, wide: int) -> None:
+def _above(half: Any, product: Any, columns: Any, block: int) -> None:
+    """The least entry of each class of rows, of each column right of the block that these rows share."""
+    clouds, m, _ = product.shape
+    for c in range(clouds):
+        for i in range(m):
+            start = (i // block + 1) * block
+            best, norm, row = columns[c, i % columns.shape[1], start:], half[c, i], product[c, i, start:]
+            for j in range(len(row)):
+                best[j] = min(best[j], norm - row[j])
+
+
+def _bounds(half: Any, product: Any, columns: Any, least: Any, bound: Any, wide: int, block: int) -> None:
     """The least entry of each class, and a bound that ``wide`` of them or a few more don't exceed, by bisection."""
     clouds, m, n = product.shape
     classes = least.shape[2]
     for c in range(clouds):
         for i in range(m):
-            best = least[c, i]
-            best[:] = float("inf")
-            for start in range(0, n, classes):
+            best, first = least[c, i], i // block * block
+            for g in range(classes):
+                best[g] = columns[c, g, i] if first else float("inf")
+            for start in range(first, n, classes):
                 norms, row = half[c, start : start + classes], product[c, i, start : start + classes]
                 for g in range(len(row)):
                     best[g] = min(best[g], norms[g] - row[g])
@@ -110,17 +131,17 @@ def _bounds(half: Any, product: Any, least: Any, bound: Any, wide: int) -> None:
             bound[c, i] = upper if finite >= wide else float("inf")
 
 
-def _below(half: Any, product: Any, least: Any, bound: Any, chosen: Any, count: Any) -> None:
+def _below(half: Any, product: Any, least: Any, bound: Any, chosen: Any, count: Any, block: int) -> None:
     """The columns of the entries up to the bound of each row, as far as there is room, and how many there are."""
     clouds, m, n = product.shape
     classes, room = least.shape[2], chosen.shape[2]
     for c in range(clouds):
         for i in range(m):
-            norms, row, top, found = half[c], product[c, i], bound[c, i], 0
+            norms, row, top, found, first = half[c], product[c, i], bound[c, i], 0, i // block * block
             for g in range(classes):
                 if least[c, i, g] <= top:
                     for j in range(g, n, classes):
-                        entry = norms[j] - row[j]
+                        entry = norms[j] - (row[j] if j >= first else product[c, j, i])
                         if entry <= top and entry < float("inf"):
                             if found < room:
                                 chosen[c, i, found] = j

@@ -18,13 +18,14 @@ __all__ = ["PATIENCE", "compiled_prim", "load", "loaded", "machine_code"]
 PATIENCE = 2**17  # plain steps that a process takes before the compiled loop is loaded: about half a second
 Prim = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 _taken = [0]  # plain steps so far, in this process
+_made: list[str] = []  # the loops that this process has as machine code
 
 
 def compiled_prim(steps: int) -> Prim | None:
     """The compiled loop, or None while it isn't worth loading: ``steps`` more are then counted as plain ones."""
     if torch.compiler.is_compiling():
         return None
-    if _taken[0] > PATIENCE or loaded():
+    if _taken[0] > PATIENCE or load.cache_info().currsize:
         return load()
     _taken[0] += steps
     return None
@@ -43,7 +44,7 @@ def load() -> Prim | None:
 
 def loaded() -> bool:
     """Whether this process has come to compiled loops: one that has not never waits for any."""
-    return bool(load.cache_info().currsize)
+    return bool(_made)
 
 
 def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
@@ -57,6 +58,7 @@ def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[...,
         made: Callable[..., None] = numba.njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder
         made = numba.njit(**options)(loop)
+    _made.append(loop.__name__)
     return made
 
 

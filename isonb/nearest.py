@@ -17,16 +17,19 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
-from isonb.compiled_nearest import Choice, compiled_choice
+from isonb.compiled_nearest import BLOCK, Choice, compiled_choice
 from isonb.distances import PIECE, edge_lengths, localized, rows
 from isonb.errors import ShapeError, fail
 from isonb.precision import precise
+from isonb.products import upper_gram
 from isonb.scale import square_norms
 
 __all__ = ["check_k", "distances_to", "nearest"]
 
 SPARE = 4  # candidates beyond k
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
+WHOLE = 2**22  # most of them where half of the product is spared by holding all of it,
+COLUMNS = 128  # and fewest columns
 ROUNDING = 16.0  # error of a squared distance by matrix product, in units of epsilon times the squared norms
 
 
@@ -71,8 +74,10 @@ def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = N
     clouds = _Clouds(points, fine, square_norms(fine), None if mask is None else mask.reshape(-1, n))
     wide = min(k + SPARE, n - 1)
     choose = _choice(points, wide)
-    find = _rows if choose is None else functools.partial(_compiled_rows, choose)
-    step = chunk or max(1, _entries(x) // max(1, points.shape[0] * max(n, wide * d if choose is None else 0)))
+    step = max(1, _entries(x) // max(1, points.shape[0] * max(n, wide * d if choose is None else 0)))
+    step = min(n, chunk or (n if choose and _halved(points) else step))
+    room = points.new_empty(points.shape[0] * step * n if choose else 0)  # new memory for each strip costs a tenth more
+    find = _rows if choose is None else functools.partial(_compiled_rows, choose, room)
     index = torch.cat([find(clouds, k, wide, low, min(low + step, n)) for low in range(0, n, step)], 1)
     if clouds.real is not None:
         index = torch.where(clouds.real.unsqueeze(-1), index, -1)
@@ -84,6 +89,12 @@ def _choice(points: Tensor, wide: int) -> Choice | None:
     if points.device.type != "cpu" or points.dtype != torch.float32:
         return None
     return compiled_choice(points.shape[0] * points.shape[1] ** 2, wide)
+
+
+def _halved(points: Tensor) -> bool:
+    """Whether half of the product is worth more than strips of it that lie in the cache."""
+    b, n, d = points.shape
+    return n > BLOCK and d >= COLUMNS and b * n * n <= WHOLE
 
 
 def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
@@ -109,12 +120,19 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
     return index
 
 
-def _compiled_rows(choose: Choice, clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
-    """The same by compiled loops."""
+def _compiled_rows(choose: Choice, room: Tensor, clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
+    """The same by compiled loops, with the product in ``room``."""
     points, _, norms, real = clouds
+    (b, n, _), m = points.shape, high - low
+    product = room[: b * m * n].view(b, m, n)
+    block = BLOCK if m == n and _halved(points) else m
+    if block < m:
+        upper_gram(product, points, block)
+    else:
+        torch.bmm(points[:, low:high], points.mT, out=product)
     half = norms / 2 if real is None else torch.where(real, norms / 2, math.inf)
-    index, farthest, bound = choose(points, half, points[:, low:high] @ points.mT, low, k, wide)
-    if wide == points.shape[1] - 1:
+    index, farthest, bound = choose(points, half, product, low, k, wide, block)
+    if wide == n - 1:
         return index
     own = norms[:, low:high]
     outside = 2 * bound + own - ROUNDING * torch.finfo(points.dtype).eps * (own + norms.amax(1, keepdim=True))

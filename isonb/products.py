@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-__all__ = ["add_upper_gram", "gram"]
+__all__ = ["add_upper_gram", "gram", "upper_gram"]
 
 _BLOCK = 192  # most rows of the result computed together
 _PARTS = 4  # fewest blocks; of four, five eighths of the product are computed
@@ -42,6 +42,12 @@ def gram(x: Tensor, finish: Finish = lambda block, *_: block) -> Tensor:
         out[..., rows, columns] = block
         out[..., rows.stop :, rows] = block[..., rows.stop - rows.start :].mT
     return out
+
+
+def upper_gram(out: Tensor, x: Tensor, block: int) -> None:
+    """``x x^T`` of x (..., n, d) into ``out`` (..., n, n), of row i from column i // block * block on."""
+    for i in range(0, x.shape[-2], block):
+        out[..., i : i + block, i:] = x[..., i : i + block, :] @ x[..., i:, :].mT
 
 
 def add_upper_gram(out: Tensor, x: Tensor) -> None:

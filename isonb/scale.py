@@ -61,6 +61,6 @@ def ordinary(size: Tensor) -> bool:
     """Whether fourth powers of all these sizes fit their dtype, and there is one; values are looked at."""
     if not size.numel():
         return False
-    few = torch.finfo(size.dtype).tiny ** 0.25
+    few: float = torch.finfo(size.dtype).tiny ** 0.25
     least, most = size.aminmax()
     return few < float(least) and float(most) < 1 / few

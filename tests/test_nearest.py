@@ -123,7 +123,7 @@ def test_far_clouds_in_float32():
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(("normal", "grid", "copies", "far", "tight", "lone")),
-    st.sampled_from((4, 30, 127, 128, 129, 300)),
+    st.sampled_from((4, 30, 127, 128, 129, 256, 300, 513)),
     st.sampled_from((1, 3, 40)),
     st.sampled_from((1, 2, 12, 28)),
     st.sampled_from((None, 50)),

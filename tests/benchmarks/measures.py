@@ -121,7 +121,7 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     strips = [(low, points[:, low : low + 512] @ points.mT) for low in range(0, len(x), 512)]
     pieces = [Piece("product", lambda: x @ x.T, True)]
     if choose := compiled_choice(0, k + SPARE):
-        chosen = lambda: [choose(points, half, part, low, k, k + SPARE) for low, part in strips]  # noqa: E731
+        chosen = lambda: [choose(points, half, part, low, k, k + SPARE, 512) for low, part in strips]  # noqa: E731
         pieces.append(Piece("choice and exact differences", chosen, True))
     return [*pieces, Piece("distances to the chosen", lambda: distances_to(x, index), True)]
 
@@ -151,12 +151,13 @@ def two_nn(small: bool = False) -> list[Row]:
 
 
 def uniformity_pieces(x: Tensor) -> list[Piece]:
-    """Of the gradient over all pairs: products that it can't do without, and the exponentials between them."""
-    weights = torch.rand(len(x), len(x))
+    """Of the gradient over all pairs: the products it needs, the exponentials between them, and the calls alone."""
+    weights, few = torch.rand(len(x), len(x)), gaussian(3, 4).requires_grad_()
     return [
         Piece("product above the diagonal", lambda: gram(x), True),
         Piece("weights times points", lambda: weights @ x, True),
         Piece("half of the exponentials", lambda: weights[: len(x) // 2].exp(), True),
+        Piece("all calls, on three points", lambda: torch.autograd.grad(isonb.rbf_uniformity(few), few)),
     ]
 
 
