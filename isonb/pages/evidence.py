@@ -144,19 +144,20 @@ def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
 
-    What is measured is said in the first row that measures it; ditto marks below.
+    What is measured is said in the first row that measures it; ditto marks below. The verdict comes early, so that a
+    narrow screen shows it.
     """
     above = [None, *((row["claim"], row["what"]) for row in rows)]
     shown = [
         {
             "claim": str(row["claim"]),
+            "verdict": row["outcome"],
             "what": DITTO if (row["claim"], row["what"]) == last else row["what"],
             "cell": row["cell"],
             "n": row["n"],
             "mean": _signed(row["mean"]),
             "95% interval": _around(row["low"], row["high"]),
             "could have been seen": _signed(row["visible"] or None).lstrip("+"),
-            "verdict": row["outcome"],
         }
         for row, last in zip(rows, above, strict=False)
     ]

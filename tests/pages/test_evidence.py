@@ -75,8 +75,8 @@ def test_courses_can_be_faceted_and_filtered():
 def test_cells_say_what_could_have_been_seen():
     row = {"claim": 3, "what": "score", "cell": "CoLA", "n": 5, "mean": -0.0001, "low": -0.02, "high": 0.02}
     shown = pages.cells_table([row | {"visible": 0.03, "outcome": "inconclusive"}], caption="Cells.")
-    assert shown.rows == [("3", "score", "CoLA", "5", "-0.0001", "-0.020 to +0.020", "0.030", "inconclusive")]
+    assert shown.rows == [("3", "inconclusive", "score", "CoLA", "5", "-0.0001", "-0.020 to +0.020", "0.030")]
     two = [row | {"visible": 0.03, "outcome": "inconclusive", "cell": cell} for cell in ("CoLA", "MRPC")]
-    assert [cells[1] for cells in pages.cells_table(two, caption="").rows] == ["score", "″"]
+    assert [cells[2] for cells in pages.cells_table(two, caption="").rows] == ["score", "″"]
     none = row | {"mean": None, "low": None, "high": None, "visible": None, "outcome": "not testable"}
-    assert pages.cells_table([none], caption="").rows[0][4:7] == ("–", "–", "–")
+    assert pages.cells_table([none], caption="").rows[0][5:] == ("–", "–", "–")
