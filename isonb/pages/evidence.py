@@ -243,7 +243,7 @@ def _around(low: float | None, high: float | None) -> str:
     """The interval of a mean that stands beside it: as :func:`ends`, or ± half of it where the ends would look alike.
 
     >>> _around(-0.1, 0.25), _around(-0.84954, -0.84952), _around(0.00002, 0.0003), _around(None, None)
-    ('-0.100 to +0.250', '± 1e-05', '+2e-05 to +0.0003', '–')
+    ('-0.100 to +0.250', '± 1e-05', '+0.00002 to +0.0003', '–')
     """
     if low is None or high is None or low == high or round(low, 3) != round(high, 3) or not round(low, 3):
         return ends(low, high)
@@ -263,9 +263,13 @@ def ends(low: float | None, high: float | None) -> str:
 
 
 def _signed(value: float | None, digits: int = 3) -> str:
-    """A difference with its sign: "+0.012", "-7e-05", "0.000"."""
+    """A difference with its sign.
+
+    >>> _signed(0.0123), _signed(-7e-5), _signed(3e-6), _signed(0.0)
+    ('+0.012', '-0.00007', '+3e-06', '0.000')
+    """
     if value is None:
         return "–"
-    if value and round(value, digits) == 0:
-        return f"{value:+.1g}"  # small is not nothing
+    if value and round(value, digits) == 0:  # small is not nothing
+        return f"{float(f'{value:.0e}'):+.5f}".rstrip("0") if abs(value) >= 1e-5 else f"{value:+.1g}"
     return f"{value:{'+' if value else ''}.{digits}f}"
