@@ -4,14 +4,15 @@ Of each strip of the product three loops make its neighbours, while it lies in t
 of a row into classes and finds a bound that enough classes have an entry below: at least so many entries are then
 below it, and not many more. The second collects them. The third measures them by differences and keeps the nearest.
 The plain form (:mod:`isonb.nearest`) writes and reads the strip five times to do the same.
-The product of a whole cloud needs its upper blocks only: what a row lacks stands in its column, above.
+The product of a whole cloud needs its upper blocks only: what a row lacks stands in its column, above, and a loop
+before the first finds the least entries there.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,27 +41,23 @@ def compiled_choice(entries: int, wide: int) -> Choice | None:
 
 @functools.cache
 def load() -> Choice | None:
-    """The three loops as machine code, None where numba isn't installed; kept on disk for the next process."""
+    """The loops as machine code, None where numba isn't installed; kept on disk for the next process."""
     flags = {"nnan", "nsz"}  # no NaN gets here
-    above, bounds, below = (machine_code(loop, flags) for loop in (_above, _bounds, _below))
-    ranked = machine_code(_ranked, flags | {"reassoc"})
-    if above is None or bounds is None or below is None or ranked is None:
-        return None
-    return functools.partial(_run, above, bounds, below, ranked)
+    loops = [machine_code(loop, flags) for loop in (_above, _bounds, _below)]
+    loops.append(machine_code(_ranked, flags | {"reassoc"}))
+    made = [loop for loop in loops if loop is not None]
+    return functools.partial(_run, _Loops(*made)) if len(made) == len(loops) else None
+
+
+class _Loops(NamedTuple):
+    above: Callable[..., None]
+    bounds: Callable[..., None]
+    below: Callable[..., None]
+    ranked: Callable[..., None]
 
 
 def _run(
-    above: Callable[..., None],
-    bounds: Callable[..., None],
-    below: Callable[..., None],
-    ranked: Callable[..., None],
-    points: Tensor,
-    half: Tensor,
-    product: Tensor,
-    low: int,
-    k: int,
-    wide: int,
-    block: int,
+    loops: _Loops, points: Tensor, half: Tensor, product: Tensor, low: int, k: int, wide: int, block: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of rows from ``low`` on the neighbours (b, m, k), -1 for none; the squared distance of the last; the bound.
 
@@ -79,10 +76,10 @@ def _run(
     product.diagonal(low, 1, 2).fill_(-torch.inf)
     own = [part.numpy() for part in (half, product, columns, least, bound, chosen, count)]
     if block < m:
-        above(*own[:3], block)
-    bounds(*own[:5], wide, block)
-    below(*own[:2], *own[3:], block)
-    ranked(points.contiguous().numpy(), *own[5:], low, index.numpy(), square.numpy())
+        loops.above(*own[:3], block)
+    loops.bounds(*own[:5], wide, block)
+    loops.below(*own[:2], *own[3:], block)
+    loops.ranked(points.contiguous().numpy(), *own[5:], low, index.numpy(), square.numpy())
     return index, square[..., -1], bound
 
 
