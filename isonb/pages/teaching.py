@@ -51,7 +51,7 @@ def exercises(chapter: Chapter) -> int:
 def course_minutes(hours: int, chapters: Mapping[str, Chapter]) -> float:
     """Minutes of reading and exercises of a course; ``chapters`` by their names after ``book/``."""
     plan = COURSES[hours].items()
-    return sum(reading_minutes(chapters[name]) + EXERCISE * count for name, count in plan)
+    return sum(round(reading_minutes(chapters[name])) + EXERCISE * count for name, count in plan)
 
 
 def teaching_page(records: Sequence[tuple[Chapter, Mapping[str, Any]]]) -> str:
@@ -88,7 +88,7 @@ def _course(hours: int, by_name: Mapping[str, tuple[Chapter, Mapping[str, Any]]]
         chapter, run = by_name[name]
         done = f"{count} of {exercises(chapter)}" if count else "–"
         rows.append(f"| {_link(chapter)} | {reading_minutes(chapter):.0f} | {done} | {run['seconds']:.0f} |")
-    wait = sum(by_name[name][1]["seconds"] for name, _ in plan)
+    wait = sum(round(by_name[name][1]["seconds"]) for name, _ in plan)
     unit = "hour" if hours == 1 else "hours"
     head = ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|--:|--:|"]
     told = f"Reading and exercises: {total:.0f} of {60 * hours} minutes, at {EXERCISE} an exercise; the rest is talk."

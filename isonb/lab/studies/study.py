@@ -245,9 +245,9 @@ def _borrowed(name: str) -> Study:
 def _why_not(ahead: Interval) -> str:
     ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
     if ahead.low <= 0:
-        return f"the plain model is not clearly above one answer: {ends}"
+        return f"the plain model is not clearly above one answer for every example, {ends}"
     steady = ahead.estimate >= STEADY * (ahead.high - ahead.estimate)
-    return "" if steady else f"the plain model's lead over one answer is too unsure: {ends}"
+    return "" if steady else f"the plain model's lead over one answer for every example is too unsure, {ends}"
 
 
 def _gate(study: Study, cell: str) -> str:

@@ -44,7 +44,7 @@ WORDS: dict[str, dict[str, str]] = {
     "C2": {
         SUPPORTED: "The mean cosine and IsoScore moved together here.",
         CONTRADICTED: "No: CosReg moved one of the two the other way.",
-        INCONCLUSIVE: "Not shown: CosReg did not clearly move both.",
+        INCONCLUSIVE: "Not shown, since CosReg did not clearly move both the mean cosine and IsoScore.",
         NOT_TESTABLE: _NONE,
     },
     "C3": {
