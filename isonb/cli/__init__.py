@@ -115,16 +115,24 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run it again if it failed before")
-    gates = parser.add_argument_group("for CI: exit code 1 where a rule is broken, or the run failed; 2 for a mistake")
+    gates = parser.add_argument_group(
+        "for CI: exit code 1 below --fail-under, where a rule of --fail-on holds, or if the run failed; 2 for a mistake"
+    )
     add = gates.add_argument
     add(
         "--fail-under",
         action="append",
         default=[],
         metavar="NAME=NUMBER",
-        help="a metric must not be below; repeatable",
+        help="the least that a metric may be; repeatable",
     )
-    add("--fail-on", action="append", default=[], metavar="RULE", help='as "end.cls.isoscore<0.01"; repeatable')
+    add(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help='exit with 1 where it holds, as "end.cls.isoscore<0.01"; repeatable',
+    )
     _add_own(parser)
 
 
@@ -135,9 +143,9 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     add("--inputs", metavar="NAMES", help="columns of text, separated by commas")
     add("--target", metavar="NAME", help="column to predict")
     add("--labels", metavar="NAMES", help="names of the labels 0, 1, ..., separated by commas")
-    add("--metrics", metavar="NAMES", help="the first is the main one")
-    add("--training-split", metavar="NAME", help="of a folder with several splits")
-    add("--validation-split", metavar="NAME", help="that is reported")
+    add("--metrics", metavar="NAMES", help="metrics, separated by commas; the first is the main one")
+    add("--training-split", metavar="NAME", help="split to train on, of a folder with several")
+    add("--validation-split", metavar="NAME", help="split whose scores are reported")
 
 
 def _add_tasks(name: str, commands: Any, words: Sequence[str]) -> None:
@@ -160,7 +168,7 @@ def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
     add("grid", metavar="GRID", help="YAML file, or the name of one that comes with isonb; isonb list grids")
     add("--size", required=True, help="smoke, small, full or paper")
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
-    add("--workers", type=int, help="runs at a time (one a GPU, or one)")
+    add("--workers", type=int, help="runs at a time (one per GPU, or one)")
     add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler, or "local" for a Dask cluster on this machine')
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--gpu", default="a100", help="GPU of the estimate (%(default)s)")
@@ -200,7 +208,7 @@ def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
         parser.add_argument("--text", required=True, help="folder with *.parquet (column text) or *.txt files")
         parser.add_argument("--out", required=True, help="folder for checkpoints, the curve and the finished model")
         parser.add_argument(
-            "--resume", action=argparse.BooleanOptionalAction, default=True, help="take up the run in --out (yes)"
+            "--resume", action=argparse.BooleanOptionalAction, default=True, help="go on with the run in --out (yes)"
         )
         add_arguments(parser, PretrainSettings)
 
@@ -216,24 +224,30 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     text = "say what vectors or a model are like: defects, the cosine of random rows, the shape, what would help"
     parser = _command(name, commands, text, examples)
     add = parser.add_argument
-    add("vectors", metavar="FILE|MODEL", help="vectors, one a row: .npy, .npz or .parquet; with --texts a model")
+    add("vectors", metavar="FILE|MODEL", help="vectors, one per row: .npy, .npz or .parquet; with --texts a model")
     add("--name", help="array in an .npz, or column of lists in a .parquet, where there are several")
     add("--sample", type=int, default=5000, help="rows that the shape is measured on (%(default)s)")
-    add("--seed", type=int, default=0, help="of the sample (%(default)s)")
+    add("--seed", type=int, default=0, help="seed of the sample (%(default)s)")
     add("--pairs", metavar="FILE", help="table of text1, text2, label (of vectors row1, row2, label)")
     add("--queries", metavar="FILE", help="vectors of queries (of a model: texts), for a threshold without labels")
-    add("--false-match-rate", type=float, default=0.01, metavar="SHARE", help="of the threshold (%(default)s)")
+    add(
+        "--false-match-rate",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="share of false matches that the threshold lets through (%(default)s)",
+    )
     add("--compare", metavar="FILE", help="the same rows from elsewhere: say what moved")
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
     add("--fail-on", action="append", default=[], metavar="RULE", help=rule)
     add = parser.add_argument_group("of a model").add_argument
-    add("--texts", metavar="FILE", help=".txt with a text a line, or .jsonl, .csv, .tsv or .parquet")
-    add("--column", metavar="NAME", help="of the texts, where it isn't called text")
+    add("--texts", metavar="FILE", help=".txt with one text per line, or .jsonl, .csv, .tsv or .parquet")
+    add("--column", metavar="NAME", help="column of the texts, where it isn't called text")
     add("--work", metavar="DIR", help="keep the vectors there; an audit that was cut short goes on from them")
     add("--pool", default="auto", help="mean, cls, last, or as the model's folder says (%(default)s)")
-    add("--max-length", type=int, default=256, help="tokens of a text (%(default)s)")
+    add("--max-length", type=int, default=256, help="most tokens of a text that are read (%(default)s)")
     add("--batch-size", type=int, default=32, help="texts at a time (%(default)s)")
     add("--device", default="cpu", help="where the model runs (%(default)s)")
 
