@@ -81,9 +81,10 @@ def mean_cosine(
     as papers do; theirs may also draw i = j. About 0 for any cloud around the origin and near 1 for a far-off one: it
     measures the mean, not isotropy.
 
-    Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [-1/(n - 1), 1]. Differentiable. Errors: fewer than
-    2 points :class:`~isonb.errors.ShapeError`, fewer than 2 nonzero ones :class:`~isonb.errors.DegenerateError`, on an
-    accelerator 0; n_pairs < 1 :class:`~isonb.errors.InputError`.
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [-1/(m - 1), 1] with m nonzero rows, of drawn
+    pairs in [-1, 1]. Differentiable. Errors: fewer than 2 points :class:`~isonb.errors.ShapeError`, fewer than 2
+    nonzero ones :class:`~isonb.errors.DegenerateError`, on an accelerator 0; n_pairs < 1
+    :class:`~isonb.errors.InputError`.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> round(mean_cosine(x).item(), 6)
@@ -187,7 +188,7 @@ def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool 
 
     Shapes: x (..., T, d), mask (..., T) optional; returns (...), one value a sentence, in [-1, 1]. Differentiable.
     Errors: fewer than 2 tokens :class:`~isonb.errors.ShapeError`; the first token zero, or all others,
-    :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
+    :class:`~isonb.errors.DegenerateError`, on an accelerator 0 (1 where the first alone is not zero and counts itself).
 
     >>> round(cls_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.569036

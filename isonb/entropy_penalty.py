@@ -90,9 +90,10 @@ def entropy_penalty(
     remains the penalty is 0, still attached to the points.
 
     Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, at least minus the sum of the
-    logarithms of the numbers of bars. Selection and pairing are constants. The rows of all processes are gathered.
-    Which labels and which tree there are depends on values, so :func:`torch.compile` leaves this function out: the
-    graph breaks here (``fullgraph=True`` refuses), and it runs as it does uncompiled.
+    logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Selection and pairing are
+    constants. The rows of all processes are gathered. Which labels and which tree there are depends on values, so
+    :func:`torch.compile` leaves this function out: the graph breaks here (``fullgraph=True`` refuses), and it runs as
+    it does uncompiled.
 
     >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]])
     >>> round(entropy_penalty(points, select=False).item(), 6)  # bars 1, 2, 4, 8

@@ -70,7 +70,7 @@ class GlowFlow(nn.Module):
 
     BERT-flow's sizes are 3, 3 and 32. ``flow(x)`` gives z (..., d) and the logarithm of the Jacobian's determinant;
     ``flow.inverse(z)`` undoes it; both in the dtype of the flow. The normalisations take their start from the first
-    batch given to ``begin`` (:func:`fit_flow` does); before it, using the flow is an error. Permutations and initial
+    batch given to ``begin`` (:func:`fit_flow` does); before it, ``flow(x)`` is an error. Permutations and initial
     weights come from ``seed``.
 
     >>> flow = GlowFlow(4, levels=2, depth=1)

@@ -87,9 +87,9 @@ def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
     No bar is infinite: H0 drops its one, and the whole filtration leaves none above. Zero-length H0 bars stay (there
     are n - 1); above H0 a bar not longer than the rounding of its death is dropped.
 
-    The pairing depends only on the order of the edges, so the back end is given their ranks in float64: its own
-    float32 arithmetic merges no two values and splits no tie. giotto-ph is used where installed, else gudhi; above H0
-    the work is done on the CPU.
+    The pairing depends only on the order of the edges, so the back end is given their ranks, taken in float64: its own
+    float32 arithmetic then splits no tie, and merges no two values unless there are more than 2^24 of them. giotto-ph
+    is used where installed, else gudhi; above H0 the work is done on the CPU.
 
     Raises :class:`~isonb.errors.InputError` for a bad cloud or another ``max_dim``, and
     :class:`~isonb.errors.DependencyError` when ``max_dim > 0`` and neither library is installed.

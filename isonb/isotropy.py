@@ -63,7 +63,8 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Range [1, min(n - 1, d)]. PR-U is not clipped: below
     about eight points it may pass d or be negative, so that averages stay honest; it assumes independent rows.
     Differentiable twice. All points equal: :class:`~isonb.errors.DegenerateError`; on an accelerator the limit 1 with
-    zero gradient. Fewer than 2 points (4 if unbiased): :class:`~isonb.errors.ShapeError`.
+    zero gradient. A denominator of 0, as of orthogonal points of one length: the same error, on an accelerator PR-U 0.
+    Fewer than 2 points (4 if unbiased): :class:`~isonb.errors.ShapeError`.
 
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
     >>> round(participation_ratio(x).item(), 5), round(participation_ratio(x, unbiased=True).item(), 5)

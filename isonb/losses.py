@@ -3,7 +3,8 @@
 Each returns what is *added*; its weight and sign are its own. All act on the points of the whole batch: of every
 process, when torch.distributed is initialised (``group=None`` keeps to this one; see :mod:`isonb.distributed` for what
 that means for gradients). Under autocast they compute in float32. Too few points for a loss to mean anything give 0
-with a graph, so the last small batch of an epoch passes. All but :class:`PersistentEntropyLoss` and
+with a graph, so the last small batch of an epoch passes (the functions say what a mask that leaves too few gives where
+values aren't looked at). All but :class:`PersistentEntropyLoss` and
 :class:`isonb.SIGRegLoss` compile into one graph (``torch.compile(loss, fullgraph=True)``); compiled, they don't look
 at values (see :mod:`isonb.checks`). No class here holds mathematics: see :mod:`isonb.penalties`,
 :mod:`isonb.entropy_penalty` and :mod:`isonb.spreading`.
@@ -208,7 +209,7 @@ class SpectrumControlLoss(nn.Module):
         self.power, self.top, self.group = power, top, group
 
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Points (n, d), or (..., n, d) matrix by matrix, mask (..., n); returns a scalar."""
+        """Points (n, d), or on one process (..., n, d) matrix by matrix, mask (..., n); returns a scalar."""
         return self.weight * spectrum_penalty(
             points,
             prior=self.prior,

@@ -188,9 +188,9 @@ def lsds(
     Rows of both are first brought to unit length (a zero row stays zero). ``mode="paper"``:
     :math:`\operatorname{mean}_i \| y_i - \sum_{j \in N(i)} w_{ij} y_j \|^2` over the k nearest neighbours of
     :math:`x_i`, itself excluded, :math:`w_{ij} = e^{-\|x_i - x_j\|^2 / t}`; ``normalize_weights`` makes them sum to 1.
-    Without it the value is not 0 for the identity. ``mode="code"``: the Frobenius norm :math:`\| W Y - Y \|_F` with
-    barycentric weights as in locally linear embedding over k neighbours, the point itself among them; ``t`` and
-    ``normalize_weights`` play no part.
+    With or without it the value of the identity is not 0. ``mode="code"``: the Frobenius norm
+    :math:`\| W Y - Y \|_F` with barycentric weights as in locally linear embedding over k neighbours, the point itself
+    among them; ``t`` and ``normalize_weights`` play no part.
 
     Shapes: ``x`` (..., n, d), ``y`` (..., n, c), half precision raised to float32, k <= n - 1 (code: n), ``mask``
     (..., n) optional; returns (...) >= 0. Differentiable in ``y``, and in ``x`` through the weights; the choice of

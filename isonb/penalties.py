@@ -74,9 +74,9 @@ def isoscore_penalty(
     r""":math:`-\ln \mathrm{IsoScore}` of the points, the isotropy loss of the IsoLayer (Attieh et al., ICDAR 2023).
 
     The score is clamped from below at ``floor`` (1e-12; 1e-3 with ``unbiased``, whose estimate may be negative), where
-    the gradient is zero. In a batch of B points the score stays below (B - 2)/(d - 1), so the loss can't reach 0;
+    the gradient is zero. A batch of B points scores at most (B - 2)/(d - 1), so with B <= d the loss can't reach 0;
     ``unbiased=True`` is free of that limit. Shapes: points (n, d), d >= 2; returns a scalar >= 0 (unbiased: any sign).
-    0 for fewer than 2 points (4 unbiased).
+    0 for fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives -ln(floor).
 
     >>> round(isoscore_penalty(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).item(), 6)
     0.753772
@@ -104,7 +104,7 @@ def istar_penalty(
     ``shrinkage_cov`` (d, d) is the covariance of a larger sample, constant for an epoch; without it, the identity
     scaled to the trace of the batch covariance. ``unbiased=True`` takes the unbiased IsoScore instead, which needs
     neither. Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar in [0, 1] (unbiased: any). 0 for fewer
-    than 2 points (4 unbiased).
+    than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives a constant.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
     >>> round(istar_penalty(x, torch.eye(2), zeta=0.3).item(), 6)
@@ -167,9 +167,11 @@ def spectrum_penalty(
 
     over the ``top`` largest singular values of the raw matrix (all if None). The constants of the original aren't
     public; SoftDecay's adaptation has c1 = c2 = 1, power 2, the 5 largest, and weight 1e-4, but leaves out the square:
-    the squared form is used here. Shapes: points (n, d) or (..., n, d) without a process group; returns a scalar, the
-    mean over leading axes. Rows of all processes are gathered. 0 without rows or without matrices. Singular values
-    whose squares don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.errors.DegenerateError`.
+    the squared form is used here. Masked rows add singular values of 0, which are compared with the curve as well.
+    Shapes: points (n, d) or (..., n, d) without a process group; returns a scalar, the mean over leading axes. Rows of
+    all processes are gathered, into one matrix where there are several. 0 for an empty tensor; a mask must leave a row
+    of every matrix (:class:`~isonb.errors.ShapeError` where values are looked at). Singular values whose squares don't
+    fit the dtype (from about 1e19 on in float32) :class:`~isonb.errors.DegenerateError`.
 
     >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     >>> round(spectrum_penalty(s, prior="polynomial", c1=3.0, power=0.5).item(), 6)

@@ -101,8 +101,8 @@ class ShrinkageCovariance:
     r"""The covariance :math:`\Sigma_S` of I-STAR (Rudman and Eickhoff, ICLR 2024), measured anew for each epoch.
 
     :meth:`refresh` runs batches through the model in evaluation mode, in the order of the loader, until ``max_rows``
-    token vectors are seen (all processes together; the batch that reaches it counts whole), and keeps their covariance
-    with n - 1. Nothing is stored but count, mean and scatter. ``layers`` and ``include_pads`` as in
+    token vectors are seen (an equal share on each process; the batch that reaches it counts whole), and keeps their
+    covariance with n - 1. Nothing is stored but count, mean and scatter. ``layers`` and ``include_pads`` as in
     :func:`points_from_hidden_states`: give the loss the same. Training flags, random states and the loader's generators
     are put back, so a run with and without it draws the same numbers.
 
@@ -135,7 +135,7 @@ class ShrinkageCovariance:
         return self._cov
 
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
-        """Measure on (at most) ``max_rows`` rows of ``loader`` and return the covariance (d, d)."""
+        """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""
         found = process_group(self.group)
         share = self.max_rows if found is None else self.max_rows / torch.distributed.get_world_size(found)
         model = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model

@@ -188,16 +188,18 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     :math:`\max(f, 0)` without the 1e-7 and needs :math:`-1 < \alpha \le 0`.
 
     Null directions contribute nothing. ``code`` has :math:`f(0) \ne 0`, which multiplies null vectors that are
-    arbitrary; here f acts on the row space only (s above ``max(n, d) * eps * s_1``), so zero rows stay zero and the
-    result equals the official one on full-rank input. The gradient is finite and right for repeated singular values;
+    arbitrary; here f acts on the row space only, so zero rows stay zero. It counts s above ``max(n, d) * eps * s_1``,
+    and above the root of ``max(n, d)`` times the eps of the Gram's dtype (about 4e-7 of s_1 at 768 in float64): where
+    every s is, the result equals the official one. The gradient is finite and right for repeated singular values;
     where the largest is repeated, K has a kink and its slope is shared evenly.
 
     Shapes: ``x`` (..., n, d), rows tokens of one sentence or sentences of one corpus; ``alpha`` a number, a 0-d tensor
     or one a matrix (...), trainable; ``mask`` (..., n) optional, masked rows come back zero. Returns (..., n, d) in
     float32 (float64 for float64 input); the Gram is formed in float64 on CPU and CUDA, where the eigendecomposition of
     torch waits for the device. No second derivative.
-    ``alpha = 0`` is the identity, the limit. If no f is above 0 to rescale by, the matrix is returned unchanged
-    (``safe`` with every s at or below ``|alpha|``).
+    ``alpha = 0`` is the identity, the limit. With every s at or below ``|alpha|`` no f is above 0 to rescale by:
+    ``safe`` returns the matrix unchanged; in ``code`` K is then negative, so that no sign turns and the smaller values
+    come out larger.
 
     Raises :class:`~isonb.errors.DegenerateError` where the logarithm's argument is not positive (alpha > 0 or
     alpha < -1) and names the singular value; on accelerators that argument is held at 1e-7 instead.
@@ -220,9 +222,10 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
 @border
 @torch.no_grad()
 def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None = None) -> Tensor:
-    r"""How many non-zero singular values of each matrix lie below :math:`|\alpha|`, where f is negative.
+    r"""How many non-zero singular values of each matrix lie below :math:`-\alpha`, where f is negative.
 
-    Those directions come out of ``soft_decay(x, alpha)`` with their sign turned, and of ``mode="safe"`` as zero.
+    Those directions come out of ``soft_decay(x, alpha)`` with their sign turned (unless all of them do), and of
+    ``mode="safe"`` as zero. For alpha >= 0 there are none.
     Shapes: ``x`` (..., n, d), ``alpha`` a number or one a matrix; returns (...) int64. Not differentiable.
 
     >>> negative_count(torch.diag(torch.tensor([3.0, 1.0, 0.5])), alpha=-0.6).item()
@@ -230,4 +233,4 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     """
     x, _ = cloud(x, mask, points=1)
     _, s, _ = left_factors(x.mT if x.shape[-2] > x.shape[-1] else x)
-    return ((s > 0) & (s < _alpha_for(x, alpha).abs().reshape(*s.shape[:-1], 1))).sum(-1)
+    return ((s > 0) & (s < -_alpha_for(x, alpha).reshape(*s.shape[:-1], 1))).sum(-1)

@@ -105,7 +105,9 @@ def varex_score(x: Tensor, p: float = 0.3, *, official_index: bool = False, mask
     r"""VarEx: how close the first share p of the directions is to explaining only p of the variance.
 
     :math:`(m/d) / EV_m` of the centred cloud with :math:`m = \lfloor p d \rfloor` (a comparator in Rudman et al. 2022).
-    1 = isotropic, p at the lowest. ``official_index=True`` divides by EV of m + 1 as their code does, one past.
+    1 = isotropic; the lowest is m/d, with all variance in the first m directions; n points of more dimensions can't
+    pass (n - 1)/d. ``official_index=True`` divides by EV of m + 1 as their code does, one past: isotropic is then
+    m/(m + 1).
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Differentiable. Errors: p outside (0, 1] or p d < 1
     :class:`~isonb.errors.InputError`; all points equal :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
@@ -167,8 +169,8 @@ def spectral_median(s: Tensor, q: float = 0.5) -> Tensor:
 
     SoftDecay (Yan et al., UAI 2022) reports it of the pooled values of a batch: flatten first for that reading, keep
     the axes for one value a sentence. Shapes: s (..., N); returns (...) in [0, 1], low when many directions vanish.
-    Differentiable. Errors: as :func:`spectral_skewness`, and all zero :class:`~isonb.errors.DegenerateError`, on an
-    accelerator 0; q outside [0, 1] :class:`~isonb.errors.InputError`.
+    Differentiable. Errors: negative or non-finite values, or all of them zero, :class:`~isonb.errors.DegenerateError`
+    (all zero on an accelerator: 0); q outside [0, 1] :class:`~isonb.errors.InputError`.
 
     >>> spectral_median(torch.tensor([8.0, 4.0, 2.0, 1.0])).item()
     0.375

@@ -116,8 +116,9 @@ def sigreg_penalty(
     many directions from few: from about n = 1,000 on it can. At a cloud that is all zero the gradient is zero.
 
     Shapes: points (n, d), directions (K, d), not checked for their length, mask (n,) optional; returns a scalar >= 0,
-    to be minimised. Differentiable once; the memory is that of n K numbers. 0 for fewer than 2 points. Directions of
-    another dimension, or none: :class:`~isonb.errors.ShapeError`.
+    to be minimised. Differentiable once; the memory is that of n K numbers. 0 for fewer than 2 points (where values
+    aren't looked at, not for a mask that leaves fewer). Directions of another dimension, or none:
+    :class:`~isonb.errors.ShapeError`.
 
     >>> x = torch.tensor([[-1.0], [0.0], [1.0]])
     >>> round(sigreg_penalty(x, torch.ones(1, 1)).item(), 5)

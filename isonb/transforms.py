@@ -3,8 +3,8 @@
 Each transform has ``fit(x, mask)`` (points (..., d), all leading axes one cloud), ``transform(x, mask)`` and
 ``save(folder)``; ``load_transform(folder)`` reads any of them back. Those that are affine fold into a
 :class:`torch.nn.Linear` by ``to_dense()``, which needs isonb no more, and learn from a stream by ``fit_moments``.
-Statistics are float64 (float32 on MPS); ``transform`` computes in the dtype of its input, half precision in float32,
-and is differentiable in the points; ``fit`` is not.
+Statistics are float64 (float32 on MPS; those of cluster removal in the dtype of its points); ``transform`` computes in
+the dtype of its input, half precision in float32, and is differentiable in the points; ``fit`` is not.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def whitening_matrix(cov: Tensor, k: int | None = None, floor: float = 1e-10) ->
     r"""The map (d, k) that whitens points of covariance ``cov``, and the rank of ``cov``.
 
     Columns :math:`u_j / \sqrt{e_j}` of the k largest eigenvalues (BERT-whitening, Su et al. 2021). Directions with
-    :math:`e_j < 10^{-10} e_1` (``floor``) have no variance to scale and are left out, so there may be fewer columns
-    than k. Not differentiable.
+    :math:`e_j < 10^{-10} e_1` (``floor``, or d times the eps of the dtype, if that is more) have no variance to scale
+    and are left out, so there may be fewer columns than k. Not differentiable.
 
     >>> matrix, rank = whitening_matrix(torch.tensor([[4.0, 0.0], [0.0, 0.0]]))
     >>> matrix.tolist(), rank
@@ -76,8 +76,9 @@ def zca_matrix(cov: Tensor, eps: float = 0.0, shrinkage: float = 0.0) -> Tensor:
     r"""The symmetric whitening map :math:`U(\Lambda' + \epsilon I)^{-1/2}U^\top` (d, d).
 
     :math:`\Lambda' = (1-z)\Lambda + z\,\tfrac{\operatorname{tr}}{d}` with ``shrinkage`` z. ``eps`` is in units of
-    variance (Soft-ZCA, Diera, Galke and Scherp 2024). Without either, a covariance of full rank is needed:
-    :class:`~isonb.errors.DegenerateError`. Not differentiable.
+    variance (Soft-ZCA, Diera, Galke and Scherp 2024). Every :math:`\Lambda' + \epsilon` must reach :math:`10^{-10}` of
+    the largest eigenvalue, or d times the eps of the dtype, if that is more: otherwise
+    :class:`~isonb.errors.DegenerateError`, as without either where ``cov`` lacks full rank. Not differentiable.
 
     >>> zca_matrix(torch.tensor([[4.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.5, 0.0], [0.0, 1.0]]
@@ -121,8 +122,9 @@ def directional_mean(x: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> directional_mean(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
     [0.5, 0.5]
     """
-    x, _ = cloud(x, mask, points=1)
-    unit = unit_rows(x).flatten(0, -2)
+    x, mask = cloud(x, mask, points=0)
+    rows, _ = cloud(x.reshape(-1, x.shape[-1]), None if mask is None else mask.flatten(), points=1)
+    unit = unit_rows(rows)
     total = unit.sum(0)
     if not bool((total != 0).any()):
         fail(

@@ -297,6 +297,7 @@ def test_negative_count():
     want = [int((torch.linalg.svdvals(m[k]) < 0.9).sum()) for m, k in zip(x, mask, strict=True)]
     assert negative_count(x, -0.9, mask).tolist() == want
     assert negative_count(x, torch.tensor([-0.1, -0.5, -0.9])).shape == (3,)
+    assert negative_count(x, 0.5).tolist() == [0, 0, 0]  # f is positive everywhere
 
 
 @gpu

@@ -365,6 +365,14 @@ def test_bad_input(name, tmp_path):
         fitted.transform(x, torch.ones(3, dtype=torch.bool))
 
 
+def test_a_sentence_of_padding_alone_is_no_part_of_the_mean_direction():
+    x, mask = uneven(3, 5, 6), torch.ones(3, 5, dtype=torch.bool)
+    mask[1] = False
+    assert_same(directional_mean(x, mask), directional_mean(x[[0, 2]]))
+    with pytest.raises(ShapeError, match="at least 1"):
+        directional_mean(x, torch.zeros_like(mask))
+
+
 def test_bad_options():
     x = uneven(12, 6)
     for call, match in (

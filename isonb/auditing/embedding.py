@@ -95,8 +95,9 @@ def embed_to(
 ) -> Embedded:
     """The vectors of all texts, and of the ``sampled`` ones those of every layer, in files of a folder of ``folder``.
 
-    Its name is ``name`` and a digest of the model, its weights, the settings and the texts, so that nothing stale is
-    ever read. Row i of ``vectors.npy`` is text i.
+    Its name is ``name`` and a digest of the model, the revision that it was loaded from, the settings and the texts, so
+    that nothing stale is read. Weights that changed after loading aren't seen: give those another folder. Row i of
+    ``vectors.npy`` is text i.
     """
     from tqdm import tqdm
 

@@ -83,8 +83,10 @@ class Remedy:
 class Match:
     """A threshold chosen at a rate of false matches on one half, and what the other half says of it.
 
-    ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval, of the half that had no part in the
-    choice; ``recall`` is None without labels. ``percentile``: the share of random pairs below the threshold.
+    ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval: of the half of the pairs that don't
+    match (or of the queries) that had no part in the choice, and of all pairs that match; ``recall`` is None without
+    labels.
+    ``percentile``: how many in a hundred random pairs aren't above the threshold.
     """
 
     cloud: str

@@ -40,7 +40,7 @@ class Audit(Found):
         """Every number that a rule may name, by its name.
 
         Readings, quantiles of the floor ("random cosine 0.99"), readings by layer ("layer 3 IsoScore") and thresholds
-        ("threshold as they are").
+        ("threshold as they are"; with pairs and queries both, that of the queries).
         """
         found = {reading.name: reading.value for reading in self.readings}
         for cloud, quantiles in self.floor.items():

@@ -73,8 +73,9 @@ def update(
     ``shrinkage_cov`` goes to a penalty that takes one, as ``IStarLoss`` does: the covariance of a
     :class:`~isonb.shrinkage.ShrinkageCovariance`, measured at each epoch's start.
 
-    Returns task loss, penalty and, where it is clipped, the length of the gradient before. With one batch there is one
-    forward pass; with several each passes twice (see :mod:`isonb.integrations.union`), so memory is that of one.
+    Returns the task loss, ``weight * penalty`` (what was added) and, where it is clipped, the length of the gradient
+    before. With one batch there is one forward pass; with several each passes twice (see
+    :mod:`isonb.integrations.union`), so memory is that of one.
     """
     offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
     if len(asked(penalty, **offered)) < len(offered):

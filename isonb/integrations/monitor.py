@@ -49,18 +49,22 @@ def relative_spread(x: Tensor) -> Tensor:
     0.0
     """
     centred = x - x.mean(-2, keepdim=True)
-    found: Tensor = (centred.square().sum((-2, -1)) / x.square().sum((-2, -1)).clamp_min(1e-300)).sqrt()
+    found: Tensor = (
+        centred.square().sum((-2, -1)) / x.square().sum((-2, -1)).clamp_min(torch.finfo(x.dtype).tiny)
+    ).sqrt()
     return found
 
 
 def largest_share(x: Tensor) -> Tensor:
     """The share of the single widest coordinate in the total variance, in [1/d, 1]: near 1 for a rogue dimension.
 
+    0 for equal vectors, which have no variance.
+
     >>> largest_share(torch.tensor([[3.0, 0.0], [-3.0, 0.0]])).item()
     1.0
     """
     variance = x.var(-2, correction=0)
-    found: Tensor = variance.max(-1).values / variance.sum(-1).clamp_min(1e-300)
+    found: Tensor = variance.max(-1).values / variance.sum(-1).clamp_min(torch.finfo(x.dtype).tiny)
     return found
 
 

@@ -1,8 +1,10 @@
 """The measures as torchmetrics classes: fed batch by batch, exact when batches, checkpoints or processes are joined.
 
 A class keeps a summary of fixed size (mean and scatter, sums of unit rows, a few numbers), merges it exactly and
-computes from it what the function of the same name gives for all points at once. Processes are joined in one or two
-collectives of the size of one summary, whatever their shards hold; one that saw no data takes part too. States stay
+computes from it what the function of the same name gives for all points at once. (Two differ at the edge: cosine
+metrics need two points that aren't zero, otherwise :class:`~isonb.errors.ShapeError`, and ``SpectralSkewness`` is 0
+where all values are equal.) Processes are joined in one or two collectives, whatever their shards hold; the first has
+a fixed size, for up to 32,768 dimensions unless ``dims`` is given. One that saw no data takes part too. States stay
 float64 under ``.half()``, ``.to(dtype)`` and autocast. They need one full read of the values, so NaN and Inf are errors
 on every device.
 

@@ -21,9 +21,10 @@ class Sampled(Base):
     """Any function of a cloud, on all points while they are at most ``capacity``, on a uniform sample of them after.
 
     Each point gets a random key; the points with the ``capacity`` smallest keys are kept. That makes a sample without
-    replacement of everything seen, whatever the batches, and two samples merge into one of their union, so processes
-    and checkpoints join exactly too. :attr:`exact` tells which of the two it is. ``seed`` fixes the draw. Give
-    keywords of the function with functools.partial. Points are sent in two collectives of at most ``capacity`` rows.
+    replacement of everything seen, whatever the batches, and the samples of the processes of a run merge into one of
+    their union. :attr:`exact` tells which of the two it is. ``seed`` fixes the draw: give metrics of separate runs, and
+    one that goes on from a checkpoint, seeds of their own, or their draws are alike. Give keywords of the function with
+    functools.partial. Points are sent in two collectives of at most ``capacity`` rows.
 
     >>> from isonb.cosine import mean_cosine
     >>> metric = Sampled(mean_cosine, capacity=100)
