@@ -18,7 +18,7 @@ PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
     ("calibration", "small"): 5 * 3,
     ("head_to_head_tuning", "small"): 9 * 3 * 6,
-    ("head_to_head", "small"): (9 + 1) * 5 * 3 + 9 * 5 + (9 * 10 + 5),
+    ("head_to_head", "small"): (9 + 1) * 5 * 3 + 9 * 5 * 2 + (9 * 10 + 5),
     ("layer_doses", "smoke"): 1,
     ("layer_doses", "small"): 3 * 2 * 5,
     ("istar_doses", "smoke"): 3,

@@ -45,7 +45,7 @@ def test_the_plain_state_is_the_one_before_the_layer_and_must_have_learned(layer
     assert layer_doses.before(layer)["score"].tolist() == [0.8] * 3
     assert undecided(layer) == ""
     few = layer_of(tmp_path, eval_examples=20)  # 0.8 of 20 rows isn't steadily above one answer
-    assert undecided(few).startswith("On SST-2 no gain or loss can be told: the plain model's lead over one answer is")
+    assert undecided(few).startswith("On SST-2 no gain or loss can be told: the plain model's lead over one answer for")
     found = {one.claim.number: one.outcome for one in few.verdicts("live")}
     assert found["end"] == found["penalty"] == found["owed"] == "not testable"
     assert found["shape"] != "not testable", "IsoScore needs no task"
