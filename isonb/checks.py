@@ -48,6 +48,7 @@ __all__ = [
     "fits",
     "mask_of",
     "nonnegative",
+    "pooled",
     "strict",
     "tensor_of",
     "uncompiled",
@@ -225,6 +226,18 @@ def cloud(
             fix = "Drop the clouds with too few real rows."
             fail(ShapeError, f"the mask must leave at least {points} points a cloud", int(few.min()), fix)
     return x, mask
+
+
+def pooled(x: Tensor, mask: Tensor | None = None, *, points: int = 2) -> tuple[Tensor, Tensor | None]:
+    """Points (..., d), all leading axes one cloud: rows (n, d) and their mask (n), checked as by :func:`cloud`.
+
+    ``points`` is the fewest of the whole: some rows or batches may be empty under the mask.
+
+    >>> pooled(torch.ones(2, 3, 4))[0].shape
+    torch.Size([6, 4])
+    """
+    x, mask = cloud(x, mask, points=0)
+    return cloud(x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1), points=points)
 
 
 def nonnegative(x: Tensor, *, name: str) -> Tensor:

@@ -18,7 +18,7 @@ __all__ = ["PATIENCE", "compiled_prim", "load", "loaded", "machine_code"]
 PATIENCE = 2**17  # plain steps that a process takes before the compiled loop is loaded: about half a second
 Prim = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 _taken = [0]  # plain steps so far, in this process
-_made: list[str] = []  # the loops that this process has as machine code
+_made = [0]  # loops that this process has as machine code
 
 
 def compiled_prim(steps: int) -> Prim | None:
@@ -44,7 +44,7 @@ def load() -> Prim | None:
 
 def loaded() -> bool:
     """Whether this process has come to compiled loops: one that has not never waits for any."""
-    return bool(_made)
+    return _made[0] > 0
 
 
 def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
@@ -58,7 +58,7 @@ def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[...,
         made: Callable[..., None] = numba.njit(cache=True, **options)(loop)
     except RuntimeError:  # no folder
         made = numba.njit(**options)(loop)
-    _made.append(loop.__name__)
+    _made[0] += 1
     return made
 
 

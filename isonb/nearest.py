@@ -75,9 +75,11 @@ def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = N
     wide = min(k + SPARE, n - 1)
     choose = _choice(points, wide)
     step = max(1, _entries(x) // max(1, points.shape[0] * max(n, wide * d if choose is None else 0)))
-    step = min(n, chunk or (n if choose and _halved(points) else step))
+    halved = choose is not None and _halved(points)
+    step = min(n, chunk or (n if halved else step))
+    block = BLOCK if halved and step == n else step
     room = points.new_empty(points.shape[0] * step * n if choose else 0)  # new memory for each strip costs a tenth more
-    find = _rows if choose is None else functools.partial(_compiled_rows, choose, room)
+    find = _rows if choose is None else functools.partial(_compiled_rows, choose, room, block)
     index = torch.cat([find(clouds, k, wide, low, min(low + step, n)) for low in range(0, n, step)], 1)
     if clouds.real is not None:
         index = torch.where(clouds.real.unsqueeze(-1), index, -1)
@@ -120,12 +122,13 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
     return index
 
 
-def _compiled_rows(choose: Choice, room: Tensor, clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
-    """The same by compiled loops, with the product in ``room``."""
+def _compiled_rows(
+    choose: Choice, room: Tensor, block: int, clouds: _Clouds, k: int, wide: int, low: int, high: int
+) -> Tensor:
+    """The same by compiled loops, with the product in ``room``: of fewer than all rows a block, its upper blocks."""
     points, _, norms, real = clouds
     (b, n, _), m = points.shape, high - low
     product = room[: b * m * n].view(b, m, n)
-    block = BLOCK if m == n and _halved(points) else m
     if block < m:
         upper_gram(product, points, block)
     else:

@@ -14,7 +14,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud
+from isonb.checks import border, cloud, pooled
 from isonb.clouds import center_rows
 from isonb.clusters import cluster_means, k_means, nearest_centre
 from isonb.cosine import unit_rows
@@ -46,10 +46,8 @@ class ZeroMean(AffineTransform):
     @border
     def fit(self, x: Tensor, mask: Tensor | None = None) -> ZeroMean:
         """Learn the mean of points (..., d), one or more. Returns self."""
-        x, mask = cloud(x, mask, points=0)
-        rows = x.reshape(1, -1, x.shape[-1])
-        rows, real = cloud(rows, None if mask is None else mask.reshape(1, -1), points=1)
-        mean = center_rows(rows.detach(), real)[1][0]
+        rows, real = pooled(x, mask, points=1)
+        mean = center_rows(rows.detach(), real)[1]
         self.state = {"mean": precise(mean)}
         return self
 
@@ -132,12 +130,11 @@ class SoftZCA(AffineTransform):
     @border
     def fit(self, x: Tensor, mask: Tensor | None = None) -> SoftZCA:
         """Learn from points (..., d), at least two. Returns self."""
-        x, mask = cloud(x, mask, points=0)
-        x = x.detach()
+        rows, real = pooled(x, mask)
+        rows = rows.detach()
         if self.eps == "auto":
-            rows, real = x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1)
             self._shrinkage = shrinkage_intensity(rows, "lw", mask=real).item()
-        return super().fit(x, mask)
+        return super().fit(rows, real)
 
     def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
         if self.eps != "auto":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import border, cloud, pooled
 from isonb.cosine import unit_rows
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.softdecay import left_factors
@@ -122,9 +122,7 @@ def directional_mean(x: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> directional_mean(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
     [0.5, 0.5]
     """
-    x, mask = cloud(x, mask, points=0)
-    rows, _ = cloud(x.reshape(-1, x.shape[-1]), None if mask is None else mask.flatten(), points=1)
-    unit = unit_rows(rows)
+    unit = unit_rows(pooled(x, mask, points=1)[0])
     total = unit.sum(0)
     if not bool((total != 0).any()):
         fail(
