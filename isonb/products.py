@@ -18,7 +18,10 @@ def _cuts(x: Tensor) -> Iterator[tuple[slice, slice]]:
     """Row blocks, each with the columns from its first on; one block of everything where cutting doesn't pay."""
     n, d = x.shape[-2:]
     cut = x.device.type == "cpu" and n >= _WORTH[0] and d >= _WORTH[1] and n * x.numel() >= _WORTH[2]
-    size = min(_BLOCK, -(-n // _PARTS)) if cut else max(n, 1)
+    return _steps(n, min(_BLOCK, -(-n // _PARTS)) if cut else max(n, 1))
+
+
+def _steps(n: int, size: int) -> Iterator[tuple[slice, slice]]:
     return ((slice(i, min(i + size, n)), slice(i, None)) for i in range(0, n, size))
 
 
@@ -46,8 +49,8 @@ def gram(x: Tensor, finish: Finish = lambda block, *_: block) -> Tensor:
 
 def upper_gram(out: Tensor, x: Tensor, block: int) -> None:
     """``x x^T`` of x (..., n, d) into ``out`` (..., n, n), of row i from column i // block * block on."""
-    for i in range(0, x.shape[-2], block):
-        out[..., i : i + block, i:] = x[..., i : i + block, :] @ x[..., i:, :].mT
+    for rows, columns in _steps(x.shape[-2], block):
+        out[..., rows, columns] = x[..., rows, :] @ x[..., columns, :].mT
 
 
 def add_upper_gram(out: Tensor, x: Tensor) -> None:
