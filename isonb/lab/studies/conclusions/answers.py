@@ -10,6 +10,7 @@ from statistics import median
 import pandas as pd
 
 from isonb.lab.statistics.seeds import student
+from isonb.lab.studies.arms import ISOLAYER
 from isonb.lab.studies.designs.head_to_head import ABOVE, BELOW, against_plain, changed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE, SUPPORTED, Judgement
@@ -118,17 +119,36 @@ def compared(study: Study) -> list[Comparison]:
     return found
 
 
-def headline(found: Iterable[Comparison]) -> str:
-    """The answer to the book's question in a sentence: what made the model clearly better.
+def headline(found: Iterable[Comparison], owed: str = INCONCLUSIVE) -> str:
+    """The answer to the book's question: whether a clear gain came with a rounder space, and needed it.
+
+    ``owed`` is the outcome of the claim that IsoLayer's layer scores the same without its isotropy loss.
 
     >>> headline([Comparison((-0.2, -0.1), BELOW)])
-    'No method made the model clearly better.'
+    'Nothing here shows that a rounder space makes a model better: no method made it clearly better.'
     """
     every = list(found)
     if not every:
         return _NONE
-    gains = " and ".join(f"{one.arm} on {one.suite}" for one in every if one.outcome == ABOVE)
-    return f"{gains or 'No method'} made the model clearly better{'; nothing else did' if gains else ''}."
+    gains = [one for one in every if one.outcome == ABOVE]
+    unneeded = [one for one in gains if one.arm == ISOLAYER and owed == SUPPORTED]
+    flat = [one for one in gains if one not in unneeded and _sign(*one.isotropy) <= 0]
+    if rounder := [one for one in gains if one not in unneeded and one not in flat]:
+        return f"A rounder space may help: {_names(rounder)} made it clearly rounder, and the model clearly better."
+    told = "Nothing here shows that a rounder space makes a model better"
+    if not gains:
+        return f"{told}: no method made it clearly better."
+    return " ".join(
+        [
+            f"{told}. The only clear gain{'s are' if len(gains) > 1 else ' is'} by {_names(gains)}.",
+            *(["IsoLayer's layer gains as much without its isotropy loss."] if unneeded else []),
+            *([f"By {_names(flat)} the space did not become clearly rounder."] if flat else []),
+        ]
+    )
+
+
+def _names(some: Iterable[Comparison]) -> str:
+    return " and ".join(f"{one.arm} on {one.suite}" for one in some)
 
 
 def counts(found: Iterable[Comparison]) -> str:
