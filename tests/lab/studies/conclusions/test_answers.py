@@ -101,10 +101,14 @@ def test_the_answer_says_what_the_seeds_could_have_shown():
 
 def test_the_first_page_gives_the_answer_of_the_runs():
     """The page has no kernel, so its words stand in its source: they are those that the runs give now."""
-    told = " ".join((Path(isonb.__file__).parents[1] / "book" / "intro.md").read_text(encoding="utf-8").split())
+    told, readme = (
+        " ".join((Path(isonb.__file__).parents[1] / page).read_text(encoding="utf-8").split())
+        for page in ("book/intro.md", "README.md")
+    )
     study = Study.load("head_to_head")
     found = compared(study)
     first = headline(compared(study), outcomes(Study.load("layer_doses").verdicts())["owed"])
     assert f"**The answer.** {first}" in told, "what the page says first"
     assert f"{first} {counts(found)}" in told
+    assert first in readme
     assert answer("C1", outcomes(study.verdicts())) in told
