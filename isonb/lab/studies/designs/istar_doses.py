@@ -14,7 +14,7 @@ from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
 
-__all__ = ["ARMS", "DESIGN", "ISOTROPY", "objective"]
+__all__ = ["ARMS", "DESIGN", "FULL", "ISOTROPY", "RELEASED", "SHRUNK", "objective"]
 
 FULL, THIRD, TENTH = "λ = -1", "λ = -0.3", "λ = -0.1"
 LATE, RANDOM, SHRUNK, RELEASED = (
