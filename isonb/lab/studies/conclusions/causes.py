@@ -75,6 +75,12 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             INCONCLUSIVE: "Whether the direction or the length does the harm is open.",
             NOT_TESTABLE: "",
         },
+        "released": {
+            SUPPORTED: "With padding counted as points and mixed lengths, as in the released code, it loses less.",
+            CONTRADICTED: "With padding counted as points and mixed lengths, as in the released code, it loses no less.",
+            INCONCLUSIVE: "Whether it loses less with padding counted as points, as in the released code, is open.",
+            NOT_TESTABLE: "",
+        },
     },
 }
 
