@@ -76,9 +76,9 @@ WORDS: dict[str, dict[str, dict[str, str]]] = {
             NOT_TESTABLE: "",
         },
         "released": {
-            SUPPORTED: "With padding counted as points and mixed lengths, as in the released code, it loses less.",
-            CONTRADICTED: "With padding counted as points and mixed lengths, as in the released code, it loses no less.",
-            INCONCLUSIVE: "Whether it loses less with padding counted as points, as in the released code, is open.",
+            SUPPORTED: "With padding as points and mixed lengths, as in the released code, it loses less.",
+            CONTRADICTED: "With padding as points and mixed lengths, as in the released code, it loses no less.",
+            INCONCLUSIVE: "Whether it loses less with padding as points, as in the released code, is open.",
             NOT_TESTABLE: "",
         },
     },
