@@ -115,10 +115,9 @@ class Study:
         self, column: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
     ) -> dict[tuple[str, int], float]:
         """One number a run of an arm, keyed by (cell, seed): a column of ``runs``. ``cell`` is put behind the suite."""
-        part = self._of(self.runs, arm, suites)
-        if column not in part.columns:
+        if column not in self.runs:
             return {}
-        part = part.dropna(subset=column)
+        part = self._of(self.runs[["arm", "suite", "seed", column]], arm, suites).dropna(subset=column)
         return {
             (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(part["suite"], part["seed"], part[column], strict=True)
         }

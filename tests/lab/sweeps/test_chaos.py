@@ -91,6 +91,7 @@ def disturb(held, out, runs, draw):
     return events
 
 
+@pytest.mark.slow
 def test_twenty_kills_lose_nothing_change_nothing_and_leave_nothing(sweeping, tmp_path):
     held, out, temporary, records = sweeping
     print(f"ISONB_CHAOS_SEED={SEED}")
