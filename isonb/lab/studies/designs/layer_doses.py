@@ -19,17 +19,17 @@ __all__ = ["DESIGN", "HEADS", "LOUDEST", "PUBLISHED", "before", "changes", "resp
 HEADS = ("linear", "pooler")
 PUBLISHED = ("joint", "1e-03")  # loss and rate of the earlier recording
 TASK_ALONE, LOUDEST = ("task", "1e-03"), ("isotropy", "1e-03")
+KEYS = ("suite", "head", "seed", "loss", "rate")
 PATIENCE = 5  # epochs without improvement on the rows kept apart, as in isonb.lab.engines.second_phase
 SMALL = 0.02  # a change of the score that doesn't count
 
 
 def responses(study: Study) -> pd.DataFrame:
     """Every score and IsoScore: run_id, suite, head, seed, loss, rate, what, update, value."""
-    found = study.series[study.series["name"].str.startswith("step.dose.")]
-    parts = found["name"].str.split(".")
-    named = found.rename(columns={"step": "update"}).assign(head=found["arm"])
-    named = named.assign(**{column: parts.str[k] for k, column in enumerate(("loss", "rate", "what"), start=2)})
-    return named[["run_id", "suite", "head", "seed", "loss", "rate", "what", "update", "value"]]
+    names = [name for name in study.series["name"].unique() if name.startswith("step.dose.")]
+    doses = pd.DataFrame([(name, *name.split(".")[2:]) for name in names], columns=["name", "loss", "rate", "what"])
+    found = study.series.rename(columns={"step": "update", "arm": "head"}).merge(doses, on="name")
+    return found[["run_id", *KEYS, "what", "update", "value"]]
 
 
 def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
@@ -40,17 +40,20 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     ``score_end`` and ``isoscore_end`` after the last epoch; ``before``, the IsoScore before the layer.
     """
     rows = []
-    for key, part in responses(study).groupby(["suite", "head", "seed", "loss", "rate"], sort=False):
-        wide = part.pivot(index="update", columns="what", values="value").sort_index()
+    seen = responses(study)
+    every = seen.pivot(index=[*KEYS, "update"], columns="what", values="value")
+    for key in seen[[*KEYS]].drop_duplicates().itertuples(index=False, name=None):
+        wide = every.loc[key]
         best = stopping(wide["held"].tolist(), patience)
         start, stop, end = (wide.iloc[k] for k in (0, best, -1))
-        row = dict(zip(("suite", "head", "seed", "loss", "rate"), key, strict=True))
+        row = dict(zip(KEYS, key, strict=True))
         row |= {"epoch": best, "update": wide.index[best], "before": start["isoscore"]}
         for name in ("score", "isoscore"):
             row |= {name: stop[name] - start[name], f"{name}_end": end[name] - start[name]}
         rows.append(row)
-    columns = ("suite", "head", "seed", "loss", "rate", "epoch", "update", "before")
-    return pd.DataFrame(rows, columns=[*columns, "score", "score_end", "isoscore", "isoscore_end"])
+    return pd.DataFrame(
+        rows, columns=[*KEYS, "epoch", "update", "before", "score", "score_end", "isoscore", "isoscore_end"]
+    )
 
 
 def before(study: Study) -> pd.DataFrame:
