@@ -54,6 +54,7 @@ LAYER = (UP, ABOVE, ISOLAYER, "X")
     ("pairs", "owed", "answered"),
     [
         ([], SUPPORTED, "There are no runs for it yet."),
+        ([(UP, OPEN), (DOWN, OPEN)], SUPPORTED, f"{NOTHING}: no method made it clearly better."),
         ([(UP, OPEN), (DOWN, BELOW)], SUPPORTED, f"{NOTHING}: no method made it clearly better."),
         (
             [LAYER, (UP, OPEN)],
@@ -107,7 +108,7 @@ def test_the_first_page_gives_the_answer_of_the_runs():
     )
     study = Study.load("head_to_head")
     found = compared(study)
-    first = headline(compared(study), outcomes(Study.load("layer_doses").verdicts())["owed"])
+    first = headline(found, outcomes(Study.load("layer_doses").verdicts())["owed"])
     assert f"**The answer.** {first}" in told, "what the page says first"
     assert f"{first} {counts(found)}" in told
     assert first in readme
