@@ -45,6 +45,7 @@ __all__ = [
     "border",
     "check_values",
     "cloud",
+    "finite",
     "fits",
     "mask_of",
     "nonnegative",
@@ -190,11 +191,12 @@ def cloud(
     points: int = 2,
     dims: int = 1,
     single: bool = False,
+    look: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
     """Points ``(..., n, d)`` ready for arithmetic: float32/float64, finite, rows off the mask set to zero.
 
-    ``points`` and ``dims`` are the fewest allowed, counted under the mask; ``single`` refuses batch axes.
-    float16 and bfloat16 are raised to float32.
+    ``points`` and ``dims`` are the fewest allowed, counted under the mask; ``single`` refuses batch axes; with
+    ``look=False`` the caller sees to it that the points are :func:`finite`. float16 and bfloat16 are raised to float32.
 
     >>> cloud(torch.ones(1, 3))
     Traceback (most recent call last):
@@ -217,15 +219,21 @@ def cloud(
     mask = mask_of(x, mask, name=name)
     if mask is not None:
         x = torch.where(mask.unsqueeze(-1), x, x.new_zeros(()))
-    if x.numel() and check_values(x):
-        if not _all_finite(x.detach()):
-            row = (~torch.isfinite(x)).nonzero()[0].tolist()
-            fix = "Drop or mask the bad rows (torch.isfinite finds them)."
-            fail(DegenerateError, f"{name} must be finite", f"{x[tuple(row)].item()} at index {tuple(row)}", fix)
-        if mask is not None and int((few := mask.sum(-1)).min()) < points:
-            fix = "Drop the clouds with too few real rows."
-            fail(ShapeError, f"the mask must leave at least {points} points a cloud", int(few.min()), fix)
+    if look:
+        finite(x, name=name)
+    if mask is not None and x.numel() and check_values(x) and int((few := mask.sum(-1)).min()) < points:
+        fix = "Drop the clouds with too few real rows."
+        fail(ShapeError, f"the mask must leave at least {points} points a cloud", int(few.min()), fix)
     return x, mask
+
+
+def finite(x: Tensor, *, name: str = "x") -> Tensor:
+    """``x`` as it is; :class:`DegenerateError` for a NaN or an infinity where values may be looked at."""
+    if x.numel() and check_values(x) and not _all_finite(x.detach()):
+        row = (~torch.isfinite(x)).nonzero()[0].tolist()
+        fix = "Drop or mask the bad rows (torch.isfinite finds them)."
+        fail(DegenerateError, f"{name} must be finite", f"{x[tuple(row)].item()} at index {tuple(row)}", fix)
+    return x
 
 
 def pooled(x: Tensor, mask: Tensor | None = None, *, points: int = 2) -> tuple[Tensor, Tensor | None]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, fits
+from isonb.checks import border, check_values, cloud, finite, fits
 from isonb.errors import ShapeError, fail
 from isonb.precision import precise, wide
 from isonb.products import add_upper_gram
@@ -16,6 +16,7 @@ from isonb.scale import largest
 __all__ = ["Moments"]
 
 _CHUNK = 4096  # rows whose products are summed in the dtype of the points before they go to float64
+_LONG = 16  # rows a dimension from which joining two summaries costs less than a look at every value
 
 
 def _squarable(x: Tensor) -> Tensor:
@@ -34,6 +35,11 @@ def _squarable(x: Tensor) -> Tensor:
         return x
     fits(torch.linalg.vector_norm(x))
     return precise(x)
+
+
+def summarised(n: int, dims: int) -> bool:
+    """Whether so many points are summarised apart, so that bad values show in the sums and need no look of their own."""
+    return n > max(_CHUNK, _LONG * dims)
 
 
 class Moments:
@@ -76,21 +82,34 @@ class Moments:
         for a wrong dtype, rank, mask or (on the CPU) non-finite values and points whose squares don't fit their dtype
         (from about 1e19 on in float32).
         """
-        x, mask = cloud(x, mask, points=0)
-        x = _squarable(x)
+        x, mask = cloud(x, mask, points=0, look=False)
         dims = x.shape[-1]
-        if self._dims is None:
-            self._start(dims, x.device)
-        if dims != self._dims:
+        if self._dims is not None and dims != self._dims:
             fix = "Keep one Moments for each kind of vector."
             fail(ShapeError, f"points must have {self._dims} dimensions as before", dims, fix)
-        rows = x.reshape(-1, dims).to(self._mean.device)
-        real = None if mask is None else mask.reshape(-1).to(rows.device)
+        rows, real = x.reshape(-1, dims), None if mask is None else mask.reshape(-1)
+        if summarised(len(rows), dims) and check_values(rows):
+            batch = Moments(dims, device=rows.device)._take(rows, real)
+            if batch._plain():
+                return self.merge(batch)
+        return self._take(_squarable(finite(x)).reshape(-1, dims), real)
+
+    def _take(self, rows: Tensor, real: Tensor | None) -> Moments:
+        """Add rows (n, d), a piece at a time."""
+        if self._dims is None:
+            self._start(rows.shape[1], rows.device)
+        rows, real = rows.to(self._mean.device), None if real is None else real.to(self._mean.device)
         room = torch.empty_like(rows[:_CHUNK])  # for the centred rows: new memory costs more than the sums
         for start in range(0, rows.shape[0], _CHUNK):
             piece = slice(start, start + _CHUNK)
             self._add(rows[piece], None if real is None else real[piece], room[: len(rows[piece])])
         return self
+
+    def _plain(self) -> bool:
+        """Whether the variance shows that all points were finite, their squares neither too large nor too small."""
+        self._settle()
+        few = torch.finfo(torch.float32).tiny ** 0.5
+        return few < float(self._scatter.trace() / self._count.clamp_min(1)) < 1 / few
 
     def _add(self, x: Tensor, mask: Tensor | None, y: Tensor) -> None:
         index = None if mask is None else mask.int().argmax().view(1)

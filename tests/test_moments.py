@@ -106,6 +106,28 @@ def test_a_long_batch_is_cut(monkeypatch):
     assert_moments(Moments().update(x, mask), [x[mask]], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e12])
+def test_a_long_batch_is_summarised_before_its_values_are_looked_at(monkeypatch, scale):
+    monkeypatch.setattr(moments, "_CHUNK", 7)
+    x, mask = (uneven(200, 5) + 3) * scale, some_mask(200)
+    before = uneven(9, 5) * scale
+    stream = Moments().update(before)
+    twin = copy.deepcopy(stream)
+    assert_moments(stream.update(x.float()), [before, x.float()], rtol=1e-5, atol=1e-6 * scale**2)
+    assert_moments(twin.update(x, mask), [before, x[mask]], rtol=1e-9, atol=1e-12 * scale**2)
+
+
+@pytest.mark.parametrize(("bad", "word"), [(torch.nan, "finite"), (-torch.inf, "finite"), (1e30, "fit")])
+def test_a_bad_value_in_a_long_batch_leaves_no_trace(monkeypatch, bad, word):
+    monkeypatch.setattr(moments, "_CHUNK", 7)
+    x = uneven(200, 5).float()
+    stream, twin = Moments().update(x), Moments().update(x)
+    spoilt = x.clone()
+    spoilt[150, 2] = bad
+    check_rejects(stream.update, DegenerateError, word, spoilt)
+    assert_same(stream.update(x).cov, twin.update(x).cov, rtol=0, atol=0)
+
+
 def test_empty_updates_change_nothing():
     x = uneven(9, 5)
     stream = Moments().update(x)
