@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -105,6 +105,16 @@ class Study:
                 for arm in self.arms
             ]
         )
+
+    def once(self, table: Callable[[Study], pd.DataFrame]) -> pd.DataFrame:
+        """What ``table`` makes of this study, made when it is first asked for; not to be changed."""
+        if table not in self._made:
+            self._made[table] = table(self)
+        return self._made[table]
+
+    @cached_property
+    def _made(self) -> dict[Callable[[Study], pd.DataFrame], pd.DataFrame]:
+        return {}
 
     @property
     def recorded(self) -> pd.DataFrame:

@@ -154,6 +154,17 @@ def test_tables(study):
     assert tally(study.verdicts("live"), "identity")["supported"] == 1
 
 
+def test_a_table_of_the_study_is_made_once(study):
+    made = []
+
+    def table(of):
+        made.append(of)
+        return of.values()
+
+    assert study.once(table) is study.once(table)
+    assert made == [study]
+
+
 def test_values_are_long(study):
     found = study.values()
     assert list(found.columns) == ["suite", "arm", "seed", "source", "value"]

@@ -41,19 +41,18 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     """
     rows = []
     seen = responses(study)
-    every = seen.pivot(index=[*KEYS, "update"], columns="what", values="value")
-    for key in seen[[*KEYS]].drop_duplicates().itertuples(index=False, name=None):
-        wide = every.loc[key]
+    every = seen.pivot(index=[*KEYS, "update"], columns="what", values="value").reset_index("update")
+    for key, wide in every.groupby(level=list(KEYS)):
         best = stopping(wide["held"].tolist(), patience)
-        start, stop, end = (wide.iloc[k] for k in (0, best, -1))
-        row = dict(zip(KEYS, key, strict=True))
-        row |= {"epoch": best, "update": wide.index[best], "before": start["isoscore"]}
-        for name in ("score", "isoscore"):
-            row |= {name: stop[name] - start[name], f"{name}_end": end[name] - start[name]}
+        update, score, isoscore = (wide[name].to_numpy() for name in ("update", "score", "isoscore"))
+        row = dict(zip(KEYS, key, strict=True)) | {"epoch": best, "update": update[best], "before": isoscore[0]}
+        for name, values in (("score", score), ("isoscore", isoscore)):
+            row |= {name: values[best] - values[0], f"{name}_end": values[-1] - values[0]}
         rows.append(row)
-    return pd.DataFrame(
+    found = pd.DataFrame(
         rows, columns=[*KEYS, "epoch", "update", "before", "score", "score_end", "isoscore", "isoscore_end"]
     )
+    return seen[[*KEYS]].drop_duplicates().merge(found)  # in the order of the runs
 
 
 def before(study: Study) -> pd.DataFrame:
@@ -81,7 +80,7 @@ def stopping(held: Sequence[float], patience: int) -> int:
 
 
 def _units(study: Study, column: str, dose: tuple[str, str], suites: Sequence[str]) -> Units:
-    table = changes(study)
+    table = study.once(changes)
     table = table[(table["loss"] == dose[0]) & (table["rate"] == dose[1]) & table["suite"].isin(suites)]
     return {(f"{r.suite}, {r.head}", int(r.seed)): float(getattr(r, column)) for r in table.itertuples()}
 
