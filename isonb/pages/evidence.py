@@ -35,7 +35,6 @@ __all__ = [
     "with_interval",
 ]
 
-DITTO = "″"
 SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
 OUTCOME_COLORS = {
     "supported": "#009E73",
@@ -67,7 +66,7 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
     ('0.600 ± 0.248 (3)', '+0.25 (1)', '–')
     >>> spread([2e-5, 3e-5, 4e-5], sign="+"), spread([0, 0, 0], sign="+")
-    ('+3e-05 ± 2e-05 (3)', '0.000 ± 0.000 (3)')
+    ('+0.00003 ± 0.00002 (3)', '0.000 ± 0 (3)')
     >>> spread([0.2529, 0.2530, 0.2531])  # more digits where half of the interval would read 0
     '0.2530 ± 0.0002 (3)'
     """
@@ -76,13 +75,16 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
         return "–"
     mean, half = sum(found) / len(found), half_width(found)
     number = f" ({len(found)})" if count else ""
-    if round(mean, digits) == 0 and 0 < half < 0.5 * 10**-digits:
-        mean = round(mean, -math.floor(math.log10(half)))
-        return f"{f'{mean:{sign}.0e}' if mean else '0'} ± {half:.0e}{number}"  # small is not nothing
-    if mean and round(half, digits) == 0:
-        digits = next((k for k in (digits + 1, digits + 2) if round(half, k)), digits)
+    if len(set(found)) == 1 < len(found):
+        half = 0.0  # one value in all runs, whatever rounding makes of it
+    elif 0 < half < 0.5 * 10**-digits:  # small is not nothing; beside a mean that isn't 0 two digits more are enough
+        finer = -math.floor(math.log10(half))
+        if round(mean, digits) == 0 or finer <= digits + 2:
+            digits = finer
+        else:
+            half = 0.0
     mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
-    plus = "" if math.isnan(half) else f" ± {half:.{digits}f}"
+    plus = "" if math.isnan(half) else f" ± {half:.{digits}f}" if half else " ± 0"
     return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
 
 
@@ -144,24 +146,30 @@ def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
 
-    What is measured is said in the first row that measures it; ditto marks below. The verdict comes early, so that a
-    narrow screen shows it.
+    A line above the cells of a claim says what it claims, one above those of a part what is measured.
     """
-    above = [None, *((row["claim"], row["what"]) for row in rows)]
+    heads: dict[int, list[str]] = {}
+    above: tuple[object, object] = (None, None)
+    for at, row in enumerate(rows):
+        if row["claim"] != above[0]:
+            heads[at] = [
+                f"Claim {row['claim']}: {row['statement']}" if isinstance(row["claim"], int) else row["statement"]
+            ]
+        if (row["claim"], row["what"]) != above:
+            heads.setdefault(at, []).append(row["what"])
+        above = row["claim"], row["what"]
     shown = [
         {
-            "claim": str(row["claim"]),
-            "verdict": row["outcome"],
-            "what": DITTO if (row["claim"], row["what"]) == last else row["what"],
             "cell": row["cell"],
+            "verdict": row["outcome"],
             "n": row["n"],
             "mean": _signed(row["mean"]),
             "95% interval": _around(row["low"], row["high"]),
-            "could have been seen": _signed(row["visible"] or None).lstrip("+"),
+            "smallest visible effect": _signed(row["visible"] or None).lstrip("+"),
         }
-        for row, last in zip(rows, above, strict=False)
+        for row in rows
     ]
-    return table(shown, caption=caption)
+    return table(shown, caption=caption, heads=heads)
 
 
 def forest(
@@ -243,11 +251,12 @@ def _around(low: float | None, high: float | None) -> str:
     """The interval of a mean that stands beside it: as :func:`ends`, or ± half of it where the ends would look alike.
 
     >>> _around(-0.1, 0.25), _around(-0.84954, -0.84952), _around(0.00002, 0.0003), _around(None, None)
-    ('-0.100 to +0.250', '± 1e-05', '+0.00002 to +0.0003', '–')
+    ('-0.100 to +0.250', '± 0.00001', '+0.00002 to +0.0003', '–')
     """
     if low is None or high is None or low == high or round(low, 3) != round(high, 3) or not round(low, 3):
         return ends(low, high)
-    return f"± {(high - low) / 2:.0e}"
+    half = (high - low) / 2
+    return f"± {half:.{-math.floor(math.log10(half))}f}"
 
 
 def ends(low: float | None, high: float | None) -> str:
@@ -266,10 +275,10 @@ def _signed(value: float | None, digits: int = 3) -> str:
     """A difference with its sign.
 
     >>> _signed(0.0123), _signed(-7e-5), _signed(3e-6), _signed(0.0)
-    ('+0.012', '-0.00007', '+3e-06', '0.000')
+    ('+0.012', '-0.00007', '+0.000003', '0.000')
     """
     if value is None:
         return "–"
     if value and round(value, digits) == 0:  # small is not nothing
-        return f"{float(f'{value:.0e}'):+.5f}".rstrip("0") if abs(value) >= 1e-5 else f"{value:+.1g}"
+        return f"{value:+.{-math.floor(math.log10(abs(value)))}f}" if abs(value) >= 1e-7 else f"{value:+.0e}"
     return f"{value:{'+' if value else ''}.{digits}f}"

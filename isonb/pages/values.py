@@ -17,10 +17,12 @@ from isonb.pages.whole_words import marked
 __all__ = ["Table", "glue", "table"]
 
 SHORT = 8  # letters of a cell that stays on one line
-LONG = 34  # letters of a cell that gets the room of a sentence
+LONG = 26  # letters of a cell that gets the room of a sentence
 ROOM = 76  # letters of a row that fit on a page beside their margins
 AIR, LESS_AIR, MANY = 3, 1, 7  # letters' worth of margin around a cell, and from so many columns on
 NUMBERS = re.compile(r"(?:[-+±\d.,\[\]()% e]|to)+")  # a number with its interval or its count; an interval
+COUNTED = re.compile(r"([-+]?\d[-+\d.e]*(?: ± \d[-+\d.e]*)?) \((\d+)\)")  # a mean with the number of its runs
+FEW = 4  # counts that may stand in their cells though they are one and the same
 OPTION = re.compile(r"(?<!\S)--?[a-z][\w=.-]*(?: [^\s<-][^\s<]{0,15}(?!\S))?")  # of a command, with a short value
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
@@ -82,21 +84,38 @@ def _text(cell: str) -> str:
 class Table:
     """What :func:`table` returns: rows with a caption, header cells with a scope, numbers to the right."""
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], caption: str):
-        """Cells are text already; ``numeric`` tells which columns hold numbers."""
-        self.columns, self.rows, self.numeric, self.caption = columns, rows, numeric, caption
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        numeric: Sequence[bool],
+        caption: str,
+        heads: Mapping[int, Sequence[str]],
+    ):
+        """Cells are text already; ``numeric`` tells which columns hold numbers; ``heads`` stand above a row."""
+        self.columns, self.rows, self.numeric, self.caption, self.heads = columns, rows, numeric, caption, heads
 
     def _repr_html_(self) -> str:
         align = [' class="num"' if number else "" for number in self.numeric]
         whole = _fits(self.columns, self.rows)
         head = "".join(f'<th scope="col"{a}>{marked(c)}</th>' for c, a in zip(self.columns, align, strict=True))
-        body = "\n".join("<tr>" + "".join(self._cells(row, align, whole)) + "</tr>" for row in self.rows)
+        body = "\n".join(
+            f"{self._heads(at)}<tr>{''.join(self._cells(row, align, whole))}</tr>" for at, row in enumerate(self.rows)
+        )
         caption = f"<caption>{marked(self.caption)}</caption>" if self.caption else ""
         label = html.escape(self.caption or "Table", quote=True)
         return (
             f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"><table>{caption}'
             f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
         )
+
+    def _heads(self, at: int) -> str:
+        """What stands above a row, over all columns, as rows of its own."""
+        open_, close = (
+            f'<tr class="head"><th scope="colgroup" colspan="{len(self.columns)}"><span>',
+            "</span></th></tr>\n",
+        )
+        return "".join(f"{open_}{_text(head)}{close}" for head in self.heads.get(at, ()))
 
     @staticmethod
     def _cells(row: Sequence[str], align: Sequence[str], whole: bool) -> list[str]:
@@ -110,18 +129,25 @@ class Table:
         """The table as aligned text, for a terminal."""
         grid = [list(self.columns), *map(list, self.rows)]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-        pad = zip(widths, self.numeric, strict=True)
-        cells = [[(f"{{:>{w}}}" if n else f"{{:<{w}}}") for w, n in pad]] * len(grid)
-        return "\n".join(
-            "  ".join(f.format(c) for f, c in zip(fs, r, strict=True)) for fs, r in zip(cells, grid, strict=True)
-        )
+        cells = [f"{{:>{w}}}" if n else f"{{:<{w}}}" for w, n in zip(widths, self.numeric, strict=True)]
+        lines = ["  ".join(f.format(c) for f, c in zip(cells, row, strict=True)) for row in grid]
+        return "\n".join(line for at, row in enumerate(lines, start=-1) for line in (*self.heads.get(at, ()), row))
 
 
-def table(data: Any, *, fmt: str | Mapping[str, str] | None = None, caption: str = "", index: bool = False) -> Table:
+def table(
+    data: Any,
+    *,
+    fmt: str | Mapping[str, str] | None = None,
+    caption: str = "",
+    index: bool = False,
+    heads: Mapping[int, Sequence[str]] | None = None,
+) -> Table:
     """An accessible table of a DataFrame, of rows (mappings) or of columns (a mapping of sequences).
 
     ``fmt`` is one format for every number or one a column; a missing value prints as a dash. The first column heads
-    its row. In a notebook the table is displayed at once (as a last line it isn't shown twice).
+    its row; ``heads`` are lines over all columns, by the number of the row that they stand above. Where all means are
+    of equally many runs the caption says how many, and not each cell. In a notebook the table is displayed at once (as
+    a last line it isn't shown twice).
 
     >>> print(table([{"cloud": "sphere", "score": 0.97123}, {"cloud": "cone", "score": None}], fmt=".2f"))
     cloud   score
@@ -141,11 +167,28 @@ def table(data: Any, *, fmt: str | Mapping[str, str] | None = None, caption: str
         [_format(cell, _format_of(fmt, name) if number else None) for cell in cells]
         for (name, cells), number in zip(columns.items(), numeric, strict=True)
     ]
-    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption)
+    text, caption = _counted_once(text, caption)
+    made = Table(list(columns), list(zip(*text, strict=True)), numeric, caption, heads or {})
     if InteractiveShell.initialized():
         display(made)  # type: ignore[no-untyped-call]
         made._ipython_display_ = lambda: None  # type: ignore[attr-defined]
     return made
+
+
+def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[list[str]], str]:
+    """Columns of cells and a caption; the number of runs goes from the cells to the caption where all have the same.
+
+    >>> _counted_once([["0.5 ± 0.1 (3)"] * 4, ["–"] * 4], "Scores: mean ± half (their number).")
+    ([['0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1'], ['–', '–', '–', '–']], 'Scores: mean ± half (3 each).')
+    """
+    found = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
+    numbers = {match[2] for match in found}
+    if len(numbers) != 1 or len(found) < FEW:
+        return [list(column) for column in text], caption
+    (number,) = numbers
+    said = caption.replace("(their number)", f"({number} each)")
+    said = said if said != caption else f"{caption} n = {number}.".lstrip()
+    return [[COUNTED.sub(r"\1", cell) if COUNTED.fullmatch(cell) else cell for cell in column] for column in text], said
 
 
 def _format_of(fmt: str | Mapping[str, str] | None, column: str) -> str | None:

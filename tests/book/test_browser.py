@@ -156,7 +156,7 @@ def test_charts_are_drawn_and_described(browser, path):
 
 @each(CHARTS)
 def test_charts_can_be_read_on_a_phone(browser, path):
-    """Letters of 12 pixels keep 9, and what is then wider than its place scrolls."""
+    """Letters of 12 pixels keep 9, panels stand below each other, and what is then wider than its place scrolls."""
     visit = open_page(browser, path, width=400)
     try:
         for chart in visit.page.locator(".isonb-vega").all():
@@ -166,6 +166,7 @@ def test_charts_can_be_read_on_a_phone(browser, path):
                       getComputedStyle(host).overflowX];
             }""")
             assert shown >= 0.74 * float(drawn), "its letters are too small"
+            assert float(drawn) <= 2 * room, "its panels stand side by side"
             assert shown <= room + 1 or scrolls == "auto", "it is cut off"
     finally:
         visit.page.close()

@@ -32,9 +32,12 @@ def test_half_width_is_students():
         ([], {}, "–"),
         ([float("nan")], {}, "–"),
         ([0.5], {}, "0.500 (1)"),
-        ([-0.00001, 0.00001], {"count": False}, "0 ± 1e-04"),
-        ([0.00002, 0.00003, 0.00004], {"sign": "+"}, "+3e-05 ± 2e-05 (3)"),
-        ([0.0, 0.0], {"sign": "+"}, "0.000 ± 0.000 (2)"),
+        ([-0.00001, 0.00001], {"count": False}, "0.0000 ± 0.0001"),
+        ([0.00002, 0.00003, 0.00004], {"sign": "+"}, "+0.00003 ± 0.00002 (3)"),
+        ([0.0, 0.0], {"sign": "+"}, "0.000 ± 0 (2)"),
+        ([0.1, 0.1, 0.1], {}, "0.100 ± 0 (3)"),
+        ([0.1, 0.1, 0.1 + 1e-8], {}, "0.100 ± 0 (3)"),
+        ([0.1, 0.1001], {}, "0.100 ± 0.001 (2)"),
         ([1.0, 2.0, 3.0], {"digits": 1, "sign": "+"}, "+2.0 ± 2.5 (3)"),
     ],
 )
@@ -72,11 +75,12 @@ def test_courses_can_be_faceted_and_filtered():
     assert [layer["mark"]["type"] for layer in drawn["spec"]["layer"]] == ["area", "line"]
 
 
-def test_cells_say_what_could_have_been_seen():
-    row = {"claim": 3, "what": "score", "cell": "CoLA", "n": 5, "mean": -0.0001, "low": -0.02, "high": 0.02}
-    shown = pages.cells_table([row | {"visible": 0.03, "outcome": "inconclusive"}], caption="Cells.")
-    assert shown.rows == [("3", "inconclusive", "score", "CoLA", "5", "-0.0001", "-0.020 to +0.020", "0.030")]
-    two = [row | {"visible": 0.03, "outcome": "inconclusive", "cell": cell} for cell in ("CoLA", "MRPC")]
-    assert [cells[2] for cells in pages.cells_table(two, caption="").rows] == ["score", "″"]
+def test_cells_stand_under_what_is_claimed_and_measured():
+    row = {"claim": 3, "statement": "It helps", "what": "score", "cell": "CoLA", "n": 5}
+    row |= {"mean": -0.0001, "low": -0.02, "high": 0.02, "visible": 0.03, "outcome": "inconclusive"}
+    rows = [row, row | {"cell": "MRPC"}, row | {"what": "IsoScore"}, row | {"claim": 4, "statement": "It harms"}]
+    shown = pages.cells_table(rows, caption="Cells.")
+    assert shown.rows[0] == ("CoLA", "inconclusive", "5", "-0.0001", "-0.020 to +0.020", "0.030")
+    assert shown.heads == {0: ["Claim 3: It helps", "score"], 2: ["IsoScore"], 3: ["Claim 4: It harms", "score"]}
     none = row | {"mean": None, "low": None, "high": None, "visible": None, "outcome": "not testable"}
-    assert pages.cells_table([none], caption="").rows[0][5:] == ("–", "–", "–")
+    assert pages.cells_table([none], caption="").rows[0][3:] == ("–", "–", "–")

@@ -47,6 +47,7 @@ def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[
     return [
         {
             "claim": judgement.claim.number,
+            "statement": judgement.claim.statement,
             "what": part.part.what,
             "cell": cell.name,
             "n": cell.n,

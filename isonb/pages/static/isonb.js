@@ -86,16 +86,14 @@
     return spec.usermeta?.keepsWidth || table;
   }
 
-  // A table of coloured cells with a number in each: narrower cells could not hold them.
-  const numbersInCells = (spec) => Boolean(spec.layer?.some((one) => (one.mark?.type ?? one.mark) === "rect")
-    && spec.layer.some((one) => (one.mark?.type ?? one.mark) === "text"));
-
-  function panels(svg) { // how many stand side by side at most
-    const boxes = [...svg.querySelectorAll(".role-scope > g > path.background")].map((plot) => plot.getBoundingClientRect());
+  function panels(svg) { // how many there are, and how many stand side by side at most
+    const plots = [...svg.querySelectorAll(".role-scope > g > path.background")].filter((plot) => !plot.closest(".role-legend"));
+    const boxes = plots.map((plot) => plot.getBoundingClientRect());
     const beside = (one, box) => Math.abs(one.top - box.top) < 0.5 * Math.min(one.height, box.height);
     const row = (one) => boxes.filter((box) => beside(one, box)).map((box) => box.left).sort((a, b) => a - b);
     const apart = (lefts) => lefts.filter((left, k) => !k || left - lefts[k - 1] > 15).length;
-    return Math.max(1, ...boxes.filter((box) => box.width > 15).map((one) => apart(row(one))));
+    const shown = boxes.filter((box) => box.width > 15);
+    return { all: shown.length, side: Math.max(1, ...shown.map((one) => apart(row(one)))) };
   }
 
   async function fitted(host, spec, embed) {
