@@ -76,13 +76,10 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     mean, half = sum(found) / len(found), half_width(found)
     number = f" ({len(found)})" if count else ""
     if len(set(found)) == 1 < len(found):
-        half = 0.0  # one value in all runs, whatever rounding makes of it
+        half = 0.0
     elif 0 < half < 0.5 * 10**-digits:  # small is not nothing; beside a mean that isn't 0 two digits more are enough
         finer = -math.floor(math.log10(half))
-        if round(mean, digits) == 0 or finer <= digits + 2:
-            digits = finer
-        else:
-            half = 0.0
+        digits = finer if round(mean, digits) == 0 or finer <= digits + 2 else digits
     mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
     plus = "" if math.isnan(half) else f" ± {half:.{digits}f}" if half else " ± 0"
     return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
