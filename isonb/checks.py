@@ -5,7 +5,7 @@ Every public function is wrapped by :func:`border` and passes its tensors throug
 
 Shape and dtype are checked always. Values (NaN, Inf, zero variance, rows left under a mask) are checked on the CPU. On
 an accelerator reading a value stalls the queue, so there they are checked only inside
-``with isonb.checks.strict():``; outside it, each docstring states the limit that a degenerate cloud gives. The same
+``with isonb.checks.strict():``; outside it, each entry states the limit that a degenerate cloud gives. The same
 limits hold inside ``strict(False)``, and under :func:`torch.compile`, whose graph would break where a value is read.
 
 numpy arrays are taken wherever a tensor is; the results are tensors.
@@ -65,8 +65,10 @@ _strict: contextvars.ContextVar[bool | None] = contextvars.ContextVar("isonb_str
 def strict(on: bool = True) -> Iterator[None]:
     """Check values on accelerators too (each check waits for the device); ``strict(False)``: not on the CPU either.
 
+    >>> from isonb.checks import check_values
     >>> with strict():
-    ...     _ = check_values(torch.ones(1))
+    ...     check_values(torch.ones(1))
+    True
     """
     token = _strict.set(on)
     try:

@@ -92,7 +92,7 @@ class _AllRows(torch.autograd.Function):
 
 
 def all_sum(x: Tensor, group: Group = "world") -> Tensor:
-    """The sum of ``x`` over the processes of ``group``; gradients as in the module's docstring.
+    """The sum of ``x`` over the processes of ``group``; its gradient is summed over them, too.
 
     >>> all_sum(torch.tensor([1.0, 2.0])).tolist()
     [1.0, 2.0]
@@ -134,9 +134,10 @@ def union_rows(x: Tensor, group: Group = "world") -> tuple[Tensor, slice]:
 
 
 def all_rows(x: Tensor, group: Group = "world") -> Tensor:
-    """The rows of every process in rank order, (n_r, ...) -> (sum of n_r, ...); gradients as in the module's docstring.
+    """The rows of every process in rank order, (n_r, ...) -> (sum of n_r, ...).
 
-    The lengths may differ and are exchanged first, which waits for the device.
+    The gradient of a row is summed over the processes. The lengths may differ and are exchanged first, which waits for
+    the device.
 
     >>> all_rows(torch.tensor([[1.0], [2.0]])).tolist()
     [[1.0], [2.0]]

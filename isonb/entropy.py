@@ -74,7 +74,7 @@ def prominent_bars(bars: Tensor, keep_breaking: bool = True, mask: Tensor | None
     Shapes: ``bars`` (..., m) in any order, ``mask`` (..., m) optional; returns bool (..., m), False for zero and masked
     bars. Raises :class:`~isonb.errors.InputError` for negative or non-finite lengths. Time and work O(m^2).
 
-    Source: Atienza et al. 2018, Persistent entropy for separating topological features from noise; official code of
+    Source: Atienza et al. 2019, Persistent entropy for separating topological features from noise; official code of
     Shrink-the-longest (arXiv 2501.05502).
 
     >>> prominent_bars(torch.tensor([1.0, 9.0, 2.0, 1.5, 4.0, 0.5])).tolist()

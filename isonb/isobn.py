@@ -20,7 +20,7 @@ def isobn_statistics(x: Tensor, group: Group = None) -> tuple[Tensor, Tensor]:
     """Covariance (d, d) and standard deviation (d) of the rows of a batch (..., d), both biased (divided by n).
 
     With a ``group``, of the rows of all its processes. float32 for half precision. Not differentiable. Points whose
-    variances don't fit the dtype (from about 1e19 on in float32) :class:`~isonb.errors.DegenerateError`.
+    variances don't fit the dtype (from about 1e19 on in float32) raise :class:`~isonb.errors.DegenerateError`.
 
     >>> cov, std = isobn_statistics(torch.tensor([[1.0, 2.0], [3.0, 2.0]]))
     >>> cov.tolist(), std.tolist()

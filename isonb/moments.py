@@ -38,7 +38,7 @@ def _squarable(x: Tensor) -> Tensor:
 
 
 def summarised(n: int, dims: int) -> bool:
-    """Whether so many points are summarised apart, so that bad values show in the sums and need no look of their own."""
+    """Whether so many points are summarised apart: bad values then show in the sums and need no look of their own."""
     return n > max(_CHUNK, _LONG * dims)
 
 
@@ -109,7 +109,8 @@ class Moments:
         """Whether the variance shows that all points were finite, their squares neither too large nor too small."""
         self._settle()
         few = torch.finfo(torch.float32).tiny ** 0.5
-        return few < float(self._scatter.trace() / self._count.clamp_min(1)) < 1 / few
+        variance = float(self._scatter.trace() / self._count.clamp_min(1))
+        return few < variance < 1 / few
 
     def _add(self, x: Tensor, mask: Tensor | None, y: Tensor) -> None:
         index = None if mask is None else mask.int().argmax().view(1)

@@ -171,7 +171,7 @@ def spectrum_penalty(
     Shapes: points (n, d) or (..., n, d) without a process group; returns a scalar, the mean over leading axes. Rows of
     all processes are gathered, into one matrix where there are several. 0 for an empty tensor; a mask must leave a row
     of every matrix (:class:`~isonb.errors.ShapeError` where values are looked at). Singular values whose squares don't
-    fit the dtype (from about 1e19 on in float32) :class:`~isonb.errors.DegenerateError`.
+    fit the dtype (from about 1e19 on in float32) raise :class:`~isonb.errors.DegenerateError`.
 
     >>> s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
     >>> round(spectrum_penalty(s, prior="polynomial", c1=3.0, power=0.5).item(), 6)

@@ -51,11 +51,12 @@ def audit(
     texts are cut at ``max_length`` tokens. Vectors are written into ``work`` in pieces: an audit that was cut short
     goes on from there. Without it they lie in a folder that is gone at the end.
 
-    ``pairs``: (first, second, labels), texts of a model or row numbers of vectors, with labels 1 for a match and 0 for
-    none, or grades. They score each remedy; labels 0 and 1 also give a threshold at ``false_match_rate``, chosen on one
-    half and measured on the other. ``queries`` (vectors, or texts of a model) give such a threshold without labels.
-    There must be 20 pairs or more, with labels 0 and 1 at least 2 / ``false_match_rate`` labelled 0 (200 by default),
-    20 queries or more, and a ``sample`` of 100 or more: otherwise :class:`~isonb.errors.InputError`.
+    ``pairs``: three columns (first, second, labels). The first two hold texts for a model, row numbers for vectors. A
+    label is 1 for a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also give a threshold at
+    ``false_match_rate``, chosen on one half and measured on the other. ``queries`` (vectors, or texts of a model) give
+    such a threshold without labels. There must be 20 pairs or more, with labels 0 and 1 at least 2 /
+    ``false_match_rate`` labelled 0 (200 by default), 20 queries or more, and a ``sample`` of 100 or more: otherwise
+    :class:`~isonb.errors.InputError`.
 
     Shapes: vectors (n, d), an array or a tensor of numbers; at least 20 rows that count, 2 dimensions. Otherwise
     :class:`~isonb.errors.ShapeError`; for what isn't numbers :class:`~isonb.errors.DtypeError`. A model needs the extra

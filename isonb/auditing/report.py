@@ -77,9 +77,9 @@ class Audit(Found):
         return audit_words(self)
 
     def html(self) -> str:
-        """One page, with no script and nothing to load."""
+        """The report as one HTML page, without scripts and with nothing to load."""
         return audit_page(self)
 
     def plot(self) -> Any:
-        """An altair chart: the shape by layer of a model, or of vectors how alike random rows are."""
+        """An altair chart; for a model: its shape by layer; for vectors: how alike random rows are."""
         return audit_chart(self)

@@ -68,7 +68,11 @@ def largest_share(x: Tensor) -> Tensor:
     return found
 
 
-#: The measures by name: functions of points (n, d).
+#: The measures by name, functions of points (n, d). ``"isoscore"``: :func:`isonb.isoscore` with ``unbiased=True``, free
+#: of the limit that the batch sets. ``"effective_dimensions"``: :func:`isonb.participation_ratio`. ``"mean_cosine"``:
+#: :func:`isonb.mean_cosine`. ``"relative_spread"``: :func:`~isonb.integrations.monitor.relative_spread`, the size of
+#: the cloud over its distance from the origin. ``"largest_share"``: :func:`~isonb.integrations.monitor.largest_share`,
+#: what the widest coordinate has of the variance.
 MEASURES: dict[str, Callable[[Tensor], Tensor]] = {
     "isoscore": functools.partial(isoscore, unbiased=True),  # free of the limit that the batch sets
     "effective_dimensions": participation_ratio,

@@ -180,7 +180,7 @@ class PointRule:
     def cloud(
         self, seen: HiddenStates, inputs: Mapping[str, Any], rows: int | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Points (n, d) of the pass just seen and, where there is one integer label a sentence, labels (n,).
+        """Points (n, d) of the pass just seen and, where there is one integer label per sentence, labels (n,).
 
         ``rows`` keeps the first so many sentences.
         """

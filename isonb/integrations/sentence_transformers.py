@@ -59,7 +59,8 @@ def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> 
 class SoftDecay(Module):  # type: ignore[misc]
     """:class:`isonb.layers.SoftDecay` on the token vectors of each sentence; goes between Transformer and Pooling.
 
-    ``model.insert(1, SoftDecay())``. alpha is trained with the model (give it a learning rate of its own) and saved.
+    Put it in with ``model.insert(1, SoftDecay())``. alpha is trained with the model (give it a learning rate of its
+    own) and saved.
     """
 
     config_keys = ["alpha", "mode", "trainable"]  # noqa: RUF012 - the library's form
@@ -96,11 +97,11 @@ class SoftDecay(Module):  # type: ignore[misc]
 class IsotropyLoss(nn.Module):
     """A loss of the library plus ``weight * penalty`` of the sentence vectors of the batch, all columns together.
 
-    ``penalty``: a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels`` it gets
-    those of the batch where there is one a vector. Returns a dict, so the Trainer logs ``isonb_penalty`` apart; in
-    evaluation the penalty is left out. The vectors are those that ``loss`` itself computes: no second pass.
-    The batch is that of one step on all processes; gradient accumulation averages, as it does for ``loss``. The
-    ``Cached...`` losses build their graph later and can't be combined with a penalty. For example
+    ``penalty``: a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels``, it
+    gets those of the batch where there is one integer label per vector. Returns a dict, so the Trainer logs
+    ``isonb_penalty`` apart; in evaluation the penalty is left out. The vectors are those that ``loss`` itself computes:
+    no second pass. The batch is that of one step on all processes; gradient accumulation averages, as it does for
+    ``loss``. The ``Cached...`` losses build their graph later and can't be combined with a penalty. For example
     ``IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())``.
     """
 

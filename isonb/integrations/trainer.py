@@ -35,8 +35,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     Put it before the Trainer in the bases; its arguments are keywords, the rest goes to the Trainer.
 
     ``penalty`` is a loss of :mod:`isonb.losses`, or any callable of points (n, d) that returns a scalar; None leaves
-    the Trainer as it is, so that an arm without a penalty needs no class of its own. If it has a
-    parameter ``labels`` it gets those of the points (n,), or None where there isn't one integer a sentence. If it has a
+    the Trainer as it is, so that an arm without a penalty needs no class of its own. If it has a parameter ``labels``,
+    it gets the labels of the points (n,), or None unless there is one integer label per sentence. If it has a
     parameter ``shrinkage_cov``, as ``IStarLoss`` has, it gets the covariance of ``shrinkage_rows`` points of the
     training data (all, when there are fewer), measured at each epoch's start with the model in evaluation mode.
 

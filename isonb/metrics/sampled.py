@@ -26,7 +26,8 @@ class Sampled(Base):
     one that goes on from a checkpoint, seeds of their own, or their draws are alike. Give keywords of the function with
     functools.partial. Points are sent in two collectives of at most ``capacity`` rows.
 
-    >>> from isonb.cosine import mean_cosine
+    >>> from isonb import mean_cosine
+    >>> from isonb.metrics import Sampled
     >>> metric = Sampled(mean_cosine, capacity=100)
     >>> metric.update(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     >>> metric.update(torch.tensor([[1.0, 1.0]]))

@@ -94,8 +94,7 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
         outline = {"stroke": GREY, "strokeWidth": 0.6} if filled else {"strokeWidth": 1.8}
         base = alt.Chart(frame).transform_filter(kept)
         mark = base.mark_point(filled=filled, size=size, opacity=1, cursor="pointer", aria=False, **outline)
-        shown = mark.encode(x, y, _color(), _shape(), href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
-        return shown.encode(fillOpacity=FAINT) if filled else shown
+        return mark.encode(x, y, _color(), _shape(), href="href:N", tooltip=[alt.Tooltip(f"{tip}:N") for tip in tips])
 
     runs, aside = "datum.kind == 'runs'", "datum.kind != 'runs'"
     return alt.layer(
@@ -110,11 +109,7 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
 
 
 VERDICT_TIPS = ("claim", "verdict", "cells", "remark")
-CELL_TIPS = ("claim", "what", "cell", "outcome", "mean", "95% interval", "could have been seen", "n", "reason")
-
-
-# What can't be tested should not shine: its light grey would be the brightest of all on a dark page.
-FAINT = alt.condition("datum.outcome == 'not testable'", alt.value(0.35), alt.value(1))
+CELL_TIPS = ("claim", "what", "cell", "outcome", "mean", "95% interval", "smallest visible effect", "n", "reason")
 
 
 def _lines(statement: str) -> list[str]:
@@ -183,7 +178,7 @@ def _cell(row: dict[str, Any]) -> dict[str, Any]:
         "outcome": row["outcome"],
         "mean": f"{row['mean']:+.4g}" if there else "–",
         "95% interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if there else "–",
-        "could have been seen": "–" if _missing(row["visible"]) else f"{row['visible']:.3g}",
+        "smallest visible effect": "–" if _missing(row["visible"]) else f"{row['visible']:.3g}",
         "n": str(int(row["n"])) if row["n"] else "–",
         "reason": row["reason"] or "–",
     }

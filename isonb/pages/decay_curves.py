@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from isonb.pages.charts import DASHES, GREY, option_menu, slider
+from isonb.pages.charts import DASHES, GREY, OKABE_ITO, option_menu, slider
 
 __all__ = ["decay_curves"]
 
@@ -31,12 +31,12 @@ def decay_curves(spectrum: Sequence[float], alpha: float = -0.6) -> Any:
     near = near.transform_calculate(f=_decayed("datum.s"), line="'f'").transform_filter(
         "isValid(datum.f) && datum.f > -4"
     )
-    curve = near.mark_line(clip=True).encode(
+    curve = near.mark_line(clip=True, color=OKABE_ITO["vermillion"]).encode(  # as "after" on the right
         alt.X("s:Q", title="singular value s", scale=alt.Scale(domain=[0, 6], nice=False)),
         alt.Y("f:Q", title="f(s)", scale=alt.Scale(domain=[-4, 6], nice=False)),
     )
     still = alt.Chart(pd.DataFrame({"s": [0, 6], "f": [0, 6]})).encode(x="s:Q", y="f:Q")
-    still = still.mark_line(strokeDash=[5, 3], color=GREY, aria=False)
+    still = still.mark_line(strokeDash=DASHES[1], color=OKABE_ITO["blue"], aria=False)  # as "before"
     zero = alt.Chart().mark_rule(color=GREY, strokeWidth=1, aria=False).encode(y=alt.datum(0))
     ranked = pd.DataFrame({"rank": range(1, len(spectrum) + 1), "s": list(spectrum)})
     top = float(ranked["s"].iloc[0])

@@ -40,11 +40,22 @@ def apart(theirs: float, ours: float) -> float:
     return abs(theirs - ours) / size if size else 0.0
 
 
+def beside(theirs: float, ours: float) -> str:
+    """Both numbers with three digits, or with four where three are the same.
+
+    >>> beside(12.0, 13.16), beside(64.12, 64.14)
+    ('12 / 13.2', '64.12 / 64.14')
+    """
+    digits = 3 if f"{theirs:.3g}" != f"{ours:.3g}" else 4
+    return f"{theirs:.{digits}g} / {ours:.{digits}g}"
+
+
 class Errata:
     """The entries of a page in their order.
 
     >>> found = Errata()
     >>> found.note("Gain", "printed", as_printed=12.0, recomputed=13.16)
+    Gain
     as printed: 12
     recomputed: 13.16
     >>> len(found.frame())
@@ -55,7 +66,7 @@ class Errata:
         self.rows: list[dict[str, Any]] = []
 
     def note(self, name: str, kind: str, **readings: Any) -> None:
-        """Keep and print two readings, theirs first; a name of a reading is its words with underscores.
+        """Keep two readings, theirs first, and print them below the name; a reading's name is words with underscores.
 
         Errors: a kind that isn't in :data:`KINDS`, or other than two readings :class:`~isonb.errors.InputError`.
         """
@@ -67,7 +78,7 @@ class Errata:
         theirs, ours = (float(value) for value in readings.values())
         row = {"entry": name, "kind": kind, "theirs": theirs, "ours": ours, "apart": apart(theirs, ours)}
         self.rows.append({**row, "reading": words[0], "other": words[1]})
-        print(f"{words[0]}: {theirs:.4g}\n{words[1]}: {ours:.4g}")
+        print(f"{name}\n{words[0]}: {theirs:.4g}\n{words[1]}: {ours:.4g}")
 
     def frame(self) -> pd.DataFrame:
         """One row an entry: ``entry``, ``kind``, ``theirs``, ``ours``, ``apart`` and the words of both readings."""
@@ -80,10 +91,11 @@ class Errata:
     def chart(self, *, width: int = 330) -> Any:
         """A bar an entry, as long as its readings are apart, the longest first."""
         frame = self.frame().sort_values("apart", ascending=False, kind="stable")
-        frame["numbers"] = [f"{row.theirs:.3g} / {row.ours:.3g}" for row in frame.itertuples()]
+        frame["numbers"] = [beside(row.theirs, row.ours) for row in frame.itertuples()]
         order = frame["entry"].tolist()
         down = alt.Y("entry:N", sort=order, title=None, axis=alt.Axis(labelLimit=300, tickCount=len(order)))
-        across = alt.X("apart:Q", title="difference over the larger of the two", scale=alt.Scale(domain=[0, 2.6]))
+        scale, axis = alt.Scale(domain=[0, 2.6]), alt.Axis(grid=False)  # a line would run through the numbers
+        across = alt.X("apart:Q", title="difference over the larger of the two", scale=scale, axis=axis)
         colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS), range=list(COLORS)))
         base = alt.Chart(frame.drop(columns=["theirs", "ours"]), width=width, height=alt.Step(18)).encode(down, across)
         marks: dict[str, Any] = {"filled": True, "size": 60, "opacity": 1}

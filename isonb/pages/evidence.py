@@ -178,6 +178,7 @@ def forest(
     column: str | None = None,
     width: int = 240,
     zero: bool = True,
+    ticks: int = 5,
 ) -> Any:
     """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
 
@@ -191,7 +192,7 @@ def forest(
     tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
     layers = [
         base.mark_rule(aria=False, strokeWidth=2).encode(
-            alt.X("low:Q", title=title, axis=alt.Axis(tickCount=5)), alt.X2("high:Q"), row
+            alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks)), alt.X2("high:Q"), row
         ),
         base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), row, tooltip=tips),
     ]

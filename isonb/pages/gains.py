@@ -8,12 +8,13 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb.pages.charts import CLOUD, GREY, option_menu
+from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, option_menu
 from isonb.pages.evidence import intervals
 
 __all__ = ["change_against_gain", "gains", "growing"]
 
 SIGNED = "datum.value ? format(datum.value, '+.2f') : '0'"
+COLORS = [*{**OKABE_ITO, "yellow": "#A0522D"}.values(), GREY]  # brown: small marks in yellow look orange
 ZERO: dict[str, Any] = {"strokeDash": [5, 3], "color": GREY, "aria": False}
 
 
@@ -70,12 +71,12 @@ def change_against_gain(
     lines are plain training.
     """
     base = alt.Chart(width=270, height=230)
-    shade = alt.Scale(domain=list(arms))
+    shade, form = alt.Scale(domain=list(arms), range=COLORS), alt.Scale(domain=list(arms))
     dots = base.mark_point(filled=True, size=70, opacity=0.85).encode(
         alt.X("change:Q", title="change in the measure", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)),
         alt.Y("gain:Q", title="gain in the score", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5)),
         alt.Color("arm:N", scale=shade, sort=list(arms), title=None),
-        alt.Shape("arm:N", scale=shade, sort=list(arms), title=None),
+        alt.Shape("arm:N", scale=form, sort=list(arms), title=None),
         tooltip=["arm", "seed", alt.Tooltip("change", format="+.4f"), alt.Tooltip("gain", format="+.3f")],
     )
     across = base.mark_rule(**ZERO).encode(y=alt.datum(0))

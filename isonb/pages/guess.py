@@ -98,9 +98,7 @@ def _plane(dots: pd.DataFrame) -> Any:
     y = alt.Y("y:Q", scale=frame, title="second coordinate", axis=alt.Axis(tickCount=4))
     cloud = alt.Chart(dots, width=140, height=140).transform_filter("datum.i < n")
     cloud = cloud.transform_calculate(x=f"datum.u * stretch + {way}", y=f"datum.v + {way}")
-    origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).mark_point(
-        shape="cross", size=110, color=OKABE_ITO["vermillion"], aria=False
-    )
+    origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).mark_point(shape="cross", size=110, color=GREY, aria=False)
     return cloud.mark_circle(size=14, opacity=0.65, clip=True, aria=False).encode(x, y) + origin.encode(x, y)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from isonb.pages.charts import GREY, OKABE_ITO
 
-__all__ = ["WORDS", "evidence_map", "side", "told"]
+__all__ = ["WORDS", "column_of", "evidence_map", "side", "told"]
 
 WORDS = ABOVE, BELOW, OPEN = ("above", "below", "not told apart")
 COLORS = (OKABE_ITO["blue"], OKABE_ITO["vermillion"], GREY)
@@ -24,6 +24,16 @@ def side(low: float, high: float) -> str:
     ('above', 'below', 'not told apart')
     """
     return ABOVE if low > 0 else BELOW if high < 0 else OPEN
+
+
+def column_of(suite: str) -> str:
+    """The column of a suite of fine-tuning runs, which names its encoder where that isn't minilm.
+
+    >>> column_of("CoLA"), column_of("SST-2 (tiny)")
+    ('fine-tuned minilm, CoLA', 'fine-tuned tiny, SST-2')
+    """
+    task, _, model = suite.removesuffix(")").partition(" (")
+    return f"fine-tuned {model or 'minilm'}, {task}"
 
 
 def told(outcomes: Iterable[str], where: str) -> str:

@@ -88,7 +88,8 @@ def trade_offs(trade: pd.DataFrame, *, families: Sequence[str], joined: str) -> 
 def sentence_maps(spots: pd.DataFrame, *, order: Sequence[str]) -> Any:
     """A map of ``x`` and ``y`` for each kind of ``vectors``, the ``side`` of a pair by colour; a menu of ``pairs``."""
     menu = option_menu("ground", list(dict.fromkeys(spots["pairs"]))[::-1], label="pairs")
-    chart = alt.Chart(spots, width=160, height=160).mark_point(**CLOUD).transform_filter("datum.pairs == ground")
+    hollow = CLOUD | {"filled": False, "size": 22, "strokeWidth": 1.2}  # the two sides of a pair often coincide
+    chart = alt.Chart(spots, width=160, height=160).mark_point(**hollow).transform_filter("datum.pairs == ground")
     chart = chart.encode(
         alt.X("x:Q", axis=None, scale=alt.Scale(zero=False)),
         alt.Y("y:Q", axis=None, scale=alt.Scale(zero=False)),

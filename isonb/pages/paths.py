@@ -38,7 +38,7 @@ def paths(
         alt.Shape("suite:N", **same),
     )
     zero = alt.Chart(data).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(y=alt.datum(0))
-    trail = base.mark_point(size=14, opacity=0.25, filled=True, aria=False)
+    trail = base.mark_point(size=30, opacity=0.5, filled=True, aria=False)
     now = base.transform_filter(keep).mark_point(size=90, filled=True, opacity=0.95)
     now = now.encode(tooltip=["suite", "seed", "update", "x", "y"])
     told = alt.Chart(data).transform_filter(keep).transform_aggregate(groupby=["suite", "update"])

@@ -64,8 +64,8 @@ def span_bound(cloud: Tensor, radius: Any) -> Any:
         ring.mark_line(**border).encode(x, y, alt.Order("angle:Q")),
         here.mark_rule(color=GREY, aria=False).encode(x, y, alt.X2("x2"), alt.Y2("y2")),
         here.mark_circle(size=55, opacity=1, aria=False).encode(x, y),
-        words.mark_text(align="left", baseline="top", fontSize=13).encode(
-            alt.Text("told:N"), x=alt.value(4), y=alt.value(4)
+        words.mark_text(align="left", baseline="bottom", fontSize=13).encode(
+            alt.Text("told:N"), x=alt.value(0), y=alt.value(-4)
         ),
     )
     return chart.add_params(radius).configure_view(stroke=None)

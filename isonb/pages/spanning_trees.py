@@ -78,8 +78,8 @@ def tree_chart(frames: Frames, keep: str | None = None) -> Any:
     tree = part(rungs, **size).mark_rule(aria=False).encode(x, y, *ends, color, strokeWidth=thick)
     arrows = part(dots, **size).mark_rule(aria=False, color=OKABE_ITO["green"], strokeWidth=1.6).encode(x, y, *ends)
     cloud = part(dots, **size).mark_circle(aria=False, size=38, opacity=1, color=OKABE_ITO["blue"]).encode(x, y)
-    told = part(facts, **size).mark_text(align="left", fontSize=13)
-    told = told.encode(alt.Text("told:N"), x=alt.value(4), y=alt.value(8))
+    told = part(facts, **size).mark_text(align="left", baseline="bottom", fontSize=13)
+    told = told.encode(alt.Text("told:N"), x=alt.value(0), y=alt.value(-4))
     bars = (
         part(rungs, width=200, height=270)
         .mark_bar()
@@ -130,8 +130,8 @@ def ranked_bars(frames: tuple[pd.DataFrame, pd.DataFrame], keep: str) -> Any:
         alt.Color("role:N", title="bar", scale=ROLE),
         tooltip=["bar", "length", "role"],
     )
-    told = alt.Chart(facts).transform_filter(keep).mark_text(align="right", baseline="top", fontSize=13)
-    return bars + told.encode(alt.Text("told:N"), x=alt.value(478), y=alt.value(2))
+    told = alt.Chart(facts).transform_filter(keep).mark_text(align="right", baseline="bottom", fontSize=13)
+    return bars + told.encode(alt.Text("told:N"), x=alt.value(480), y=alt.value(-4))
 
 
 def _top(rows: pd.DataFrame) -> float:

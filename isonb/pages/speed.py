@@ -107,7 +107,7 @@ def growth(bench: Bench) -> Any:
     chart = chart.encode(
         alt.X("n:Q", scale=alt.Scale(type="log", base=2), title="points", axis=alt.Axis(tickCount=6, format="d")),
         alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds", axis=alt.Axis(values=POWERS)),
-        alt.Color("by:N", scale=colors, title=None),
+        alt.Color("by:N", scale=colors, title="code"),  # a title, as the dimensions beside it have
         dash("d:O", title="dimensions", legend=alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)),
         tooltip=["measure", "name", "n", "d", "rounds", "error"],
     )

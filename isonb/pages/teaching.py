@@ -67,7 +67,11 @@ def teaching_page(records: Sequence[tuple[Chapter, Mapping[str, Any]]]) -> str:
         lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
         lines += [*(_row(chapter, run) for chapter, run in of_part), ""]
     machines = sorted({str(run["hardware"]) for _, run in records})
-    lines += [f"Measured in the last run of each chapter, on {'; '.join(machines) or 'no machine'}.", ""]
+    lines += [
+        f"Measured in the last run of each chapter, on {'; '.join(machines) or 'no machine'}. The seconds include the "
+        "start of the kernel. By default as many chapters run side by side as there are cores.",
+        "",
+    ]
     return "\n".join(lines)
 
 

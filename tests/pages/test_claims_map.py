@@ -59,14 +59,14 @@ def test_every_claim_and_cell_is_drawn():
 def test_a_mark_tells_its_numbers():
     marks = tables(claims_map(FRAME, papers=["One", "Two"]))[4].set_index("claim")
     seen = marks.loc["2. It gains"]
-    assert seen[["mean", "95% interval", "could have been seen", "n"]].tolist() == [
+    assert seen[["mean", "95% interval", "smallest visible effect", "n"]].tolist() == [
         "-0.0213",
         "-0.04 to -0.0026",
         "0.0312",
         "5",
     ]
     unseen = marks.loc["1. It gains"].iloc[1]
-    assert unseen[["mean", "95% interval", "could have been seen", "n", "reason"]].tolist() == [*"––––", "no runs"]
+    assert unseen[["mean", "95% interval", "smallest visible effect", "n", "reason"]].tolist() == [*"––––", "no runs"]
 
 
 def test_colours_and_shapes_tell_outcomes_apart():

@@ -69,6 +69,9 @@ def test_the_chart_has_every_entry_with_the_longest_first(found):
     order = chart["layer"][0]["encoding"]["y"]["sort"]
     assert len(order) == len(ENTRIES)
     assert order[0] == max(found.rows, key=lambda row: row["apart"])["entry"]
+    assert chart["layer"][0]["encoding"]["x"]["axis"]["grid"] is False
+    (rows,) = chart["datasets"].values()
+    assert all(len(set(row["numbers"].split(" / "))) == 2 for row in rows)
 
 
 def test_gains_that_do_not_follow():

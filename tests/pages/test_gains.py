@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from isonb.lab.statistics.seeds import student
-from isonb.pages.charts import slider
+from isonb.pages.charts import OKABE_ITO, slider
 from isonb.pages.gains import change_against_gain, gains, growing
 
 VALUES = {"a": [0.01, 0.03, -0.02], "b": [0.2, 0.1]}
@@ -45,3 +45,6 @@ def test_a_menu_chooses_the_measure():
     (param,) = made["params"]
     assert param["bind"]["options"] == ["IsoScore", "A1 raw"]
     assert {"filter": "datum.measure == measure"} in made["spec"]["transform"]
+    colors = made["spec"]["layer"][2]["encoding"]["color"]["scale"]["range"]
+    assert len(set(colors)) == len(colors) == 8
+    assert OKABE_ITO["yellow"] not in colors, "small marks in yellow look like those in orange"

@@ -37,7 +37,7 @@ NEEDS = (
     (re.compile(re.escape(UNTUNED)), "runs in which each method is stopped and tuned by itself"),
     (re.compile("above one answer|over one answer|no plain runs"), "plain runs that have learned the task"),
     (re.compile("depth alone"), "encoders that differ in depth alone, or in sharing alone"),
-    (re.compile("the seeds varied nothing"), "runs whose number differs from seed to seed"),
+    (re.compile("the seeds varied nothing"), "runs that don't all give the same number"),
     (re.compile("at least \\d+ are needed"), "more seeds"),
     (re.compile("no runs"), "runs where there are none yet"),
     (re.compile("on both sides"), "more seeds or pairs, for a narrower interval"),

@@ -28,8 +28,9 @@
     return bound.map((signal) => [signal.name, result.view.signal(signal.name)]);
   }
 
-  // The colours of the palette, and the end of a ramp, that would drown on this ground: moved to 3 to 1 or more.
-  const inks = () => (dark() ? { "#0072B2": "#2a85c4" } : { "#E69F00": "#b97d00", "#F0E442": "#988a00" });
+  // The colours of the palette, and the end of a ramp, that would drown on this ground: moved to 3 to 1 or more. And the
+  // grey of what can't be tested, which would shine.
+  const inks = () => (dark() ? { "#0072B2": "#2a85c4", "#c9c9c9": "#5a626a" } : { "#E69F00": "#b97d00", "#F0E442": "#988a00" });
   const ends = () => (dark() ? [0.22, 1] : [0, 0.9]);
 
   function reachEnds(node) { // a ramp that one chart names for itself
@@ -149,6 +150,13 @@
 
   document.addEventListener("DOMContentLoaded", () => { // a short word of code stays on one line
     document.querySelectorAll("code .pre").forEach((word) => word.classList.toggle("short", word.textContent.length <= 24));
+    document.querySelectorAll("dt.sig em.sig-param").forEach((name) => { // and its comma, or the last bracket, with a name
+      const next = name.nextSibling;
+      if (next?.nodeType === Node.TEXT_NODE && next.data.startsWith(",")) {
+        next.data = next.data.slice(1);
+        name.append(",");
+      } else if (next?.classList?.contains("sig-paren")) name.append(next);
+    });
   });
 
   document.addEventListener("DOMContentLoaded", () => {
