@@ -198,7 +198,7 @@ def cloud(
     """Points ``(..., n, d)`` ready for arithmetic: float32/float64, finite, rows off the mask set to zero.
 
     ``points`` and ``dims`` are the fewest allowed, counted under the mask; ``single`` refuses batch axes; with
-    ``look=False`` the caller sees to it that the points are :func:`finite`. float16 and bfloat16 are raised to float32.
+    ``look=False`` it is the caller who makes sure that they are finite. float16 and bfloat16 are raised to float32.
 
     >>> cloud(torch.ones(1, 3))
     Traceback (most recent call last):

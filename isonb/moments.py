@@ -108,7 +108,7 @@ class Moments:
     def _plain(self) -> bool:
         """Whether the variance shows that all points were finite, their squares neither too large nor too small."""
         self._settle()
-        few = torch.finfo(torch.float32).tiny ** 0.5
+        few: float = torch.finfo(torch.float32).tiny ** 0.5
         variance = float(self._scatter.trace() / self._count.clamp_min(1))
         return few < variance < 1 / few
 
