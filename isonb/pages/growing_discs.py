@@ -69,7 +69,7 @@ def _stack(part: pd.DataFrame, name: str, r: float | str, top: float) -> Any:
     scale = alt.X("birth:Q", title="scale r", scale=alt.Scale(domain=[0, top], nice=False))
     base = alt.Chart(part, width=WIDTH, height=7 * len(part))
     row = alt.Y("bar:O", axis=None)
-    whole = base.mark_bar(opacity=0.3, height=3, color=GREY, aria=False).encode(scale, alt.X2("death"), row)
+    whole = base.mark_bar(opacity=0.55, height=3, color=GREY, aria=False).encode(scale, alt.X2("death"), row)
     grown = base.transform_filter(f"datum.birth < {r}").transform_calculate(now=f"min(datum.death, {r})")
     color = alt.Color("dimension:N", legend=None, scale=COLORS)
     grown = grown.mark_bar(height=4, aria=False).encode(scale, alt.X2("now:Q"), row, color)
