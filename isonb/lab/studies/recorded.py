@@ -145,8 +145,17 @@ def _one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
         if frame[name].isna().all():
             frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
         if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
-            frame[name] = [None if pd.isna(value) else str(value) for value in frame[name]]
+            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
     return frame
+
+
+def _word(value: object) -> str:
+    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
+
+    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
+    ('-1', '-1', '0.5', 'all')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _shortened(record: Record, beginnings: tuple[str, ...]) -> Record:

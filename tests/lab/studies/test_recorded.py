@@ -90,6 +90,19 @@ def test_an_option_of_several_kinds_becomes_text(folder):
     assert set(recorded("some", folder / "out").runs["method.zeta"].dropna()) == {"0.2", "0.5", "auto"}
 
 
+def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder):
+    """A part in which only some runs have the option holds it as float."""
+    for layers in ("all", -1):
+        write_record(folder / "records", record(5, method={"name": "istar", "layers": layers}))
+    word, number = (record(5, method={"name": "istar", "layers": layers}).run_id for layers in ("all", -1))
+    publish(folder / "records", folder / "out", "parts", only={word})
+    publish(folder / "records", folder / "out", "parts", only={number, record(0).run_id}, add=True)
+    publish(folder / "records", folder / "out", "whole", only={word, number, record(0).run_id})
+    parts, whole = (recorded(name, folder / "out").runs["method.layers"].tolist() for name in ("parts", "whole"))
+    assert parts == whole
+    assert {"all", "-1"} <= set(parts)
+
+
 def test_missing_runs_are_named(folder, tmp_path):
     grid = tmp_path / "grid.yaml"
     grid.write_text("smoke: {task: english_sentiment, model: tiny, seed: [0, 1, 2, 7]}\n")
