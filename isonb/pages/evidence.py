@@ -78,11 +78,20 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     if len(set(found)) == 1 < len(found):
         half = 0.0
     elif 0 < half < 0.5 * 10**-digits:  # small is not nothing; beside a mean that isn't 0 two digits more are enough
-        finer = -math.floor(math.log10(half))
+        finer = _first_digit(half)
         digits = finer if round(mean, digits) == 0 or finer <= digits + 2 else digits
     mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
     plus = "" if math.isnan(half) else f" ± {half:.{digits}f}" if half else " ± 0"
     return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
+
+
+def _first_digit(value: float) -> int:
+    """How many decimals show the first digit of a small number.
+
+    >>> _first_digit(0.0003), _first_digit(-0.02)
+    (4, 2)
+    """
+    return -math.floor(math.log10(abs(value)))
 
 
 def estimate(value: float, error: float, digits: int = 3) -> str:
@@ -254,7 +263,7 @@ def _around(low: float | None, high: float | None) -> str:
     if low is None or high is None or low == high or round(low, 3) != round(high, 3) or not round(low, 3):
         return ends(low, high)
     half = (high - low) / 2
-    return f"± {half:.{-math.floor(math.log10(half))}f}"
+    return f"± {half:.{_first_digit(half)}f}"
 
 
 def ends(low: float | None, high: float | None) -> str:
@@ -278,5 +287,5 @@ def _signed(value: float | None, digits: int = 3) -> str:
     if value is None:
         return "–"
     if value and round(value, digits) == 0:  # small is not nothing
-        return f"{value:+.{-math.floor(math.log10(abs(value)))}f}" if abs(value) >= 1e-7 else f"{value:+.0e}"
+        return f"{value:+.{_first_digit(value)}f}" if abs(value) >= 1e-7 else f"{value:+.0e}"
     return f"{value:{'+' if value else ''}.{digits}f}"
