@@ -24,37 +24,92 @@ __all__ = [
 
 
 class InputError(ValueError):
-    """Input outside a function's domain. The message gives the invariant, the value received and the fix."""
+    """Input outside a function's domain. The message gives the invariant, the value received and the fix.
+
+    >>> import isonb, torch
+    >>> isonb.rbf_uniformity(torch.eye(3), t=0.0)
+    Traceback (most recent call last):
+    ...
+    isonb.errors.InputError: rbf_uniformity: t must be positive and finite; got 0.0. 0.5 is the default.
+    """
 
     named = False  # set by border once the function's name stands in front
 
 
 class ShapeError(InputError):
-    """Wrong rank, too few points or dimensions, a mask or partner of another shape, k larger than the cloud allows."""
+    """Wrong rank, too few points or dimensions, a mask or partner of another shape, k larger than the cloud allows.
+
+    >>> import isonb, torch
+    >>> isonb.isoscore(torch.ones(1, 3))
+    Traceback (most recent call last):
+    ...
+    isonb.errors.ShapeError: isoscore: x must hold at least 2 points; got 1 (shape (1, 3)). Pass ...
+    """
 
 
 class DtypeError(InputError, TypeError):
-    """Not a tensor, or a tensor of a dtype the function can't compute in."""
+    """Not a tensor, or a tensor of a dtype the function can't compute in.
+
+    >>> import isonb, torch
+    >>> isonb.isoscore(torch.tensor([[1, 2], [3, 4]]))
+    Traceback (most recent call last):
+    ...
+    isonb.errors.DtypeError: isoscore: x must be a floating-point tensor; got torch.int64. Call x.float() or x.double().
+    """
 
 
 class DegenerateError(InputError):
-    """The right shape, but a value for which the quantity isn't defined: NaN, Inf, zero variance, all points equal."""
+    """The right shape, but a value for which the quantity isn't defined: NaN, Inf, zero variance, all points equal.
+
+    >>> import isonb, torch
+    >>> isonb.isoscore(torch.tensor([[0.0, 1.0], [float("nan"), 1.0]]))
+    Traceback (most recent call last):
+    ...
+    isonb.errors.DegenerateError: isoscore: x must be finite; got nan at index (1, 0). Drop or mask the bad rows ...
+    """
 
 
 class NotFittedError(InputError):
-    """A transform or a layer is used before it has seen the points it learns from."""
+    """A transform or a layer is used before it has seen the points it learns from.
+
+    >>> import isonb, torch
+    >>> isonb.ZeroMean().transform(torch.eye(3))
+    Traceback (most recent call last):
+    ...
+    isonb.errors.NotFittedError: ...
+    """
 
 
 class DependencyError(ImportError):
-    """An optional library is needed and not installed. The message names the extra that brings it."""
+    """An optional library is needed and not installed. The message names the extra that brings it.
+
+    >>> print(missing("rips_barcode", "gudhi", "topology"))
+    rips_barcode needs gudhi: pip install 'isonb[topology]'
+    """
 
 
 class IsotropyWarning(UserWarning):
-    """Vectors in training passed a gate of :class:`isonb.integrations.monitor.IsotropyMonitor`."""
+    """Vectors in training passed a gate of :class:`isonb.integrations.monitor.IsotropyMonitor`.
+
+    >>> import torch, warnings
+    >>> from isonb.integrations.monitor import COLLAPSE, IsotropyMonitor
+    >>> monitor = IsotropyMonitor(["relative_spread"], warn=COLLAPSE)
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     _ = [monitor.observe(torch.ones(8, 4), step=step) for step in (1, 2)]
+    >>> [warning.category.__name__ for warning in seen]
+    ['IsotropyWarning']
+    """
 
 
 class FitWarning(UserWarning):
-    """A transform keeps fewer directions than asked for, or was fitted on too few points; the message says how much."""
+    """A transform keeps fewer directions than asked for, or was fitted on too few points; the message says how much.
+
+    >>> import isonb, torch, warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     _ = isonb.Whitening().fit(torch.eye(4))
+    >>> print(seen[0].message)
+    Whitening: 4 points are few for 4 dimensions: a fitted variance is between 0 and 4 times the true one, ...
+    """
 
 
 def missing(by: str, library: str, extra: str) -> DependencyError:

@@ -24,7 +24,13 @@ _KNOWN: dict[str, type[Transform]] = {}
 
 
 class Transform(ABC):
-    """What every fitted transform shares: state in named tensors, saving, loading, checks of what comes in."""
+    """What every fitted transform shares: state in named tensors, saving, loading, checks of what comes in.
+
+    >>> import isonb
+    >>> fitted = isonb.ZeroMean().fit(torch.tensor([[0.0, 2.0], [2.0, 4.0]]))
+    >>> isinstance(fitted, Transform), fitted.transform(torch.tensor([[1.0, 3.0]])).tolist()
+    (True, [[0.0, 0.0]])
+    """
 
     OPTIONS: ClassVar[tuple[str, ...]] = ()  # constructor arguments, saved with the state
     CENTRE: ClassVar[str] = "mean"  # the tensor whose last axis is the dimension
@@ -91,7 +97,16 @@ def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:
 
 
 def load_transform(folder: str | Path) -> Any:
-    """The fitted transform that ``save`` wrote to ``folder``, of whichever class."""
+    """The fitted transform that ``save`` wrote to ``folder``, of whichever class.
+
+    Raises :class:`~isonb.errors.InputError` for a folder that holds no such transform, or one of an unknown class.
+
+    >>> import isonb, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     isonb.ZeroMean().fit(torch.eye(2)).save(folder)
+    ...     load_transform(folder).transform(torch.ones(1, 2)).tolist()
+    [[0.5, 0.5]]
+    """
     config, tensors = read_folder(folder)
     name, options = config["class"], config.get("options", {})
     if name not in _KNOWN:

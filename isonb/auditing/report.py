@@ -24,6 +24,11 @@ class Audit(Found):
     is subtracted. ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``:
     thresholds. ``next_steps``: three lines to paste. Of a model there are ``source`` (model and pooling), ``checks``
     and ``layers`` too.
+
+    >>> import isonb, torch
+    >>> found = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
+    >>> found.n, found.d, found.ok, [finding.name for finding in found.findings]
+    (500, 64, False, ['shift', 'hubs'])
     """
 
     @property

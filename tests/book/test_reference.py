@@ -1,5 +1,6 @@
 """The reference pages: every public name, every method, every term, and no link that leads nowhere."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -92,6 +93,11 @@ def test_every_public_name_has_an_entry(told):
     entries = [name.removeprefix("isonb.") for name in told["names"]]
     assert undocumented(isonb.__all__, entries) == []
     assert undocumented(["isoscore", "no_such_name"], entries) == ["no_such_name"]
+
+
+def test_every_public_name_has_an_example():
+    named = {name: getattr(isonb, name) for name in isonb.__all__}
+    assert [name for name, it in named.items() if not inspect.ismodule(it) and ">>>" not in (it.__doc__ or "")] == []
 
 
 @pytest.mark.parametrize("module", ["losses", "layers", "transforms", "metrics", "auditing"])
