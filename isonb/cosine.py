@@ -6,10 +6,12 @@ penalty; its gradient is zero. Any other row has one, however short or long.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import border, check_values, cloud, finite
 from isonb.clouds import row_count
 from isonb.errors import DegenerateError, InputError, fail
 from isonb.scale import ordinary, unit_sized
@@ -19,12 +21,23 @@ __all__ = ["cls_uniformity", "cosine_contributions", "cosine_penalty", "mean_cos
 _PAIRS = 4096  # sampled pairs looked at together
 
 
-def directions(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows (..., n, d) along those of ``x`` and 1/|row| (..., n), whose product is the unit rows; 0 for a zero row."""
+class Directions(NamedTuple):
+    """Rows (..., n, d) along those of a cloud and 1/|row| (..., n), whose product is the unit rows; 0 for a zero row.
+
+    ``whole`` where every row is known to have a direction.
+    """
+
+    rows: Tensor
+    inverse: Tensor
+    whole: bool
+
+
+def directions(x: Tensor) -> Directions:
+    """The directions of the rows, which must be finite where values may be looked at: their lengths are a look, too."""
     if check_values(x) and ordinary((length := torch.linalg.vector_norm(x, dim=-1)).detach()):
-        return x, 1 / length
-    rows = unit_sized(x, -1)
-    return rows, inverse_lengths(rows)
+        return Directions(x, 1 / length, True)
+    rows = unit_sized(finite(x), -1)
+    return Directions(rows, inverse_lengths(rows), False)
 
 
 def inverse_lengths(x: Tensor) -> Tensor:
@@ -40,12 +53,15 @@ def unit_rows(x: Tensor) -> Tensor:
     >>> unit_rows(torch.tensor([[3e-30, 4e-30], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    rows, inverse = directions(x)
-    return rows * inverse.unsqueeze(-1)
+    found = directions(x)
+    return found.rows * found.inverse.unsqueeze(-1)
 
 
-def directed(inverse: Tensor, points: int) -> Tensor:
+def directed(found: Directions, points: int) -> Tensor:
     """How many rows have a direction (...); fewer than ``points`` is an error where values may be looked at."""
+    inverse = found.inverse
+    if found.whole and inverse.shape[-1] >= points:
+        return inverse.new_full(inverse.shape[:-1], inverse.shape[-1])
     count = (inverse > 0).sum(-1).to(inverse.dtype)
     if check_values(inverse) and not bool((count >= points).all()):
         invariant = f"at least {points} points must differ from zero"
@@ -53,9 +69,9 @@ def directed(inverse: Tensor, points: int) -> Tensor:
     return count
 
 
-def _resultant(x: Tensor, inverse: Tensor) -> Tensor:
+def _resultant(found: Directions) -> Tensor:
     """The sum of unit rows (..., d)."""
-    return (inverse.unsqueeze(-2) @ x).squeeze(-2)
+    return (found.inverse.unsqueeze(-2) @ found.rows).squeeze(-2)
 
 
 def _pair_mean(total: Tensor, count: Tensor, include_self: bool) -> Tensor:
@@ -90,13 +106,13 @@ def mean_cosine(
     >>> round(mean_cosine(x).item(), 6)
     0.471405
     """
-    x, inverse = directions(cloud(x, mask)[0])
-    count = directed(inverse, 2)
+    found = directions(cloud(x, mask, look=False)[0])
+    count = directed(found, 2)
     if n_pairs is None:
-        return _pair_mean(_resultant(x, inverse).square().sum(-1), count, False)
+        return _pair_mean(_resultant(found).square().sum(-1), count, False)
     if n_pairs < 1:
         fail(InputError, "n_pairs must be at least 1", n_pairs, "Leave it out for the exact mean.")
-    return _sampled_mean(x * inverse.unsqueeze(-1), inverse > 0, n_pairs, generator)
+    return _sampled_mean(found.rows * found.inverse.unsqueeze(-1), found.inverse > 0, n_pairs, generator)
 
 
 def _sampled_mean(unit: Tensor, usable: Tensor, n_pairs: int, generator: torch.Generator | None) -> Tensor:
@@ -135,10 +151,10 @@ def cosine_penalty(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     >>> round(cosine_penalty(x).item(), 6)
     0.31427
     """
-    x, mask = cloud(x, mask)
-    x, inverse = directions(x)
+    x, mask = cloud(x, mask, look=False)
+    found = directions(x)
     n = row_count(x, mask).clamp_min(1)
-    return (_resultant(x, inverse).square().sum(-1) - directed(inverse, 0)) / (n * n)
+    return (_resultant(found).square().sum(-1) - directed(found, 0)) / (n * n)
 
 
 @border
@@ -154,9 +170,9 @@ def cosine_contributions(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     >>> [round(c, 6) for c in cosine_contributions(torch.tensor([[3.0, 1, 0], [3, -1, 1], [2, 0, -1]])).tolist()]
     [0.838561, -0.031782, -0.044947]
     """
-    x, inverse = directions(cloud(x, mask)[0])
-    count = directed(inverse, 2).unsqueeze(-1)
-    unit = x * inverse.unsqueeze(-1)
+    found = directions(cloud(x, mask, look=False)[0])
+    count = directed(found, 2).unsqueeze(-1)
+    unit = found.rows * found.inverse.unsqueeze(-1)
     difference = unit.sum(-2).square() - unit.square().sum(-2)
     return difference / (count * (count - 1)).clamp_min(1)
 
@@ -175,8 +191,8 @@ def token_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: boo
     >>> round(token_uniformity(x).item(), 6), round(token_uniformity(x, include_self=True).item(), 6)
     (0.471405, 0.647603)
     """
-    x, inverse = directions(cloud(x, mask)[0])
-    return _pair_mean(_resultant(x, inverse).square().sum(-1), directed(inverse, 2), include_self)
+    found = directions(cloud(x, mask, look=False)[0])
+    return _pair_mean(_resultant(found).square().sum(-1), directed(found, 2), include_self)
 
 
 @border
@@ -193,18 +209,18 @@ def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool 
     >>> round(cls_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     0.569036
     """
-    x, mask = cloud(x, mask)
-    x, inverse = directions(x)
-    count = directed(inverse, 2)
+    x, mask = cloud(x, mask, look=False)
+    found = directions(x)
+    count = directed(found, 2)
     if mask is None:
-        first, scale = x[..., :1, :], inverse[..., :1]
+        first, scale = found.rows[..., :1, :], found.inverse[..., :1]
     else:
         index = mask.int().argmax(-1, keepdim=True)
-        first = x.gather(-2, index.unsqueeze(-1).expand(*index.shape, x.shape[-1]))
-        scale = inverse.gather(-1, index)
+        first = found.rows.gather(-2, index.unsqueeze(-1).expand(*index.shape, x.shape[-1]))
+        scale = found.inverse.gather(-1, index)
     if check_values(x) and not bool((scale > 0).all()):
         fail(DegenerateError, "the first token must not be zero", 0.0, "Drop that sentence.")
-    total = (_resultant(x, inverse).unsqueeze(-2) * first).sum(-1) * scale
+    total = (_resultant(found).unsqueeze(-2) * first).sum(-1) * scale
     own = (scale > 0).to(x.dtype)
     if include_self:
         return (total / count.unsqueeze(-1).clamp_min(1)).squeeze(-1)

@@ -142,9 +142,9 @@ def cosreg_penalty(points: Tensor, *, mask: Tensor | None = None, group: Group =
     points, mask = cloud(points, mask, name="points", points=0, single=True)
     if too_few(points, mask, 2, group):
         return attached_zero(points)
-    rows, inverse = directions(points)
-    counts = torch.stack([row_count(points, mask), directed(inverse, 0)])
-    sums = all_sum(torch.cat([inverse @ rows, counts]), group)
+    found = directions(points)
+    counts = torch.stack([row_count(points, mask), directed(found, 0)])
+    sums = all_sum(torch.cat([found.inverse @ found.rows, counts]), group)
     return (sums[:-2].square().sum() - sums[-1]) / sums[-2].clamp_min(1).square()
 
 

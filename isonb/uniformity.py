@@ -45,49 +45,62 @@ def rbf_uniformity(
     >>> round(rbf_uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
     -1.547913
     """
-    x, mask = cloud(x, mask)
+    x, mask = cloud(x, mask, look=not normalize)
     if not (t > 0 and math.isfinite(t)):
         fail(InputError, "t must be positive and finite", t, "0.5 is the default.")
     if chunk < 1:
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of rows.")
-    count, usable = row_count(x, mask), mask
-    inverse = None
-    if normalize:
-        x, inverse = directions(x)
-        inverse = inverse.detach()
-        count = directed(inverse, 2)
-        usable = None if check_values(x) and bool((count == x.shape[-2]).all()) else inverse > 0
-    total = fits(_log_sum(x, _Pairs(usable, inverse, count.clamp_min(1), math.sqrt(2 / t), chunk)))
-    total = torch.where(count >= 2, total, 0.0)
-    known = total.detach()
-    return total + ((known - (count * (count - 1) / 2).clamp_min(1).log()).clamp_max(0) - known)
+    scale = math.sqrt(2 / t)
+    if not normalize:
+        count = x.shape[-2] if mask is None else row_count(x, mask)
+        return fits(_log_mean(x, _Pairs(mask, None, count, scale, chunk)))
+    found = directions(x)
+    inverse = found.inverse.detach()
+    if found.whole:
+        return fits(_log_mean(found.rows, _Pairs(None, inverse, x.shape[-2], scale, chunk)))
+    return fits(_log_mean(found.rows, _Pairs(inverse > 0, inverse, directed(found, 2), scale, chunk)))
 
 
 class _Pairs(NamedTuple):
-    """Which rows count, 1/|row| where rows are to be of unit length, how many they are, in which unit, rows a block."""
+    """Which rows count, 1/|row| where rows are to be of unit length, how many count, in which unit, rows a block.
+
+    Where all rows count ``usable`` is None and ``number`` an int, else one a cloud.
+    """
 
     usable: Tensor | None
     inverse: Tensor | None
-    number: Tensor
+    number: Tensor | int
     scale: float
     chunk: int
 
+    def mean(self, total: Tensor) -> Tensor:
+        """The mean row (..., 1, d) from the sum of rows."""
+        return total / (self.number if isinstance(self.number, int) else self.number.clamp_min(1)[..., None, None])
 
-def _log_sum(x: Tensor, pairs: _Pairs) -> Tensor:
-    """The logarithm of exp(-|x_i - x_j|^2 / t) summed over pairs i < j, a block of rows at a time.
+    def log_mean(self, log_sum: Tensor) -> Tensor:
+        """The logarithm of the mean over pairs from that of their sum: at most 0, and 0 where there are none."""
+        if isinstance(self.number, int):
+            return (log_sum - math.log(self.number * (self.number - 1) / 2)).clamp_max(0)
+        number = (self.number * (self.number - 1) / 2).clamp_min(1)
+        return torch.where(self.number >= 2, log_sum - number.log(), 0.0).clamp_max(0)
+
+
+def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
+    """The logarithm of the mean of exp(-|x_i - x_j|^2 / t) over pairs i < j; 0 where there are none.
 
     With its gradient in the same pass where one is asked for; a compiler derives the plain form instead.
     """
     if torch.compiler.is_compiling():
-        return _plain_log_sum(_points(x, pairs), pairs)
+        return _plain_log_mean(x, pairs)
     if x.requires_grad and torch.is_grad_enabled():
-        value: Tensor = _LogSum.apply(x, pairs)  # type: ignore[no-untyped-call]
+        value: Tensor = _LogMean.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
     points = _points(x, pairs)
     half = square_norms(points) / 2
-    if _fits_whole(points, pairs.chunk) and _all_near(half):
-        return (_weights(points, half, pairs.usable).sum((-2, -1)) / 2).log()
-    return _plain_log_sum(points, pairs)
+    if not (_fits_whole(points, pairs.chunk) and _all_near(half)):
+        return _plain_log_mean(x, pairs)
+    kernel, factors = _kernel(points, half, pairs.usable)
+    return pairs.log_mean(((kernel @ factors).mul_(factors).sum((-2, -1)) / 2).log())
 
 
 def _points(x: Tensor, pairs: _Pairs) -> Tensor:
@@ -96,71 +109,67 @@ def _points(x: Tensor, pairs: _Pairs) -> Tensor:
     No distance depends on the mean; it is taken away as a constant, so that the products of the rows keep their digits.
     """
     rows = (x if pairs.inverse is None else unit_rows(x)) * pairs.scale
-    return rows - _mean(rows.detach(), pairs)
+    return rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
 
 
-def _mean(rows: Tensor, pairs: _Pairs) -> Tensor:
-    return (rows.sum(-2) / pairs.number.unsqueeze(-1)).unsqueeze(-2)
-
-
-def _plain_log_sum(points: Tensor, pairs: _Pairs) -> Tensor:
+def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     """As the formula reads."""
-    usable, chunk = pairs.usable, pairs.chunk
+    points, usable, chunk = _points(x, pairs), pairs.usable, pairs.chunk
     half, starts = points.square().sum(-1) / 2, range(0, points.shape[-2] - 1, chunk)
     if len(starts) > 1 and points.requires_grad and torch.is_grad_enabled():
         parts = [checkpoint(_block, points, half, usable, start, chunk, use_reentrant=False) for start in starts]
     else:
         parts = [_block(points, half, usable, start, chunk) for start in starts]
-    return torch.stack([part.logsumexp(-1) for part in parts], -1).logsumexp(-1)
+    total = torch.stack([part.logsumexp(-1) for part in parts], -1).logsumexp(-1)
+    known = total.detach()
+    return total + (pairs.log_mean(known) - known)  # the gradient is that of the sum, also where the value is 0
 
 
-class _LogSum(torch.autograd.Function):
+class _LogMean(torch.autograd.Function):
     """The same with its gradient in closed form. A second derivative is that of the plain form."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
-        unit = pairs.scale if pairs.inverse is None else pairs.inverse.unsqueeze(-1) * pairs.scale
-        rows = x * unit
-        points = rows - _mean(rows, pairs)
-        value, slope = _value_and_slope(points, pairs)
+        unit = x.new_full(x.shape[:-1], pairs.scale) if pairs.inverse is None else pairs.inverse * pairs.scale
+        mean = pairs.mean(-unit.unsqueeze(-2) @ x)
+        unit = unit.unsqueeze(-1)
+        points = torch.addcmul(mean, x, unit)
+        total, pull, share, own = _sum_and_pull(points, pairs)
+        slope = pull.mul_(share * unit).addcmul_(own * unit, points, value=-1)
         if pairs.inverse is not None:  # a row of fixed length moves across itself
-            along = torch.mul(slope, rows, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
-            slope.addcmul_(rows, along, value=-1 / pairs.scale**2)
-        slope *= unit
+            along = torch.mul(slope, x, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
+            slope.addcmul_(x, along.mul_(pairs.inverse.square().unsqueeze(-1)), value=-1)
+        if not isinstance(pairs.number, int):  # no pair, no gradient
+            slope.masked_fill_((pairs.number < 2)[..., None, None], 0.0)
         ctx.save_for_backward(x, slope)
         ctx.pairs = pairs
-        return value
+        return pairs.log_mean(total)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         x, slope = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return torch.autograd.grad(_plain_log_sum(_points(x, ctx.pairs), ctx.pairs), x, grad, create_graph=True)[
-                0
-            ], None
+            return torch.autograd.grad(_plain_log_mean(x, ctx.pairs), x, grad, create_graph=True)[0], None
         return slope * grad[..., None, None], None
 
 
-def _value_and_slope(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor]:
-    r"""The logarithm of the sum; its gradient :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}` by these points.
+def _sum_and_pull(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""The logarithm of the sum, and its gradient by these points as three factors: share * pull - own * points.
 
-    Of few points all pairs at once: one more product. Else a block at a time.
+    That is :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}`; the factors (..., n, 1) and (..., 1, 1) are cheap to
+    change. Of few points all pairs at once: one more product. Else a block at a time.
     """
-    x = points.reshape(-1, *points.shape[-2:])
-    usable = None if pairs.usable is None else pairs.usable.reshape(x.shape[:-1])
-    half = square_norms(x) / 2
+    half = square_norms(points) / 2
     near = _all_near(half)
-    if near and _fits_whole(x, pairs.chunk):
-        weights = _weights(x, half, usable)
-        sums, top = weights.sum(-1), x.new_zeros(len(x))
-        weights.diagonal(dim1=-2, dim2=-1).copy_(-sums)
-        moved = weights @ x
+    share: Tensor | float
+    top: Tensor | float
+    if near and _fits_whole(points, pairs.chunk):
+        kernel, share = _kernel(points, half, pairs.usable)
+        pull, sums, top = kernel @ (points * share), (kernel @ share).mul_(share), 0.0
     else:
-        moved, sums, top = _by_blocks(x, half, usable, pairs.chunk, near)
-        moved = moved.addcmul_(sums, x, value=-1)
-    total = sums.flatten(1).sum(-1) / 2
-    slope = moved.div_(total[:, None, None])
-    return (top + total.log()).view(points.shape[:-2]), slope.view_as(points)
+        share, (pull, sums, top) = 1.0, _by_blocks(points, half, pairs.usable, pairs.chunk, near)
+    total = sums.sum(-2, keepdim=True) / 2
+    return top + total[..., 0, 0].log(), pull, share / total, sums / total
 
 
 def _fits_whole(x: Tensor, chunk: int) -> bool:
@@ -169,37 +178,47 @@ def _fits_whole(x: Tensor, chunk: int) -> bool:
     return n <= chunk and x.device.type == "cpu" and x.shape[:-1].numel() * n <= WHOLE
 
 
-def _weights(x: Tensor, half: Tensor, usable: Tensor | None) -> Tensor:
-    """exp(-|x_i - x_j|^2 / 2) of all pairs (..., n, n), 0 for i = j and where a row doesn't count."""
-    weights = gram(x, lambda block, i, j: block.sub_(half[..., i, None]).sub_(half[..., None, j]).exp_())
-    weights.diagonal(dim1=-2, dim2=-1).zero_()
+def _kernel(x: Tensor, half: Tensor, usable: Tensor | None) -> tuple[Tensor, Tensor]:
+    r"""K (..., n, n) and u (..., n, 1): the weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`.
+
+    :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j, and :math:`u_i = e^{-|x_i|^2 / 2}`, 0 where a row doesn't count.
+    All are normal numbers where points are near each other; the weights themselves would take two more passes.
+    """
+    kernel = gram(x, lambda block, *_: block.exp_())
+    kernel.diagonal(dim1=-2, dim2=-1).zero_()
+    factors = half.neg().exp_()
     if usable is not None:
-        weights.masked_fill_(~(usable.unsqueeze(-1) & usable.unsqueeze(-2)), 0.0)
-    return weights
+        factors.masked_fill_(~usable, 0.0)
+    return kernel, factors.unsqueeze(-1)
 
 
-def _by_blocks(x: Tensor, half: Tensor, usable: Tensor | None, chunk: int, near: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _by_blocks(
+    points: Tensor, half: Tensor, usable: Tensor | None, chunk: int, near: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     r"""Of each point :math:`\sum_j w_{ij} x_j` and :math:`\sum_j w_{ij}`, divided by e to the power of the third.
 
     Two products a block beside its own. Weights are kept relative to the largest so far, unless all are known to be
     normal numbers (``near``).
     """
+    lead, (n, d) = points.shape[:-2], points.shape[-2:]
+    x, half = points.reshape(-1, n, d), half.reshape(-1, n)
+    usable = None if usable is None else usable.reshape(-1, n)
     step = _strip_height(x, chunk)
     top = x.new_full(x.shape[:1], 0.0 if near else NOTHING * torch.finfo(x.dtype).max)
-    moved, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
-    for start in range(0, x.shape[1] - 1, step):
+    pull, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
+    for start in range(0, n - 1, step):
         weights, rows = _exponents(x, half, usable, start, step), slice(start, start + step)
         if not near:
             before, top = top, torch.maximum(top, weights.amax((-2, -1)))
             weights.sub_(top[:, None, None])
             fade = (before - top).exp()[:, None, None]
-            moved, sums = moved.mul_(fade), sums.mul_(fade)
+            pull, sums = pull.mul_(fade), sums.mul_(fade)
         weights.exp_()
-        moved[:, rows].baddbmm_(weights, x[:, start:])
-        moved[:, start:].baddbmm_(weights.mT, x[:, rows])
+        pull[:, rows].baddbmm_(weights, x[:, start:])
+        pull[:, start:].baddbmm_(weights.mT, x[:, rows])
         sums[:, rows] += weights.sum(-1, keepdim=True)
         sums[:, start:] += weights.sum(-2).unsqueeze(-1)
-    return moved, sums, top
+    return pull.view(points.shape), sums.view(*lead, n, 1), top.view(lead)
 
 
 def _strip_height(x: Tensor, chunk: int) -> int:

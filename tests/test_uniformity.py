@@ -165,7 +165,8 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
             assert function(x).item() == pytest.approx(0, abs=3)
             check_finite_gradient(function, x)
         assert function(uneven(7, 3), mask=lonely).item() == 0
-        check_finite_gradient(lambda z, f=function: f(z, mask=lonely), uneven(7, 3))
+        alone = functools.partial(function, mask=lonely)
+        assert not gradient(alone, uneven(7, 3)).any()
     assert rbf_uniformity(torch.zeros(7, 3)).item() == 0
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import isonb
 from isonb.compiled_nearest import compiled_choice
-from isonb.distances import weighted_rows
+from isonb.distances import localized, weighted_rows
 from isonb.moments import summarised
 from isonb.nearest import SPARE, distances_to
 from isonb.products import add_upper_gram, gram
@@ -117,11 +117,14 @@ def streaming_pieces(x: Tensor) -> list[Piece]:
 
 
 def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
-    """Of a search for k neighbours: the product, the choice among its entries by exact differences, and the lengths."""
+    """Of a search for k neighbours: the product, the choice among its entries by exact differences, and the lengths.
+
+    The points are moved to their middle at first: far from the origin the product would have no digits left.
+    """
     index = torch.randint(0, len(x), (len(x), k), generator=torch.Generator().manual_seed(0))
     half, points = x.square().sum(-1)[None] / 2, x[None]
     strips = [(low, points[:, low : low + 512] @ points.mT) for low in range(0, len(x), 512)]
-    pieces = [Piece("product", lambda: x @ x.T, True)]
+    pieces = [Piece("product", lambda: x @ x.T, True), Piece("points moved and scaled", lambda: localized(x), True)]
     if choose := compiled_choice(0, k + SPARE):
         chosen = lambda: [choose(points, half, part, low, k, k + SPARE, 512) for low, part in strips]  # noqa: E731
         pieces.append(Piece("choice and exact differences", chosen, True))
@@ -148,7 +151,9 @@ def two_nn(small: bool = False) -> list[Row]:
         call = lambda x=x: isonb.two_nn(x)  # noqa: E731
         rounds = 1 if small else 7
         rows += compare("TwoNN", f"{n} x {d}", call, [peer], allowed=1e-3, rounds=rounds)
-        rows += against_product("TwoNN", call, x, error, 1e-3, rounds, neighbour_pieces(x, 2))
+        ratio = gaussian(n).abs().double() + 1
+        fitted = Piece("ratios sorted, logarithms", lambda r=ratio: (r.sort(), r.log(), r.log1p()), True)
+        rows += against_product("TwoNN", call, x, error, 1e-3, rounds, [*neighbour_pieces(x, 2), fitted])
     return rows
 
 
