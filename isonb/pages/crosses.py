@@ -15,11 +15,20 @@ __all__ = ["crosses"]
 
 
 def crosses(
-    frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], x: str, y: str, columns: int = 3, **color: Any
+    frame: pd.DataFrame,
+    *,
+    arms: Sequence[str],
+    suites: Sequence[str],
+    x: str,
+    y: str,
+    columns: int = 3,
+    equal: bool = False,
+    **color: Any,
 ) -> Any:
     """Means over runs with Student's 95% intervals: columns ``suite``, ``arm``, ``x`` and ``y``, a row a run.
 
     A panel a suite, a mark an arm that has runs; ``x`` and ``y`` are the titles of the axes. One run has no interval.
+    ``equal`` draws the line on which both numbers are the same, through all crosses of a panel.
     """
     known = frame[frame["arm"].isin(list(arms)) & frame["suite"].isin(list(suites))].dropna(subset=["x", "y"])
     rows = []
@@ -40,7 +49,13 @@ def crosses(
     )
     across = base.mark_rule(aria=False, color=GREY).encode(alt.X("x_low:Q"), alt.Y("y:Q"), alt.X2("x_high"))
     along = base.mark_rule(aria=False, color=GREY).encode(alt.X("x:Q"), alt.Y("y_low:Q"), alt.Y2("y_high"))
-    table = pd.DataFrame(rows).round(4)
-    chart = alt.layer(across, along, marks, data=table)
+    table = pd.DataFrame(rows)
+    layers = [across, along, marks]
+    if equal:
+        ends = table.groupby("suite")[["x_low", "y_low", "x_high", "y_high"]]
+        table["least"], table["most"] = ends.transform("min").min(axis=1), ends.transform("max").max(axis=1)
+        line = base.mark_rule(aria=False, color=GREY, strokeDash=[5, 3])
+        layers.insert(0, line.encode(alt.X("least:Q"), alt.Y("least:Q"), alt.X2("most"), alt.Y2("most")))
+    chart = alt.layer(*layers, data=table.round(4))
     panels = chart.facet(alt.Facet("suite:N", title=None, sort=list(suites)), columns=columns)
     return panels.resolve_scale(x="independent", y="independent")

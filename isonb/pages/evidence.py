@@ -29,6 +29,7 @@ __all__ = [
     "half_width",
     "intervals",
     "joined",
+    "metric_name",
     "over_runs",
     "p_words",
     "spread",
@@ -43,6 +44,16 @@ OUTCOME_COLORS = {
     "not testable": "#c9c9c9",
 }
 LEVEL = 0.95
+METRICS = {"matthews": "Matthews correlation", "pearson": "Pearson", "spearman": "Spearman", "f1": "F1", "squad_f1": "F1"}
+
+
+def metric_name(name: str) -> str:
+    """A metric of a task as tables print it.
+
+    >>> metric_name("matthews"), metric_name("accuracy")
+    ('Matthews correlation', 'accuracy')
+    """
+    return METRICS.get(name, name)
 
 
 def half_width(values: Sequence[float]) -> float:

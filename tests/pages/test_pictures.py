@@ -67,6 +67,18 @@ def test_crosses_have_students_intervals_both_ways():
     assert marks["color"]["scale"]["domain"] == marks["shape"]["scale"]["domain"] == ["q", "p"]
 
 
+def test_the_line_of_equal_numbers_runs_through_all_crosses_of_its_panel():
+    frame = pd.DataFrame({"suite": ["s", "s", "t"], "arm": "p", "x": [1.0, 3.0, 5.0], "y": [0.2, 0.4, 9.0]})
+    chart = crosses(frame, arms=["p"], suites=["s", "t"], x="here", y="there", equal=True)
+    (rows,) = data_of(chart)
+    rows = rows.set_index("suite")
+    assert rows.loc["t", ["least", "most"]].tolist() == [5.0, 9.0]
+    half = half_width([1.0, 3.0])
+    assert rows.loc["s", ["least", "most"]].tolist() == pytest.approx([2 - half, 2 + half], abs=1e-4)
+    line = chart.to_dict()["spec"]["layer"][0]["encoding"]
+    assert [line[axis]["field"] for axis in ("x", "y", "x2", "y2")] == ["least", "least", "most", "most"]
+
+
 def test_a_spectrum_is_divided_at_its_limit():
     rows = pd.DataFrame({"direction": [1, 2], "variance": [3.0, 1.0], "side": ["above", "below"]})
     facts = pd.DataFrame({"limit": [2.5], "told": ["IsoScore 0.6"]})

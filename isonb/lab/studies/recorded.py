@@ -77,6 +77,11 @@ def publish(
         runs, logged = (_joined(*pair) for pair in ((before.runs, runs), (before.series, logged)))
         runs = runs[sorted(runs.columns, key=column_order)]
         series = tuple(sorted({*before.manifest["series"], *series}))
+    return _written(folder, runs, logged, series)
+
+
+def _written(folder: Path, runs: pd.DataFrame, logged: pd.DataFrame, series: Iterable[str]) -> Path:
+    """The two tables and the manifest, in ``folder``."""
     tables = {"runs.parquet": _one_kind_a_column(runs), "series.parquet": logged}
     sums = {}
     for file, frame in tables.items():
@@ -86,7 +91,7 @@ def publish(
         replace(folder / file, buffer.getvalue())
     about = {
         "schema": SCHEMA,
-        "name": name,
+        "name": folder.name,
         "runs": sorted(runs["run_id"]),
         "series": list(series),
         "sha256": sums,
