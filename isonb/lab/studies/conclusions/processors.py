@@ -1,0 +1,67 @@
+"""The head to head made twice, on different kinds of processors: do the gains come back?
+
+A run gives other numbers on another kind of processor, as it does with another seed. So runs of two kinds are never
+paired, and the verdicts rest on those of the first recording that has a run. The other recordings repeat much of it:
+a conclusion that hangs on the processor would show there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from isonb.lab.statistics.rank_sets import paired_p
+from isonb.lab.statistics.seeds import holm, student
+from isonb.lab.studies.arms import HEAD_TO_HEAD
+from isonb.lab.studies.designs.head_to_head import DESIGN, METHODS, OTHERS
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import FEWEST, difference
+
+__all__ = ["gains_apart", "gains_twice", "runs_twice", "two_kinds"]
+
+
+def two_kinds(folder: str | Path | None = None) -> tuple[Study, Study]:
+    """The head to head as its own recording has it, and as the other kinds of processors made it."""
+    parts = ((HEAD_TO_HEAD,), OTHERS)
+    here, there = (Study.load(replace(DESIGN, recordings=names, claims=()), folder=folder) for names in parts)
+    return here, there
+
+
+def runs_twice(here: Study, there: Study) -> pd.DataFrame:
+    """One row a run that both studies have: ``suite``, ``arm``, ``seed``, and its score ``here`` and ``there``."""
+    columns = ["run_id", "suite", "arm", "seed", "score"]
+    both = here.runs[columns].merge(there.runs[["run_id", "score"]], on="run_id", suffixes=("", "_there"))
+    return both.rename(columns={"score": "here", "score_there": "there"}).drop(columns="run_id")
+
+
+def gains_twice(here: Study, there: Study) -> pd.DataFrame:
+    """What a method gains over plain training at the same seed, ``here`` and ``there``: a row a suite, arm and seed."""
+    rows = []
+    for arm in METHODS:
+        first, second = (difference(one.units("score", arm), one.units("score", PLAIN)) for one in (here, there))
+        rows += [
+            (suite, arm, seed, first[suite, seed], second[suite, seed])
+            for suite, seed in sorted(first)
+            if (suite, seed) in second
+        ]
+    return pd.DataFrame(rows, columns=["suite", "arm", "seed", "here", "there"])
+
+
+def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Whether the mean gains of :func:`gains_twice` differ from one kind of processor to the other.
+
+    One row a suite and arm with three seeds or more: ``n``, the mean gains ``here`` and ``there``, the mean difference
+    ``apart`` of the same seeds with Student's interval ``low`` to ``high``, and ``p`` of the paired test by Holm's
+    method over all rows.
+    """
+    rows = []
+    for (suite, arm), part in twice.groupby(["suite", "arm"], sort=False):
+        if len(part) >= FEWEST:
+            values = list(part["there"] - part["here"])
+            found = student(values, level=level)
+            means = (len(part), part["here"].mean(), part["there"].mean())
+            rows.append((suite, arm, *means, found.estimate, found.low, found.high, paired_p(values)))
+    table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "apart", "low", "high", "p"])
+    return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
