@@ -44,7 +44,13 @@ OUTCOME_COLORS = {
     "not testable": "#c9c9c9",
 }
 LEVEL = 0.95
-METRICS = {"matthews": "Matthews correlation", "pearson": "Pearson", "spearman": "Spearman", "f1": "F1", "squad_f1": "F1"}
+METRICS = {
+    "matthews": "Matthews correlation",
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "f1": "F1",
+    "squad_f1": "F1",
+}
 
 
 def metric_name(name: str) -> str:
