@@ -32,11 +32,14 @@ class Directions(NamedTuple):
     whole: bool
 
 
-def directions(x: Tensor) -> Directions:
-    """The directions of the rows, which must be finite where values may be looked at: their lengths are a look, too."""
+def directions(x: Tensor, *, look: bool = True) -> Directions:
+    """The directions of the rows; values that aren't finite are an error if ``look``, where they may be looked at.
+
+    That costs nothing where all lengths are ordinary numbers, which is a look as well.
+    """
     if check_values(x) and ordinary((length := torch.linalg.vector_norm(x, dim=-1)).detach()):
         return Directions(x, 1 / length, True)
-    rows = unit_sized(finite(x), -1)
+    rows = unit_sized(finite(x) if look else x, -1)
     return Directions(rows, inverse_lengths(rows), False)
 
 
@@ -53,7 +56,7 @@ def unit_rows(x: Tensor) -> Tensor:
     >>> unit_rows(torch.tensor([[3e-30, 4e-30], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    found = directions(x)
+    found = directions(x, look=False)
     return found.rows * found.inverse.unsqueeze(-1)
 
 
