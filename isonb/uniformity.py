@@ -50,15 +50,14 @@ def rbf_uniformity(
         fail(InputError, "t must be positive and finite", t, "0.5 is the default.")
     if chunk < 1:
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of rows.")
-    scale = math.sqrt(2 / t)
-    if not normalize:
-        count = x.shape[-2] if mask is None else row_count(x, mask)
-        return fits(_log_mean(x, _Pairs(mask, None, count, scale, chunk)))
-    found = directions(x)
-    inverse = found.inverse.detach()
-    if found.whole:
-        return fits(_log_mean(found.rows, _Pairs(None, inverse, x.shape[-2], scale, chunk)))
-    return fits(_log_mean(found.rows, _Pairs(inverse > 0, inverse, directed(found, 2), scale, chunk)))
+    if normalize:
+        found = directions(x)
+        x, inverse = found.rows, found.inverse.detach()
+        usable, number = (None, x.shape[-2]) if found.whole else (inverse > 0, directed(found, 2))
+    else:
+        inverse, usable = None, mask
+        number = x.shape[-2] if mask is None else row_count(x, mask)
+    return _log_mean(x, _Pairs(usable, inverse, number, math.sqrt(2 / t), chunk))
 
 
 class _Pairs(NamedTuple):
@@ -78,7 +77,11 @@ class _Pairs(NamedTuple):
         return total / (self.number if isinstance(self.number, int) else self.number.clamp_min(1)[..., None, None])
 
     def log_mean(self, log_sum: Tensor) -> Tensor:
-        """The logarithm of the mean over pairs from that of their sum: at most 0, and 0 where there are none."""
+        """The logarithm of the mean over pairs from that of their sum: at most 0, and 0 where there are none.
+
+        A sum that doesn't fit is an error here: at most 0 it would look like one that does.
+        """
+        fits(log_sum)
         if isinstance(self.number, int):
             return (log_sum - math.log(self.number * (self.number - 1) / 2)).clamp_max(0)
         number = (self.number * (self.number - 1) / 2).clamp_min(1)

@@ -30,7 +30,7 @@ from support import (
 
 from isonb.cosine import mean_cosine
 from isonb.errors import DegenerateError, InputError, ShapeError
-from isonb.uniformity import rbf_uniformity
+from isonb.uniformity import _Pairs, rbf_uniformity
 
 FORMS = {
     "default": rbf_uniformity,
@@ -168,6 +168,12 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
         alone = functools.partial(function, mask=lonely)
         assert not gradient(alone, uneven(7, 3)).any()
     assert rbf_uniformity(torch.zeros(7, 3)).item() == 0
+
+
+@pytest.mark.parametrize("log_sum", [math.inf, -math.inf, math.nan])
+def test_a_sum_that_does_not_fit_is_not_taken_for_the_largest_value(log_sum):
+    with pytest.raises(DegenerateError, match="must fit"):
+        _Pairs(None, None, 3, 2.0, 4).log_mean(torch.tensor(log_sum))
 
 
 @gpu

@@ -8,7 +8,6 @@ a conclusion that hangs on the processor would show there.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
@@ -22,10 +21,10 @@ from isonb.lab.studies.verdicts import FEWEST, difference
 __all__ = ["gains_apart", "gains_twice", "runs_twice", "two_kinds"]
 
 
-def two_kinds(folder: str | Path | None = None) -> tuple[Study, Study]:
+def two_kinds() -> tuple[Study, Study]:
     """The head to head as its own recording has it, and as the other kinds of processors made it."""
     parts = ((HEAD_TO_HEAD,), OTHERS)
-    here, there = (Study.load(replace(DESIGN, recordings=names, claims=()), folder=folder) for names in parts)
+    here, there = (Study.load(replace(DESIGN, recordings=names, claims=())) for names in parts)
     return here, there
 
 
@@ -38,14 +37,17 @@ def runs_twice(here: Study, there: Study) -> pd.DataFrame:
 
 def gains_twice(here: Study, there: Study) -> pd.DataFrame:
     """What a method gains over plain training at the same seed, ``here`` and ``there``: a row a suite, arm and seed."""
-    rows = []
-    for arm in METHODS:
-        first, second = (difference(one.units("score", arm), one.units("score", PLAIN)) for one in (here, there))
-        rows += [
-            (suite, arm, seed, first[suite, seed], second[suite, seed])
-            for suite, seed in sorted(first)
-            if (suite, seed) in second
-        ]
+    gains = {
+        arm: [difference(study.units("score", arm), study.units("score", PLAIN)) for study in (here, there)]
+        for arm in METHODS
+    }
+    rows = [
+        (suite, arm, seed, first[suite, seed], second[suite, seed])
+        for suite in here.suites
+        for arm, (first, second) in gains.items()
+        for name, seed in sorted(first)
+        if name == suite and (suite, seed) in second
+    ]
     return pd.DataFrame(rows, columns=["suite", "arm", "seed", "here", "there"])
 
 
