@@ -101,6 +101,11 @@ def tensor_of(x: Any) -> Any:
         fail(DtypeError, "an array must hold numbers of a type torch has", x.dtype, "Convert it: x.astype('float32').")
 
 
+def _has_autocast(kind: str) -> bool:
+    """Whether this kind of device has autocast; under a compiler yes, since some versions of torch can't trace this."""
+    return torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
+
+
 def border(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function: numpy arrays become tensors, autocast is off inside (float32 maths), and the function's
     name is put in front of every input error.
@@ -113,7 +118,7 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
             options: Any = {key: tensor_of(a) for key, a in kwargs.items()}
             with contextlib.ExitStack() as stack:
                 for kind in {a.device.type for a in (*given, *options.values()) if isinstance(a, Tensor)}:
-                    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+                    if _has_autocast(kind) and torch.is_autocast_enabled(kind):
                         stack.enter_context(torch.autocast(kind, enabled=False))
                 return function(*given, **options)
         except InputError as error:

@@ -6,7 +6,8 @@ points of a cloud  where                        way
 up to ``DENSE``    on the CPU                   Prim: n short steps, each one pass over a row of all n x n weights;
                                                 :func:`_prim` at first, :mod:`~isonb.compiled_prim` once a process
                                                 has taken many steps and numba is installed: the same edges
-up to ``DENSE``    on accelerators              Boruvka: ceil(log2 n) passes over all weights; a step costs a launch
+up to ``DENSE``    on accelerators              :func:`~isonb.parallel_trees.parallel_trees`: few steps, each over all
+                                                weights, because there a step costs a launch
 more               anywhere                     :func:`~isonb.tiled_trees.tiled_tree`: weights strip by strip
 =================  ===========================  ==================================================================
 
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from isonb.compiled_prim import compiled_prim
 from isonb.distances import BLOCK, by_differences, localized, raw_squared_distances, squared_distances
+from isonb.parallel_trees import parallel_trees
 from isonb.precision import precise
 from isonb.tiled_trees import tiled_tree
 
@@ -52,7 +54,7 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> Tensor:
     elif x.device.type == "cpu":
         edges = _by_prim(points, real)
     else:
-        edges = _boruvka(_weights(points, real))
+        edges = parallel_trees(_weights(points, real))
     return edges.view(*x.shape[:-2], *edges.shape[-2:])
 
 
@@ -159,47 +161,3 @@ def _parents(weights: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     weight, parent = (torch.cat(halves, 1) for halves in zip(*parts, strict=True))
     child = order[:, 1:]
     return torch.stack((parent.gather(1, child), child), -1), weight.gather(1, child)
-
-
-def _boruvka(weights: Tensor) -> Tensor:
-    """Boruvka's algorithm on a batch (b, n, n) -> edges (b, n-1, 2), without a look at the data from the host.
-
-    Each round every part takes the cheapest edge that leaves it. Ties go to the lower edge number, so all parts agree
-    on one order and the picks close no circle, except that two parts may pick the same edge. A part that hooks onto
-    another is gone for good, so its representative's slot holds its edge; the last part has none.
-    """
-    b, n, _ = weights.shape
-    weights = torch.minimum(weights, weights.mT)
-    node = torch.arange(n, device=weights.device)
-    part, edges = node.expand(b, n), node.new_zeros(b, n, 2)
-    rounds = (n - 1).bit_length()
-    for _ in range(rounds):
-        weights.masked_fill_(part.unsqueeze(1) == part.unsqueeze(2), math.inf)
-        pick = _cheapest_exits(weights, part)
-        alive = pick < n * n
-        ends = torch.where(alive, pick, 0)
-        ends = torch.stack((ends // n, ends % n), -1)
-        sides = part.gather(1, ends.flatten(1)).view(b, n, 2)
-        onto = torch.where(sides[..., 0] == node, sides[..., 1], sides[..., 0])
-        onto = torch.where(alive, onto, node)
-        stays = ~alive | ((onto.gather(1, onto) == node) & (node < onto))
-        edges = torch.where(stays.unsqueeze(-1), edges, ends)
-        root = torch.where(stays, node, onto)
-        for _ in range(rounds):
-            root = root.gather(1, root)
-        part = root.gather(1, part)
-    slot = node[:-1].expand(b, n - 1)
-    slot = slot + (slot >= part[:, :1])
-    return edges.gather(1, slot.unsqueeze(-1).expand(b, n - 1, 2))
-
-
-def _cheapest_exits(weights: Tensor, part: Tensor) -> Tensor:
-    """For each part, at its representative, the number ``low * n + high`` of its cheapest edge; n * n for none."""
-    b, n, _ = weights.shape
-    node = torch.arange(n, device=weights.device)
-    weight, mate = weights.min(-1)  # the first of equals, which is the lowest edge number
-    number = torch.minimum(node, mate) * n + torch.maximum(node, mate)
-    best = weight.new_full((b, n), math.inf).scatter_reduce(1, part, weight, "amin")
-    wanted = (weight == best.gather(1, part)) & (weight < math.inf)
-    number = torch.where(wanted, number, n * n)
-    return number.new_full((b, n), n * n).scatter_reduce(1, part, number, "amin")

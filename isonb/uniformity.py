@@ -100,10 +100,10 @@ def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
         return value
     points = _points(x, pairs)
     half = square_norms(points) / 2
-    if not (_fits_whole(points, pairs.chunk) and _all_near(half)):
+    if not (_fits_whole(points, pairs.chunk) and _all_near(half, pairs)):
         return _plain_log_mean(x, pairs)
-    kernel, factors = _kernel(points, half, pairs.usable)
-    return pairs.log_mean(((kernel @ factors).mul_(factors).sum((-2, -1)) / 2).log())
+    factors = _factors(half, pairs.usable)
+    return pairs.log_mean(((_kernel(points) @ factors).mul_(factors).sum((-2, -1)) / 2).log())
 
 
 def _points(x: Tensor, pairs: _Pairs) -> Tensor:
@@ -160,63 +160,99 @@ def _sum_and_pull(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor, Tensor
     r"""The logarithm of the sum, and its gradient by these points as three factors: share * pull - own * points.
 
     That is :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}`; the factors (..., n, 1) and (..., 1, 1) are cheap to
-    change. Of few points all pairs at once: one more product. Else a block at a time.
+    change.
     """
     half = square_norms(points) / 2
-    near = _all_near(half)
     share: Tensor | float
     top: Tensor | float
-    if near and _fits_whole(points, pairs.chunk):
-        kernel, share = _kernel(points, half, pairs.usable)
-        pull, sums, top = kernel @ (points * share), (kernel @ share).mul_(share), 0.0
+    if _all_near(half, pairs):
+        share, top = _factors(half, pairs.usable), 0.0
+        pull, sums = _kernel_sums(points, share, pairs.chunk)
+        sums.mul_(share)
     else:
-        share, (pull, sums, top) = 1.0, _by_blocks(points, half, pairs.usable, pairs.chunk, near)
+        share, (pull, sums, top) = 1.0, _by_blocks(points, half, pairs.usable, pairs.chunk)
     total = sums.sum(-2, keepdim=True) / 2
     return top + total[..., 0, 0].log(), pull, share / total, sums / total
+
+
+def _all_near(half: Tensor, pairs: _Pairs) -> bool:
+    """Whether no exponent is so small that its weight vanishes; where values are not looked at, perhaps one is.
+
+    Rows of unit length are at most 2 from their mean, whatever their values.
+    """
+    lowest = math.log(torch.finfo(half.dtype).tiny) / 2
+    if pairs.inverse is not None and -8 * pairs.scale**2 > lowest:
+        return True
+    if not half.numel() or not check_values(half):
+        return False
+    return -4 * float(half.amax()) > lowest  # the diameter is at most twice the largest norm
 
 
 def _fits_whole(x: Tensor, chunk: int) -> bool:
     """Whether the weights of all pairs may be in memory together."""
     n = x.shape[-2]
-    return n <= chunk and x.device.type == "cpu" and x.shape[:-1].numel() * n <= WHOLE
+    return n <= chunk and (x.device.type != "cpu" or x.shape[:-1].numel() * n <= WHOLE)
 
 
-def _kernel(x: Tensor, half: Tensor, usable: Tensor | None) -> tuple[Tensor, Tensor]:
-    r"""K (..., n, n) and u (..., n, 1): the weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`.
+def _kernel(x: Tensor) -> Tensor:
+    r"""K (..., n, n): :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j.
 
-    :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j, and :math:`u_i = e^{-|x_i|^2 / 2}`, 0 where a row doesn't count.
-    All are normal numbers where points are near each other; the weights themselves would take two more passes.
+    With u by :func:`_factors` the weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`. All are normal
+    numbers where points are near each other; the weights themselves would take two more passes.
     """
     kernel = gram(x, lambda block, *_: block.exp_())
     kernel.diagonal(dim1=-2, dim2=-1).zero_()
+    return kernel
+
+
+def _factors(half: Tensor, usable: Tensor | None) -> Tensor:
+    r"""u (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
     factors = half.neg().exp_()
     if usable is not None:
         factors.masked_fill_(~usable, 0.0)
-    return kernel, factors.unsqueeze(-1)
+    return factors.unsqueeze(-1)
 
 
-def _by_blocks(
-    points: Tensor, half: Tensor, usable: Tensor | None, chunk: int, near: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _kernel_sums(points: Tensor, factors: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
+    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d) and :math:`\sum_j K_{ij} u_j` (..., n, 1).
+
+    Of few points by the whole kernel, else a block at a time, what is above its diagonal in both directions.
+    """
+    weighted = points * factors
+    if _fits_whole(points, chunk):
+        kernel = _kernel(points)
+        return kernel @ weighted, kernel @ factors
+    n, d = points.shape[-2:]
+    x, others, each = points.reshape(-1, n, d), weighted.view(-1, n, d), factors.reshape(-1, n, 1)
+    pull, sums, step = torch.zeros_like(x), torch.zeros_like(each), _strip_height(x, chunk)
+    for start in range(0, n - 1, step):
+        rows = slice(start, start + step)
+        kernel = (x[:, rows] @ x[:, start:].mT).exp_()
+        kernel[..., : kernel.shape[1]].triu_(1)
+        pull[:, rows].baddbmm_(kernel, others[:, start:])
+        pull[:, start:].baddbmm_(kernel.mT, others[:, rows])
+        sums[:, rows].baddbmm_(kernel, each[:, start:])
+        sums[:, start:].baddbmm_(kernel.mT, each[:, rows])
+    return pull.view(points.shape), sums.view(factors.shape)
+
+
+def _by_blocks(points: Tensor, half: Tensor, usable: Tensor | None, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
     r"""Of each point :math:`\sum_j w_{ij} x_j` and :math:`\sum_j w_{ij}`, divided by e to the power of the third.
 
-    Two products a block beside its own. Weights are kept relative to the largest so far, unless all are known to be
-    normal numbers (``near``).
+    Two products a block beside its own. Weights are kept relative to the largest so far.
     """
     lead, (n, d) = points.shape[:-2], points.shape[-2:]
     x, half = points.reshape(-1, n, d), half.reshape(-1, n)
     usable = None if usable is None else usable.reshape(-1, n)
     step = _strip_height(x, chunk)
-    top = x.new_full(x.shape[:1], 0.0 if near else NOTHING * torch.finfo(x.dtype).max)
+    top = x.new_full(x.shape[:1], NOTHING * torch.finfo(x.dtype).max)
     pull, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
     for start in range(0, n - 1, step):
         weights, rows = _exponents(x, half, usable, start, step), slice(start, start + step)
-        if not near:
-            before, top = top, torch.maximum(top, weights.amax((-2, -1)))
-            weights.sub_(top[:, None, None])
-            fade = (before - top).exp()[:, None, None]
-            pull, sums = pull.mul_(fade), sums.mul_(fade)
-        weights.exp_()
+        before, top = top, torch.maximum(top, weights.amax((-2, -1)))
+        weights.sub_(top[:, None, None]).exp_()
+        fade = (before - top).exp()[:, None, None]
+        pull, sums = pull.mul_(fade), sums.mul_(fade)
         pull[:, rows].baddbmm_(weights, x[:, start:])
         pull[:, start:].baddbmm_(weights.mT, x[:, rows])
         sums[:, rows] += weights.sum(-1, keepdim=True)
@@ -227,14 +263,6 @@ def _by_blocks(
 def _strip_height(x: Tensor, chunk: int) -> int:
     """Rows of a block: on the CPU few, because what lies below the diagonal of a block is computed in vain."""
     return min(chunk, STRIP, max(STRIP // 2, x.shape[1] // 4)) if x.device.type == "cpu" else chunk
-
-
-def _all_near(half: Tensor) -> bool:
-    """Whether no exponent is so small that its weight vanishes; where values are not looked at, perhaps one is."""
-    if not half.numel() or not check_values(half):
-        return False
-    lowest = -4 * float(half.amax())  # the diameter is at most twice the largest norm
-    return lowest > math.log(torch.finfo(half.dtype).tiny) / 2
 
 
 def _block(x: Tensor, half: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Both tree algorithms against each other, and the distances they work on where float arithmetic is hard."""
+"""The tree algorithms against each other, and the distances they work on where float arithmetic is hard."""
 
 import subprocess
 import sys
@@ -20,15 +20,19 @@ from support import (
 )
 from torch import Tensor
 
-from isonb import compiled_lengths, compiled_prim, distances, trees
+from isonb import compiled_lengths, compiled_prim, distances, parallel_trees, trees
 from isonb.distances import by_differences, edge_lengths, squared_distances
 from isonb.homology import h0_barcode
 from isonb.tiled_trees import tiled_tree
 
 
-def both(x: Tensor, real: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The edges of one batch by Prim and by Boruvka."""
-    return trees._by_prim(x, real), trees._boruvka(trees._weights(x, real))
+PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruvka}
+
+
+def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
+    """The edges of one batch as an accelerator finds them."""
+    weights = trees._weights(x, real)
+    return PARALLEL[name](torch.minimum(weights, weights.mT))
 
 
 def graph_of(edges: Tensor, n: int) -> np.ndarray:
@@ -38,26 +42,47 @@ def graph_of(edges: Tensor, n: int) -> np.ndarray:
     return graph
 
 
+@pytest.mark.parametrize("name", PARALLEL)
 @pytest.mark.parametrize("n", [2, 3, 5, 16, 17, 64, 65])
 @pytest.mark.parametrize("kind", ["normal", "grid", "equal"])
-def test_prim_and_boruvka_build_trees_of_the_same_lengths(n, kind):
+def test_trees_in_parallel_have_the_lengths_of_prims(name, n, kind):
     x = normal(6, n, 3, seed=n)
     x = {"normal": x, "grid": x.round(), "equal": torch.ones_like(x)}[kind]
-    prim, boruvka = both(x)
-    for edges in (prim, boruvka):
+    prim, other = trees._by_prim(x, None), in_parallel(name, x)
+    for edges in (prim, other):
         for tree in edges.numpy():
             assert connected_components(graph_of(tree, n), directed=False)[0] == 1
-    assert_same(edge_lengths(x, boruvka).sort(-1).values, edge_lengths(x, prim).sort(-1).values, rtol=0, atol=0)
+    assert_same(edge_lengths(x, other).sort(-1).values, edge_lengths(x, prim).sort(-1).values, rtol=0, atol=0)
 
 
-def test_prim_and_boruvka_keep_masked_rows_out_of_the_tree():
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(2, 40), few=st.integers(1, 60), seed=st.integers(0, 99), apart=st.booleans())
+def test_both_ways_in_parallel_find_one_tree_however_many_weights_are_equal(n, few, seed, apart):
+    weights = torch.randint(0, few, (3, n, n), generator=torch.Generator().manual_seed(seed)).double() - 1
+    weights = torch.minimum(weights, weights.mT)
+    if apart:  # a row off the mask
+        weights[:, 0] = weights[:, :, 0] = torch.finfo(weights.dtype).max
+    found = [way(weights.clone()).aminmax(dim=-1) for way in PARALLEL.values()]
+    one, other = ((ends.min * n + ends.max).sort(-1).values for ends in found)
+    assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_trees_in_parallel_keep_masked_rows_out(name):
     x, real = normal(8, 33, 3).mul(2).round(), some_mask(8, 33, keep=2)
-    prim, boruvka = both(x, real)
-    for edges in (prim, boruvka):
+    trees_of = trees._by_prim(x, real), in_parallel(name, x, real)
+    for edges in trees_of:
         inner = real.gather(1, edges.flatten(1)).view(edges.shape).all(-1)
         assert torch.equal(inner.sum(1), real.sum(1) - 1)
-    lengths = [edge_lengths(x, e)[real.gather(1, e.flatten(1)).view(e.shape).all(-1)] for e in (prim, boruvka)]
+    lengths = [edge_lengths(x, e)[real.gather(1, e.flatten(1)).view(e.shape).all(-1)] for e in trees_of]
     assert_same(lengths[0].sum(), lengths[1].sum())
+
+
+@pytest.mark.parametrize(("n", "name"), [(8, "by_paths"), (9, "by_boruvka")])
+def test_large_clouds_go_by_boruvka(monkeypatch, n, name):
+    monkeypatch.setattr(parallel_trees, "TRIPLES", 2 * 8**3)
+    monkeypatch.setattr(parallel_trees, name, lambda weights: name)
+    assert parallel_trees.parallel_trees(torch.ones(2, n, n)) == name
 
 
 @settings(max_examples=40, deadline=None)

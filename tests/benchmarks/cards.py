@@ -19,6 +19,7 @@ from tests.benchmarks.measures import gaussian, shrinkage_matrix
 from tests.benchmarks.memory import h0_error
 
 CARD_MB = 2000.0
+PAIRS = 2**29  # coordinates of differences that torch.pdist may hold at a time for its gradient
 LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "IsoScore loss": isonb.IsoScoreLoss(),
     "I-STAR": isonb.IStarLoss(),
@@ -57,21 +58,50 @@ def card_isoscore_star(small: bool, device: str) -> list[Row]:
         ours = gradient_of(lambda z: isonb.isoscore_star(z, 0.2, shrinkage), x)
         theirs = gradient_of(lambda z: peers.star_by_singular_values(z, 0.2, shrinkage), x)
         error = float("inf") if waits(ours, device) else relative_error(ours(), theirs())
-        peer = [("singular values", theirs, error, None)]
-        rows += compare("IsoScore* forward+backward", f"{n} x {d}", ours, peer, allowed=1e-3, rounds=1 if small else 7)
+        what, size, rounds = "IsoScore* forward+backward", f"{n} x {d}", 1 if small else 7
+        rows += compare(what, size, ours, [("singular values", theirs, error, None)], allowed=1e-3, rounds=rounds)
+        points = x.detach()
+        product = "its product X'X", lambda points=points: points.T @ points, error, None
+        rows += compare(what, size, ours, [product], allowed=1e-3, rounds=rounds, yardstick=True)
     return rows
 
 
 def card_uniformity(small: bool, device: str) -> list[Row]:
-    """RBF uniformity forward and backward against one whole product."""
+    """RBF uniformity forward and backward against one whole product, and where they fit against the pairs of pdist."""
     rows = []
     for n, d in ((40, 8),) if small else ((1024, 384), (8192, 384)):
         x = gaussian(n, d).to(device).requires_grad_()
-        ours, theirs = gradient_of(isonb.rbf_uniformity, x), gradient_of(peers.uniformity_by_gram, x)
-        error = float("inf") if waits(ours, device) else relative_error(ours(), theirs())
-        what, peer = "RBF uniformity forward+backward", [("one whole product", theirs, error, None)]
-        rows += compare(what, f"{n} x {d}", ours, peer, allowed=1e-3, rounds=1 if small else 7)
+        ours, whole = gradient_of(isonb.rbf_uniformity, x), gradient_of(peers.uniformity_by_gram, x)
+        error = float("inf") if waits(ours, device) else relative_error(ours(), whole())
+        others = [("one whole product", whole, error, None)]
+        if n * n * d <= PAIRS:
+            pairs = gradient_of(peers.uniformity_by_pairs, x)
+            others.append(("torch.pdist", pairs, max(error, relative_error(ours(), pairs())), None))
+        what, rounds = "RBF uniformity forward+backward", 1 if small else 7
+        rows += compare(what, f"{n} x {d}", ours, others, allowed=1e-3, rounds=rounds)
     return rows
+
+
+def card_two_nn(small: bool, device: str) -> list[Row]:
+    """TwoNN on the card against scikit-dimension on the CPU, the way to the CPU included, and its product."""
+    n, d = (100, 8) if small else (5000, 768)
+    x = gaussian(n, d).to(device)
+
+    def ours() -> Tensor:
+        return isonb.two_nn(x)
+
+    def theirs() -> float:
+        return peers.skdim_two_nn(x.cpu().double().numpy())
+
+    product = "its product XX'", lambda: x @ x.T
+    rows, rounds = [], 1 if small else 7
+    error = float("inf") if waits(ours, device) else 0.0
+    if peers.there("skdim"):
+        error = max(error, abs(float(ours()) / theirs() - 1))
+        peer = [("scikit-dimension on the CPU", theirs, error, None)]
+        rows += compare("TwoNN", f"{n} x {d}", ours, peer, allowed=1e-3, rounds=rounds)
+    yardstick = [(*product, error, None)]
+    return rows + compare("TwoNN", f"{n} x {d}", ours, yardstick, allowed=1e-3, rounds=rounds, yardstick=True)
 
 
 def card_h0(small: bool, device: str) -> list[Row]:
@@ -129,7 +159,7 @@ def card_memory(small: bool, device: str) -> list[Peak]:
     found = isonb.h0_barcode(x, return_edges=True)
     if device == "cuda":
         mb = (torch.cuda.max_memory_allocated() - before) / 1e6
-    error = h0_error(x.cpu(), (found[0].cpu(), found[1].cpu()))
+    error = h0_error(x, found)
     limit = "two copies of the points in float64 and a strip of distances"
     return [Peak("H0 barcode on a card", f"{n} x {d}", mb, CARD_MB, error, 1e-4, limit)]
 
@@ -138,6 +168,7 @@ CARD_SUITES: dict[str, Callable[[bool, str], Sequence[Row | Peak]]] = {
     "card_h0": card_h0,
     "card_isoscore_star": card_isoscore_star,
     "card_uniformity": card_uniformity,
+    "card_two_nn": card_two_nn,
     "card_soft_decay": lambda small, device: training.soft_decay(small),
     "card_step_overhead": lambda small, device: training.step_overhead(small),
     "card_graphs": card_graphs,

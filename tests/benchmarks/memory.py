@@ -41,7 +41,7 @@ def h0_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
     """
     bars, edges = found
     known = {tuple(sorted(pair)): bar for pair, bar in zip(edges.tolist(), bars.tolist(), strict=True)}
-    worst = 0.0 if len(known) == len(x) - 1 and joined(edges, len(x)) else float("inf")
+    worst = 0.0 if len(known) == len(x) - 1 and joined(edges.cpu(), len(x)) else float("inf")
     for i in range(min(SAMPLE, len(x))):
         away = torch.cat([(part.double() - x[i].double()).norm(dim=-1) for part in x.split(1024)])
         away[i] = torch.inf
