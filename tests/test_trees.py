@@ -25,7 +25,6 @@ from isonb.distances import by_differences, edge_lengths, squared_distances
 from isonb.homology import h0_barcode
 from isonb.tiled_trees import tiled_tree
 
-
 PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruvka}
 
 
