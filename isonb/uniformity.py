@@ -206,7 +206,7 @@ def _kernel(x: Tensor) -> Tensor:
 
 
 def _factors(half: Tensor, usable: Tensor | None) -> Tensor:
-    r"""U (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
+    r"""The factors u (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
     factors = half.neg().exp_()
     if usable is not None:
         factors.masked_fill_(~usable, 0.0)
