@@ -18,7 +18,7 @@ import torch
 from isonb import compiled_nearest, compiled_prim
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
-from tests.benchmarks.publish import PUBLISHED, PublishError, publish
+from tests.benchmarks.publish import CARD_PUBLISHED, PUBLISHED, PublishError, publish
 from tests.benchmarks.suites import SUITES
 
 
@@ -29,24 +29,26 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--card", action="store_true", help=f"on a CUDA card: some of {', '.join(CARD_SUITES)}")
     parser.add_argument("--out", type=Path, help="where the record goes (default: in _build)")
     parser.add_argument("--small", action="store_true", help="the smallest sizes: to try the code, no measurement")
-    parser.add_argument("--publish", action="store_true", help=f"run nothing: copy a complete record to {PUBLISHED}")
+    parser.add_argument(
+        "--publish", action="store_true", help=f"run nothing: copy a complete record to {PUBLISHED.parent}"
+    )
     args = parser.parse_args(argv)
     suites = chosen(args.card)
     if unknown := set(args.suites) - set(suites):
         parser.error(f"unknown suite {sorted(unknown)}; choose from {', '.join(suites)}")
     args.out = args.out or Path("_build/bench_gpu.json" if args.card else "_build/bench.json")
-    if args.card and not torch.cuda.is_available():
-        print("There is no CUDA card here: make bench-gpu needs one; make bench measures the CPU.", file=sys.stderr)
-        return 1
     if args.publish:
         try:
-            print(f"{args.out} is now {publish(args.out, PUBLISHED, list(SUITES))}.")
+            print(f"{args.out} is now {publish(args.out, CARD_PUBLISHED if args.card else PUBLISHED, list(suites))}.")
         except PublishError as error:
             print(f"PublishError: {error}", file=sys.stderr)
             return 1
         return 0
+    if args.card and not torch.cuda.is_available():
+        print("There is no CUDA card here: make bench-gpu needs one; make bench measures the CPU.", file=sys.stderr)
+        return 1
     found = run(args.suites or list(suites), args.out, small=args.small, suites=suites)
-    report(found, args.out)
+    report(found, args.out, args.card)
     return int(any(one.verdict == "WRONG" for one in found))
 
 
@@ -79,7 +81,7 @@ def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SU
     return found
 
 
-def report(found: list[Row | Peak], out: Path) -> None:
+def report(found: list[Row | Peak], out: Path, card: bool) -> None:
     """The tables, what holds back the rows that miss their goal, and where the record is."""
     rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
     if rows:
@@ -88,7 +90,8 @@ def report(found: list[Row | Peak], out: Path) -> None:
     if peaks:
         print("\n" + peaks_table(peaks))
     print(limits(found))
-    print(f"The record is {out}. To put it into the book: python -m tests.benchmarks --publish")
+    more = " --card" if card else ""
+    print(f"The record is {out}. To put it into the book: python -m tests.benchmarks{more} --publish")
 
 
 if __name__ == "__main__":

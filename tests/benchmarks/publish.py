@@ -1,4 +1,4 @@
-"""From a record of ``make bench`` to the one that the book shows."""
+"""From a record of ``make bench`` or ``make bench-gpu`` to the one that the book shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from isonb.runtime.files import replace
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-PUBLISHED = RECORDINGS_FOLDER / "bench.json"
+PUBLISHED, CARD_PUBLISHED = RECORDINGS_FOLDER / "bench.json", RECORDINGS_FOLDER / "bench_gpu.json"
 
 
 class PublishError(ValueError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +16,10 @@ from isonb.trees import spanning_tree
 from tests.benchmarks.harness import Row, compare, relative_error, taken
 from tests.benchmarks.measures import gaussian, shrinkage_matrix
 from tests.benchmarks.peers import there
-from tests.benchmarks.pieces import Piece
+from tests.benchmarks.pieces import Part, Piece
+
+Penalty = Callable[[Sequence[Tensor]], Tensor | float]
+Transform = Callable[[Tensor], Tensor]
 
 
 def entropy(bars: Tensor) -> Tensor:
@@ -162,55 +167,95 @@ def soft_decay(small: bool = False) -> list[Row]:
     return rows
 
 
+class Setting(NamedTuple):
+    """A model and a batch, and the share of a step that a term may take."""
+
+    layers: int
+    width: int
+    heads: int
+    batch: int
+    tokens: int
+    goal: float
+
+
+TRIAL = Setting(1, 16, 4, 8, 6, 1.10)
+ON_CPU = Setting(4, 256, 4, 32, 64, 1.10)
+ON_CARD = Setting(12, 768, 12, 32, 128, 1.05)  # as BERT base, whose steps run under autocast to bfloat16
+
+
 def step_overhead(small: bool = False) -> list[Row]:
-    """The share of each regulariser in one training step of a 4-layer encoder (batch 32, 64 tokens, width 256)."""
+    """The share of each regulariser in one training step: of a small encoder on the CPU, of a BERT base on a card."""
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(0)
-    layers, width, batch, tokens = (1, 16, 8, 6) if small else (4, 256, 32, 64)
-    config = BertConfig(hidden_size=width, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=4 * width)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    setting = TRIAL if small else ON_CARD if device == "cuda" else ON_CPU
+    layers, width, heads, batch, tokens, goal = setting
+    sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": 4 * width}
+    config = BertConfig(num_attention_heads=heads, **sizes)
     model = BertModel(config, add_pooling_layer=False).to(device).train()
     head = torch.nn.Linear(width, 2, device=device)
     optimiser = torch.optim.AdamW([*model.parameters(), *head.parameters()], lr=1e-5)
     ids = torch.randint(1000, 20_000, (batch, tokens), generator=torch.Generator().manual_seed(1)).to(device)
     labels = (torch.arange(batch) % 2).to(device)
     mask = torch.ones_like(ids)
-    shrinkage = shrinkage_matrix(width).to(device)
-    entropy_loss, istar = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0)
-    decay, isobn = isonb.SoftDecay().to(device), isonb.IsoBN(width).to(device)
 
-    def step(penalty, transform) -> None:
+    def states() -> Sequence[Tensor]:
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            return model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+
+    def step(penalty: Penalty, transform: Transform) -> None:
         optimiser.zero_grad(set_to_none=True)
-        out = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        last = transform(out.last_hidden_state)
-        loss = torch.nn.functional.cross_entropy(head(last[:, 0]), labels)
-        (loss + penalty(out.hidden_states)).backward()
+        found = states()
+        loss = torch.nn.functional.cross_entropy(head(transform(found[-1])[:, 0].float()), labels)
+        (loss + penalty(found)).backward()
         optimiser.step()
 
-    def nothing(_: object) -> float:
-        return 0.0
+    kept = [state.detach().requires_grad_() for state in states()]
 
-    def same(tokens: Tensor) -> Tensor:
-        return tokens
+    def alone(penalty: Penalty, transform: Transform) -> None:
+        (transform(kept[-1]).sum() + penalty(kept)).backward()
 
-    def every_token(states) -> Tensor:
-        return torch.cat([state.flatten(0, 1) for state in states[1:]])
+    cases = step_cases(width, labels, mask)
+    calls = [lambda case=case: step(*case) for case in cases.values()]
+    bare = [lambda case=case: alone(*case) for case in cases.values()]
+    plain, *others = taken(lambda: step(nothing, same), *calls, *bare, rounds=1 if small else 7)
+    size, both = f"{batch} x {tokens} tokens, width {width}", zip(others, others[len(cases) :], strict=False)
+    parts = [(whole, (Part("the term alone, both directions", min(part), False),)) for whole, part in both]
+    return [
+        Row(f"training step with {name}", size, "plain step", times, plain, goal, 0.0, 0.0, yardstick=True, parts=part)
+        for name, (times, part) in zip(cases, parts, strict=True)
+    ]
 
-    cases = {
+
+def nothing(_: Sequence[Tensor]) -> float:
+    """No penalty."""
+    return 0.0
+
+
+def same(tokens: Tensor) -> Tensor:
+    """No transform."""
+    return tokens
+
+
+def every_token(states: Sequence[Tensor]) -> Tensor:
+    """The tokens of all layers as one cloud."""
+    return torch.cat([state.flatten(0, 1) for state in states[1:]])
+
+
+def step_cases(width: int, labels: Tensor, mask: Tensor) -> dict[str, tuple[Penalty, Transform]]:
+    """Each regulariser as a penalty on the hidden states and a transform of the last."""
+    device = labels.device
+    shrinkage = shrinkage_matrix(width).to(device)
+    entropy_loss, istar, cosreg = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0), isonb.CosRegLoss()
+    decay, isobn = isonb.SoftDecay().to(device), isonb.IsoBN(width).to(device)
+    return {
         "persistent entropy, [CLS] by label": (lambda states: entropy_loss(states[-1][:, 0], labels), same),
-        "I-STAR, every token, 4 layers": (lambda states: istar(every_token(states), shrinkage), same),
-        "CosReg, last layer": (lambda states: isonb.CosRegLoss()(states[-1].flatten(0, 1)), same),
+        "I-STAR, every token, all layers": (lambda states: istar(every_token(states), shrinkage), same),
+        "CosReg, last layer": (lambda states: cosreg(states[-1].flatten(0, 1)), same),
         "IsoBN on [CLS]": (nothing, lambda tokens: isobn(tokens[:, 0]).unsqueeze(1)),
         "SoftDecay, last layer": (nothing, lambda tokens: decay(tokens, mask)),
     }
-    calls = [lambda case=case: step(*case) for case in cases.values()]
-    plain, *others = taken(lambda: step(nothing, same), *calls, rounds=1 if small else 7)
-    goal, size = 1.05 if device.type == "cuda" else 1.10, f"{batch} x {tokens} tokens"
-    return [
-        Row(f"training step with {name}", size, "plain step", times, plain, goal, 0.0, 0.0, yardstick=True)
-        for name, times in zip(cases, others, strict=True)
-    ]
 
 
 SUITES = {"entropy_loss": entropy_loss, "soft_decay": soft_decay, "step_overhead": step_overhead}
