@@ -271,8 +271,7 @@ sys.exit(bool({"gudhi", "gph"} & set(sys.modules)))
 def test_cuda(shape):
     check_cuda(h0_barcode, normal(*shape))
     x = normal(*shape)
-    mask = torch.ones(shape[:-1], dtype=torch.bool)
-    check_cuda(lambda z: h0_barcode(z, mask=mask.to(z.device)), x)
+    check_cuda(lambda z: h0_barcode(z, mask=torch.ones(shape[:-1], dtype=torch.bool, device=z.device)), x)
 
 
 @gpu

@@ -41,6 +41,12 @@ def wishart(d, seed=3):
     return torch.cov(uneven(4 * d, d, seed=seed).T)
 
 
+@functools.cache
+def beside(d, dtype, device):
+    """The same where the points are, brought there once: a copy to a device waits for it."""
+    return wishart(d).to(device, dtype)
+
+
 def five_steps(cov):
     """IsoScore by its published steps, from the eigenvalues."""
     eigenvalues = np.linalg.eigvalsh(np.asarray(cov))
@@ -59,7 +65,7 @@ STARS = {
     "unbiased": functools.partial(isoscore, unbiased=True),
     "identity": functools.partial(isoscore_star, zeta=0.3),
     "auto": functools.partial(isoscore_star, zeta="auto"),
-    "matrix": lambda x, **k: isoscore_star(x, 0.3, wishart(x.shape[-1]).to(x), **k),
+    "matrix": lambda x, **k: isoscore_star(x, 0.3, beside(x.shape[-1], x.dtype, x.device), **k),
     "intensity": shrinkage_intensity,
     "oas": functools.partial(shrinkage_intensity, method="oas"),
 }

@@ -13,9 +13,23 @@ import pandas as pd
 from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, dash
 from isonb.pages.evidence import joined
 from isonb.pages.speed_pieces import held_back, largest
-from isonb.pages.speed_record import FLOORS, NOTHING, PEERS, STARTS, Bench, aims, exponent, furthest, grown, load, spent
+from isonb.pages.speed_record import (
+    CARD,
+    FLOORS,
+    NOTHING,
+    PEERS,
+    STARTS,
+    Bench,
+    aims,
+    exponent,
+    furthest,
+    grown,
+    load,
+    spent,
+)
 
 __all__ = [
+    "CARD",
     "NOTHING",
     "Bench",
     "answer",
@@ -28,6 +42,7 @@ __all__ = [
     "memory",
     "ratios",
     "slopes",
+    "took",
     "unmeasured",
 ]
 
@@ -54,8 +69,19 @@ def answer(bench: Bench) -> str:
     if len(aims):
         told.append(f"It reaches {(aims['verdict'] == 'reached').sum()} of {len(aims)} goals.")
     wrong = int((rows["verdict"] == "WRONG").sum())
-    told.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {bench.about['processor']}.")
+    told.append(f"Results disagree in {wrong or 'none'} of these rows. Measured on {place(bench)}.")
     return " ".join(told)
+
+
+def place(bench: Bench) -> str:
+    """The card it was measured on, else the processor."""
+    return str(bench.about["accelerator"] or bench.about["processor"])
+
+
+def took(bench: Bench, what: str, size: str) -> str:
+    """Our least time for one thing, in words; a dash where it wasn't measured."""
+    rows = bench.rows[(bench.rows["what"] == what) & (bench.rows["size"] == size)]
+    return f"{rows['ours_ms'].min():.2g} ms" if len(rows) else "–"
 
 
 def times(factor: float) -> str:
@@ -176,12 +202,12 @@ def machine(bench: Bench) -> list[dict[str, str]]:
     return [{"what": what, "value": value} for what, value in told.items()]
 
 
-def unmeasured(bench: Bench) -> str:
-    """What the record lacks, in a sentence or two."""
+def unmeasured(bench: Bench, card: Bench | None = None) -> str:
+    """What the record lacks, in a sentence or two, with that of a ``card`` beside it."""
     if not bench.about:
         return f"everything: {NOTHING} yet. {HOW}"
     about = bench.about
-    parts = [] if about["accelerator"] else ["times on a graphics card"]
+    parts = [] if card is not None and card.about else ["times on a graphics card"]
     if about.get("missing"):
         parts.append(f"the suites {joined(about['missing'])}, which did not run")
     if about.get("absent"):

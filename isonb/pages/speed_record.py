@@ -1,4 +1,4 @@
-"""The record of ``make bench``: read, or empty if nothing is published yet; what grows, and by which exponent."""
+"""A record of ``make bench`` or ``make bench-gpu``: read, or empty if none is published; growth and its exponent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,22 @@ import pandas as pd
 from isonb.pages.errors import PageError
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["FLOORS", "NOTHING", "PEERS", "STARTS", "Bench", "aims", "exponent", "furthest", "grown", "load", "spent"]
+__all__ = [
+    "CARD",
+    "FLOORS",
+    "NOTHING",
+    "PEERS",
+    "STARTS",
+    "Bench",
+    "aims",
+    "exponent",
+    "furthest",
+    "grown",
+    "load",
+    "spent",
+]
 
+CARD = RECORDINGS_FOLDER / "bench_gpu.json"
 NOTHING = "nothing is recorded"
 GROWTH = "growth"  # how names of suites begin that measure it
 STARTING = "starting"  # the suite of fresh processes

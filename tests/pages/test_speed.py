@@ -1,6 +1,7 @@
 """The record of the benchmarks in tables and pictures, on a made-up record, and without one."""
 
 import json
+from dataclasses import replace
 
 import altair as alt
 import pytest
@@ -148,6 +149,19 @@ def test_what_is_missing_is_told(bench):
     assert "on a graphics card" in told
     assert "starting" in told
     assert "fastcluster" in told
+
+
+def test_a_record_of_a_card_names_the_card_and_leaves_nothing_to_be_said_of_cards(bench, tmp_path):
+    card = replace(bench, about={**bench.about, "accelerator": "a card"})
+    assert speed.answer(card).endswith("Measured on a card.")
+    assert speed.answer(bench).endswith("Measured on a processor.")
+    assert "card" not in speed.unmeasured(bench, card)
+    assert "on a graphics card" in speed.unmeasured(bench, speed.load(tmp_path / "none.json"))
+
+
+def test_one_time_of_the_record(bench):
+    assert speed.took(bench, "H0", "10 x 2") == "1 ms"
+    assert speed.took(bench, "H0", "11 x 2") == "–"
 
 
 def test_without_a_record_everything_says_so(empty):

@@ -24,7 +24,7 @@ COUNTS = {
     ("istar_doses", "smoke"): 3,
     ("istar_doses", "small"): 2 * (6 + 1 + 1) * 3,
     ("neighbours", "smoke"): 6,
-    ("neighbours", "small"): (1 + 5 * 2) * 3,
+    ("neighbours", "small"): 2 * (1 + 5 * 2) * 3,
     ("baselines", "smoke"): (18 + 4) * 4,
     ("baselines", "small"): 4 * 5 + 4 + 6 * 3 + 4 + 7 * 4 + 7,
     ("baselines", "full"): 4 * 5 + 4,

@@ -1,4 +1,4 @@
-"""Today's neighbours of the papers' methods, two settings each, beside plain training on SST-2.
+"""Today's neighbours of the papers' methods, two settings each, beside plain training on SST-2 and MRPC.
 
 The claims are no paper's: each says that a neighbour raises the score. Nothing was chosen among the two settings, so
 both are arms. Whether a neighbour moves isotropy is read from the same clouds as in the head to head.
@@ -91,7 +91,7 @@ CLAIMS = tuple(
 DESIGN = Design(
     name="neighbours",
     page="results/head_to_head_tables",
-    recordings=("neighbours",),
+    recordings=("neighbours", "neighbours_h200"),  # SST-2 on a processor, MRPC on a card
     arm=arm_of,
     suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
     claims=CLAIMS,

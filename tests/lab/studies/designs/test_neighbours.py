@@ -39,7 +39,8 @@ def recorded(tmp_path):
 
 def test_every_run_has_its_arm_and_every_block_begins_with_the_plain_one():
     arms = [neighbours.DESIGN.arm(run.config) for run in PLAN]
-    assert tuple(arms) == neighbours.ARMS * 3
+    assert tuple(arms) == neighbours.ARMS * 6
+    assert [run.config["task"] for run in PLAN[::33]] == ["sst2", "mrpc"]
     assert len(set(neighbours.ARMS)) == 11
 
 
