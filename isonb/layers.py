@@ -119,7 +119,7 @@ class IsoBN(nn.Module):
 
     def _update(self, x: Tensor) -> None:
         cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))
-        fits(cov.trace())
+        fits(cov.diagonal().sum())
         self.running_cov.lerp_(cov, self.momentum)
         self.running_std.lerp_(std, self.momentum)
         self.batches += 1
