@@ -17,17 +17,17 @@ TRIPLES = 2**26  # triples of nodes up to which paths are compared at once: 256 
 
 
 def parallel_trees(weights: Tensor) -> Tensor:
-    """Edges (b, n-1, 2) of the trees of symmetric weights (b, n, n), which it may overwrite.
+    """Edges (b, n-1, 2) of the trees of weights (b, n, n); of the two directions of a pair the lesser counts.
 
     Small clouds by paths, which takes about 30 steps; others by Boruvka, about 40 for each doubling of n.
     """
-    weights = torch.minimum(weights, weights.mT)  # a product rounds the two directions of an edge apart
+    weights = torch.minimum(weights, weights.mT)  # a product rounds them apart
     b, n, _ = weights.shape
     return by_paths(weights) if b * n**3 <= TRIPLES else by_boruvka(weights)
 
 
 def by_paths(weights: Tensor) -> Tensor:
-    """A pair is an edge of the tree if no path between the two has only lighter edges.
+    """Of symmetric weights: a pair is an edge of the tree if no path between the two has only lighter edges.
 
     The least of the heaviest edges of paths of twice the length is a product of matrices with min for the sum and max
     for the product. Weights are replaced by their rank, so no two edges are equal.
@@ -48,7 +48,7 @@ def by_paths(weights: Tensor) -> Tensor:
 
 
 def by_boruvka(weights: Tensor) -> Tensor:
-    """Boruvka's algorithm: each round every part takes the cheapest edge that leaves it.
+    """Boruvka's algorithm on symmetric weights, which it overwrites: each round every part takes its cheapest way out.
 
     All parts agree on one order, so the picks close no circle, except that two parts may pick the same edge. A part
     that hooks onto another is gone for good, so its representative's slot holds its edge; the last part has none. A

@@ -223,7 +223,7 @@ def _kernel_sums(points: Tensor, factors: Tensor, chunk: int) -> tuple[Tensor, T
         kernel = _kernel(points)
         return kernel @ weighted, kernel @ factors
     n, d = points.shape[-2:]
-    x, others, each = points.reshape(-1, n, d), weighted.view(-1, n, d), factors.reshape(-1, n, 1)
+    x, others, each = points.reshape(-1, n, d), weighted.reshape(-1, n, d), factors.reshape(-1, n, 1)
     pull, sums, step = torch.zeros_like(x), torch.zeros_like(each), _strip_height(x, chunk)
     for start in range(0, n - 1, step):
         rows = slice(start, start + step)

@@ -19,6 +19,7 @@ COUNTS = {
     ("calibration", "small"): 5 * 3,
     ("head_to_head_tuning", "small"): 9 * 3 * 6,
     ("head_to_head", "small"): (9 + 1) * 5 * 3 + 9 * 5 * 2 + (9 * 10 + 5),
+    ("head_to_head_other_choice", "small"): (1 + 2) * 5 + (1 + 4) * 5 + (1 + 3) * 5,
     ("layer_doses", "smoke"): 1,
     ("layer_doses", "small"): 3 * 2 * 5,
     ("istar_doses", "smoke"): 3,

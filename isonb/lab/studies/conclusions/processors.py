@@ -1,8 +1,7 @@
 """The head to head made twice, on different kinds of processors: do the gains come back?
 
-A run gives other numbers on another kind of processor, as it does with another seed. So runs of two kinds are never
-paired, and the verdicts rest on those of the first recording that has a run. The other recordings repeat much of it:
-a conclusion that hangs on the processor would show there.
+A run gives other numbers on another kind of processor, as it does with another seed. So the head to head is of one
+kind. Other recordings repeat much of it: a conclusion that hangs on the processor would show there.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import pandas as pd
 
 from isonb.lab.statistics.rank_sets import paired_p
 from isonb.lab.statistics.seeds import holm, student
-from isonb.lab.studies.arms import HEAD_TO_HEAD
 from isonb.lab.studies.designs.head_to_head import DESIGN, METHODS, OTHERS
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import FEWEST, difference
@@ -23,8 +21,7 @@ __all__ = ["gains_apart", "gains_twice", "runs_twice", "two_kinds"]
 
 def two_kinds() -> tuple[Study, Study]:
     """The head to head as its own recording has it, and as the other kinds of processors made it."""
-    parts = ((HEAD_TO_HEAD,), OTHERS)
-    here, there = (Study.load(replace(DESIGN, recordings=names, claims=())) for names in parts)
+    here, there = (Study.load(replace(DESIGN, recordings=names, claims=())) for names in (DESIGN.recordings, OTHERS))
     return here, there
 
 

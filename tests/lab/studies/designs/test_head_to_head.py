@@ -77,6 +77,16 @@ def test_the_plan_keeps_to_what_the_holdout_chose():
         assert run.config["learning_rate"] == rates[study.design.suite_of(run.config)]
 
 
+def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs():
+    here, there = (versus.chosen(Study.load(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
+    apart = {cell: words for cell, words in there.items() if words != here[cell]}
+    other = Study.load(versus.OTHER_CHOICE)
+    planned = {(versus.suite_of(run.config), versus.arm_of(run.config)): run.config for run in other.planned}
+    assert {cell: versus.setting(config) for cell, config in planned.items() if cell[1] != PLAIN} == apart
+    study = Study.load("head_to_head")
+    assert {run.run_id for run in other.planned if run.config["method"]["name"] == "none"} <= set(study.runs["run_id"])
+
+
 def test_the_best_score_on_the_holdout_decides():
     study = Study.load(versus.TUNING)
     tried = versus.tried(study)
@@ -102,12 +112,11 @@ def test_a_change_is_paired_by_seed_and_measured_where_the_method_acts():
             assert pd.notna(value)
 
 
-def test_no_pair_mixes_two_kinds_of_processor():
-    """The same run ends elsewhere on another kind, so all arms of a task and seed are from one."""
-    study = Study.load("head_to_head")
-    kinds = study.runs.assign(kind=processor_kinds(study.runs)).groupby(["suite", "seed"])["kind"].nunique()
-    assert len(kinds) > 10
-    assert set(kinds) == {1}
+def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
+    """The same run ends elsewhere on another kind; the tuning is of the same kind, too."""
+    found = [Study.load(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
+    assert not any(study.absent for study in found)
+    assert pd.concat([processor_kinds(study.runs) for study in found]).nunique() == 1
 
 
 def test_every_contradiction_is_judged():
