@@ -57,8 +57,7 @@ def by_boruvka(weights: Tensor) -> Tensor:
     b, n, _ = weights.shape
     node = torch.arange(n, device=weights.device)
     part, edges = node.expand(b, n), node.new_zeros(b, n, 2)
-    rounds = (n - 1).bit_length()
-    for left in range(rounds, 0, -1):
+    for left in range((n - 1).bit_length(), 0, -1):
         weights.masked_fill_(part.unsqueeze(1) == part.unsqueeze(2), math.inf)
         pick = _cheapest_exits(weights, part, node)
         alive = pick < n * n

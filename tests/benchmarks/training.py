@@ -220,12 +220,14 @@ def step_overhead(small: bool = False) -> list[Row]:
     calls = [lambda case=case: step(*case) for case in cases.values()]
     bare = [lambda case=case: alone(*case) for case in cases.values()]
     plain, *others = taken(lambda: step(nothing, same), *calls, *bare, rounds=1 if small else 7)
-    size, both = f"{batch} x {tokens} tokens, width {width}", zip(others, others[len(cases) :], strict=False)
-    parts = [(whole, (Part("the term alone, both directions", min(part), False),)) for whole, part in both]
-    return [
-        Row(f"training step with {name}", size, "plain step", times, plain, goal, 0.0, 0.0, yardstick=True, parts=part)
-        for name, (times, part) in zip(cases, parts, strict=True)
-    ]
+    steps, terms = others[: len(cases)], others[len(cases) :]
+    size = f"{batch} x {tokens} tokens, width {width}"
+    rows = []
+    for name, times, term in zip(cases, steps, terms, strict=True):
+        parts = (Part("the term alone, both directions", min(term), False),)
+        what = f"training step with {name}"
+        rows.append(Row(what, size, "plain step", times, plain, goal, 0.0, 0.0, yardstick=True, parts=parts))
+    return rows
 
 
 def nothing(_: Sequence[Tensor]) -> float:

@@ -315,6 +315,6 @@ DESIGN = Design(
 # The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
 # head to head with what that one chose; and what the protocol "small" was chosen by.
 TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,), claims=())
-TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning",))
+TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning_float32",))
 OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(HEAD_TO_HEAD,), claims=())
 CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())
