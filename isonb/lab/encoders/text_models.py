@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["input_limit", "is_decoder", "quiet", "read_config", "read_tokenizer", "with_dropout"]
+__all__ = ["input_limit", "is_decoder", "quiet", "read_config", "read_tokenizer", "reads_text", "with_dropout"]
 
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
 USUAL = 512  # where neither the tokenizer nor the model has a limit
@@ -26,7 +26,7 @@ OFFSET = frozenset(
 
 def read_config(folder: Path) -> Any:
     """The configuration of a text encoder or decoder. ValueError says what else it is."""
-    from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig, PreTrainedConfig
+    from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
 
     with quiet():
         given, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
@@ -39,10 +39,23 @@ def read_config(folder: Path) -> Any:
     if config.is_encoder_decoder:
         raise ValueError(f"{kind} is an encoder-decoder; use an encoder or a decoder")
     layers, width = getattr(config, "num_hidden_layers", None), getattr(config, "hidden_size", None)
-    reads_text = type(config) in MODEL_MAPPING and MODEL_MAPPING[type(config)].main_input_name == "input_ids"
-    if not reads_text or not isinstance(layers, int) or not isinstance(width, int):
+    if not isinstance(layers, int) or not isinstance(width, int) or not reads_text(config):
         raise ValueError(f"{kind} is no encoder or decoder of text")
     return config
+
+
+def reads_text(config: Any) -> bool:
+    """Whether the model of a configuration takes token ids.
+
+    Names tell it of most architectures. Of the rest the model's class does, whose import takes seconds.
+    """
+    from transformers import MODEL_MAPPING
+    from transformers.models.auto import modeling_auto as names
+
+    kind = config.model_type
+    if kind in names.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES:
+        return kind not in names.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES  # perceiver takes both
+    return type(config) in MODEL_MAPPING and MODEL_MAPPING[type(config)].main_input_name == "input_ids"
 
 
 def read_tokenizer(folder: Path) -> Any:

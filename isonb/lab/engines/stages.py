@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,21 @@ class Part:
     rows: Any
     tokens: Tokens
 
+    @cached_property
+    def gold(self) -> list[Any]:
+        """The right answer of each row: label, value, or the texts that answer."""
+        if self.task.kind == "span":
+            return [answer["text"] for answer in self.rows["answers"]]
+        return list(self.rows[self.task.target])
+
     def score(self, logits: Tensor | Any) -> dict[str, float]:
         """The task's metrics of a model's logits, one row a token row: (N, C), (N, 1) or (windows, T, 2)."""
         if self.task.kind == "span":
             found: Any = spans.answers(self.rows, self.tokens.windows, logits)
-            return scores.score(self.task.metrics, found, [answer["text"] for answer in self.rows["answers"]])
+            return scores.score(self.task.metrics, found, self.gold)
         logits = torch.as_tensor(logits)
         found = logits.squeeze(-1) if self.task.kind == "regression" else logits.argmax(-1)
-        return scores.score(self.task.metrics, found, list(self.rows[self.task.target]))
+        return scores.score(self.task.metrics, found, self.gold)
 
 
 @dataclass(frozen=True)
@@ -54,11 +62,10 @@ class Material:
 
     def baseline(self) -> dict[str, float]:
         """The metrics of always giving the commonest training label, or for a span an empty answer."""
-        task, gold = self.train.task, self.validation.rows
+        task = self.train.task
         if task.kind == "span":
-            references = [answer["text"] for answer in gold["answers"]]
-            return scores.score(task.metrics, [""] * len(references), references)
-        return scores.baseline(task.metrics, list(self.train.rows[task.target]), list(gold[task.target]))
+            return scores.score(task.metrics, [""] * len(self.validation.gold), self.validation.gold)
+        return scores.baseline(task.metrics, self.train.gold, self.validation.gold)
 
     def fingerprints(self) -> dict[str, str]:
         """sha256 of the rows of each part."""

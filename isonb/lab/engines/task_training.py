@@ -46,7 +46,7 @@ def train(
     _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
     tracker = Tracker(run_.model.point_rule, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.add_callback(tracker)
-    classes = torch.tensor(list(watched.rows[run_.task.target])) if run_.task.kind == "classification" else None
+    classes = torch.tensor(watched.gold) if run_.task.kind == "classification" else None
     size = settings.cloud_examples
     trainer.on_validation = lambda points: tracker.validation(
         shown.back(points)[:size], None if classes is None else classes[:size]

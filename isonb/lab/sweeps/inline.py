@@ -1,10 +1,12 @@
-"""A few runs side by side in processes of their own, their records handed back: for chapters; sweeps are for many."""
+"""A few runs handed back as records, on all cores where that is sooner: for chapters; sweeps are for many."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
@@ -15,30 +17,58 @@ from isonb.lab.runs.settings import resolve
 __all__ = ["CORES", "run_all"]
 
 CORES = "ISONB_CORES"  # set by who runs several chapters at once: how many cores are left to each
+START = 6.0  # seconds a process takes before its first run
+AHEAD = 2  # runs that are given to others before they have started
 
 
 def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None) -> list[Record]:
     """The records of all ``configs``, in their order. Nothing is written.
 
-    Every configuration is checked before the first run starts. ``workers``: processes, by default as many as cores, or
-    as :data:`CORES` in the environment says, at most four and no more than runs; one process runs them here. An error
-    in a run is raised after the others ended.
+    Every configuration is checked before the first run starts. Runs go one after the other in this process. When the
+    last one's time tells that other processes would pay for their start, these take a part of the rest: ``workers``
+    processes in all, by default as many as cores, or as :data:`CORES` in the environment says, at most four. After an
+    error no further run begins.
     """
     todo = [resolve(config) for config in configs]
-    count = min(workers or min(4, _cores()), len(todo))
-    if count <= 1:
-        return [_run(config) for config in todo]
-    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _leave_with_parent) as pool:
-        return list(pool.map(_run, todo))
+    others = min(workers or min(4, _cores()), len(todo)) - 1
+    _get_ready()
+    found: list[Record] = []
+    while len(found) < len(todo):
+        began = time.perf_counter()
+        found.append(_run(todo[len(found)]))
+        rest, took = todo[len(found) :], time.perf_counter() - began
+        if others > 0 and (len(rest) - AHEAD) * took > START:
+            return found + _shared(rest, others)
+    return found
+
+
+def _shared(todo: list[dict[str, Any]], others: int) -> list[Record]:
+    """Runs of which ``others`` processes take some; this one takes what none of them was given."""
+    with ProcessPoolExecutor(others, multiprocessing.get_context("spawn"), _get_ready_to_help) as pool:
+        theirs = [pool.submit(_run, config) for config in todo]
+        try:
+            mine = {k: _run(config) for k, config in enumerate(todo) if theirs[k].cancel()}
+            return [mine[k] if k in mine else future.result() for k, future in enumerate(theirs)]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _cores() -> int:
     return int(os.environ.get(CORES) or os.cpu_count() or 1)
 
 
-def _leave_with_parent() -> None:
-    """Ends this process when the one that started it is gone; a killed kernel's workers would wait for ever."""
+def _get_ready() -> None:
+    """Import what runs need. It stays, so collections leave it out: a run would spend a third of a second on each."""
+    import isonb.lab.engines.trainer  # noqa: F401
+
+    gc.freeze()
+
+
+def _get_ready_to_help() -> None:
+    """The same in a process that ends with the one that started it: a killed kernel's would wait for ever."""
     threading.Thread(target=_watch_parent, daemon=True).start()
+    _get_ready()
 
 
 def _watch_parent() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,27 @@ def test_code_beside_a_known_architecture_is_passed_over(folder: Path) -> None:
 def test_unfit_configuration(folder: Path, changes: dict[str, Any], why: str) -> None:
     with pytest.raises(ModelError, match=why):
         locate.find(changed(folder, **changes))
+
+
+def test_names_tell_of_an_architecture_what_its_model_does() -> None:
+    from transformers import CONFIG_MAPPING, MODEL_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES as CLASSIFIERS
+
+    told, seen = {}, {}
+    for kind in CLASSIFIERS:
+        model = MODEL_MAPPING[CONFIG_MAPPING[kind]]
+        takes = {one.main_input_name for one in (model if isinstance(model, tuple) else [model])}
+        told[kind] = text_models.reads_text(CONFIG_MAPPING[kind]())
+        seen[kind] = takes == {"input_ids"}
+    assert told == seen
+    assert not told["perceiver"]
+
+
+def test_a_model_is_found_without_importing_its_class() -> None:
+    code = "import sys\nfrom isonb.lab.encoders.locate import find\nfind('tiny')\n"
+    code += "print(any(name.startswith('transformers.models.bert.modeling') for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_weights_of_another_model(folder: Path) -> None:

@@ -1,5 +1,7 @@
 """Runs side by side give the records that they give one after the other."""
 
+import functools
+import math
 import os
 import signal
 import subprocess
@@ -10,18 +12,52 @@ from pathlib import Path
 import pytest
 
 from isonb.lab.options import OptionError
+from isonb.lab.sweeps import inline
 from isonb.lab.sweeps.inline import run_all
 
 BASE = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 2, "cloud_examples": 20}
 
 
 @pytest.mark.slow
-def test_records_come_in_the_order_asked_for_whatever_the_workers():
-    configs = [BASE | {"seed": seed} for seed in (1, 0)]
-    here, apart = run_all(configs, workers=1), run_all(configs, workers=2)
-    assert [record.config["seed"] for record in apart] == [1, 0]
-    assert dict(here[0].metrics) == dict(apart[0].metrics)
-    assert here[0].series == apart[0].series
+def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
+    seeds = (4, 1, 0, 3, 2, 5)
+    configs = [BASE | {"seed": seed} for seed in seeds]
+    here = run_all(configs, workers=1)
+    here_too, run = [], inline._run
+
+    @functools.wraps(run)
+    def counted(config):
+        here_too.append(config["seed"])
+        return run(config)
+
+    monkeypatch.setattr(inline, "_run", counted)
+    monkeypatch.setattr(inline, "START", -math.inf)  # whatever a start costs
+    apart = run_all(configs, workers=2)
+    assert 2 < len(here_too) < len(seeds)
+    assert tuple(record.config["seed"] for record in apart) == seeds
+    for one, other in zip(here, apart, strict=True):
+        assert dict(one.metrics) == dict(other.metrics)
+        assert one.series == other.series
+
+
+def test_short_runs_start_no_process(monkeypatch):
+    monkeypatch.setattr(inline, "_run", lambda config: config["seed"])
+    monkeypatch.setattr(inline, "_shared", lambda *args: pytest.fail("a process was started"))
+    assert run_all([BASE | {"seed": seed} for seed in range(9)], workers=4) == list(range(9))
+
+
+def test_after_an_error_no_further_run_begins(monkeypatch):
+    begun = []
+
+    def run(config):
+        begun.append(config["seed"])
+        if config["seed"] == 1:
+            raise OptionError("one was wrong")
+
+    monkeypatch.setattr(inline, "_run", run)
+    with pytest.raises(OptionError, match="one was wrong"):
+        run_all([BASE | {"seed": seed} for seed in range(4)], workers=1)
+    assert begun == [0, 1]
 
 
 def test_nothing_starts_if_one_is_wrong(monkeypatch):
@@ -31,10 +67,12 @@ def test_nothing_starts_if_one_is_wrong(monkeypatch):
 
 
 LONG = """
-from isonb.lab.sweeps.inline import run_all
+from isonb.lab.sweeps import inline
 if __name__ == "__main__":
-    slow = {"task": "english_sentiment", "model": "tiny", "protocol": "embedded"}
-    run_all([slow, slow | {"seed": 1}], workers=2)
+    short = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 2}
+    inline.START = 0
+    long = {"task": "english_sentiment", "model": "tiny", "protocol": "embedded"}
+    inline.run_all([short, short, *[long] * 4], workers=3)
 """
 
 
