@@ -1,0 +1,50 @@
+"""The recorded runs of a study as rows of a table, for whoever wants to see what a verdict rests on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.studies.study import Study
+
+__all__ = ["run_rows"]
+
+
+def run_rows(study: Study) -> list[dict[str, Any]]:
+    """One row a recorded run, by task and arm in the order of the grid and by seed.
+
+    task, arm, seed, metric, score and one answer (the task's main metric of the run, and of one answer for every
+    example; None where it has none), processor (its kind), run (its id).
+    """
+    runs = study.recorded
+    places = [{name: k for k, name in enumerate(names)} for names in (study.suites, study.arms)]
+    order = pd.DataFrame(
+        {
+            "task": runs["suite"].map(places[0]).fillna(len(places[0])),
+            "arm": runs["arm"].map(places[1]).fillna(len(places[1])),
+            "seed": runs["seed"],
+            "run": runs["run_id"],
+        }
+    ).sort_values(["task", "arm", "seed", "run"])
+    runs = runs.loc[order.index]
+    return [
+        {
+            "task": run["suite"],
+            "arm": run["arm"],
+            "seed": int(run["seed"]),
+            "metric": run["metric"] or "–",
+            "score": _main(run),
+            "one answer": None if pd.isna(run["majority"]) else float(run["majority"]),
+            "processor": kind,
+            "run": run["run_id"],
+        }
+        for (_, run), kind in zip(runs.iterrows(), processor_kinds(runs), strict=True)
+    ]
+
+
+def _main(run: pd.Series[Any]) -> float | None:
+    """The main metric; of a similarity set with parts the mean over these."""
+    found = run["score"] if pd.notna(run["score"]) else run.get(f"metric.{run['metric']}.mean")
+    return None if pd.isna(found) else float(found)

@@ -1,0 +1,48 @@
+"""From any claim to the runs behind it in two clicks, on the built pages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from isonb.lab.studies.run_list import run_rows
+from isonb.lab.studies.study import Study
+from isonb.pages.claims_map import claims_anchor
+
+HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
+PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
+
+pytestmark = pytest.mark.browser  # which runs after the book is built
+
+
+def page(name):
+    path = HTML / f"{name}.html"
+    if not path.exists():
+        pytest.skip("run `make book` first")
+    return path.read_text(encoding="utf-8")
+
+
+def section(text, anchor):
+    """A page from an anchor to the next heading of its second level."""
+    start = text.index(f'id="{anchor}"')
+    body = text[text.index("</h2>", start) if text.startswith("<section", text.rindex("<", 0, start)) else start :]
+    return body[: body.find("<h2")]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
+    runs = f"runs-of-{paper.replace('_', '-')}"
+    marks = re.findall(rf'\.\./papers/{paper}\.html#([\w-]+)', page("results/claims"))
+    assert len(marks) > 5
+    assert set(marks) == {claims_anchor(paper)}
+    assert f"reference/runs.html#{runs}" in section(page(f"papers/{paper}"), claims_anchor(paper))
+    listed = section(page("reference/runs"), runs)
+    for row in run_rows(Study.load(paper)):
+        assert row["run"] in listed
+
+
+def test_the_files_of_the_runs_come_with_the_book():
+    found = re.findall(r'href="(\.\./\.\./_downloads/[^"]+\.parquet)"', page("reference/runs"))
+    assert len(found) == 10
+    for file in found:
+        assert (HTML / "reference" / file).resolve().is_file()
