@@ -6,6 +6,7 @@ dash as well. Slider and dropdown parameters of Altair work in the page without 
 
 from __future__ import annotations
 
+import functools
 import gc
 import warnings
 from collections.abc import Sequence
@@ -69,12 +70,17 @@ def _theme() -> alt.theme.ThemeConfig:
     return {"config": config}  # type: ignore[typeddict-item]
 
 
-def setup() -> None:
-    """Call it once at the top of a chapter: isonb's theme, the offline renderer, no limit of 5000 rows.
-
-    What is imported by then stays, so garbage collections leave it out: each would spend a third of a second on it.
+@functools.cache
+def _leave_imports_out() -> None:
+    """Keep collections of garbage from what is imported by now: each takes a third of a second. Once, as what has
+    become garbage by then is kept, too.
     """
     gc.freeze()
+
+
+def setup() -> None:
+    """Call it once at the top of a chapter: isonb's theme, the offline renderer, no limit of 5000 rows."""
+    _leave_imports_out()
     alt.theme.register("isonb", enable=True)(_theme)
     alt.renderers.register("isonb", render)
     alt.renderers.enable("isonb")

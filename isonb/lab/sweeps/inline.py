@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing
 import os
@@ -58,8 +59,9 @@ def _cores() -> int:
     return int(os.environ.get(CORES) or os.cpu_count() or 1)
 
 
+@functools.cache
 def _get_ready() -> None:
-    """Import what runs need. It stays, so collections leave it out: a run would spend a third of a second on each."""
+    """Import what runs need, once. It stays, so collections leave it out: each would take a run a third of a second."""
     import isonb.lab.engines.trainer  # noqa: F401
 
     gc.freeze()
