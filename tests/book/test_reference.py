@@ -63,6 +63,9 @@ def told(tmp_path_factory):
         whole = "reference" in place.parts and page.stem not in ("status", "bibliography")
         (source / place).parent.mkdir(parents=True, exist_ok=True)
         (source / place).write_text(plain(text, whole), encoding="utf-8")
+    for file in BOOK.glob("recorded/*/runs.parquet"):  # which a page offers
+        (source / file.relative_to(ROOT)).parent.mkdir(parents=True)
+        (source / file.relative_to(ROOT)).symlink_to(file)
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     ours = config["sphinx"]["config"]
     options = {name: value for name, value in ours.items() if name.startswith(("auto", "nitpick", "myst_"))}
