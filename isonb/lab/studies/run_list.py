@@ -19,16 +19,8 @@ def run_rows(study: Study) -> list[dict[str, Any]]:
     example; None where it has none), processor (its kind), run (its id).
     """
     runs = study.recorded
-    places = [{name: k for k, name in enumerate(names)} for names in (study.suites, study.arms)]
-    order = pd.DataFrame(
-        {
-            "task": runs["suite"].map(places[0]).fillna(len(places[0])),
-            "arm": runs["arm"].map(places[1]).fillna(len(places[1])),
-            "seed": runs["seed"],
-            "run": runs["run_id"],
-        }
-    ).sort_values(["task", "arm", "seed", "run"])
-    runs = runs.loc[order.index]
+    places = {"suite": pd.Categorical(runs["suite"], study.suites), "arm": pd.Categorical(runs["arm"], study.arms)}
+    runs = runs.loc[runs.assign(**places).sort_values(["suite", "arm", "seed", "run_id"]).index]
     return [
         {
             "task": run["suite"],

@@ -19,7 +19,7 @@ __all__ = ["CORES", "run_all"]
 
 CORES = "ISONB_CORES"  # set by who runs several chapters at once: how many cores are left to each
 START = 6.0  # seconds a process takes before its first run
-AHEAD = 2  # runs that are given to others before they have started
+AHEAD = 2  # most runs that one of them is given before
 
 
 def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None) -> list[Record]:
@@ -28,7 +28,7 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
     Every configuration is checked before the first run starts. Runs go one after the other in this process. When the
     last one's time tells that other processes would pay for their start, these take a part of the rest: ``workers``
     processes in all, by default as many as cores, or as :data:`CORES` in the environment says, at most four. After an
-    error no further run begins.
+    error here no further run begins; one in another process is raised when the runs of this one are over.
     """
     todo = [resolve(config) for config in configs]
     others = min(workers or min(4, _cores()), len(todo)) - 1
