@@ -30,6 +30,7 @@ with needs("isonb.pages", "lab"):
         over_runs,
         spread,
     )
+    from isonb.pages.expect import expect, holds
     from isonb.pages.values import Table, glue, table
     from isonb.pages.widgets import live
 
@@ -53,9 +54,11 @@ __all__ = [
     "courses",
     "dash",
     "estimate",
+    "expect",
     "forest",
     "glue",
     "half_width",
+    "holds",
     "intervals",
     "joined",
     "live",

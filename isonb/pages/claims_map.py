@@ -16,8 +16,8 @@ from isonb.pages.evidence import OUTCOME_COLORS
 
 __all__ = ["claims_anchor", "claims_href", "claims_map", "slots"]
 
-OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "inconclusive": "diamond"}
-OUTCOME_SHAPES |= {"not testable": "square"}
+OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "depends": "cross"}
+OUTCOME_SHAPES |= {"inconclusive": "diamond", "not testable": "square"}
 ACROSS = 16  # marks side by side: with the statements they fill a page's column, and a phone still shows them
 LETTERS = 36  # of a statement in one line
 STATEMENT = 262  # pixels that so many letters need in a wide font
@@ -68,14 +68,14 @@ def slots(parts: Sequence[str], across: int = ACROSS) -> list[tuple[float, int]]
 
 
 def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) -> Any:
-    """The map: columns paper, page, claim, statement, kind, verdict, remark, what, cell and the numbers of a cell.
+    """The map: columns paper, page, claim, statement, kind, verdict, words, remark, what, cell and the numbers of it.
 
     The numbers: n, mean, low, high, visible, outcome and reason; None or NaN where there are none. A claim is judged on
     "runs"; marks of an "identity" or of "printed" numbers are hollow, since they are no evidence about a method. Left
     of the marks stands the verdict, larger. ``step``: pixels from mark to mark.
 
     >>> row = {"paper": "A paper", "page": "papers/a_paper", "claim": 1, "statement": "It gains", "kind": "runs"}
-    >>> row |= {"verdict": "supported", "remark": "", "what": "score", "cell": "CoLA", "n": 5, "mean": 0.2, "low": 0.1}
+    >>> row |= {"verdict": "supported", "words": "supported", "remark": "", "what": "score", "cell": "CoLA", "n": 5, "mean": 0.2, "low": 0.1}
     >>> row |= {"high": 0.3, "visible": 0.15, "outcome": "supported", "reason": "above 0"}
     >>> chart = claims_map(pd.DataFrame([row]), papers=["A paper"])
     >>> [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]
@@ -109,7 +109,7 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
 
 
 VERDICT_TIPS = ("claim", "verdict", "cells", "remark")
-CELL_TIPS = ("claim", "what", "cell", "outcome", "mean", "95% interval", "smallest visible effect", "n", "reason")
+CELL_TIPS = ("claim", "what", "cell", "outcome", "mean", "95% interval", "minimum detectable effect", "n", "reason")
 
 
 def _lines(statement: str) -> list[str]:
@@ -162,11 +162,11 @@ def _laid_out(
 
 
 def _verdict(part: pd.DataFrame) -> dict[str, Any]:
-    telling = part[part["outcome"] != "not testable"]
-    seen = f"{(telling['outcome'] == 'supported').sum()} of {len(telling)} in support"
-    verdict, remark = part.iloc[0][["verdict", "remark"]]
-    told = seen if len(telling) else "none can tell"
-    return {"outcome": verdict, "verdict": verdict, "cells": told, "remark": remark or "–"}
+    telling = part[part["outcome"].isin(("supported", "contradicted", "inconclusive"))]
+    sides = [(telling["outcome"] == side).sum() for side in ("supported", "contradicted")]
+    verdict, words, remark = part.iloc[0][["verdict", "words", "remark"]]
+    told = f"{sides[0]} for, {sides[1]} against, of {len(telling)}" if len(telling) else "none can tell"
+    return {"outcome": verdict, "verdict": words, "cells": told, "remark": remark or "–"}
 
 
 def _cell(row: dict[str, Any]) -> dict[str, Any]:
@@ -175,10 +175,10 @@ def _cell(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "what": row["what"] or "–",
         "cell": row["cell"] or "–",
-        "outcome": row["outcome"],
+        "outcome": row["outcome"] if row["outcome"] in OUTCOME_SHAPES else "not testable",  # no working setting
         "mean": f"{row['mean']:+.4g}" if there else "–",
         "95% interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if there else "–",
-        "smallest visible effect": "–" if _missing(row["visible"]) else f"{row['visible']:.3g}",
+        "minimum detectable effect": "–" if _missing(row["visible"]) else f"{row['visible']:.3g}",
         "n": str(int(row["n"])) if row["n"] else "–",
         "reason": row["reason"] or "–",
     }

@@ -40,6 +40,7 @@ SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
 OUTCOME_COLORS = {
     "supported": "#009E73",
     "contradicted": "#D55E00",
+    "depends": "#E69F00",
     "inconclusive": "#7f7f7f",
     "not testable": "#c9c9c9",
 }
@@ -188,7 +189,7 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "n": row["n"],
             "mean": _signed(row["mean"]),
             "95% interval": _around(row["low"], row["high"]),
-            "smallest visible effect": _signed(row["visible"] or None).lstrip("+"),
+            "minimum detectable effect": _signed(row["visible"] or None).lstrip("+"),
         }
         for row in rows
     ]

@@ -17,13 +17,14 @@ from typing import Any
 
 from isonb.errors import fail
 from isonb.lab.methods import own
-from isonb.lab.methods.base import Contrast, Method, MethodError, SecondPhase, Site
+from isonb.lab.methods.base import Contrast, Method, MethodError, Place, SecondPhase, Site
 from isonb.lab.options import build, describe, rules, shown
 
 __all__ = [
     "Contrast",
     "Method",
     "MethodError",
+    "Place",
     "SecondPhase",
     "Site",
     "catalogue",

@@ -26,9 +26,10 @@ if TYPE_CHECKING:  # settings are read without torch
 
     from isonb.integrations.points import PointRule
 
-__all__ = ["Contrast", "Method", "MethodError", "SecondPhase", "Site"]
+__all__ = ["Contrast", "Method", "MethodError", "Place", "SecondPhase", "Site"]
 
 Site = Literal["tokens", "vector", "pooled"]
+Place = Literal["cls", "tokens", "features", "second"]
 
 
 class MethodError(InputError):
@@ -74,6 +75,9 @@ class Method(Options):
     name: ClassVar[str] = "none"
     source: ClassVar[str] = ""  # where it comes from, for tables
     sha256: ClassVar[str] = ""  # of the file of a user's own method
+    # Where it acts, by the name of that cloud in a run's record: the [CLS] vectors, the tokens, the features that the
+    # classifier reads, or the output of the second stage. Its isotropy is measured there.
+    acts_on: ClassVar[Place] = "cls"
     site: ClassVar[Site] = "vector"  # of the layer: token vectors, the sentence's vector, or that after the pooler
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb import layers, losses
-from isonb.lab.methods.base import Method, SecondPhase, Site
+from isonb.lab.methods.base import Method, Place, SecondPhase, Site
 from isonb.lab.methods.shared import number_or
 from isonb.lab.options import option
 
@@ -26,6 +26,7 @@ class IsoLayer(Method):
 
     name: ClassVar[str] = "isolayer"
     source: ClassVar[str] = "IsoLayer (Attieh et al., ICDAR 2023)"
+    acts_on: ClassVar[Place] = "second"
     two_phases: ClassVar[bool] = True
 
     activation: str = option("none", "after each layer", choices=("none", "tanh"))
@@ -82,6 +83,7 @@ class IsoBN(Method):
 
     name: ClassVar[str] = "isobn"
     source: ClassVar[str] = "IsoBN (Zhou et al. 2021)"
+    acts_on: ClassVar[Place] = "features"
     site: ClassVar[Site] = "pooled"
 
     momentum: float = option(0.05, "share of a batch in the running statistics", low=1e-6, high=1)

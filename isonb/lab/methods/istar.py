@@ -9,7 +9,7 @@ from torch import nn
 
 from isonb import losses
 from isonb.integrations.points import Layers, PointRule
-from isonb.lab.methods.base import Method
+from isonb.lab.methods.base import Method, Place
 from isonb.lab.methods.shared import PointsAlone, RandomDirection, number_or
 from isonb.lab.options import option
 
@@ -35,6 +35,7 @@ class IStar(Method):
 
     name: ClassVar[str] = "istar"
     source: ClassVar[str] = "I-STAR (Rudman and Eickhoff, ICLR 2024)"
+    acts_on: ClassVar[Place] = "tokens"
 
     weight: float = option(-1.0, "weight (lambda): below 0 lowers isotropy, above 0 raises it", low=-100, high=100)
     zeta: float | str = option(0.2, 'weight of the shrinkage matrix, or "auto": scaled identity', low=0, high=1)
@@ -69,6 +70,7 @@ class CosReg(Method):
 
     name: ClassVar[str] = "cosreg"
     source: ClassVar[str] = "Cosine regularisation (Gao et al. 2019), as in I-STAR (Rudman and Eickhoff, ICLR 2024)"
+    acts_on: ClassVar[Place] = "tokens"
 
     weight: float = option(1.0, "weight: above 0 lowers the mean cosine, below 0 raises it", low=-100, high=100)
     layers: int | str = option(-1, _LAYERS, low=-100, high=100)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from isonb.lab.methods.base import Method, SecondPhase
+from isonb.lab.methods.base import Method, Place, SecondPhase
 from isonb.lab.options import option
 from isonb.layer_fusion import sbert_wk
 
@@ -24,6 +24,7 @@ class SbertWK(Method):
 
     name: ClassVar[str] = "sbert_wk"
     source: ClassVar[str] = "SBERT-WK (Wang and Kuo 2020)"
+    acts_on: ClassVar[Place] = "second"
     two_phases: ClassVar[bool] = True
     post_hoc: ClassVar[bool] = True
 

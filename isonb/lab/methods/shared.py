@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import FitWarning, ShapeError, fail
-from isonb.lab.methods.base import Method, SecondPhase
+from isonb.lab.methods.base import Method, Place, SecondPhase
 from isonb.lab.options import OptionError
 
 __all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "RandomDirection", "fewer", "number_or"]
@@ -102,6 +102,7 @@ class FittedModule(nn.Module):
 class OnFeatures(Method):
     """In fine-tuning: fitted on the training features of the frozen encoder, with a new head on the result."""
 
+    acts_on: ClassVar[Place] = "second"
     two_phases: ClassVar[bool] = True
     post_hoc: ClassVar[bool] = True
 

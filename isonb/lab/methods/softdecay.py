@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from isonb import layers, losses
 from isonb.errors import fail
 from isonb.integrations.points import PointRule
-from isonb.lab.methods.base import Method, Site
+from isonb.lab.methods.base import Method, Place, Site
 from isonb.lab.options import OptionError, option
 from isonb.softdecay import soft_decay
 
@@ -36,6 +36,7 @@ class SoftDecay(Method):
 
     name: ClassVar[str] = "softdecay"
     source: ClassVar[str] = "SoftDecay (Yan et al., UAI 2022)"
+    acts_on: ClassVar[Place] = "features"
     site: ClassVar[Site] = "tokens"
     post_hoc: ClassVar[bool] = True
 
@@ -77,6 +78,7 @@ class SpectrumControl(Method):
 
     name: ClassVar[str] = "spectrum_control"
     source: ClassVar[str] = "Spectrum control (Wang et al. 2020), in the form of SoftDecay (Yan et al., UAI 2022)"
+    acts_on: ClassVar[Place] = "tokens"
 
     weight: float = option(1e-4, "weight", low=-100, high=100)
     prior: str = option("exponential", "the curve", choices=("exponential", "polynomial"))

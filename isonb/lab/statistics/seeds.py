@@ -1,4 +1,4 @@
-"""What a handful of seeds can show: an interval, an effect size, and p-values of a family of tests."""
+"""What a handful of seeds can show: intervals, effect sizes, p-values of a family, and the smallest effect they see."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import optimize
 from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.intervals import Array, Interval, StatsError, finite
 
-__all__ = ["dz", "holm", "student"]
+__all__ = ["POWER", "dz", "holm", "minimum_detectable", "share", "student"]
+
+POWER = 0.8  # a true effect counts as detectable if four of five repetitions show it
+NODES = 2000  # of the quadrature over the spread that a sample happens to have
 
 
 def student(values: ArrayLike, *, level: float = 0.95) -> Interval:
@@ -49,6 +53,53 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
     return dict(zip(p_values, adjusted.tolist(), strict=True))
+
+
+def minimum_detectable(spread: float, n: int, *, alpha: float = 0.05, power: float = POWER) -> float:
+    """The minimum detectable effect: the true mean that a two-sided t test shows at ``alpha`` with that ``power``.
+
+    Delta with P(abs(T) > t_(1 - alpha/2)) = power, where T follows the noncentral t with n - 1 degrees of freedom and
+    noncentrality delta sqrt(n) / spread. The law is integrated over the sample's spread, so that it holds at every
+    level (the usual series fails at large noncentralities). In a family of m tests under Holm's method a first
+    rejection is made at alpha / m: pass that.
+
+    Args:
+        spread: standard deviation of one value, in the unit of the answer; 0 gives 0.
+        n: how many values, at least 2.
+        alpha: two-sided level at which the verdict is given, in (0, 1).
+        power: share of the repetitions that show the effect, in (alpha, 1).
+
+    >>> round(minimum_detectable(1.0, 5), 2), round(minimum_detectable(1.0, 5, alpha=0.05 / 32), 2)
+    (1.68, 4.26)
+    """
+    if n < 2 or not 0 < alpha < power < 1 or not 0 <= spread < math.inf:
+        got = f"spread {spread}, n {n}, alpha {alpha} and power {power}"
+        raise StatsError(f"spread must be finite, n >= 2 and 0 < alpha < power < 1; got {got}. Pass such numbers.")
+    border = float(scipy_stats.t.ppf(1 - alpha / 2, n - 1))
+    seen = np.sqrt(scipy_stats.chi2.ppf((np.arange(NODES) + 0.5) / NODES, n - 1) / (n - 1))
+
+    def short(shift: float) -> float:
+        tails = scipy_stats.norm.sf(border * seen - shift) + scipy_stats.norm.cdf(-border * seen - shift)
+        return float(tails.mean()) - power
+
+    shift = float(optimize.brentq(short, 0.0, border * float(seen[-1]) + 10))
+    return shift * spread / math.sqrt(n)
+
+
+def share(count: int, n: int, *, level: float = 0.95) -> Interval:
+    """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934), from the beta law.
+
+    >>> found = share(2, 5)
+    >>> round(found.estimate, 2), round(found.low, 3), round(found.high, 3)
+    (0.4, 0.053, 0.853)
+    """
+    if not 0 <= count <= n or n < 1 or not 0 < level < 1:
+        got = f"{count} of {n} at level {level}"
+        raise StatsError(f"a share needs 0 <= count <= n, n >= 1 and a level in (0, 1); got {got}. Pass such numbers.")
+    tail = (1 - level) / 2
+    low = float(scipy_stats.beta.ppf(tail, count, n - count + 1)) if count else 0.0
+    high = float(scipy_stats.beta.ppf(1 - tail, count + 1, n - count)) if count < n else 1.0
+    return Interval(count / n, low, high, level, n, "Clopper-Pearson")
 
 
 def _constant(x: Array) -> bool:

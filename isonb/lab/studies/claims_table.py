@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from isonb.lab.studies.design import UNTUNED, Design
-from isonb.lab.studies.verdicts import INCONCLUSIVE, NOT_TESTABLE, Cell, Judgement, Part
+from isonb.lab.studies.design import UNTAUGHT, Design
+from isonb.lab.studies.verdicts import INCONCLUSIVE, NO_SETTING, NOT_TESTABLE, Cell, Judgement, Part
 
 __all__ = ["COLUMNS", "claim_cells", "open_needs"]
 
@@ -19,6 +19,7 @@ COLUMNS = (
     "statement",
     "kind",
     "verdict",
+    "words",
     "remark",
     "what",
     "gated",
@@ -31,15 +32,17 @@ COLUMNS = (
     "outcome",
     "reason",
 )
-OPEN = (INCONCLUSIVE, NOT_TESTABLE)
+OPEN = (INCONCLUSIVE, NOT_TESTABLE, NO_SETTING)
 SAYS_ITSELF = re.compile(r"\(needs (?P<what>[^)]+)\)")  # a part may name in words what it lacks
 NEEDS = (
-    (re.compile(re.escape(UNTUNED)), "runs in which each method is stopped and tuned by itself"),
-    (re.compile("above one answer|over one answer|no plain runs"), "plain runs that have learned the task"),
+    (re.compile(re.escape(UNTAUGHT)), "the paper's runs again, with models that learn their tasks"),
+    (re.compile("nothing learned"), "settings with which something learns the task"),
+    (re.compile("that was tried ended"), "weaker or other settings of the method"),
     (re.compile("depth alone"), "encoders that differ in depth alone, or in sharing alone"),
     (re.compile("the seeds varied nothing"), "runs that don't all give the same number"),
-    (re.compile("at least \\d+ are needed"), "more seeds"),
+    (re.compile("at least \\d+ are needed"), "more replicates: seeds, or encoders"),
     (re.compile("no runs"), "runs where there are none yet"),
+    (re.compile("negligible"), "a method that moves the measure further"),
     (re.compile("on both sides"), "more seeds or pairs, for a narrower interval"),
 )
 
@@ -47,13 +50,22 @@ NEEDS = (
 def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
     """One row a claim, part and cell, with the chapter that judges it: :data:`COLUMNS`.
 
-    ``verdict`` is the claim's, ``outcome`` the cell's. A claim without parts has one row, whose cell has no name and
+    ``verdict`` is the claim's, ``words`` names what it depends on, ``outcome`` is the cell's. A claim without parts has one row, whose cell has no name and
     whose reason is the claim's remark: a table of claims must not lose it.
     """
     rows = []
     for found in judged:
         claim = found.claim
-        head = (design.name, design.page, claim.number, claim.statement, claim.kind, found.outcome, claim.remark)
+        head = (
+            design.name,
+            design.page,
+            claim.number,
+            claim.statement,
+            claim.kind,
+            found.outcome,
+            found.words,
+            claim.remark,
+        )
         rows += [(*head, *_told(part.part, cell)) for part in found.parts for cell in part.cells]
         if not found.cells:
             rows.append((*head, *_told(Part("", lambda study, suites: {}), Cell("", found.outcome, claim.remark))))
@@ -80,8 +92,8 @@ def _need(what: str, reason: str) -> str:
 
     >>> _need("score above plain's (needs a larger encoder)", "no runs")
     'a larger encoder'
-    >>> _need("score", "2 seeds; at least 3 are needed"), _need("score", "It rained.")
-    ('more seeds', 'It rained.')
+    >>> _need("score", "replicates: 2; at least 3 are needed"), _need("score", "It rained.")
+    ('more replicates: seeds, or encoders', 'It rained.')
     """
     if own := SAYS_ITSELF.search(what):
         return own["what"]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import pandas as pd
 
 from isonb.errors import InputError
 from isonb.lab.studies.verdicts import Claim
 
-__all__ = ["PLAIN", "TASK_NAMES", "UNTUNED", "Design", "StudyError", "plain_rows"]
+__all__ = ["PLAIN", "TASK_NAMES", "UNTAUGHT", "Design", "StudyError"]
 
 PLAIN = "none"  # the arm without a method, in every study
-UNTUNED = "no method had a stopping or a strength of its own in this protocol"
+UNTAUGHT = "the plain models of these runs had hardly learned their tasks"
 TASK_NAMES = {
     "cola": "CoLA",
     "mrpc": "MRPC",
@@ -32,12 +30,6 @@ class StudyError(InputError):
     """A study, arm, column or suite that isn't there."""
 
 
-def plain_rows(study: Any) -> pd.DataFrame:
-    """The runs of the arm :data:`PLAIN`."""
-    runs: pd.DataFrame = study.runs[study.runs["arm"] == PLAIN]
-    return runs
-
-
 @dataclass(frozen=True)
 class Design:
     """What a study compares.
@@ -46,10 +38,8 @@ class Design:
     grid's ``size`` is the plan. ``page``: the chapter.
     ``recordings``: where its runs are; of a run that is in several, the first counts. ``arm(config)``: the name of the
     arm in print, or None for a run that is no part of the comparison. ``suite(config)``: the place of a run in the
-    tables, by default the name of its task in print. ``reservation``: why these runs can't tell gains or losses of a
-    score, whatever the task; empty where each method had its own stopping and the same tuning as the others.
-    ``plain(study)``: the rows of plain training among its runs, by default :func:`plain_rows`; where each run holds its
-    own plain state, its rows with the scores of that state.
+    tables, by default the name of its task in print. ``reservation``: why these runs can't judge a claim about trained
+    models, whatever the task. ``no_setting()``: the (arm, suite) where every setting that was tried failed.
     """
 
     name: str
@@ -61,7 +51,7 @@ class Design:
     size: str = "small"
     reservation: str = ""
     grid: str = ""
-    plain: Callable[[Any], pd.DataFrame] = plain_rows
+    no_setting: Callable[[], Collection[tuple[str, str]]] = frozenset
 
     def suite_of(self, config: Mapping[str, Any]) -> str:
         """The suite of a run."""

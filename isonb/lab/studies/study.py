@@ -7,7 +7,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -15,19 +15,18 @@ import pandas as pd
 from isonb.errors import fail
 from isonb.lab.runs.record import Record
 from isonb.lab.statistics.intervals import Interval
-from isonb.lab.statistics.seeds import student
+from isonb.lab.statistics.seeds import share, student
 from isonb.lab.studies import designs
 from isonb.lab.studies import verdicts as rules
 from isonb.lab.studies.assembly import assemble
-from isonb.lab.studies.competence import lead
+from isonb.lab.studies.competence import failed, lead
 from isonb.lab.studies.design import PLAIN, Design, StudyError
 from isonb.lab.studies.recorded import FOLDER, tail_means
-from isonb.lab.studies.verdicts import Claim, Judgement, Part, PartJudgement
+from isonb.lab.studies.verdicts import LEVEL, NO_SETTING, NOT_TESTABLE, Cell, Claim, Judgement, Part, PartJudgement
 from isonb.lab.sweeps.grids import Planned, load_grid
 
 __all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "design_of"]
 
-STEADY = 3.0  # half-widths that the plain model must lead by
 STUDIES = tuple(sorted(module.name for module in pkgutil.iter_modules(designs.__path__)))
 
 
@@ -36,8 +35,9 @@ class Study:
     """A design with its runs.
 
     ``runs``: one row a run: the columns of the table of records and ``arm``, ``suite``, ``score`` (the task's main
-    metric), ``majority`` (that metric of one answer for every example), ``source`` ("recorded" or "live"). ``series``:
-    run_id, name, step, value, and suite, arm, seed. ``planned``: what the grid asks for.
+    metric), ``majority`` (that metric of the majority baseline), ``failed`` (by
+    :func:`~isonb.lab.studies.competence.failed`), ``source`` ("recorded" or "live"). ``series``: run_id, name, step,
+    value, and suite, arm, seed. ``planned``: what the grid asks for.
     """
 
     design: Design
@@ -71,6 +71,8 @@ class Study:
     ) -> Study:
         """The study of a design, a plan and a folder of recordings."""
         runs, series = assemble(design, planned, folder, live)
+        told = [failed(part) for _, part in runs.groupby("suite", sort=False)]
+        runs = runs.assign(failed=pd.concat(told) if told else False)
         return cls(design, runs, series, planned, tuple(live))
 
     @property
@@ -166,43 +168,59 @@ class Study:
             found[["suite", "arm", "seed", "source"]].assign(value=found[column].astype(float)).reset_index(drop=True)
         )
 
-    def paired(self, column: str, arm: str, base: str = PLAIN, suites: Sequence[str] | None = None) -> pd.DataFrame:
+    def paired(
+        self,
+        column: str,
+        arm: str,
+        base: str = PLAIN,
+        suites: Sequence[str] | None = None,
+        *,
+        alpha: float = 1 - LEVEL,
+    ) -> pd.DataFrame:
         """What an arm changes against another at the same seed: suite, n, mean, low, high, visible; from 3 seeds on.
 
-        ``visible`` is the smallest true effect that these seeds would have shown in four of five repetitions.
+        ``visible`` is the minimum detectable effect of these seeds at ``alpha``, the level of the verdict.
         """
         rows = []
         changes = rules.difference(self.units(column, arm, suites), self.units(column, base, suites))
         for suite, values in rules.by_cell(changes).items():
             if len(values) >= rules.FEWEST:
                 found = student(values)
-                rows.append((suite, found.n, found.estimate, found.low, found.high, rules.smallest_visible(found)))
+                ends = (found.estimate, found.low, found.high, rules.smallest_visible(found, alpha))
+                rows.append((suite, found.n, *ends))
         return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "visible"])
 
+    def failures(self, suites: Sequence[str] | None = None) -> pd.DataFrame:
+        """How many runs failed: suite, arm, n, failed, share, and the exact 95% interval low to high of the share."""
+        runs = self.runs.dropna(subset="score")
+        runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
+        rows = []
+        for (suite, arm), part in runs.groupby(["suite", "arm"], sort=False):
+            found = share(int(part["failed"].sum()), len(part))
+            rows.append((suite, arm, found.n, int(part["failed"].sum()), found.estimate, found.low, found.high))
+        return pd.DataFrame(rows, columns=["suite", "arm", "n", "failed", "share", "low", "high"])
+
     def lead(self, arm: str, suite: str) -> Interval | None:
-        """How far an arm's mean score lies above one answer for every example; None without runs.
+        """How far an arm's mean score lies above the majority baseline; None without runs.
 
         The interval speaks of new seeds and new rows: :func:`isonb.lab.studies.competence.lead`.
         """
         return _lead(self._of(self.runs, arm, [suite]))
 
     def learned(self, suite: str) -> str:
-        """Empty where the plain model has learned its task; otherwise why it can't be said.
-
-        It has where its lead over one answer for every example is :data:`STEADY` times half the lead's interval: with
-        less, plain training fails on some seeds, and a method's gain is the luck of those.
-        """
-        return self._learned.get(suite, "no plain runs")
+        """Empty where some arm learned the task in most of its runs; otherwise why nothing can be said there."""
+        return self._learned.get(suite, "no runs")
 
     @property
     def decisive(self) -> tuple[str, ...]:
-        """The planned suites that the plain model has learned, so that gains and losses can be told there."""
+        """The planned suites on which something learned, so that methods can be compared there."""
         return tuple(suite for suite in self.suites if not self.learned(suite))
 
     @cached_property
     def _learned(self) -> dict[str, str]:
-        leads = {str(suite): _lead(part) for suite, part in self.design.plain(self).groupby("suite", sort=False)}
-        return {suite: _why_not(ahead) for suite, ahead in leads.items() if ahead is not None}
+        shares = self.failures().groupby("suite", sort=False)["share"].min()
+        why = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
+        return {str(suite): why if least >= 0.5 else "" for suite, least in shares.items()}
 
     def verdicts(self, source: str = "recorded") -> list[Judgement]:
         """Every claim of the design, judged on the recorded or on the live runs."""
@@ -219,9 +237,27 @@ class Study:
     def _part(self, part: Part, source: str) -> PartJudgement:
         suites = self.live_suites if source == "live" else part.on or self.suites
         evidence = part.evidence(self, suites)
-        named = [f"{suite}{detail}" for suite in suites for detail in part.details]
-        cells = list(evidence) if part.on == () else named
-        return rules.judge_part(part, evidence, cells, partial(_gate, self))
+        cells = [f"{suite}{detail}" for suite in suites for detail in part.details]
+        if part.on == ():
+            cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
+        return rules.judge_part(part, evidence, cells, lambda name: self._silent(part, name, source))
+
+    def _silent(self, part: Part, cell: str, source: str) -> Cell | None:
+        """The cell of a part that can't tell: of models that weren't taught, or a method without a working setting."""
+        if not part.gated:
+            return None
+        if self.design.reservation and source == "recorded":
+            return Cell(cell, NOT_TESTABLE, self.design.reservation)
+        known = [s for s in (*self.suites, *self.live_suites) if cell == s or cell.startswith(f"{s},")]
+        suite = max(known, key=len, default=cell)
+        if broken := [arm for arm in part.arms if (arm, suite) in self._no_setting]:
+            return Cell(cell, NO_SETTING, f"each setting of {broken[0]} that was tried ended at the majority baseline")
+        why = self.learned(suite)
+        return Cell(cell, NOT_TESTABLE, why) if why else None
+
+    @cached_property
+    def _no_setting(self) -> frozenset[tuple[str, str]]:
+        return frozenset(self.design.no_setting())
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
@@ -251,24 +287,8 @@ def _borrowed(name: str) -> Study:
     return Study.load(name)
 
 
-def _why_not(ahead: Interval) -> str:
-    ends = f"{ahead.estimate:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
-    if ahead.low <= 0:
-        return f"the plain model is not clearly above one answer for every example, {ends}"
-    steady = ahead.estimate >= STEADY * (ahead.high - ahead.estimate)
-    return "" if steady else f"the plain model's lead over one answer for every example is too unsure, {ends}"
-
-
-def _gate(study: Study, cell: str) -> str:
-    """Why a cell can't tell gains: the design's reservation, or what :meth:`Study.learned` says of the cell's suite."""
-    if study.design.reservation:
-        return study.design.reservation
-    known = [s for s in (*study.suites, *study.live_suites) if cell == s or cell.startswith(f"{s},")]
-    return study.learned(max(known, key=len, default=cell))
-
-
 def _lead(runs: pd.DataFrame) -> Interval | None:
-    """How far the mean score of these runs of one task lies above one answer for every example; None without runs."""
+    """How far the mean score of these runs of one task lies above the majority baseline; None without runs."""
     runs = runs.dropna(subset=["score"])
     if runs.empty:
         return None

@@ -1,9 +1,14 @@
-"""Claims of the papers and what runs say of them: four outcomes, one rule for every paper.
+"""Claims of the papers and what runs say of them: one rule for every paper.
 
-A claim has parts; a part says on which side of a border the mean of a number lies, in each of several cells (tasks,
-say). The rule in one cell, fixed before looking: the interval of the mean lies wholly in the claimed range (supported),
-wholly outside it (contradicted), or on both sides of a border (inconclusive). Fewer than three seeds, seeds that varied
-nothing, or a task that the plain model hasn't learned leave the cell not testable.
+A claim has parts; a part says on which side of a border the mean of a number lies, over several cells (tasks, say). A
+cell is shown as what it is; the verdict is of the mean over the cells: its 95% interval lies wholly in the claimed
+range (supported), wholly on the other side (contradicted), or neither (inconclusive). No single cell may carry it: the
+mean must lie there whichever cell is left out. Cells that all lie on one side by themselves agree, too. Where some
+cells lie on one side and some on the other, no mean speaks for them: the answer *depends on* what the cells differ in.
+A claim can't be tested where there are fewer than three seeds, or where nothing learned its task.
+
+Cells that share seeds have the mean of their seeds' means, with Student's interval: it speaks of new seeds in these
+cells. Others have the mean of random effects, which speaks of cells like these.
 """
 
 from __future__ import annotations
@@ -18,14 +23,17 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
 from isonb.lab.statistics.intervals import Interval, bootstrap, finite
-from isonb.lab.statistics.seeds import dz, holm, student
+from isonb.lab.statistics.pooling import Heterogeneity, heterogeneity, random_effects
+from isonb.lab.statistics.seeds import POWER, dz, holm, minimum_detectable, student
 
 __all__ = [
     "CONTRADICTED",
+    "DEPENDS",
     "DIRECTIONS",
     "INCONCLUSIVE",
     "KINDS",
     "NOT_TESTABLE",
+    "NO_SETTING",
     "OUTCOMES",
     "SUPPORTED",
     "Cell",
@@ -42,21 +50,24 @@ __all__ = [
     "smallest_visible",
 ]
 
-OUTCOMES = SUPPORTED, CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE = (
+OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, INCONCLUSIVE, NOT_TESTABLE = (
     "supported",
     "contradicted",
+    "depends",
     "inconclusive",
     "not testable",
 )
+NO_SETTING = "no working setting"  # of a cell: every setting that was tried failed there
+SILENT = (NOT_TESTABLE, NO_SETTING)  # cells that say nothing about a claim
 DIRECTIONS = ("greater", "less", "at least", "at most", "equal")
 KINDS = ("runs", "identity", "printed")
+RULES = ("mean", "all", "most")
 FEWEST = 3  # seeds
 MANY = 20  # seeds from which the expanded bootstrap decides; below, Student's interval
 LEVEL = 0.95
-POWER = 0.8
 
 Units: TypeAlias = Mapping[tuple[str, int], float]
-Evidence: TypeAlias = Mapping[str, "Sequence[float] | Interval"]
+Evidence: TypeAlias = "Units | Mapping[str, Sequence[float] | Interval]"
 
 
 class ClaimError(InputError):
@@ -67,8 +78,8 @@ class ClaimError(InputError):
 class Cell:
     """What the runs say in one cell.
 
-    ``visible`` is the smallest true distance from the border that so many seeds of this spread would show in four of
-    five repetitions. ``against`` is the one-sided p-value of lying outside the claimed range.
+    ``visible`` is the minimum detectable effect: the smallest true distance from the border that so many seeds of this
+    spread would show in four of five repetitions. ``against``: the one-sided p-value of lying on the other side.
     """
 
     name: str
@@ -78,21 +89,27 @@ class Cell:
     interval: Interval | None = None
     dz: float | None = None
     visible: float | None = None
-    against: float | None = None
+    against: float = 1.0
 
 
 @dataclass(frozen=True)
 class Part:
-    """``what`` lies in a range, cell by cell.
+    """``what`` lies in a range, over the cells.
 
-    ``evidence(study, suites)`` gives the numbers of each cell: one a seed, or an interval that is there already.
-    ``direction``: "greater" (above ``margin``), "less" (below -margin), "at least" (above -margin), "at most" (below
-    margin), "equal" (between -margin and margin). ``margin`` is the smallest difference that counts. A cell is a suite
-    with one of ``details`` behind it ("CoLA, raw"). ``gated``: the part speaks of gains or losses of a score, so a
-    suite counts only where the plain model has learned its task. ``rule``: in "all" cells that can tell, or in "most".
-    ``on``: the recorded suites that the claim speaks of; all by default. With none, ``()``, the evidence is asked for
-    all suites and its keys are the cells. ``runs_of``: the study whose recorded runs judge the part, where it isn't the
-    claim's own.
+    Args:
+        what: the number, in words.
+        evidence: ``evidence(study, suites)`` gives one number a cell and seed, or an interval a cell.
+        direction: "greater" (above ``margin``), "less" (below -margin), "at least" (above -margin), "at most" (below
+            margin), "equal" (between -margin and margin).
+        margin: the smallest difference that counts. A "greater" that is clear but within the margin is neither
+            supported nor contradicted: it is negligible.
+        details: a cell is a suite with one of them behind it ("CoLA, raw").
+        gated: the part speaks of trained models, so a suite counts only where something learned its task.
+        rule: the "mean" over cells decides; "all" cells must hold (identities), or "most" (counted cells).
+        on: the suites that the claim speaks of; all by default. With none, ``()``, the keys of the evidence are cells.
+        runs_of: the study whose recorded runs judge the part, where it isn't the claim's own.
+        depends: what the cells differ in, for a claim that holds in some and fails in others.
+        arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
     """
 
     what: str
@@ -101,9 +118,11 @@ class Part:
     margin: float = 0.0
     details: tuple[str, ...] = ("",)
     gated: bool = False
-    rule: str = "all"
+    rule: str = "mean"
     on: tuple[str, ...] | None = None
     runs_of: str = ""
+    depends: str = "the task"
+    arms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.direction not in DIRECTIONS:
@@ -112,8 +131,8 @@ class Part:
         if not 0 <= self.margin < math.inf or (self.direction == "equal" and self.margin == 0):
             fix = "Pass the smallest difference that counts."
             fail(ClaimError, 'the margin must be >= 0, for "equal" above 0', self.margin, fix)
-        if self.rule not in ("all", "most"):
-            fail(ClaimError, 'the rule must be "all" or "most"', repr(self.rule), "Choose one of these.")
+        if self.rule not in RULES:
+            fail(ClaimError, f"the rule must be one of {', '.join(RULES)}", repr(self.rule), "Choose one of these.")
 
     @property
     def claimed(self) -> tuple[float, float]:
@@ -126,6 +145,12 @@ class Part:
             "at most": (-math.inf, m),
             "equal": (-m, m),
         }[self.direction]
+
+    @property
+    def tolerated(self) -> tuple[float, float]:
+        """The range outside of which the claim is contradicted: a negligible effect doesn't contradict a direction."""
+        low, high = self.claimed
+        return (0.0, high) if self.direction == "greater" else (low, 0.0) if self.direction == "less" else (low, high)
 
 
 @dataclass(frozen=True)
@@ -145,11 +170,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class PartJudgement:
-    """The outcome of one part, and its cells."""
+    """The outcome of one part, and its cells.
+
+    ``mean``: over the cells that can tell, with its interval. ``visible``: the minimum detectable effect of that mean.
+    ``spread``: whether the cells differ beyond chance.
+    """
 
     part: Part
     outcome: str
     cells: tuple[Cell, ...]
+    mean: Interval | None = None
+    visible: float | None = None
+    spread: Heterogeneity | None = None
+    against: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -164,6 +197,14 @@ class Judgement:
     def cells(self) -> tuple[Cell, ...]:
         """The cells of all parts."""
         return tuple(cell for part in self.parts for cell in part.cells)
+
+    @property
+    def words(self) -> str:
+        """The outcome in words: "depends on the encoder" names what on."""
+        if self.outcome != DEPENDS:
+            return self.outcome
+        on = dict.fromkeys(part.part.depends for part in self.parts if part.outcome == DEPENDS)
+        return f"{DEPENDS} on {' and '.join(on)}"
 
 
 def difference(a: Units, b: Units) -> dict[tuple[str, int], float]:
@@ -187,17 +228,20 @@ def by_cell(units: Units) -> dict[str, list[float]]:
     return found
 
 
-def smallest_visible(interval: Interval) -> float:
-    """The true effect that an interval of this width excludes 0 for in four of five repetitions.
+def smallest_visible(interval: Interval, alpha: float = 1 - LEVEL) -> float:
+    """The minimum detectable effect behind an interval: shown at ``alpha`` in four of five repetitions.
 
-    For Student's interval (t_0.975 + t_0.8) s / sqrt(n); for others with the normal quantiles.
+    ``alpha`` is the level at which the verdict is given: of one test, or in a family of m tests alpha / m, the step of
+    Holm's method that a first rejection needs. For Student's interval by
+    :func:`~isonb.lab.statistics.seeds.minimum_detectable`; for others by the normal law.
 
     >>> round(smallest_visible(Interval(0.0, -1.96, 1.96, 0.95, 1000, "percentile")), 2)
     2.8
     """
-    law = _law(interval)
-    half = (interval.high - interval.low) / 2
-    return float(half * (1 + law.ppf(POWER) / law.ppf((1 + interval.level) / 2)))
+    error = _error(interval)
+    if interval.method == "student":
+        return minimum_detectable(error * math.sqrt(interval.n), interval.n, alpha=alpha)
+    return float(error * (scipy_stats.norm.ppf(1 - alpha / 2) + scipy_stats.norm.ppf(POWER)))
 
 
 def judge_cell(part: Part, name: str, evidence: Sequence[float] | Interval | None) -> Cell:
@@ -213,7 +257,7 @@ def judge_cell(part: Part, name: str, evidence: Sequence[float] | Interval | Non
         return _placed(part, name, evidence, None)
     values = finite([] if evidence is None else list(evidence), "values", 0)
     if len(values) < FEWEST:
-        why = f"{len(values)} seeds; at least {FEWEST} are needed" if len(values) else "no runs"
+        why = f"replicates: {len(values)}; at least {FEWEST} are needed" if len(values) else "no runs"
         return Cell(name, NOT_TESTABLE, why, len(values))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
         why = f"all {len(values)} values are {values[0]:.4g}: the seeds varied nothing"
@@ -222,74 +266,111 @@ def judge_cell(part: Part, name: str, evidence: Sequence[float] | Interval | Non
     return _placed(part, name, found, dz(values))
 
 
-def judge_part(part: Part, evidence: Evidence, cells: Iterable[str], learned: Callable[[str], str]) -> PartJudgement:
-    """Judge one part in ``cells``. ``learned(cell)`` is empty, or says why gains there can't be told.
+def judge_part(
+    part: Part, evidence: Evidence, cells: Iterable[str], silent: Callable[[str], Cell | None]
+) -> PartJudgement:
+    """Judge one part in ``cells``. ``silent(name)`` is the cell itself where it can't tell, else None."""
+    units = {key: value for key, value in evidence.items() if isinstance(key, tuple)}
+    given: Mapping[str, Any] = by_cell(units) if units else evidence  # type: ignore[assignment]
+    judged = [silent(name) or judge_cell(part, name, given.get(name)) for name in cells]
+    telling = [cell for cell in judged if cell.outcome not in SILENT]
+    if not telling:
+        return PartJudgement(part, NOT_TESTABLE, tuple(judged))
+    mean = _over(telling, units)
+    whole = _placed(part, "", mean, None)
+    outcomes = [cell.outcome for cell in telling]
+    against = min(holm({cell.name: cell.against for cell in telling}).values())
+    if part.rule == "mean":
+        outcome = _decided(part, telling, units, whole)
+        against = whole.against if outcome == CONTRADICTED else 1.0
+    elif part.rule == "all":
+        every = set(outcomes) == {SUPPORTED}
+        outcome = CONTRADICTED if against <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
+    else:
+        most = (one for one in (SUPPORTED, CONTRADICTED) if 2 * outcomes.count(one) > len(outcomes))
+        outcome = next(most, INCONCLUSIVE)
+        against = float(outcome != CONTRADICTED)
+    spread = heterogeneity([cell.interval for cell in telling if cell.interval is not None])
+    return PartJudgement(part, outcome, tuple(judged), mean, whole.visible, spread, against)
 
-    With the rule "all", one cell against the claim is enough to contradict it, so the cells' p-values are adjusted by
-    Holm's method first. Support needs every cell that can tell, and no adjustment.
-    """
-    judged = []
-    for name in cells:
-        why = learned(name) if part.gated else ""
-        judged.append(Cell(name, NOT_TESTABLE, why) if why else judge_cell(part, name, evidence.get(name)))
-    return PartJudgement(part, _together(part, judged), tuple(judged))
+
+def _decided(part: Part, telling: Sequence[Cell], units: Units, whole: Cell) -> str:
+    """What the mean over cells says, if it says so whichever cell is left out; or what all cells say by themselves."""
+    outcomes = {cell.outcome for cell in telling}
+    if {SUPPORTED, CONTRADICTED} <= outcomes and part.direction != "equal":
+        return DEPENDS  # "equal" has no sides: what is small in one cell and large in another is an effect
+    if len(outcomes) == 1:
+        return telling[0].outcome
+    rest = ([cell for cell in telling if cell is not left] for left in telling)
+    stands = all(_placed(part, "", _over(cells, units), None).outcome == whole.outcome for cells in rest)
+    return whole.outcome if stands else INCONCLUSIVE
 
 
 def judge(claim: Claim, parts: Sequence[PartJudgement]) -> Judgement:
     """The outcome of a claim: contradicted if a part is, supported if each part is, not testable if none can be tested.
 
-    A claim whose parts differ otherwise is inconclusive: what can be tested doesn't settle it.
+    A claim holds only if all its parts hold, so each part may contradict it; their p-values are adjusted by Holm's
+    method first. What depends on something in a part does so in the claim. Parts that differ otherwise leave it
+    inconclusive: what can be tested doesn't settle it.
     """
-    found = [part.outcome for part in parts]
-    if CONTRADICTED in found:
+    outcomes = [part.outcome for part in parts]
+    told = {f"{k}": part.against for k, part in enumerate(parts) if part.outcome != NOT_TESTABLE}
+    adjusted = holm(told) if told else {}
+    if any(parts[int(k)].outcome == CONTRADICTED and p <= (1 - LEVEL) / 2 for k, p in adjusted.items()):
         outcome = CONTRADICTED
-    elif all(one == NOT_TESTABLE for one in found):
+    elif DEPENDS in outcomes:
+        outcome = DEPENDS
+    elif not told:
         outcome = NOT_TESTABLE
     else:
-        outcome = SUPPORTED if all(one == SUPPORTED for one in found) else INCONCLUSIVE
+        outcome = SUPPORTED if all(one == SUPPORTED for one in outcomes) else INCONCLUSIVE
     return Judgement(claim, outcome, tuple(parts))
 
 
-def _together(part: Part, cells: Sequence[Cell]) -> str:
-    telling = [cell for cell in cells if cell.outcome != NOT_TESTABLE]
-    if not telling:
-        return NOT_TESTABLE
-    outcomes = [cell.outcome for cell in telling]
-    if part.rule == "most":
-        for outcome in (SUPPORTED, CONTRADICTED):
-            if 2 * outcomes.count(outcome) > len(outcomes):
-                return outcome
-        return INCONCLUSIVE
-    against = {cell.name: cell.against for cell in telling if cell.against is not None}
-    if against and min(holm(against).values()) <= (1 - LEVEL) / 2:
-        return CONTRADICTED
-    return SUPPORTED if all(one == SUPPORTED for one in outcomes) else INCONCLUSIVE
+def _over(telling: Sequence[Cell], units: Units) -> Interval:
+    """The mean over cells: of the seeds that all have, or of random effects where cells share fewer than three."""
+    if len(telling) == 1 and telling[0].interval is not None:
+        return telling[0].interval
+    seeds = [{seed for name, seed in units if name == cell.name} for cell in telling]
+    common = sorted(set.intersection(*seeds))
+    means = [float(np.mean([units[cell.name, seed] for cell in telling])) for seed in common]
+    if len(means) >= FEWEST and np.ptp(means) > 0:
+        return student(means, level=LEVEL)
+    return random_effects([cell.interval for cell in telling if cell.interval is not None], level=LEVEL)
 
 
 def _placed(part: Part, name: str, found: Interval, effect: float | None) -> Cell:
-    low, high = part.claimed
+    (low, high), (least, most) = part.claimed, part.tolerated
     ends = f"{found.level:.0%} interval [{found.low:.4g}, {found.high:.4g}]"
     border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
     if low < found.low and found.high < high:
         outcome, reason = SUPPORTED, f"{ends} lies on the claimed side of {border}"
-    elif found.low >= high or found.high <= low:
-        outcome, reason = CONTRADICTED, f"{ends} lies on the other side of {border}"
+    elif found.low >= most or found.high <= least:
+        outcome, reason = CONTRADICTED, f"{ends} lies on the other side of {border if low == least else '0'}"
+    elif part.margin and -part.margin <= found.low and found.high <= part.margin:
+        outcome, reason = INCONCLUSIVE, f"{ends} is negligible: it lies within {part.margin:g} of 0"
     else:
         outcome, reason = INCONCLUSIVE, f"{ends} lies on both sides of {border}"
-    return Cell(name, outcome, reason, found.n, found, effect, smallest_visible(found), _against(found, low, high))
+    return Cell(name, outcome, reason, found.n, found, effect, smallest_visible(found), _beyond(found, least, most))
 
 
-def _against(found: Interval, low: float, high: float) -> float:
-    """The one-sided p-value of lying beyond the nearer end of the claimed range."""
-    law = _law(found)
-    half = (found.high - found.low) / 2
-    if half == 0:
-        return float(low < found.estimate < high)
-    error = half / law.ppf((1 + found.level) / 2)
+def _beyond(found: Interval, low: float, high: float) -> float:
+    """The one-sided p-value of lying beyond the nearer end of a range."""
     gaps = [found.estimate - high, low - found.estimate]
-    tails = [float(law.sf(gap / error)) for gap in gaps if math.isfinite(gap)]
-    return min(tails)
+    return min(_tail(found, gap) for gap in gaps if math.isfinite(gap))
+
+
+def _tail(found: Interval, gap: float) -> float:
+    error = _error(found)
+    return float(_law(found).sf(gap / error)) if error else float(gap <= 0)
+
+
+def _error(interval: Interval) -> float:
+    """The standard error behind an interval."""
+    half = (interval.high - interval.low) / 2
+    return float(half / _law(interval).ppf((1 + interval.level) / 2))
 
 
 def _law(interval: Interval) -> Any:
-    return scipy_stats.t(interval.n - 1) if interval.method == "student" else scipy_stats.norm
+    exact = interval.method in ("student", "random effects")
+    return scipy_stats.t(interval.n - 1) if exact else scipy_stats.norm

@@ -13,7 +13,8 @@ import pandas as pd
 
 from isonb.lab.statistics.rank_sets import paired_p
 from isonb.lab.statistics.seeds import holm, student
-from isonb.lab.studies.designs.head_to_head import METHODS, outcome_of
+from isonb.lab.studies.arms import METHODS
+from isonb.lab.studies.comparing import outcome_of
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import FEWEST, difference, smallest_visible
 

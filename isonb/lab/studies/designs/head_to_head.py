@@ -9,16 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
-from isonb.lab.statistics.rank_sets import paired_p
-from isonb.lab.statistics.seeds import holm
 from isonb.lab.studies.arms import (
     ARMS,
     COSREG,
     ENTROPY,
+    ENTROPY_ON,
     HEAD_TO_HEAD,
     ISOBN,
     ISOLAYER,
@@ -29,32 +29,28 @@ from isonb.lab.studies.arms import (
     SOFTDECAY,
     SPECTRUM,
     Rule,
-    change,
     gain,
 )
+from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS, changed
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.designs.softdecay import SETS, kept
 from isonb.lab.studies.pair_gains import points
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, difference
 
 __all__ = [
-    "ABOVE",
     "ARMS",
-    "BELOW",
     "CALIBRATION",
     "DESIGN",
     "MEASURES",
     "METHODS",
-    "OPEN",
     "OTHER_CHOICE",
     "TUNED",
     "TUNING",
     "TUNING_ELSEWHERE",
-    "against_plain",
-    "changed",
     "chosen",
-    "outcome_of",
+    "isotropic",
+    "no_setting",
     "scores_of",
     "setting",
     "tried",
@@ -83,16 +79,15 @@ TUNED = {
 MEASURES = {
     "isoscore": "IsoScore",
     "isoscore_star": "IsoScore*",
+    ALL_LAYERS: "IsoScore*, tokens of all layers",
     "anisotropy_1": "A1 raw",
     "anisotropy_1_centered": "A1 centred",
     "mean_cosine": "mean cosine",
     "two_nn": "TwoNN",
     "persistent_entropy_normalized": "entropy of the barcode",
 }
-HALF = 0.5
 # A part of the same on other kinds of processors.
 OTHERS = ("head_to_head_float32", "head_to_head_xeon")
-ALIKE = 0.02  # two scores that count as alike
 
 
 def arm_of(config: Mapping[str, Any]) -> str | None:
@@ -152,28 +147,18 @@ def chosen(study: Study) -> dict[tuple[str, str], str]:
     return {(row.suite, row.arm): row.setting for row in best.itertuples()}
 
 
-# Where a run's record has the cloud that a method ends with, and where plain training has the one to compare it with:
-# the [CLS] vectors; behind IsoLayer's layer; what the classifier reads where the method acts behind the encoder.
-CLOUDS = {
-    ISOLAYER: ("end.second", "end.cls"),
-    SOFTDECAY: ("end.features", "end.features"),
-    ISOBN: ("end.features", "end.features"),
-}
+@cache
+def no_setting() -> frozenset[tuple[str, str]]:
+    """The (arm, suite) where each setting that was tried failed: the tuning found none that works.
 
-
-def changed(
-    study: Study,
-    arm: str,
-    name: str,
-    suites: Sequence[str] | None = None,
-    *,
-    clouds: Mapping[str, tuple[str, str]] = CLOUDS,
-) -> Units:
-    """What an arm changes in a measure of the sentence vectors against plain training, one number a seed."""
-    mine, plain = clouds.get(arm, ("end.cls", "end.cls"))
-    return difference(
-        study.units(f"metric.{mine}.{name}", arm, suites), study.units(f"metric.{plain}.{name}", PLAIN, suites)
-    )
+    I-STAR on the last layer runs with the setting of I-STAR (lower), so it has none where that has none.
+    """
+    study = Study.load(TUNING)
+    failed = study.runs.set_index("run_id")["failed"]
+    tries = tried(study)
+    every = tries.assign(failed=tries["run_id"].map(failed)).groupby(["arm", "suite"])["failed"].all()
+    found = {(str(arm), str(suite)) for arm, suite in every.index[every]}
+    return frozenset(found | {(LAST, suite) for arm, suite in found if arm == LOWER})
 
 
 def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
@@ -182,38 +167,14 @@ def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
     return {arm: found for arm, found in every.items() if len(found) > 1}
 
 
-ABOVE, BELOW, OPEN = "above", "below", "not told apart"
-
-
-def against_plain(study: Study, arms: Sequence[str] = METHODS, *, level: float = 0.95) -> pd.DataFrame:
-    """What each of the ``arms`` gains over plain training on each task that plain training has learned.
-
-    The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
-    over all rows, and ``outcome``: clearly above or below plain training at that ``level``, or not told apart.
-    """
-    rows = []
-    for arm in arms:
-        gains = by_cell(difference(study.units("score", arm), study.units("score", PLAIN)))
-        for row in study.paired("score", arm).to_dict("records"):
-            if not study.learned(row["suite"]):
-                rows.append({"arm": arm} | row | {"p": paired_p(gains[row["suite"]])})
-    found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
-    if len(found):
-        found["p"] = list(holm({f"{i}": p for i, p in enumerate(found["p"])}).values())
-    return found.assign(outcome=outcome_of(found, level))
-
-
-def outcome_of(found: pd.DataFrame, level: float) -> pd.Series[Any]:
-    """Clearly above or below plain training by the adjusted ``p``, or not told apart."""
-    sides = found["mean"].gt(0).map({True: ABOVE, False: BELOW})
-    return sides.where(found["p"] <= 1 - level, OPEN)
-
-
 def _moved(arm: str, name: str) -> Rule:
-    return lambda study, suites: by_cell(changed(study, arm, name, suites))
+    return lambda study, suites: changed(study, arm, name, suites)
 
 
-TOKENS = "metric.end.tokens.isoscore_star_all_layers"  # IsoScore* of all tokens of all layers, which I-STAR acts on
+def _shape(what: str, arm: str, name: str, direction: str, margin: float = ALIKE, **more: Any) -> Part:
+    """The part of a claim that an arm changes a measure of the cloud that it acts on."""
+    words = f"{what}, {arm} less none"
+    return Part(words, _moved(arm, name), direction, margin, gated=True, arms=(arm,), **more)
 
 
 def _last(arm: str, name: str) -> Rule:
@@ -222,13 +183,34 @@ def _last(arm: str, name: str) -> Rule:
     def evidence(study: Study, suites: Sequence[str]) -> Evidence:
         series = f"step.validation.cls.{name}"
         mine, plain = (study.tail(series, one, suites) for one in (arm, PLAIN))
-        return by_cell(difference(mine, plain))
+        return difference(mine, plain)
 
     return evidence
 
 
-def _layer(name: str) -> Rule:
-    return lambda study, suites: by_cell(study.units(f"metric.end.second.{name}", ISOLAYER, suites))
+def isotropic(n: int, d: int) -> float:
+    """About what IsoScore gives for n points of an isotropic Gaussian in d dimensions: (PR - 1)/(d - 1).
+
+    The participation ratio PR of such a sample is near 1 / (1/d + 1/(n - 1)).
+
+    >>> round(isotropic(1501, 384), 3)
+    0.796
+    """
+    return (1 / (1 / d + 1 / (n - 1)) - 1) / (d - 1)
+
+
+WIDTH = {"minilm": 384, "tiny": 128}
+
+
+def _layer(study: Study, suites: Sequence[str]) -> Evidence:
+    """IsoScore behind IsoLayer's layer as a share of that of an isotropic cloud of the same n and d, less a half."""
+    runs = study.runs.set_index(["suite", "arm", "seed"])
+    found = {}
+    for (suite, seed), value in study.units("metric.end.second.isoscore", ISOLAYER, suites).items():
+        run = runs.loc[(suite, ISOLAYER, seed)]
+        n = min(int(run["cloud_examples"]), int(run["rows"]))
+        found[suite, seed] = value / isotropic(n, WIDTH[str(run["model"])]) - 0.5
+    return found
 
 
 def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
@@ -241,14 +223,19 @@ def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
+RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
+    (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
+    (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
+    (ISOLAYER, "isoscore", "IsoScore behind the layer", None),
+)
 CLAIMS = (
     Claim(
         "C1 down",
         "Less isotropy is better (I-STAR)",
         (
-            Part(f"IsoScore* of all tokens, {LOWER} less none", change(TOKENS, LOWER), "less"),
-            Part(f"score, {LOWER} less none", gain(LOWER), "greater", gated=True),
-            Part(f"score, {RAISE} less none", gain(RAISE), "less", gated=True),
+            _shape("IsoScore* of the tokens of all layers", LOWER, ALL_LAYERS, "less"),
+            Part(f"score, {LOWER} less none", gain(LOWER), "greater", gated=True, arms=(LOWER,)),
+            Part(f"score, {RAISE} less none", gain(RAISE), "less", gated=True, arms=(RAISE,)),
         ),
     ),
     Claim(
@@ -257,31 +244,40 @@ CLAIMS = (
         tuple(
             itertools.chain.from_iterable(
                 (
-                    Part(f"IsoScore, {arm} less none", _moved(arm, "isoscore"), "greater"),
-                    Part(f"score, {arm} less none", gain(arm), "greater", gated=True),
+                    _shape(what, arm, measure, "greater", on=on),
+                    Part(f"score, {arm} less none", gain(arm), "greater", gated=True, arms=(arm,), on=on),
                 )
-                for arm in (ENTROPY, SOFTDECAY, ISOLAYER)
+                for arm, measure, what, on in RAISED
             )
         ),
+        remark="Entropy on STS-B, where all points would be one class, is no part of it.",
     ),
     Claim(
         "C2",
         "What lowers the mean cosine makes a cloud more isotropic",
         (
-            Part(f"mean cosine, {COSREG} less none", _moved(COSREG, "mean_cosine"), "less"),
-            Part(f"IsoScore, {COSREG} less none", _moved(COSREG, "isoscore"), "greater"),
+            _shape("mean cosine of the last layer's tokens", COSREG, "mean_cosine", "less"),
+            _shape("IsoScore* of the tokens of all layers", COSREG, ALL_LAYERS, "greater"),
         ),
     ),
     Claim(
         "C3",
         "The rounder vectors score higher: whitening beats SoftDecay in similarity",
-        (Part("points, whitening less SoftDecay", _whitening, "greater", on=()),),
+        (Part("points, whitening less SoftDecay", _whitening, "greater", on=(), depends="the encoder"),),
         remark="Intervals over pairs.",
     ),
     Claim(
         "C4",
         "The cloud behind IsoLayer is isotropic",
-        (Part("IsoScore behind the layer, above a half", _layer("isoscore"), "greater", HALF),),
+        (
+            Part(
+                "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
+                _layer,
+                "greater",
+                gated=True,
+                arms=(ISOLAYER,),
+            ),
+        ),
     ),
     Claim(
         "C5",
@@ -291,16 +287,35 @@ CLAIMS = (
                 "IsoScore within classes, entropy less none",
                 _last(ENTROPY, "isoscore_class_centered"),
                 "greater",
+                ALIKE,
+                gated=True,
+                arms=(ENTROPY,),
+                on=ENTROPY_ON,
             ),
-            Part("IsoScore of all, entropy less none", _last(ENTROPY, "isoscore"), "greater"),
+            Part(
+                "IsoScore of all, entropy less none",
+                _last(ENTROPY, "isoscore"),
+                "greater",
+                ALIKE,
+                gated=True,
+                arms=(ENTROPY,),
+                on=ENTROPY_ON,
+            ),
         ),
     ),
     Claim(
         "C6",
         "Which tokens are pushed makes no difference",
         (
-            Part(f"score, {LAST} less {LOWER}, alike within {ALIKE}", gain(LAST, LOWER), "equal", ALIKE, gated=True),
-            Part(f"IsoScore* of all tokens, {LAST} less none", change(TOKENS, LAST), "less"),
+            Part(
+                f"score, {LAST} less {LOWER}, alike within {ALIKE}",
+                gain(LAST, LOWER),
+                "equal",
+                ALIKE,
+                gated=True,
+                arms=(LAST, LOWER),
+            ),
+            _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
         ),
     ),
 )
@@ -311,10 +326,11 @@ DESIGN = Design(
     arm=arm_of,
     suite=suite_of,
     claims=CLAIMS,
+    no_setting=no_setting,
 )
 # The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
 # head to head with what that one chose; and what the protocol "small" was chosen by.
-TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,), claims=())
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,), claims=(), no_setting=frozenset)
 TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning_float32",))
 OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(HEAD_TO_HEAD,), claims=())
 CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from isonb.lab.studies import arms
-from isonb.lab.studies.design import PLAIN, UNTUNED, Design
+from isonb.lab.studies.design import PLAIN, UNTAUGHT, Design
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, difference
 
 __all__ = ["AFTER", "BEFORE", "DESIGN", "ISOBN", "LAYER", "READ", "isoscore_bound", "measure"]
 
@@ -17,7 +17,9 @@ LAYER, ISOBN = "Isotropy Layer", "IsoBN"
 BEFORE = (LAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
 AFTER = (LAYER, "end.second")
 READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
-SCALED = (ISOBN, "end.features")
+# The same in the head to head.
+TUNED_BEFORE, TUNED_AFTER = (arms.ISOLAYER, "end.cls"), (arms.ISOLAYER, "end.second")
+TUNED_SCALED = (arms.ISOBN, "end.features")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
 
@@ -60,34 +62,40 @@ def first_score(study: Study, suites: Sequence[str]) -> Units:
 
 
 def _rise(study: Study, suites: Sequence[str]) -> Evidence:
-    return by_cell(difference(measure(study, AFTER, "isoscore", suites), measure(study, BEFORE, "isoscore", suites)))
+    return difference(*(measure(study, place, "isoscore", suites) for place in (TUNED_AFTER, TUNED_BEFORE)))
 
 
-def _variance(a: tuple[str, str], b: tuple[str, str], k: int) -> Callable[[Study, Sequence[str]], Evidence]:
-    """Explained variance of k components at place a less that at b, raw and centred."""
+def _variance(a: tuple[str, str], b: tuple[str, str], k: int, words: str) -> tuple[Part, ...]:
+    """Explained variance of k components at place a less that at b in the head to head: a part raw, one centred."""
 
-    def evidence(study: Study, suites: Sequence[str]) -> Evidence:
-        found: dict[tuple[str, int], float] = {}
-        for cell, ending in DETAILS.items():
-            name = f"explained_variance_{k}{ending}"
-            found |= difference(measure(study, a, name, suites, cell), measure(study, b, name, suites, cell))
-        return by_cell(found)
+    def change(ending: str) -> Callable[[Study, Sequence[str]], Evidence]:
+        name = f"explained_variance_{k}{ending}"
+        return lambda study, suites: difference(measure(study, a, name, suites), measure(study, b, name, suites))
 
-    return evidence
+    return tuple(
+        Part(f"{words}{detail}", change(ending), "less", gated=True, runs_of=arms.HEAD_TO_HEAD, arms=(a[0], b[0]))
+        for detail, ending in DETAILS.items()
+    )
 
 
 def _never(study: Study, suites: Sequence[str]) -> Evidence:
     return {}
 
 
-both = tuple(DETAILS)
 LARGER = "needs a larger encoder"
 CLAIMS = (
     Claim(
         23,
         "The layer raises IsoScore and the score",
         (
-            Part("IsoScore, after the layer less before", _rise, "greater"),
+            Part(
+                "head to head: IsoScore, after the layer less before",
+                _rise,
+                "greater",
+                gated=True,
+                runs_of=arms.HEAD_TO_HEAD,
+                arms=(arms.ISOLAYER,),
+            ),
             arms.scored(arms.ISOLAYER),
         ),
     ),
@@ -95,7 +103,7 @@ CLAIMS = (
         24,
         "The layer lowers EV1, less for RoBERTa-large",
         (
-            Part("EV1, after the layer less before", _variance(AFTER, BEFORE, 1), "less", details=both),
+            *_variance(TUNED_AFTER, TUNED_BEFORE, 1, "head to head: EV1, after the layer less before"),
             Part(f"EV1 falls less in the larger encoder ({LARGER})", _never, "less"),
         ),
     ),
@@ -104,7 +112,7 @@ CLAIMS = (
         "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
         (
             arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
-            Part("EV3, IsoLayer less IsoBN", _variance(AFTER, SCALED, 3), "less", details=both),
+            *_variance(TUNED_AFTER, TUNED_SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
             Part(f"EV3 above IsoBN's in the larger encoder ({LARGER})", _never, "greater"),
         ),
     ),
@@ -115,5 +123,5 @@ DESIGN = Design(
     recordings=("isolayer", "baselines"),
     arm=arm_of,
     claims=CLAIMS,
-    reservation=UNTUNED,
+    reservation=UNTAUGHT,
 )

@@ -12,12 +12,12 @@ import pandas as pd
 
 from isonb.lab.studies.design import TASK_NAMES, Design
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, by_cell, difference
+from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, difference
 
-__all__ = ["DESIGN", "HEADS", "LOUDEST", "PUBLISHED", "before", "changes", "responses"]
+__all__ = ["DESIGN", "HEADS", "JOINT", "LOUDEST", "changes", "responses"]
 
 HEADS = ("linear", "pooler")
-PUBLISHED = ("joint", "1e-03")  # loss and rate of the earlier recording
+JOINT = ("joint", "1e-03")  # loss and rate of the earlier recording: the paper gives no rate, so this one is ours
 TASK_ALONE, LOUDEST = ("task", "1e-03"), ("isotropy", "1e-03")
 KEYS = ("suite", "head", "seed", "loss", "rate")
 PATIENCE = 5  # epochs without improvement on the rows kept apart, as in isonb.lab.engines.second_phase
@@ -55,13 +55,6 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     return seen[[*KEYS]].drop_duplicates().merge(found)  # in the order of the runs
 
 
-def before(study: Study) -> pd.DataFrame:
-    """The runs with the score of the fine-tuned model, before the layer is put in."""
-    found = responses(study)
-    first = found[(found["what"] == "score") & (found["update"] == 0)].groupby("run_id")["value"].first()
-    return study.runs.assign(score=study.runs["run_id"].map(first))
-
-
 def stopping(held: Sequence[float], patience: int) -> int:
     """The epoch whose state is kept: the first best one before ``patience`` epochs without improvement.
 
@@ -86,13 +79,13 @@ def _units(study: Study, column: str, dose: tuple[str, str], suites: Sequence[st
 
 
 def _changed(column: str, dose: tuple[str, str]) -> Callable[[Study, Sequence[str]], Evidence]:
-    return lambda study, suites: by_cell(_units(study, column, dose, suites))
+    return lambda study, suites: _units(study, column, dose, suites)
 
 
 def _owed(study: Study, suites: Sequence[str]) -> Evidence:
     """What the joint loss gains beyond the task's loss alone, of the same fine-tuned model."""
-    both, alone = (_units(study, "score", dose, suites) for dose in (PUBLISHED, TASK_ALONE))
-    return by_cell(difference(both, alone))
+    both, alone = (_units(study, "score", dose, suites) for dose in (JOINT, TASK_ALONE))
+    return difference(both, alone)
 
 
 details = tuple(f", {head}" for head in HEADS)
@@ -100,11 +93,11 @@ details = tuple(f", {head}" for head in HEADS)
 
 def _unharmed(what: str, column: str) -> Part:
     words = f"score {what}, joint loss at 1e-3, less than {SMALL} below that without the layer"
-    return Part(words, _changed(column, PUBLISHED), "at least", SMALL, gated=True, details=details)
+    return Part(words, _changed(column, JOINT), "at least", SMALL, gated=True, details=details)
 
 
 CLAIMS = (
-    Claim("end", "The published dose doesn't lower the score, without a stop", (_unharmed("at the end", "score_end"),)),
+    Claim("end", "The joint loss at 1e-3 doesn't lower the score", (_unharmed("at the end", "score_end"),)),
     Claim("stop", "It doesn't lower the score with a stop on rows kept apart", (_unharmed("at the stop", "score"),)),
     Claim(
         "penalty",
@@ -136,10 +129,10 @@ CLAIMS = (
     ),
     Claim(
         "shape",
-        "The published dose raises IsoScore, stopped or not",
+        "The joint loss at 1e-3 raises IsoScore, stopped or not",
         (
-            Part("IsoScore at the stop", _changed("isoscore", PUBLISHED), "greater", details=details),
-            Part("IsoScore at the end", _changed("isoscore_end", PUBLISHED), "greater", details=details),
+            Part("IsoScore at the stop", _changed("isoscore", JOINT), "greater", details=details),
+            Part("IsoScore at the end", _changed("isoscore_end", JOINT), "greater", details=details),
         ),
     ),
 )
@@ -157,5 +150,4 @@ DESIGN = Design(
     arm=arm_of,
     suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
     claims=CLAIMS,
-    plain=before,
 )

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from isonb.lab.studies.arms import gain
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
-from isonb.lab.studies.designs import head_to_head as versus
-from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import Claim, Part, Units
+from isonb.lab.studies.verdicts import Claim, Part
 
-__all__ = ["ARMS", "DESIGN", "MEASURES", "against_plain", "arms_of", "changed"]
+__all__ = ["ARMS", "DESIGN", "MEASURES", "arms_of"]
 
 LABELS = {
     "gor": "GOR",
@@ -65,26 +61,11 @@ def arm_of(config: Mapping[str, Any]) -> str | None:
     return _named(name, FORMS[method["subtract"]] if name == "mean_direction" else float(method["weight"]))
 
 
-# The mean direction goes from the features of the finished encoder, whose own [CLS] vectors stay those of plain
-# training.
-CLOUDS = dict.fromkeys(arms_of("mean_direction"), ("end.second", "end.cls"))
-
-
-def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:
-    """What an arm changes in a measure of the sentence vectors against plain training, one number a seed."""
-    return versus.changed(study, arm, name, suites, clouds=CLOUDS)
-
-
-def against_plain(study: Study) -> pd.DataFrame:
-    """What each arm gains over plain training, as :func:`isonb.lab.studies.designs.head_to_head.against_plain`."""
-    return versus.against_plain(study, ARMS[1:])
-
-
 CLAIMS = tuple(
     Claim(
         name,
         f"{LABELS[name]}: raises the score",
-        tuple(Part(f"score, {arm} less none", gain(arm), "greater", gated=True) for arm in arms_of(name)),
+        tuple(Part(f"score, {arm} less none", gain(arm), "greater", gated=True, arms=(arm,)) for arm in arms_of(name)),
     )
     for name in LABELS
 )

@@ -1,0 +1,84 @@
+"""Several cells as one number: the mean of random effects, and whether the cells differ beyond chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats as scipy_stats
+
+from isonb.lab.statistics.intervals import Array, Interval, StatsError
+
+__all__ = ["Heterogeneity", "heterogeneity", "random_effects"]
+
+
+def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interval:
+    """The mean over cells whose true values may differ; it speaks of cells like these.
+
+    Weights 1 / (e_i^2 + tau^2) with the cells' standard errors e_i and the variance tau^2 between cells by DerSimonian
+    and Laird (1986); the interval by Hartung and Knapp (2001), from Student's law with k - 1 degrees of freedom, which
+    keeps its level with few cells. ``n`` of the result is the number of cells. Raises
+    :class:`~isonb.lab.statistics.intervals.StatsError` for fewer than 2 cells.
+
+    >>> cells = [Interval(x, x - 0.2, x + 0.2, 0.95, 50, "percentile") for x in (0.9, 1.0, 1.1)]
+    >>> found = random_effects(cells)
+    >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
+    (1.0, 0.75, 1.25)
+    """
+    if len(cells) < 2:
+        raise StatsError(f"random effects need at least 2 cells; got {len(cells)}. Use the cell's own interval.")
+    values, errors = _estimates(cells)
+    if not errors.any():
+        mean = float(values.mean())
+        return Interval(mean, mean, mean, level, len(cells), "printed")
+    fixed = 1 / np.maximum(errors, 1e-12) ** 2
+    q, k = _q(values, fixed), len(cells)
+    between = max(0.0, (q - (k - 1)) / float(fixed.sum() - (fixed**2).sum() / fixed.sum()))
+    weights = 1 / (1 / fixed + between)
+    mean = float((weights * values).sum() / weights.sum())
+    error = float(np.sqrt((weights * (values - mean) ** 2).sum() / ((k - 1) * weights.sum())))
+    error = max(error, float(1 / np.sqrt(weights.sum())))  # cells that agree by luck aren't surer than their errors
+    half = float(scipy_stats.t.ppf((1 + level) / 2, k - 1)) * error
+    return Interval(mean, mean - half, mean + half, level, k, "random effects")
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """``i2``: the share of the variance between cells that chance doesn't explain. ``p``: Cochran's test of none."""
+
+    i2: float
+    p: float
+
+
+def heterogeneity(cells: Sequence[Interval]) -> Heterogeneity | None:
+    """Whether cells differ beyond chance: I2 (Higgins and Thompson 2002) in [0, 1] and the p-value of Cochran's Q.
+
+    None for fewer than two cells, or cells without a width.
+
+    >>> heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (0.0, 0.0)])
+    Heterogeneity(i2=0.0, p=1.0)
+    >>> found = heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (-1.0, 1.0)])
+    >>> round(found.i2, 2), found.p < 0.001
+    (1.0, True)
+    """
+    values, errors = _estimates(cells)
+    if len(cells) < 2 or not errors.all():
+        return None
+    q, free = _q(values, 1 / errors**2), len(cells) - 1
+    return Heterogeneity(max(0.0, (q - free) / q) if q > 0 else 0.0, float(scipy_stats.chi2.sf(q, free)))
+
+
+def _estimates(cells: Sequence[Interval]) -> tuple[Array, Array]:
+    """Estimates and standard errors; of Student's intervals by their own law."""
+    values = np.array([cell.estimate for cell in cells], dtype=np.float64)
+    halves = np.array([(cell.high - cell.low) / 2 for cell in cells], dtype=np.float64)
+    laws = (scipy_stats.t(cell.n - 1) if cell.method == "student" else scipy_stats.norm for cell in cells)
+    tails = np.array([law.ppf((1 + cell.level) / 2) for cell, law in zip(cells, laws, strict=True)], dtype=np.float64)
+    return values, halves / tails
+
+
+def _q(values: Array, weights: Array) -> float:
+    """Cochran's Q."""
+    mean = (weights * values).sum() / weights.sum()
+    return float((weights * (values - mean) ** 2).sum())

@@ -1,0 +1,105 @@
+"""Methods against plain training: what each gains, and what it does to the cloud that it acts on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from isonb.lab.methods import method_from
+from isonb.lab.statistics.rank_sets import paired_p
+from isonb.lab.statistics.seeds import holm, student
+from isonb.lab.studies.arms import METHODS
+from isonb.lab.studies.design import PLAIN
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, Units, by_cell, difference
+
+__all__ = [
+    "ABOVE",
+    "ALIKE",
+    "ALL_LAYERS",
+    "BELOW",
+    "OPEN",
+    "against_plain",
+    "changed",
+    "direction_of",
+    "outcome_of",
+    "place_of",
+]
+
+ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
+ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
+ABOVE, BELOW, OPEN = "above", "below", "not told apart"
+
+
+def against_plain(study: Study, arms: Sequence[str] = METHODS, *, level: float = LEVEL) -> pd.DataFrame:
+    """What each of the ``arms`` gains over plain training on each task on which something learned.
+
+    The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
+    over all rows, and ``outcome``: clearly above or below plain training at that ``level``, or not told apart. A method
+    without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``visible`` is the minimum
+    detectable effect at the first step of Holm's method, which is what a verdict needs.
+    """
+    broken = study.design.no_setting()
+    rows = [
+        {"arm": arm} | row | {"p": paired_p(gains[row["suite"]])}
+        for arm in arms
+        for gains in [by_cell(difference(study.units("score", arm), study.units("score", PLAIN)))]
+        for row in study.paired("score", arm).to_dict("records")
+        if not study.learned(row["suite"])
+    ]
+    found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
+    works = pd.Series([(r.arm, r.suite) not in broken for r in found.itertuples()], index=found.index, dtype=bool)
+    tests = int(works.sum())
+    step = (1 - level) / max(tests, 1)
+    found.loc[~works, ["visible", "p"]] = np.nan
+    found.loc[works, "visible"] = [
+        study.paired("score", r.arm, suites=[r.suite], alpha=step)["visible"].iloc[0] for r in found[works].itertuples()
+    ]
+    if tests:
+        found.loc[works, "p"] = list(holm({f"{i}": p for i, p in found.loc[works, "p"].items()}).values())
+    return found.assign(outcome=outcome_of(found, level).where(works, NO_SETTING))
+
+
+def outcome_of(found: pd.DataFrame, level: float) -> pd.Series[Any]:
+    """Clearly above or below plain training by the adjusted ``p``, or not told apart."""
+    sides = found["mean"].gt(0).map({True: ABOVE, False: BELOW})
+    return sides.where(found["p"] <= 1 - level, OPEN)
+
+
+def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:
+    """Which way a measure went: "rose" or "fell" where the interval lies beyond the margin of 0.
+
+    "clear and negligible" where it leaves 0 out and not the margin, and nothing where it holds 0.
+
+    >>> direction_of([0.10, 0.12, 0.11]), direction_of([0.001, 0.0012, 0.0011]), direction_of([0.1, -0.2, 0.1])
+    ('rose', 'clear and negligible', '')
+    """
+    if len(values) < FEWEST:
+        return ""
+    found = student(values)
+    if found.low > margin or found.high < -margin:
+        return "rose" if found.estimate > 0 else "fell"
+    return "clear and negligible" if found.low > 0 or found.high < 0 else ""
+
+
+def place_of(study: Study, arm: str) -> str:
+    """The cloud that an arm acts on, as its method says: "cls", "tokens", "features" or "second"."""
+    methods = (run.config["method"] for run in study.planned if study.design.arm(run.config) == arm)
+    found: str = method_from(next(methods, "none")).acts_on
+    return found
+
+
+def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:
+    """What an arm changes in a measure of the cloud that it acts on, against the same cloud of plain training.
+
+    One number a seed. The output of a second stage is compared with the [CLS] vectors that it starts from. A measure of
+    the tokens of all layers is read there, whatever the arm acts on.
+    """
+    mine = "tokens" if name == ALL_LAYERS else place_of(study, arm)
+    plain = "cls" if mine == "second" else mine
+    return difference(
+        study.units(f"metric.end.{mine}.{name}", arm, suites), study.units(f"metric.end.{plain}.{name}", PLAIN, suites)
+    )
