@@ -75,8 +75,8 @@ def claims_map(cells: pd.DataFrame, *, papers: Iterable[str], step: int = 13) ->
     of the marks stands the verdict, larger. ``step``: pixels from mark to mark.
 
     >>> row = {"paper": "A paper", "page": "papers/a_paper", "claim": 1, "statement": "It gains", "kind": "runs"}
-    >>> row |= {"verdict": "supported", "words": "supported", "remark": "", "what": "score", "cell": "CoLA", "n": 5, "mean": 0.2, "low": 0.1}
-    >>> row |= {"high": 0.3, "visible": 0.15, "outcome": "supported", "reason": "above 0"}
+    >>> row |= {"verdict": "supported", "words": "supported", "remark": "", "what": "score", "cell": "CoLA"}
+    >>> row |= {"n": 5, "mean": 0.2, "low": 0.1, "high": 0.3, "visible": 0.15, "outcome": "supported", "reason": ""}
     >>> chart = claims_map(pd.DataFrame([row]), papers=["A paper"])
     >>> [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]
     ['text', 'text', 'point', 'point', 'point', 'point']

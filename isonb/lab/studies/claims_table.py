@@ -50,22 +50,14 @@ NEEDS = (
 def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
     """One row a claim, part and cell, with the chapter that judges it: :data:`COLUMNS`.
 
-    ``verdict`` is the claim's, ``words`` names what it depends on, ``outcome`` is the cell's. A claim without parts has one row, whose cell has no name and
-    whose reason is the claim's remark: a table of claims must not lose it.
+    ``verdict`` is the claim's, ``words`` says on what it depends, ``outcome`` is the cell's. A claim without parts has
+    one row, whose cell has no name and whose reason is the claim's remark: a table of claims must not lose it.
     """
     rows = []
     for found in judged:
         claim = found.claim
-        head = (
-            design.name,
-            design.page,
-            claim.number,
-            claim.statement,
-            claim.kind,
-            found.outcome,
-            found.words,
-            claim.remark,
-        )
+        told = (claim.number, claim.statement, claim.kind, found.outcome, found.words, claim.remark)
+        head = (design.name, design.page, *told)
         rows += [(*head, *_told(part.part, cell)) for part in found.parts for cell in part.cells]
         if not found.cells:
             rows.append((*head, *_told(Part("", lambda study, suites: {}), Cell("", found.outcome, claim.remark))))

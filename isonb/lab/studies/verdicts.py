@@ -270,8 +270,8 @@ def judge_part(
     part: Part, evidence: Evidence, cells: Iterable[str], silent: Callable[[str], Cell | None]
 ) -> PartJudgement:
     """Judge one part in ``cells``. ``silent(name)`` is the cell itself where it can't tell, else None."""
-    units = {key: value for key, value in evidence.items() if isinstance(key, tuple)}
-    given: Mapping[str, Any] = by_cell(units) if units else evidence  # type: ignore[assignment]
+    units: dict[Any, Any] = {key: value for key, value in evidence.items() if isinstance(key, tuple)}
+    given: Mapping[Any, Any] = by_cell(units) if units else evidence
     judged = [silent(name) or judge_cell(part, name, given.get(name)) for name in cells]
     telling = [cell for cell in judged if cell.outcome not in SILENT]
     if not telling:

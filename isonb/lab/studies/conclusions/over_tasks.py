@@ -18,7 +18,7 @@ from isonb.lab.studies.comparing import outcome_of
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import FEWEST, difference, smallest_visible
 
-__all__ = ["over_tasks", "seed_means"]
+__all__ = ["over_tasks", "seed_means", "steady"]
 
 COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "visible", "p")
 
@@ -35,25 +35,37 @@ def seed_means(gains: Mapping[tuple[str, int], float], units: Mapping[str, float
 
 
 def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: float = 0.95) -> pd.DataFrame:
-    """The gain of each method over all tasks that plain training has learned, or over ``suites``.
+    """The gain of each method over all tasks on which no plain run failed, or over ``suites``.
 
-    A gain is a share of the plain model's mean lead over one answer for every example: 0.01 is a hundredth of what
-    training adds. Student's interval is over the means of the seeds, so it speaks of new seeds on these tasks.
-    Columns: ``arm``, ``tasks`` (how many), ``n`` (seeds), ``mean``, ``low``, ``high``, ``visible`` (the smallest true
-    gain that so many seeds would have shown in four of five repetitions), ``p`` by Holm's method over the methods, and
-    ``outcome``. A method that lacks a task, or with fewer than three seeds, has no row.
+    A gain is a share of the plain model's mean lead over the majority baseline: 0.01 is a hundredth of what training
+    adds. So a task counts where plain training always learned it. Student's interval is over the means of the seeds, so
+    it speaks of new seeds on these tasks. Columns: ``arm``, ``tasks`` (how many; a task where a method has no working
+    setting isn't among them), ``n`` (seeds), ``mean``, ``low``, ``high``, ``visible`` (the minimum detectable effect at
+    the first step of Holm's method), ``p`` by Holm's method over the methods, and ``outcome``. A method with fewer than
+    three seeds has no row.
     """
-    chosen = study.decisive if suites is None else tuple(suites)
+    chosen = steady(study) if suites is None else tuple(suites)
     leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
-    units = {suite: lead.estimate for suite, lead in leads.items() if lead is not None}
-    rows = []
+    broken = study.design.no_setting()
+    rows: list[tuple[str, int, list[float]]] = []
     for arm in METHODS:
+        units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in broken}
         gains = difference(study.units("score", arm), study.units("score", PLAIN))
         values = seed_means(gains, units)
         if len(values) >= FEWEST:
-            found = student(values, level=level)
-            ends = (found.estimate, found.low, found.high, smallest_visible(found))
-            rows.append((arm, len(units), found.n, *ends, paired_p(values)))
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
+            rows.append((arm, len(units), values))
+    step = (1 - level) / max(len(rows), 1)
+    told = [(arm, tasks, student(values, level=level), paired_p(values)) for arm, tasks, values in rows]
+    table = pd.DataFrame(
+        [(arm, n, m.n, m.estimate, m.low, m.high, smallest_visible(m, step), p) for arm, n, m, p in told],
+        columns=list(COLUMNS),
+    )
     table["p"] = list(holm(dict(zip(table["arm"], table["p"], strict=True))).values()) if rows else []
     return table.assign(outcome=outcome_of(table, level))
+
+
+def steady(study: Study) -> tuple[str, ...]:
+    """The tasks on which no run of plain training failed."""
+    failures = study.failures()
+    plain = failures[failures["arm"] == PLAIN].set_index("suite")["failed"]
+    return tuple(suite for suite in study.suites if plain.get(suite, 1) == 0)
