@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from isonb.errors import fail
 from isonb.pages.errors import PageError
 
 __all__ = ["expect", "holds"]
@@ -26,7 +25,7 @@ def expect(judged: Iterable[Any], **outcomes: str) -> None:
     if wrong:
         got = "; ".join(f"{name}: {found.get(name, 'no such claim')}" for name in wrong)
         want = "; ".join(f"{name}: {outcome}" for name, outcome in wrong.items())
-        fail(PageError, f"the runs must say what this page says ({want})", got, "Rewrite the sentences of that claim.")
+        raise PageError(f"the runs must say what this page says ({want}); got {got}. Rewrite the claim's sentences.")
 
 
 def holds(**facts: object) -> None:
@@ -37,4 +36,4 @@ def holds(**facts: object) -> None:
     wrong = [name for name, fact in facts.items() if not fact]
     if wrong:
         names = ", ".join(name.replace("_", " ") for name in wrong)
-        fail(PageError, "what a sentence of this page says must be true of the runs", f"not: {names}", "Rewrite it.")
+        raise PageError(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")

@@ -14,13 +14,13 @@ import pandas as pd
 from isonb.lab.statistics.rank_sets import paired_p
 from isonb.lab.statistics.seeds import holm, student
 from isonb.lab.studies.arms import METHODS
-from isonb.lab.studies.comparing import outcome_of
+from isonb.lab.studies.comparing import OPEN, outcome_of
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import FEWEST, difference, smallest_visible
 
 __all__ = ["over_tasks", "seed_means", "steady"]
 
-COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "visible", "p")
+COLUMNS = ("arm", "tasks", "n", "mean", "low", "high", "visible", "p", "carried")
 
 
 def seed_means(gains: Mapping[tuple[str, int], float], units: Mapping[str, float]) -> list[float]:
@@ -41,27 +41,37 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
     adds. So a task counts where plain training always learned it. Student's interval is over the means of the seeds, so
     it speaks of new seeds on these tasks. Columns: ``arm``, ``tasks`` (how many; a task where a method has no working
     setting isn't among them), ``n`` (seeds), ``mean``, ``low``, ``high``, ``visible`` (the minimum detectable effect at
-    the first step of Holm's method), ``p`` by Holm's method over the methods, and ``outcome``. A method with fewer than
-    three seeds has no row.
+    the first step of Holm's method), ``p`` by Holm's method over the methods, ``carried`` (the task without which the
+    interval holds 0, if one carries it) and ``outcome``: what one task carries is no outcome of all. A method with
+    fewer than three seeds has no row.
     """
     chosen = steady(study) if suites is None else tuple(suites)
     leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
     broken = study.design.no_setting()
-    rows: list[tuple[str, int, list[float]]] = []
+    rows: list[tuple[str, int, list[float], str]] = []
     for arm in METHODS:
         units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in broken}
         gains = difference(study.units("score", arm), study.units("score", PLAIN))
         values = seed_means(gains, units)
         if len(values) >= FEWEST:
-            rows.append((arm, len(units), values))
+            rows.append((arm, len(units), values, _carried(gains, units, level)))
     step = (1 - level) / max(len(rows), 1)
-    told = [(arm, tasks, student(values, level=level), paired_p(values)) for arm, tasks, values in rows]
+    told = [(arm, tasks, student(values, level=level), paired_p(values), one) for arm, tasks, values, one in rows]
     table = pd.DataFrame(
-        [(arm, n, m.n, m.estimate, m.low, m.high, smallest_visible(m, step), p) for arm, n, m, p in told],
+        [(arm, n, m.n, m.estimate, m.low, m.high, smallest_visible(m, step), p, one) for arm, n, m, p, one in told],
         columns=list(COLUMNS),
     )
     table["p"] = list(holm(dict(zip(table["arm"], table["p"], strict=True))).values()) if rows else []
-    return table.assign(outcome=outcome_of(table, level))
+    return table.assign(outcome=outcome_of(table, level).where(table["carried"] == "", OPEN))
+
+
+def _carried(gains: Mapping[tuple[str, int], float], units: Mapping[str, float], level: float) -> str:
+    """The task without which the interval of the mean holds 0, though it doesn't with all; empty without one."""
+    if len(units) < 2 or not student(seed_means(gains, units), level=level).excludes():
+        return ""
+    rest = {task: {name: unit for name, unit in units.items() if name != task} for task in units}
+    left = (task for task, some in rest.items() if not student(seed_means(gains, some), level=level).excludes())
+    return next(left, "")
 
 
 def steady(study: Study) -> tuple[str, ...]:
