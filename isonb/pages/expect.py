@@ -19,7 +19,7 @@ def expect(judged: Iterable[Any], **outcomes: str) -> None:
     >>> from isonb.lab.studies.verdicts import Claim, judge
     >>> expect([judge(Claim("C9", "nothing", ()), [])], C9="not testable")
     """
-    found = {str(one.claim.number): one.words for one in judged}
+    found = {str(one.claim.number).replace("_", " "): one.words for one in judged}
     said = {name.strip("_").replace("_", " "): outcome for name, outcome in outcomes.items()}
     wrong = {name: outcome for name, outcome in said.items() if found.get(name) != outcome}
     if wrong:

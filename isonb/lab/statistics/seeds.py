@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,6 +76,12 @@ def minimum_detectable(spread: float, n: int, *, alpha: float = 0.05, power: flo
     if n < 2 or not 0 < alpha < power < 1 or not 0 <= spread < math.inf:
         got = f"spread {spread}, n {n}, alpha {alpha} and power {power}"
         raise StatsError(f"spread must be finite, n >= 2 and 0 < alpha < power < 1; got {got}. Pass such numbers.")
+    return _shift(n, alpha, power) * spread / math.sqrt(n)
+
+
+@cache
+def _shift(n: int, alpha: float, power: float) -> float:
+    """The noncentrality at which n values are significant at ``alpha`` with that ``power``."""
     border = float(scipy_stats.t.ppf(1 - alpha / 2, n - 1))
     seen = np.sqrt(scipy_stats.chi2.ppf((np.arange(NODES) + 0.5) / NODES, n - 1) / (n - 1))
 
@@ -82,8 +89,7 @@ def minimum_detectable(spread: float, n: int, *, alpha: float = 0.05, power: flo
         tails = scipy_stats.norm.sf(border * seen - shift) + scipy_stats.norm.cdf(-border * seen - shift)
         return float(tails.mean()) - power
 
-    shift = float(optimize.brentq(short, 0.0, border * float(seen[-1]) + 10))
-    return shift * spread / math.sqrt(n)
+    return float(optimize.brentq(short, 0.0, border * float(seen[-1]) + 10))
 
 
 def share(count: int, n: int, *, level: float = 0.95) -> Interval:

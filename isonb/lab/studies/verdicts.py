@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -345,7 +346,7 @@ def _placed(part: Part, name: str, found: Interval, effect: float | None) -> Cel
     border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
     if low < found.low and found.high < high:
         outcome, reason = SUPPORTED, f"{ends} lies on the claimed side of {border}"
-    elif found.low >= most or found.high <= least:
+    elif found.low > most or found.high < least:
         outcome, reason = CONTRADICTED, f"{ends} lies on the other side of {border if low == least else '0'}"
     elif part.margin and -part.margin <= found.low and found.high <= part.margin:
         outcome, reason = INCONCLUSIVE, f"{ends} is negligible: it lies within {part.margin:g} of 0"
@@ -372,5 +373,9 @@ def _error(interval: Interval) -> float:
 
 
 def _law(interval: Interval) -> Any:
-    exact = interval.method in ("student", "random effects")
-    return scipy_stats.t(interval.n - 1) if exact else scipy_stats.norm
+    return _student(interval.n - 1) if interval.method in ("student", "random effects") else scipy_stats.norm
+
+
+@cache
+def _student(free: int) -> Any:
+    return scipy_stats.t(free)

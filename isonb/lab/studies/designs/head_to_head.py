@@ -50,6 +50,7 @@ __all__ = [
     "TUNING_ELSEWHERE",
     "chosen",
     "isotropic",
+    "never_worked",
     "no_setting",
     "scores_of",
     "setting",
@@ -149,11 +150,15 @@ def chosen(study: Study) -> dict[tuple[str, str], str]:
 
 @cache
 def no_setting() -> frozenset[tuple[str, str]]:
-    """The (arm, suite) where each setting that was tried failed: the tuning found none that works.
+    """The (arm, suite) for which the recorded tuning found no setting that works: :func:`never_worked`."""
+    return never_worked(Study.load(TUNING))
+
+
+def never_worked(study: Study) -> frozenset[tuple[str, str]]:
+    """The (arm, suite) of a tuning where each setting that was tried failed.
 
     I-STAR on the last layer runs with the setting of I-STAR (lower), so it has none where that has none.
     """
-    study = Study.load(TUNING)
     failed = study.runs.set_index("run_id")["failed"]
     tries = tried(study)
     every = tries.assign(failed=tries["run_id"].map(failed)).groupby(["arm", "suite"])["failed"].all()
