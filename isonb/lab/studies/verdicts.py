@@ -283,7 +283,9 @@ def judge_part(
     against = min(holm({cell.name: cell.against for cell in telling}).values())
     if part.rule == "mean":
         outcome = _decided(part, telling, units, whole)
-        against = whole.against if outcome == CONTRADICTED else 1.0
+        # as the outcome: by the mean, or by every cell by itself
+        surest = min(whole.against, max(cell.against for cell in telling))
+        against = surest if outcome == CONTRADICTED else 1.0
     elif part.rule == "all":
         every = set(outcomes) == {SUPPORTED}
         outcome = CONTRADICTED if against <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
