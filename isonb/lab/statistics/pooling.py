@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.intervals import Array, Interval, StatsError
 
-__all__ = ["Heterogeneity", "heterogeneity", "random_effects"]
+__all__ = ["Heterogeneity", "heterogeneity", "law", "random_effects", "standard_error"]
 
 
 def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interval:
@@ -69,13 +71,30 @@ def heterogeneity(cells: Sequence[Interval]) -> Heterogeneity | None:
     return Heterogeneity(max(0.0, (q - free) / q) if q > 0 else 0.0, float(scipy_stats.chi2.sf(q, free)))
 
 
+def law(interval: Interval) -> Any:
+    """The law behind an interval: Student's with n - 1 degrees of freedom, or the normal one."""
+    return _student(interval.n - 1) if interval.method in ("student", "random effects") else scipy_stats.norm
+
+
+@cache
+def _student(free: int) -> Any:
+    return scipy_stats.t(free)
+
+
+def standard_error(interval: Interval) -> float:
+    """The standard error behind an interval.
+
+    >>> round(standard_error(Interval(0.0, -1.96, 1.96, 0.95, 1000, "percentile")), 3)
+    1.0
+    """
+    half = (interval.high - interval.low) / 2
+    return float(half / law(interval).ppf((1 + interval.level) / 2))
+
+
 def _estimates(cells: Sequence[Interval]) -> tuple[Array, Array]:
-    """Estimates and standard errors; of Student's intervals by their own law."""
-    values = np.array([cell.estimate for cell in cells], dtype=np.float64)
-    halves = np.array([(cell.high - cell.low) / 2 for cell in cells], dtype=np.float64)
-    laws = (scipy_stats.t(cell.n - 1) if cell.method == "student" else scipy_stats.norm for cell in cells)
-    tails = np.array([law.ppf((1 + cell.level) / 2) for cell, law in zip(cells, laws, strict=True)], dtype=np.float64)
-    return values, halves / tails
+    """Estimates and standard errors."""
+    values, errors = ([cell.estimate for cell in cells], [standard_error(cell) for cell in cells])
+    return np.array(values, dtype=np.float64), np.array(errors, dtype=np.float64)
 
 
 def _q(values: Array, weights: Array) -> float:

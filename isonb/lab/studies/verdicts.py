@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +23,7 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
 from isonb.lab.statistics.intervals import Interval, bootstrap, finite
-from isonb.lab.statistics.pooling import Heterogeneity, heterogeneity, random_effects
+from isonb.lab.statistics.pooling import Heterogeneity, heterogeneity, law, random_effects, standard_error
 from isonb.lab.statistics.seeds import POWER, dz, holm, minimum_detectable, student
 
 __all__ = [
@@ -239,7 +238,7 @@ def smallest_visible(interval: Interval, alpha: float = 1 - LEVEL) -> float:
     >>> round(smallest_visible(Interval(0.0, -1.96, 1.96, 0.95, 1000, "percentile")), 2)
     2.8
     """
-    error = _error(interval)
+    error = standard_error(interval)
     if interval.method == "student":
         return minimum_detectable(error * math.sqrt(interval.n), interval.n, alpha=alpha)
     return float(error * (scipy_stats.norm.ppf(1 - alpha / 2) + scipy_stats.norm.ppf(POWER)))
@@ -364,20 +363,5 @@ def _beyond(found: Interval, low: float, high: float) -> float:
 
 
 def _tail(found: Interval, gap: float) -> float:
-    error = _error(found)
-    return float(_law(found).sf(gap / error)) if error else float(gap <= 0)
-
-
-def _error(interval: Interval) -> float:
-    """The standard error behind an interval."""
-    half = (interval.high - interval.low) / 2
-    return float(half / _law(interval).ppf((1 + interval.level) / 2))
-
-
-def _law(interval: Interval) -> Any:
-    return _student(interval.n - 1) if interval.method in ("student", "random effects") else scipy_stats.norm
-
-
-@cache
-def _student(free: int) -> Any:
-    return scipy_stats.t(free)
+    error = standard_error(found)
+    return float(law(found).sf(gap / error)) if error else float(gap <= 0)

@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 from isonb.errors import InputError
 from isonb.lab.statistics import intervals as core
 from isonb.lab.statistics.intervals import StatsError, bootstrap, spearman
-from isonb.lab.statistics.seeds import dz, holm, student
+from isonb.lab.statistics.seeds import dz, holm, minimum_detectable, share, student
 
 FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
 
@@ -128,9 +128,74 @@ def test_holm_rejects_what_the_step_down_rejects(p, alpha):
     assert {name for name, value in found.items() if value <= alpha} == rejected
 
 
+# --- what can be seen ------------------------------------------------------------------------------------------------
+
+LEVELS = [0.05, 0.05 / 32]  # of one test, and of the first step of Holm's method over the 32 of the head to head
+few = pytest.mark.parametrize("n", [3, 5, 10])
+levels = pytest.mark.parametrize("alpha", LEVELS, ids=["one test", "the first of 32"])
+
+
+def shown(effect, spread, n, alpha):
+    """The share of simulated samples in which a paired t test shows a true effect at ``alpha``."""
+    samples = np.random.default_rng(5).normal(effect, spread, (40_000, n))
+    return float((scipy_stats.ttest_1samp(samples, 0, axis=1).pvalue <= alpha).mean())
+
+
+def unadjusted(spread, n):
+    """What was printed as the smallest visible effect before: of one test, and as if the spread were known."""
+    return (scipy_stats.t.ppf(0.975, n - 1) + scipy_stats.t.ppf(0.8, n - 1)) * spread / math.sqrt(n)
+
+
+@few
+@levels
+def test_the_minimum_detectable_effect_is_shown_in_four_of_five_samples(n, alpha):
+    assert shown(minimum_detectable(0.03, n, alpha=alpha), 0.03, n, alpha) == pytest.approx(0.8, abs=0.02)
+
+
+@few
+def test_the_unadjusted_effect_is_hardly_ever_shown_at_the_level_of_the_verdict(n):
+    assert shown(unadjusted(0.03, n), 0.03, n, LEVELS[1]) < 0.5
+
+
+def test_the_minimum_detectable_effect_agrees_with_scipys_noncentral_t():
+    """Where scipy's series is finite: it fails at the large noncentralities of few seeds and a small level."""
+    powers = []
+    for n, alpha in itertools.product((3, 5, 10, 40), LEVELS):
+        border, shift = scipy_stats.t.ppf(1 - alpha / 2, n - 1), minimum_detectable(1.0, n, alpha=alpha) * math.sqrt(n)
+        powers.append(scipy_stats.nct.sf(border, n - 1, shift) + scipy_stats.nct.cdf(-border, n - 1, shift))
+    finite = [power for power in powers if math.isfinite(power)]
+    assert len(finite) >= 5
+    assert finite == pytest.approx([0.8] * len(finite), abs=0.002)
+
+
+def test_the_minimum_detectable_effect_grows_with_the_spread_and_falls_with_seeds_and_level():
+    assert minimum_detectable(0.06, 5) == pytest.approx(2 * minimum_detectable(0.03, 5))
+    effects = [minimum_detectable(0.03, n, alpha=alpha) for n in (3, 5, 10) for alpha in LEVELS[::-1]]
+    assert effects[0::2] == sorted(effects[0::2], reverse=True)
+    assert all(strict > one for strict, one in zip(effects[0::2], effects[1::2], strict=True))
+    assert minimum_detectable(0.0, 5) == 0
+
+
+@pytest.mark.parametrize(("count", "n"), [(0, 5), (0, 30), (4, 10), (2, 5), (5, 5), (1, 32)])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_the_interval_of_a_share_is_scipys_exact_one(count, n, level):
+    theirs = scipy_stats.binomtest(count, n).proportion_ci(level, method="exact")
+    ours = share(count, n, level=level)
+    assert (ours.estimate, ours.n) == (count / n, n)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+
+
 @pytest.mark.parametrize(
     "call",
     [
+        lambda: minimum_detectable(1.0, 1),
+        lambda: minimum_detectable(-1.0, 5),
+        lambda: minimum_detectable(math.inf, 5),
+        lambda: minimum_detectable(1.0, 5, alpha=0.9),
+        lambda: share(3, 2),
+        lambda: share(-1, 2),
+        lambda: share(0, 0),
+        lambda: share(1, 2, level=1),
         lambda: bootstrap([1.0]),
         lambda: bootstrap([1.0, math.nan]),
         lambda: bootstrap([[1.0, 2.0]]),

@@ -9,9 +9,12 @@ from scipy import stats
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.verdicts import (
     CONTRADICTED,
+    DEPENDS,
     INCONCLUSIVE,
+    NO_SETTING,
     NOT_TESTABLE,
     SUPPORTED,
+    Cell,
     Claim,
     ClaimError,
     Part,
@@ -33,7 +36,27 @@ def part(direction="greater", margin=0.0, **options):
 
 
 def always(cell):
-    return ""
+    return None
+
+
+def judged(values, **options):
+    """A part with these numbers by cell."""
+    one = part(**options)
+    return judge_part(one, values, list(values), always)
+
+
+def seeded(cells):
+    """Numbers by cell and seed: cells that share their seeds."""
+    return {(name, seed): value for name, values in cells.items() for seed, value in enumerate(values)}
+
+
+def shared(cells, **options):
+    return judge_part(part(**options), seeded(cells), list(cells), always)
+
+
+def claimed(*parts):
+    """The claim of these parts."""
+    return judge(Claim(1, "it gains", tuple(one.part for one in parts)), parts)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +65,9 @@ def always(cell):
         ("greater", 0.0, UP, SUPPORTED),
         ("greater", 0.0, DOWN, CONTRADICTED),
         ("greater", 0.0, OPEN, INCONCLUSIVE),
-        ("greater", 0.2, UP, CONTRADICTED),
+        ("greater", 0.05, UP, SUPPORTED),
+        ("greater", 0.2, UP, INCONCLUSIVE),  # clear and negligible
+        ("greater", 0.2, DOWN, CONTRADICTED),
         ("less", 0.0, DOWN, SUPPORTED),
         ("less", 0.0, UP, CONTRADICTED),
         ("at least", 0.2, DOWN, SUPPORTED),
@@ -88,35 +113,162 @@ def test_what_is_against_a_claim_agrees_with_its_interval_and_with_scipy():
         assert (found.against <= 0.025) == (found.outcome == CONTRADICTED)
 
 
-def test_smallest_visible_effect_is_seen_in_four_of_five_repetitions():
-    """Against the noncentral t: the power at the effect for a known spread, at many seeds, is 0.8."""
-    n, s = 200, 1.0
-    half = stats.t.ppf(0.975, n - 1) * s / math.sqrt(n)
-    effect = smallest_visible(Interval(0.0, -half, half, 0.95, n, "student"))
-    power = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, effect * math.sqrt(n) / s)
-    assert power == pytest.approx(0.8, abs=0.005)
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 32])
+def test_the_smallest_visible_effect_is_the_minimum_detectable_one_at_the_level_of_the_verdict(alpha):
+    """Behind Student's interval by the noncentral t, behind others by the normal law."""
+    n, half = 40, 0.3
+    spread = half / stats.t.ppf(0.975, n - 1) * math.sqrt(n)
+    effect = smallest_visible(Interval(0.0, -half, half, 0.95, n, "student"), alpha)
+    border = stats.t.ppf(1 - alpha / 2, n - 1)
+    assert stats.nct.sf(border, n - 1, effect * math.sqrt(n) / spread) == pytest.approx(0.8, abs=0.002)
+    normal = smallest_visible(Interval(0.0, -half, half, 0.95, 1000, "percentile"), alpha)
+    error = half / stats.norm.ppf(0.975)
+    assert stats.norm.sf(stats.norm.ppf(1 - alpha / 2), normal / error) == pytest.approx(0.8)
 
 
-def test_a_claim_about_all_needs_every_cell_that_can_tell():
-    cells = ["cola", "mrpc", "rte"]
+def test_a_claim_of_identities_needs_every_cell_that_can_tell():
     full = {"cola": UP, "mrpc": UP, "rte": UP}
-    assert judge_part(part(), full, cells, always).outcome == SUPPORTED
-    assert judge_part(part(), full | {"rte": UP[:1]}, cells, always).outcome == SUPPORTED
-    assert judge_part(part(), full | {"rte": OPEN}, cells, always).outcome == INCONCLUSIVE
-    assert judge_part(part(), full | {"rte": DOWN}, cells, always).outcome == CONTRADICTED
-    assert judge_part(part(), {}, cells, always).outcome == NOT_TESTABLE
+    assert judged(full, rule="all").outcome == SUPPORTED
+    assert judged(full | {"rte": UP[:1]}, rule="all").outcome == SUPPORTED
+    assert judged(full | {"rte": OPEN}, rule="all").outcome == INCONCLUSIVE
+    assert judged(full | {"rte": DOWN}, rule="all").outcome == CONTRADICTED
+    assert judge_part(part(rule="all"), {}, ["cola"], always).outcome == NOT_TESTABLE
 
 
-def test_one_weak_cell_of_many_does_not_contradict():
+def test_one_weak_cell_of_many_does_not_contradict_an_identity():
     """A p-value of about 0.02 is nothing among ten cells, and enough alone."""
     weak = [-0.1, -0.3, -0.02, -0.25, -0.08]
     alone = judge_cell(part(), "c0", weak)
     assert alone.outcome == CONTRADICTED
     assert 0.01 < alone.against < 0.025
-    cells = [f"c{k}" for k in range(10)]
-    found = judge_part(part(), dict.fromkeys(cells, UP) | {"c0": weak}, cells, always)
-    assert found.outcome == INCONCLUSIVE
-    assert judge_part(part(), {"c0": weak}, ["c0"], always).outcome == CONTRADICTED
+    cells = dict.fromkeys((f"c{k}" for k in range(10)), UP) | {"c0": weak}
+    assert judged(cells, rule="all").outcome == INCONCLUSIVE
+    assert judged({"c0": weak}, rule="all").outcome == CONTRADICTED
+
+
+# --- the mean over cells ---------------------------------------------------------------------------------------------
+
+
+def test_the_mean_over_cells_that_share_seeds_is_that_of_their_seed_means():
+    cells = {"a": UP, "b": OPEN, "c": [0.3, 0.2, 0.25, 0.2, 0.3, 0.9]}  # the sixth seed is in one cell alone
+    found = shared(cells)
+    means = np.mean([values[:5] for values in cells.values()], axis=0)
+    known = stats.ttest_1samp(means, 0).confidence_interval(0.95)
+    assert (found.mean.low, found.mean.high) == pytest.approx((known.low, known.high))
+    assert (found.mean.method, found.mean.n) == ("student", 5)
+
+
+def test_the_mean_over_cells_without_common_seeds_is_that_of_random_effects():
+    found = judged({"a": UP, "b": OPEN, "c": UP})
+    assert (found.mean.method, found.mean.n) == ("random effects", 3)
+
+
+def test_small_effects_that_no_cell_shows_are_shown_by_their_mean():
+    """Five cells, each with an interval around 0; the noise of a seed is another in each, and nearly goes away."""
+    noise, seeds = np.array([-0.2, 0.2, 0.0, 0.1, -0.1]), np.array([0.09, 0.11, 0.1, 0.12, 0.08])
+    cells = {f"c{k}": (seeds + np.roll(noise, k)).tolist() for k in range(5)}
+    found = shared(cells)
+    assert {cell.outcome for cell in found.cells} == {INCONCLUSIVE}
+    assert found.outcome == SUPPORTED
+    assert shared({name: [-v for v in values] for name, values in cells.items()}).outcome == CONTRADICTED
+
+
+def test_one_cell_cannot_carry_the_mean():
+    still = {f"c{k}": (0.02 * np.roll([-2.0, -1.0, 0.0, 1.0, 2.0], k)).tolist() for k in range(5)}
+    alone = shared(still | {"large": [v + 1 for v in UP]})
+    assert alone.mean.low > 0, "the mean says it by itself"
+    assert alone.outcome == INCONCLUSIVE
+    assert shared(still | {"large": [v + 1 for v in UP], "second": [v + 1 for v in UP]}).outcome == SUPPORTED
+
+
+def test_cells_that_all_lie_on_one_side_agree_however_much_they_differ():
+    """Two cells have too wide a mean of random effects; each is clear by itself, and so is a claim of that part."""
+    far = [v + 5 for v in UP]
+    both = judged({"a": UP, "b": far})
+    assert both.mean.low < 0 < both.mean.high
+    assert (both.outcome, claimed(both).outcome) == (SUPPORTED, SUPPORTED)
+    against = judged({"a": DOWN, "b": [-v for v in far]})
+    assert (against.outcome, claimed(against).outcome) == (CONTRADICTED, CONTRADICTED)
+
+
+def test_cells_on_both_sides_depend_on_what_they_differ_in():
+    found = judged({"minilm": UP, "tiny": DOWN, "base": OPEN}, depends="the encoder")
+    assert found.outcome == DEPENDS
+    assert claimed(found).words == "depends on the encoder"
+    other = judged({"a": UP, "b": DOWN})
+    assert claimed(found, other, found).words == "depends on the encoder and the task"
+    assert claimed(found, judged({"a": UP})).words == "depends on the encoder"
+    assert claimed(found, judged({"a": DOWN})).words == CONTRADICTED
+    assert claimed(judged({"a": UP})).words == SUPPORTED
+    assert judged({"a": [0.001 * v for v in UP], "b": UP}, direction="equal", margin=0.02).outcome != DEPENDS
+
+
+@pytest.mark.parametrize("k", [4, 8])
+@pytest.mark.parametrize("common", [True, False])
+def test_cells_without_an_effect_seldom_give_an_answer(k, common):
+    """Five seeds each, of no effect: at most 6% of the parts say that something is so, not so, or depends."""
+    draw = np.random.default_rng(7).normal(size=(400, k, 5))
+    names = [f"c{i}" for i in range(k)]
+    seeds = [[s if common else 10 * i + s for s in range(5)] for i in range(k)]
+    units = [{(names[i], seeds[i][s]): x[i, s] for i in range(k) for s in range(5)} for x in draw]
+    found = [judge_part(part(), one, names, always).outcome for one in units]
+    assert sum(one != INCONCLUSIVE for one in found) / len(found) <= 0.06
+    effect = 1.5 if common else 4.0  # the mean over cells alone speaks of the seeds, that of random effects of cells
+    effects = [{unit: value + effect for unit, value in one.items()} for one in units[:50]]
+    assert [judge_part(part(), one, names, always).outcome for one in effects].count(SUPPORTED) >= 49
+
+
+# --- a statement and its negation ------------------------------------------------------------------------------------
+
+NEGATIONS = {"greater": "at most", "less": "at least", "at most": "greater", "at least": "less"}
+PAIRS = [*NEGATIONS.items(), ("greater", "less")]
+
+
+def assert_not_both(one, other):
+    """Parts or claims: not both contradicted, not both supported."""
+    assert (one.outcome, other.outcome) not in {(SUPPORTED, SUPPORTED), (CONTRADICTED, CONTRADICTED)}
+
+
+@pytest.mark.parametrize("sides", PAIRS, ids=" and ".join)
+@pytest.mark.parametrize("rule", ["mean", "most"])
+def test_a_statement_and_its_negation_are_not_both_contradicted_nor_both_supported(sides, rule):
+    draw = np.random.default_rng(11)
+    seen = set()
+    for _ in range(80):
+        k, margin = int(draw.integers(1, 5)), float(draw.choice([0.0, 0.02, 0.5]))
+        centres = draw.choice([-1.0, -0.02, 0.0, 0.01, 0.02, 1.0]) + draw.choice([0, 0.01, 2.0]) * draw.normal(size=k)
+        spread = draw.choice([0.001, 0.1, 1.0])
+        numbers = centres[:, None] + spread * draw.normal(size=(k, int(draw.integers(3, 8))))
+        cells = {f"c{i}": row.tolist() for i, row in enumerate(numbers)}
+        how = shared if draw.random() < 0.5 else judged
+        one, other = (how(cells, direction=direction, margin=margin, rule=rule) for direction in sides)
+        assert_not_both(one, other)
+        assert_not_both(claimed(one), claimed(other))
+        assert claimed(one).outcome == one.outcome, "a claim of one part says what the part says"
+        seen |= {one.outcome, other.outcome}
+    assert {SUPPORTED, CONTRADICTED, INCONCLUSIVE} <= seen, "the draws reach all sides"
+
+
+@pytest.mark.parametrize("direction", NEGATIONS)
+def test_an_exact_tie_contradicts_neither_side(direction):
+    tie = Interval(0.0, 0.0, 0.0, 0.95, 5, "printed")
+    assert judge_cell(part(direction), "a", tie).outcome == INCONCLUSIVE
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_clear_below_the_margin_is_negligible_and_supports_nothing():
+    tiny = [0.0010, 0.0012, 0.0011, 0.0013, 0.0009]
+    cell = judge_cell(part(margin=0.02), "a", tiny)
+    assert cell.interval.low > 0
+    assert (cell.outcome, "negligible" in cell.reason) == (INCONCLUSIVE, True)
+    assert judged({"a": tiny, "b": tiny}, margin=0.02).outcome == INCONCLUSIVE
+    assert judged({"a": tiny, "b": tiny}).outcome == SUPPORTED, "without a margin every clear effect counts"
+    assert judged({"a": UP, "b": UP}, margin=0.02).outcome == SUPPORTED
+
+
+# --- other rules -----------------------------------------------------------------------------------------------------
 
 
 def test_most_counts_the_cells_that_can_tell():
@@ -127,15 +279,17 @@ def test_most_counts_the_cells_that_can_tell():
     assert judge_part(most, {"a": UP, "b": DOWN}, cells, always).outcome == INCONCLUSIVE
 
 
-def test_a_task_that_is_not_learned_says_nothing_about_gains():
-    def learned(cell):
-        return "" if cell == "mrpc" else "the plain model is not above one answer"
+@pytest.mark.parametrize("why", [NOT_TESTABLE, NO_SETTING])
+def test_a_cell_that_cannot_tell_neither_supports_nor_contradicts(why):
+    def silent(cell):
+        return Cell(cell, why, "made up") if cell == "mrpc" else None
 
-    evidence = {"cola": DOWN, "mrpc": UP}
-    gated = judge_part(part(gated=True), evidence, ["cola", "mrpc"], learned)
-    assert gated.outcome == SUPPORTED
-    assert [cell.outcome for cell in gated.cells] == [NOT_TESTABLE, SUPPORTED]
-    assert judge_part(part(), evidence, ["cola", "mrpc"], learned).outcome == CONTRADICTED
+    for values, outcome in ((UP, SUPPORTED), (DOWN, CONTRADICTED), (OPEN, INCONCLUSIVE)):
+        found = judge_part(part(), {"cola": values, "mrpc": [-5 * v for v in values]}, ["cola", "mrpc"], silent)
+        assert (found.outcome, [cell.outcome for cell in found.cells]) == (outcome, [outcome, why])
+        assert found.mean == found.cells[0].interval, "and has no part in the mean"
+    alone = judge_part(part(), {"mrpc": DOWN}, ["mrpc"], silent)
+    assert (alone.outcome, claimed(alone).outcome) == (NOT_TESTABLE, NOT_TESTABLE)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +305,14 @@ def test_a_task_that_is_not_learned_says_nothing_about_gains():
 )
 def test_parts_make_a_claim(outcomes, together):
     parts = [judge_part(part(), {} if v is None else {"cola": v}, ["cola"], always) for v in outcomes]
-    claim = Claim(1, "gains", tuple(one.part for one in parts))
-    assert judge(claim, parts).outcome == together
+    assert claimed(*parts).outcome == together
+
+
+def test_one_weak_part_of_many_does_not_contradict_the_claim():
+    """Each part may contradict a claim, so their p-values are adjusted by Holm's method."""
+    weak = judged({"cola": [-0.1, -0.3, -0.02, -0.25, -0.08]})
+    assert claimed(weak).outcome == weak.outcome == CONTRADICTED
+    assert claimed(weak, *[judged({"cola": UP})] * 9).outcome == INCONCLUSIVE
 
 
 def test_units():
