@@ -301,7 +301,7 @@ def _decided(part: Part, telling: Sequence[Cell], units: Units, whole: Cell) -> 
     outcomes = {cell.outcome for cell in telling}
     if {SUPPORTED, CONTRADICTED} <= outcomes and part.direction != "equal":
         return DEPENDS  # "equal" has no sides: what is small in one cell and large in another is an effect
-    if len(outcomes) == 1:
+    if len(telling) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
         return telling[0].outcome
     rest = ([cell for cell in telling if cell is not left] for left in telling)
     stands = all(_placed(part, "", _over(cells, units), None).outcome == whole.outcome for cells in rest)
