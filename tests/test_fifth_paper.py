@@ -122,4 +122,4 @@ def test_one_method_file_one_study_file_and_one_grid_are_enough(tmp_path):
     assert "fifth  -- Fifth (Nobody, 2030)\n  Vectors are to be orthogonal.\n    weight=1.0  " in told
     assert "fifth  smoke\n  Fifth (Nobody, 2030)." in told
     assert told.count("3 of 3") == 2
-    assert "'claim': '26. The mean cosine falls', 'verdict': 'supported', 'cells in support': '1 of 1'" in told
+    assert "'claim': '26. The mean cosine falls', 'verdict': 'supported', 'cells for · against': '1 · 0 of 1'" in told

@@ -19,7 +19,8 @@ SEEN = {"mean": -0.0213, "low": -0.04, "high": -0.0026, "visible": 0.0312, "n": 
 
 def row(claim, what, cell, outcome, numbers=NOTHING, **other):
     head = {"paper": "One", "page": "papers/one_paper", "claim": claim, "statement": "It gains", "kind": "runs"}
-    return head | {"verdict": outcome, "remark": "", "what": what, "cell": cell, "outcome": outcome} | numbers | other
+    head |= {"verdict": outcome, "words": outcome, "remark": ""}
+    return head | {"what": what, "cell": cell, "outcome": outcome} | numbers | other
 
 
 FRAME = pd.DataFrame(
@@ -50,7 +51,7 @@ def test_every_claim_and_cell_is_drawn():
     assert heads["text"].tolist() == ["One", "Two"]
     assert texts["text"].tolist() == ["1. It gains", "2. It gains", "3. It gains (identity)"]
     assert verdicts["verdict"].tolist() == ["supported", "contradicted", "supported"]
-    assert verdicts["cells"].tolist() == ["1 of 1 in support", "0 of 1 in support", "1 of 1 in support"]
+    assert verdicts["cells"].tolist() == ["1 for, 0 against, of 1", "0 for, 1 against, of 1", "1 for, 0 against, of 1"]
     assert marks["cell"].tolist() == ["CoLA", "MRPC", "CoLA", "–"]
     assert texts["y"].is_monotonic_increasing
     assert marks.groupby("y").x.nunique().tolist() == [2, 1, 1]
@@ -59,14 +60,14 @@ def test_every_claim_and_cell_is_drawn():
 def test_a_mark_tells_its_numbers():
     marks = tables(claims_map(FRAME, papers=["One", "Two"]))[4].set_index("claim")
     seen = marks.loc["2. It gains"]
-    assert seen[["mean", "95% interval", "smallest visible effect", "n"]].tolist() == [
+    assert seen[["mean", "95% interval", "minimum detectable effect", "n"]].tolist() == [
         "-0.0213",
         "-0.04 to -0.0026",
         "0.0312",
         "5",
     ]
     unseen = marks.loc["1. It gains"].iloc[1]
-    assert unseen[["mean", "95% interval", "smallest visible effect", "n", "reason"]].tolist() == [*"––––", "no runs"]
+    assert unseen[["mean", "95% interval", "minimum detectable effect", "n", "reason"]].tolist() == [*"––––", "no runs"]
 
 
 def test_colours_and_shapes_tell_outcomes_apart():
@@ -114,3 +115,20 @@ def test_every_link_leads_to_a_label_in_a_chapter(recorded):
         assert anchor == claims_anchor(page.removesuffix(".html")), "sphinx keeps an anchor without underscores"
         assert "{doc}`A map <../results/claims>`" in "\n".join(lines[place : place + 12])
         assert f"<{anchor}>`" in (BOOK / "results" / "claims.md").read_text(encoding="utf-8"), "and back"
+
+
+def test_the_map_tells_what_a_claim_depends_on_and_where_no_setting_works():
+    """A cell without a working setting can't tell, and has the colour of those; it names itself on pointing."""
+    part = {"verdict": "depends", "words": "depends on the encoder"}
+    rows = [
+        row(1, "score", "minilm", "supported", SEEN, reason="", **part),
+        row(1, "score", "tiny", "contradicted", SEEN, reason="", **part),
+        row(1, "score", "CoLA", "no working setting", reason="each setting that was tried failed", **part),
+    ]
+    _, _, verdicts, _, marks, _ = tables(claims_map(pd.DataFrame(rows), papers=["One"]))
+    assert verdicts[["outcome", "verdict", "cells"]].to_numpy().tolist() == [
+        ["depends", "depends on the encoder", "1 for, 1 against, of 2"]
+    ]
+    assert marks["outcome"].tolist() == ["supported", "contradicted", "not testable"]
+    assert set(marks["outcome"]) | set(verdicts["outcome"]) <= set(OUTCOME_COLORS)
+    assert marks["reason"].iloc[2] == "each setting that was tried failed"

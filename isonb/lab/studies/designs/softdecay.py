@@ -268,7 +268,7 @@ CLAIMS = (
             Part(f"{LABELS[number]}, deeper less shallower layer", _deeper(number), direction, on=())
             for number, direction in WITH_DEPTH.items()
         ),
-        remark="A replicate is an encoder; there are two here.",
+        remark="A replicate is an encoder; these spectra are of one.",
     ),
     Claim(
         17,

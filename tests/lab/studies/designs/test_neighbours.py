@@ -3,6 +3,7 @@
 import pytest
 
 from isonb.lab.runs.record import Record, write_record
+from isonb.lab.studies.comparing import against_plain, changed
 from isonb.lab.studies.designs import neighbours
 from isonb.lab.studies.recorded import publish
 from isonb.lab.studies.study import PLAIN, Study
@@ -52,7 +53,7 @@ def test_other_runs_are_no_part_of_it():
 
 def test_gains_and_clouds(recorded):
     study = recorded(33)
-    found = neighbours.against_plain(study).set_index("arm")
+    found = against_plain(study, neighbours.ARMS[1:]).set_index("arm")
     assert set(found.index) == set(neighbours.ARMS[1:])
     assert found["mean"]["GOR 0.03"] == pytest.approx(0.01)
     assert found["outcome"]["mean direction R2"] == "below"
@@ -60,18 +61,18 @@ def test_gains_and_clouds(recorded):
     claims = {one.claim.number: one.outcome for one in study.verdicts()}
     assert claims["mean_direction"] == "contradicted"
     assert claims["sigreg"] == "inconclusive"
-    moved = neighbours.changed(study, "GOR 0.03", "isoscore")
+    moved = changed(study, "GOR 0.03", "isoscore")
     assert moved == {("SST-2", seed): pytest.approx(seed / 100) for seed in (1, 2, 3)}
-    behind = neighbours.changed(study, "mean direction R1", "isoscore_unbiased")
+    behind = changed(study, "mean direction R1", "isoscore_unbiased")
     assert list(behind.values()) == pytest.approx([0.2] * 3)
 
 
 def test_before_the_runs_and_with_part_of_them(recorded, tmp_path):
     empty = Study.load("neighbours", folder=tmp_path)
-    assert neighbours.against_plain(empty).empty
-    assert neighbours.changed(empty, "GOR 0.03", "isoscore") == {}
+    assert against_plain(empty, neighbours.ARMS[1:]).empty
+    assert changed(empty, "GOR 0.03", "isoscore") == {}
     part = recorded(13)  # the first seed, and two runs of the second
-    assert neighbours.against_plain(part).empty
+    assert against_plain(part, neighbours.ARMS[1:]).empty
     assert dict(part.coverage()[["arm", "SST-2"]].itertuples(index=False))["GOR 0.03"] == "2 of 3"
-    assert len(neighbours.changed(part, "SIGReg 0.002", "isoscore")) == 1
+    assert len(changed(part, "SIGReg 0.002", "isoscore")) == 1
     assert {one.outcome for one in part.verdicts()} == {"not testable"}

@@ -7,15 +7,14 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.competence import row_error
 from isonb.lab.studies.designs import plain_encoders
 from isonb.lab.studies.recorded import recorded
-from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows
 
 STS = {"experiment": "similarity", "task": "sts13"}
 
 
 @pytest.fixture(scope="module")
-def study():
-    return Study.load("plain_encoders")
+def study(studies):
+    return studies["plain_encoders"]
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +22,8 @@ def runs():
     return recorded("baselines").runs
 
 
-def cell_of(study, what, name):
-    (row,) = (row for row in cell_rows(study.verdicts()) if row["what"].startswith(what) and row["cell"] == name)
+def cell_of(judged, what, name):
+    (row,) = (row for row in cell_rows(judged) if row["what"].startswith(what) and row["cell"] == name)
     return row
 
 
@@ -54,40 +53,43 @@ def test_every_recorded_run_of_the_plan_has_its_place(study):
     assert set(study.runs["suite"]) == {*plain_encoders.GLUE, *plain_encoders.GENERATED, *plain_encoders.SETS.values()}
 
 
-def test_a_lead_by_hand(study, runs):
+def test_a_lead_by_hand(study, runs, verdicts):
     part = runs[(runs["task"] == "mrpc") & (runs["model"] == "minilm")]
     ahead = part["metric.accuracy"].mean() - part["metric.baseline.accuracy"].iloc[0]
     over_rows = stats.norm.ppf(0.975) * row_error("accuracy", part["metric.accuracy"].mean(), 408)
     over_seeds = stats.t.ppf(0.975, len(part) - 1) * stats.sem(part["metric.accuracy"])
-    row = cell_of(study, "minilm, GLUE", "MRPC")
+    row = cell_of(verdicts["plain_encoders"], "minilm, GLUE", "MRPC")
     assert (row["n"], row["mean"]) == (5, pytest.approx(ahead))
     assert row["high"] - row["mean"] == pytest.approx((over_rows**2 + over_seeds**2) ** 0.5)
     assert study.lead("tiny", "span") is None
 
 
-def test_a_move_by_hand(study, runs):
-    part = runs[(runs["task"] == "rte") & (runs["model"] == "minilm")]
+def test_a_move_by_hand(verdicts):
+    """On the runs of the head to head, whose plain models learned their tasks."""
+    part = recorded("head_to_head").runs.query("task == 'mrpc' and seed > 0")
+    part = part[part["method.name"] == "none"]
     change = part["metric.end.cls.isoscore"] - part["metric.start.cls.isoscore"]
-    row = cell_of(study, "IsoScore, end less start", "RTE")
-    assert (row["mean"], row["high"]) == pytest.approx(
-        (change.mean(), stats.t.interval(0.95, len(change) - 1, change.mean(), stats.sem(change))[1])
-    )
+    rows = [row for row in cell_rows(verdicts["plain_encoders"]) if row["cell"] == "MRPC"]
+    (row,) = (row for row in rows if row["what"] == "head to head: IsoScore, end less start")
+    assert (row["n"], row["mean"]) == (5, pytest.approx(change.mean()))
+    assert row["high"] == pytest.approx(stats.t.interval(0.95, 4, change.mean(), stats.sem(change))[1])
 
 
-def test_a_gain_over_pairs_is_the_recorded_interval(study, runs):
+def test_a_gain_over_pairs_is_the_recorded_interval(runs, verdicts):
     part = runs[(runs["task"] == "sts13") & (runs["method.name"] == "whitening")].iloc[0]
-    row = cell_of(study, "whitening less plain", "STS-13, all")
+    row = cell_of(verdicts["plain_encoders"], "whitening less plain", "STS-13, all")
     ends = [part[f"metric.difference.spearman.all{end}"] for end in ("", ".low", ".high")]
     assert [row["mean"], row["low"], row["high"]] == ends
     assert row["n"] == part["metric.pairs"]
-    cells = {row["cell"] for row in cell_rows(study.verdicts()) if row["claim"] == 28}
+    cells = {row["cell"] for row in cell_rows(verdicts["plain_encoders"]) if row["claim"] == 28}
     assert {"STS-13, mean", "STS-13, all", "SICK-R"} <= cells
     assert "SICK-R, mean" not in cells, "without subsets there is one protocol"
 
 
 def test_every_measure_names_the_side_that_is_less_isotropic():
     (claim,) = (claim for claim in plain_encoders.CLAIMS if claim.number == 27)
-    sides = {part.what.partition(",")[0]: part.direction for part in claim.parts}
+    sides = {part.what.removeprefix("head to head: ").partition(",")[0]: part.direction for part in claim.parts}
+    assert {part.on for part in claim.parts} == {plain_encoders.TAUGHT}
     assert sides == {"A1 raw": "greater", "A1 centred": "greater", "IsoScore": "less", "IsoScore*": "less"} | {
         "mean cosine": "greater"
     }

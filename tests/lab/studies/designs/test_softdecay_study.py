@@ -65,8 +65,14 @@ def test_cells_by_hand():
     spectra = pd.read_csv(FOLDER / "softdecay_spectra.csv")
     plain = spectra[(spectra.state == "plain") & (spectra.task == "mrpc")]
     by = plain.pivot(index="batch", columns="layer", values="token_uniformity")
-    row = cells[16, "TokenUni, deeper less shallower layer", "minilm, layers 4 to 6"]
-    assert row["mean"] == pytest.approx((by[6] - by[4]).mean())
+    depth = softdecay.DESIGN.claims[0].parts[1]
+    assert depth.what == "TokenUni, deeper less shallower layer"
+    found = depth.evidence(STUDY, STUDY.suites)
+    assert found == {  # eight batches of one encoder are one replicate
+        ("to 7/12 of the depth", 0): pytest.approx((by[4] - by[0]).mean()),
+        ("from there to the end", 0): pytest.approx((by[6] - by[4]).mean()),
+    }
+    assert not any(claim == 16 for claim, _, _ in cells), "and one replicate is no test"
     runs = STUDY.runs[STUDY.runs["model"].eq("tiny")].set_index(["arm", "suite"])["metric.spearman.mean"]
     changes = [runs["whitening", f"tiny, {s}"] - runs["SoftDecay", f"tiny, {s}"] for s in softdecay.SETS.values()]
     assert cells[20, "points, whitening less SoftDecay", "tiny"]["mean"] == pytest.approx(np.mean(changes))

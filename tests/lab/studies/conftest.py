@@ -1,0 +1,22 @@
+"""The recorded studies and their verdicts, loaded and judged once for all tests."""
+
+import pytest
+
+from isonb.lab.studies.study import STUDIES, Study
+
+
+@pytest.fixture(scope="session")
+def studies():
+    """Every recorded study by its name."""
+    return {name: Study.load(name) for name in STUDIES}
+
+
+@pytest.fixture(scope="session")
+def head_to_head(studies):
+    return studies["head_to_head"]
+
+
+@pytest.fixture(scope="session")
+def verdicts(studies):
+    """The verdicts of each study."""
+    return {name: study.verdicts() for name, study in studies.items()}

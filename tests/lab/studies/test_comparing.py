@@ -1,0 +1,176 @@
+"""Methods against plain training: gains as one family of tests, and clouds where each method acts; on made-up runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from isonb.lab.methods import method_from
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.statistics.seeds import minimum_detectable
+from isonb.lab.studies import comparing
+from isonb.lab.studies.arms import COSREG, ENTROPY, ISOBN, ISOLAYER, LAST, LOWER, METHODS, RAISE, SOFTDECAY, SPECTRUM
+from isonb.lab.studies.designs import head_to_head as versus
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import NO_SETTING
+from isonb.lab.sweeps.grids import Planned
+
+SUITE, SEEDS = "sentiment (tiny)", (1, 2, 3, 4, 5)
+CONFIGS = {
+    PLAIN: "none",
+    LOWER: {"name": "istar", "weight": -0.3},
+    RAISE: {"name": "istar", "weight": 1},
+    LAST: {"name": "istar", "weight": -0.3, "layers": -1},
+    ENTROPY: "entropy",
+    SOFTDECAY: "softdecay",
+    ISOLAYER: "isolayer",
+    ISOBN: "isobn",
+    COSREG: "cosreg",
+    SPECTRUM: "spectrum_control",
+}
+GAINS = {COSREG: (0.03, 0.04, 0.05, 0.04, 0.045), ISOBN: (0.02, -0.03, 0.01, 0.02, -0.01)}
+PLACES = {"cls": 0.1, "tokens": 0.2, "features": 0.3, "second": 0.4}  # made-up IsoScores of plain training
+MOVES = {"cls": 0.01, "tokens": 0.02, "features": 0.03, "second": 0.7}  # and by how much every method moves them
+
+
+def record(arm, seed, score):
+    config = resolve(
+        {"task": "english_sentiment", "model": "tiny", "method": CONFIGS[arm], "seed": seed, "eval_examples": 400}
+    )
+    metrics = {"accuracy": score, "baseline.accuracy": 0.5, "end.tokens.isoscore_star_all_layers": 0.5}
+    for place, value in PLACES.items():
+        metrics[f"end.{place}.isoscore"] = value + (arm != PLAIN) * MOVES[place] + seed / 1000
+    metrics["end.tokens.isoscore_star_all_layers"] += (arm != PLAIN) * 0.25
+    return Record(config=config, metrics=metrics, series={}, manifest={})
+
+
+def study_of(scores, design=versus.DESIGN):
+    """A study of one task: the score of an arm by its seeds."""
+    records = [record(arm, seed, score) for arm, row in scores.items() for seed, score in zip(SEEDS, row, strict=True)]
+    return Study.of(design, [Planned(one.config, one.run_id) for one in records], Path("nowhere"), {SUITE: records})
+
+
+BASE = (0.80, 0.81, 0.79, 0.82, 0.80)
+SCORES = {PLAIN: BASE} | {arm: [b + g for b, g in zip(BASE, row, strict=True)] for arm, row in GAINS.items()}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return study_of(SCORES)
+
+
+def test_gains_are_one_family_of_paired_tests(study):
+    found = comparing.against_plain(study).set_index("arm")
+    raw = {arm: stats.ttest_1samp(row, 0).pvalue for arm, row in GAINS.items()}
+    assert found["p"].to_dict() == pytest.approx({COSREG: 2 * raw[COSREG], ISOBN: raw[ISOBN]})
+    assert found["outcome"].to_dict() == {COSREG: comparing.ABOVE, ISOBN: comparing.OPEN}
+    for arm, row in GAINS.items():
+        visible = minimum_detectable(float(np.std(row, ddof=1)), 5, alpha=0.05 / 2)
+        assert found.loc[arm, "visible"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
+
+
+def test_a_method_without_a_working_setting_is_no_test(study):
+    """It has no p and no minimum detectable effect, and the others are a family without it."""
+    design = replace(versus.DESIGN, no_setting=lambda: {(ISOBN, SUITE)})
+    found = comparing.against_plain(replace(study, design=design)).set_index("arm")
+    assert found["outcome"].to_dict() == {COSREG: comparing.ABOVE, ISOBN: NO_SETTING}
+    assert found.loc[ISOBN, ["p", "visible"]].isna().all()
+    assert found.loc[ISOBN, "mean"] == pytest.approx(np.mean(GAINS[ISOBN]))
+    assert found.loc[COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[COSREG], 0).pvalue)
+    spread = float(np.std(GAINS[COSREG], ddof=1))
+    assert found.loc[COSREG, "visible"] == pytest.approx(minimum_detectable(spread, 5))
+
+
+def test_where_nothing_learned_nothing_is_compared():
+    nothing = study_of({arm: [0.5] * 5 for arm in (PLAIN, COSREG)})
+    assert comparing.against_plain(nothing).empty
+
+
+@pytest.mark.parametrize(
+    ("tries", "broken"),
+    [
+        ((0.50, 0.51, 0.49), {COSREG}),
+        ((0.50, 0.51, 0.80), set()),
+        ((0.80, 0.79, 0.81), set()),
+    ],
+)
+def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
+    """And plain training, which learned, has one."""
+    weights = (1.0, 0.3, 0.1)
+    base = {"task": "english_sentiment", "model": "tiny", "seed": 0, "eval_examples": 400}
+    methods = [({"name": "cosreg", "weight": weight}, score) for weight, score in zip(weights, tries, strict=True)]
+    records = [
+        Record(
+            config=resolve(base | {"method": method}),
+            metrics={"accuracy": score, "baseline.accuracy": 0.5},
+            series={"step.validation.accuracy": [(10, score)]},
+            manifest={},
+        )
+        for method, score in (*methods, ("none", 0.8))
+    ]
+    planned = [Planned(one.config, one.run_id) for one in records]
+    tuning = Study.of(versus.TUNING, planned, Path("nowhere"), {SUITE: records})
+    assert versus.never_worked(tuning) == {(arm, SUITE) for arm in broken}
+
+
+def test_the_last_layer_has_no_setting_where_lowering_has_none():
+    """As the recorded tuning has it: the push on the last layer runs with the strength that all layers got."""
+    found = versus.no_setting()
+    assert {suite for arm, suite in found if arm == LOWER} == {"CoLA", "sentiment (tiny)"}
+    assert {suite for arm, suite in found if arm == LAST} == {"CoLA", "sentiment (tiny)"}
+    assert {arm for arm, _ in found} == {LOWER, LAST}
+
+
+# --- clouds ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    return study_of(dict.fromkeys(CONFIGS, BASE))
+
+
+@pytest.mark.parametrize("arm", [arm for arm in CONFIGS if arm != PLAIN])
+def test_a_change_is_read_from_the_cloud_that_the_method_acts_on(clouds, arm):
+    """Against the same cloud of plain training; the output of a second stage against the [CLS] vectors before it."""
+    place = method_from(CONFIGS[arm]).acts_on
+    assert comparing.place_of(clouds, arm) == place
+    start = PLACES["cls"] if place == "second" else PLACES[place]
+    known = PLACES[place] + MOVES[place] - start
+    changes = comparing.changed(clouds, arm, "isoscore", [SUITE])
+    assert changes == {(SUITE, seed): pytest.approx(known) for seed in SEEDS}
+    tokens = comparing.changed(clouds, arm, comparing.ALL_LAYERS)
+    assert list(tokens.values()) == pytest.approx([0.25] * 5), "a measure of all layers is read there"
+
+
+def test_each_place_is_one_of_some_method():
+    places = {arm: method_from(CONFIGS[arm]).acts_on for arm in METHODS}
+    assert places == {
+        LOWER: "tokens",
+        RAISE: "tokens",
+        ENTROPY: "cls",
+        SOFTDECAY: "features",
+        ISOLAYER: "second",
+        ISOBN: "features",
+        COSREG: "tokens",
+        SPECTRUM: "tokens",
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "margin", "word"),
+    [
+        ([0.10, 0.12, 0.11], 0.02, "rose"),
+        ([-0.10, -0.12, -0.11], 0.02, "fell"),
+        ([0.010, 0.012, 0.011], 0.02, "clear and negligible"),
+        ([-0.010, -0.012, -0.011], 0.02, "clear and negligible"),
+        ([0.018, 0.024, 0.021], 0.02, "clear and negligible"),  # clear, and not clearly beyond the margin
+        ([0.010, 0.012, 0.011], 0.005, "rose"),
+        ([0.1, -0.2, 0.1], 0.02, ""),
+        ([0.1, 0.1], 0.02, ""),  # two seeds
+    ],
+)
+def test_a_measure_rose_or_fell_beyond_the_margin_alone(values, margin, word):
+    assert comparing.direction_of(values, margin) == word
