@@ -77,6 +77,21 @@ def test_a_name_gives_the_defaults_and_they_are_written_out(name):
     assert method_from(json.loads(json.dumps(resolved(method)))) == method
 
 
+@every
+def test_a_method_names_the_cloud_that_its_hooks_act_on(name):
+    """The output of the second stage, the points of its penalty, what a layer hands to the classifier, or [CLS]."""
+    kind = methods()[name]
+    if kind.two_phases:
+        place = "second"
+    elif name in own("layer"):
+        place = "features"
+    elif name in own("penalty"):
+        place = kind().points().points
+    else:
+        place = "cls"  # nothing but the encoder is trained
+    assert kind.acts_on == place
+
+
 @each_option
 def test_every_option_is_taken_and_survives_being_written(name, part):
     value = another(name, part)

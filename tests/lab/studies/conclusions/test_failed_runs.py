@@ -48,15 +48,8 @@ def test_the_fast_runs_are_those_of_the_other_recording(runs):
 
 
 def test_an_arm_that_lacks_a_task_or_failed_once_is_none_of_those_that_never_did():
-    cells = [
-        ("a", PLAIN, 3),
-        ("b", PLAIN, 1),
-        ("a", "x", 0),
-        ("b", "x", 0),
-        ("a", "y", 0),
-        ("a", "z", 0),
-        ("b", "z", 1),
-    ]
+    counts = {PLAIN: {"a": 3, "b": 1}, "x": {"a": 0, "b": 0}, "y": {"a": 0}, "z": {"a": 0, "b": 1}}
+    cells = [(suite, arm, count) for arm, part in counts.items() for suite, count in part.items()]
     made = pd.DataFrame(
         [(suite, arm, seed, seed < count) for suite, arm, count in cells for seed in range(5)],
         columns=["suite", "arm", "seed", "failed"],
