@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from isonb.lab.runs.arithmetic import processor_kinds
-from isonb.lab.studies.study import Study
+from isonb.lab.studies import designs
+from isonb.lab.studies.design import Design
+from isonb.lab.studies.recorded import FOLDER, recorded
+from isonb.lab.studies.study import STUDIES, Study
 
-__all__ = ["run_rows"]
+__all__ = ["every_design", "run_rows", "untaken"]
 
 
 def run_rows(study: Study) -> list[dict[str, Any]]:
@@ -34,6 +39,20 @@ def run_rows(study: Study) -> list[dict[str, Any]]:
         }
         for (_, run), kind in zip(runs.iterrows(), processor_kinds(runs), strict=True)
     ]
+
+
+def every_design() -> list[Design]:
+    """The designs of all studies, with those of the runs before and beside them (``VARIANTS`` of a design's file)."""
+    files = (importlib.import_module(f"{designs.__name__}.{name}") for name in STUDIES)
+    return [design for file in files for design in (file.DESIGN, *getattr(file, "VARIANTS", ()))]
+
+
+def untaken(folder: Path = FOLDER) -> dict[str, list[str]]:
+    """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
+    taken = {run for design in every_design() for run in Study.load(design, folder=folder).recorded["run_id"]}
+    names = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
+    left = {name: sorted(set(recorded(name, folder).runs["run_id"]) - taken) for name in names}
+    return {name: runs for name, runs in left.items() if runs}
 
 
 def _main(run: pd.Series[Any]) -> float | None:
