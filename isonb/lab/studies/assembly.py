@@ -74,7 +74,7 @@ def _labelled(runs: pd.DataFrame, arms: Mapping[str, str], suites: Mapping[str, 
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """The main metric by name, its value, that of one answer for every example, and the rows behind it."""
+    """The main metric by name, its value, that of the majority baseline, and the rows behind it."""
     rows = runs.to_dict("records")
     names = [TASKS[row["task"]].metrics[0] if row.get("task") in TASKS else "" for row in rows]
     return runs.assign(

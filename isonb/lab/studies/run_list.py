@@ -20,8 +20,8 @@ __all__ = ["every_design", "run_rows", "untaken"]
 def run_rows(study: Study) -> list[dict[str, Any]]:
     """One row a recorded run, by task and arm in the order of the grid and by seed.
 
-    task, arm, seed, metric, score and one answer (the task's main metric of the run, and of one answer for every
-    example; None where it has none), processor (its kind), run (its id).
+    task, arm, seed, metric, score and majority (the task's main metric of the run, and of the majority baseline;
+    None where it has none), processor (its kind), run (its id).
     """
     runs = study.recorded
     places = {"suite": pd.Categorical(runs["suite"], study.suites), "arm": pd.Categorical(runs["arm"], study.arms)}
@@ -33,7 +33,7 @@ def run_rows(study: Study) -> list[dict[str, Any]]:
             "seed": int(run["seed"]),
             "metric": run["metric"] or "–",
             "score": _main(run),
-            "one answer": None if pd.isna(run["majority"]) else float(run["majority"]),
+            "majority": None if pd.isna(run["majority"]) else float(run["majority"]),
             "processor": kind,
             "run": run["run_id"],
         }
