@@ -149,22 +149,8 @@ def add_task(task: Task, rows: Rows | None = None) -> None:
         GENERATED[task.name] = rows
 
 
-def _english(part: english.Task) -> Task:
-    """A part of the controlled-English suite as a task: the same columns, our names of its metric."""
-    metrics = {"matthews_correlation": ("matthews",), "f1": ("squad_f1", "exact_match")}
-    return Task(
-        f"english_{part.name}",
-        kind=part.kind,
-        inputs=("question", "context") if part.kind == "span" else part.columns[:-1],
-        target=part.columns[-1],
-        metrics=metrics.get(part.metric, (part.metric,)),
-        splits=english.SPLITS,
-        labels=part.labels,
-    )
-
-
-for _part in english.TASKS.values():
-    add_task(_english(_part), partial(english.suite, _part.name))
-    if _part.kind == "regression":  # the same pairs, to be scored by cosine without training
-        _unsupervised = replace(_english(_part), name="english_sts", kind="similarity", splits=("test",))
-        add_task(_unsupervised, partial(english.suite, _part.name))
+for _name, _task in english.TASKS.items():
+    add_task(_task, partial(english.rows, _name))
+    if _task.kind == "regression":  # the same pairs, to be scored by cosine without training
+        _unsupervised = replace(_task, name="english_sts", kind="similarity", splits=("test",))
+        add_task(_unsupervised, partial(english.rows, _name))

@@ -14,44 +14,45 @@ from isonb.lab.data.tasks import TASKS
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.table import series_table, table
 from isonb.lab.studies.design import Design
-from isonb.lab.studies.recorded import recorded
+from isonb.lab.studies.recorded import identified, recorded
 from isonb.lab.sweeps.grids import Planned
 
 __all__ = ["assemble"]
 
 SERIES = ["run_id", "name", "step", "value"]
+EMPTY = pd.DataFrame(columns=["run_id", "task", "seed"])
 
 
 def assemble(
     design: Design, planned: Sequence[Planned], folder: Path, live: Mapping[str, Iterable[Record]]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """``runs`` and ``series`` of a :class:`~isonb.lab.studies.study.Study`: planned ones that are recorded, then live.
+) -> tuple[pd.DataFrame, pd.DataFrame, list[Planned]]:
+    """``runs``, ``series`` and ``planned`` of a :class:`~isonb.lab.studies.study.Study`: recorded runs, then live ones.
 
     A recording that isn't there counts as empty: the runs that it should hold are absent.
     """
-    there = _recorded(design, planned, folder)
+    held = [recorded(name, folder) for name in design.recordings if (folder / name).is_dir()]
+    runs = pd.concat([one.runs for one in held], ignore_index=True).drop_duplicates("run_id") if held else EMPTY
+    planned = identified(planned, runs)
+    there = _recorded(design, planned, runs, [one.series for one in held])
     taken = set(there[0]["run_id"])
     parts = [there, *(_live(design, suite, list(runs), taken) for suite, runs in live.items())]
     frames = [runs.dropna(axis=1, how="all") for runs, _ in parts if len(runs)]
     runs = pd.concat(frames, ignore_index=True).copy() if frames else parts[0][0]
     runs = _with_scores(runs)
     series = pd.concat([series for _, series in parts], ignore_index=True)
-    return runs, series.merge(runs[["run_id", "suite", "seed", "arm"]], on="run_id")
+    return runs, series.merge(runs[["run_id", "suite", "seed", "arm"]], on="run_id"), planned
 
 
-def _recorded(design: Design, planned: Sequence[Planned], folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _recorded(
+    design: Design, planned: Sequence[Planned], runs: pd.DataFrame, series: Sequence[pd.DataFrame]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     configs = {run.run_id: run.config for run in planned}
     arms = {name: arm for name, config in configs.items() if (arm := design.arm(config)) is not None}
-    there = [recorded(name, folder) for name in design.recordings if (folder / name).is_dir()]
-    if not there:
-        return _labelled(pd.DataFrame(columns=["run_id", "task", "seed"]), {}, {}, "recorded"), pd.DataFrame(
-            columns=SERIES
-        )
-    runs = pd.concat([one.runs for one in there], ignore_index=True).drop_duplicates("run_id")
     runs = runs[runs["run_id"].isin(arms)].reset_index(drop=True)
-    series = pd.concat([one.series[one.series["run_id"].isin(arms)] for one in there], ignore_index=True)
+    parts = [part[part["run_id"].isin(arms)] for part in series]
+    logged = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=SERIES)
     suites = {name: design.suite_of(configs[name]) for name in arms}
-    return _labelled(runs, arms, suites, "recorded"), series.drop_duplicates(["run_id", "name", "step"])
+    return _labelled(runs, arms, suites, "recorded"), logged.drop_duplicates(["run_id", "name", "step"])
 
 
 def _live(
@@ -73,7 +74,7 @@ def _labelled(runs: pd.DataFrame, arms: Mapping[str, str], suites: Mapping[str, 
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """The main metric by name, its value, that of one answer for every example, and the rows behind it."""
+    """The main metric by name, its value, that of the majority baseline, and the rows behind it."""
     rows = runs.to_dict("records")
     names = [TASKS[row["task"]].metrics[0] if row.get("task") in TASKS else "" for row in rows]
     return runs.assign(

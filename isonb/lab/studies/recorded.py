@@ -18,17 +18,30 @@ import pandas as pd
 
 from isonb.errors import InputError
 from isonb.lab.runs.record import Record
+from isonb.lab.runs.run_ids import canonical
+from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import column_order, scan, series_table, table
 from isonb.lab.sweeps.grids import Planned
 from isonb.runtime.files import replace
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["FOLDER", "KEPT", "SCHEMA", "Recorded", "RecordedError", "publish", "recorded", "tail_means"]
+__all__ = [
+    "FOLDER",
+    "KEPT",
+    "SCHEMA",
+    "Recorded",
+    "RecordedError",
+    "identified",
+    "publish",
+    "recorded",
+    "tail_means",
+]
 
 FOLDER = RECORDINGS_FOLDER
 SCHEMA = 1
 KEPT = ("step.", "k.", "layer.end.cls.", "layer.start.cls.")  # beginnings of the series that are published
 FILES = ("runs.parquet", "series.parquet")
+FIRST = ("run_id", "status", "error")  # columns of a run that aren't settings of it
 
 
 class RecordedError(InputError):
@@ -120,6 +133,50 @@ def recorded(name: str, folder: str | Path | None = None) -> Recorded:
         raise RecordedError(f"{name} must be as it was published; got another {other[0]}. Publish it again.")
     runs, series = (pd.read_parquet(io.BytesIO(content[file])) for file in FILES)
     return Recorded(runs, series, about)
+
+
+def identified(planned: Iterable[Planned], runs: pd.DataFrame) -> list[Planned]:
+    """The planned runs, each under the id of the row that holds its settings; under its own id where there is none.
+
+    A recording describes itself: its columns hold the settings of each row. An option that is newer than the recording
+    has no column there. Then all rows have its default, and a planned run with another value is none of them. So a new
+    option changes the ids of new runs, and takes no recorded one away.
+    """
+    asked = list(planned)
+    ids = set(runs["run_id"])
+    if all(run.run_id in ids for run in asked) or runs.empty:
+        return asked
+    columns = [name for name in runs if name not in FIRST and not name.startswith(("metric.", "manifest."))]
+    rows = {canonical(_there(row)): str(row["run_id"]) for row in runs[["run_id", *columns]].to_dict("records")[::-1]}
+    return [
+        run if run.run_id in ids else Planned(run.config, rows.get(_looked_up(run.config, columns), run.run_id))
+        for run in asked
+    ]
+
+
+def _there(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The settings that a row has, as plain values."""
+    plain = {name: getattr(value, "item", lambda value=value: value)() for name, value in row.items()}
+    return {name: value for name, value in plain.items() if name != "run_id" and value is not None and value == value}
+
+
+def _looked_up(config: Mapping[str, Any], columns: Collection[str]) -> str:
+    """The settings of a planned run as a row would have them; with an option that no row has, a text of no row."""
+    flat = _flat(config)
+    newer = {name: value for name, value in flat.items() if name not in columns and value is not None}
+    if newer:
+        method = {"method": config["method"]["name"]} if "method" in config else {}
+        usual = _flat(
+            resolve({name: config[name] for name in ("experiment", "task", "model") if name in config} | method)
+        )
+        if any(usual.get(name) != value for name, value in newer.items()):
+            return ""
+    return canonical({name: value for name, value in flat.items() if name in columns})
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    method = {f"method.{name}": value for name, value in config.get("method", {}).items()}
+    return {name: value for name, value in config.items() if name != "method"} | method
 
 
 def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:

@@ -70,7 +70,7 @@ class Study:
         cls, design: Design, planned: Sequence[Planned], folder: Path, live: Mapping[str, Iterable[Record]]
     ) -> Study:
         """The study of a design, a plan and a folder of recordings."""
-        runs, series = assemble(design, planned, folder, live)
+        runs, series, planned = assemble(design, planned, folder, live)
         told = [failed(part) for _, part in runs.groupby("suite", sort=False)]
         runs = runs.assign(failed=pd.concat(told) if told else False)
         return cls(design, runs, series, planned, tuple(live))

@@ -42,12 +42,14 @@ __all__ = [
     "ARMS",
     "CALIBRATION",
     "DESIGN",
+    "ELSEWHERE",
     "MEASURES",
     "METHODS",
     "OTHER_CHOICE",
     "TUNED",
     "TUNING",
     "TUNING_ELSEWHERE",
+    "VARIANTS",
     "chosen",
     "isotropic",
     "never_worked",
@@ -339,3 +341,5 @@ TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,),
 TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning_float32",))
 OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(HEAD_TO_HEAD,), claims=())
 CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())
+ELSEWHERE = replace(DESIGN, recordings=OTHERS, claims=())
+VARIANTS = (TUNING, TUNING_ELSEWHERE, OTHER_CHOICE, CALIBRATION, ELSEWHERE)

@@ -47,7 +47,7 @@ def arm_of(config: Mapping[str, Any]) -> str | None:
 def objective(study: Study, arm: str, suites: Sequence[str] | None = None) -> Units:
     """What I-STAR minimises at lambda = -1, at the end of a run: validation loss - (1 - IsoScore*), one a run.
 
-    The loss is that of the rows kept apart at the last validation; IsoScore* is that of all tokens of all layers.
+    The loss is that of the held-out rows at the last validation; IsoScore* is that of all tokens of all layers.
     """
     logged = study.logged("step.validation.loss", arm, suites).sort_values("step").groupby("run_id").last()
     losses = {(row.suite, int(row.seed)): float(row.value) for row in logged.itertuples()}

@@ -20,7 +20,7 @@ HEADS = ("linear", "pooler")
 JOINT = ("joint", "1e-03")  # loss and rate of the earlier recording: the paper gives no rate, so this one is ours
 TASK_ALONE, LOUDEST = ("task", "1e-03"), ("isotropy", "1e-03")
 KEYS = ("suite", "head", "seed", "loss", "rate")
-PATIENCE = 5  # epochs without improvement on the rows kept apart, as in isonb.lab.engines.second_phase
+PATIENCE = 5  # epochs without improvement on held-out rows, as in isonb.lab.engines.second_phase
 SMALL = 0.02  # a change of the score that doesn't count
 
 
@@ -35,7 +35,7 @@ def responses(study: Study) -> pd.DataFrame:
 def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
     """One row a run, loss and rate: what the layer changed where it would have stopped, and at the end.
 
-    Columns: suite, head, seed, loss, rate; ``epoch`` of the best score on the rows kept apart, before ``patience``
+    Columns: suite, head, seed, loss, rate; ``epoch`` of the best score on the held-out rows, before ``patience``
     epochs without a better one; ``update`` of it; ``score`` and ``isoscore`` there less those before the layer,
     ``score_end`` and ``isoscore_end`` after the last epoch; ``before``, the IsoScore before the layer.
     """
@@ -98,7 +98,7 @@ def _unharmed(what: str, column: str) -> Part:
 
 CLAIMS = (
     Claim("end", "The joint loss at 1e-3 doesn't lower the score", (_unharmed("at the end", "score_end"),)),
-    Claim("stop", "It doesn't lower the score with a stop on rows kept apart", (_unharmed("at the stop", "score"),)),
+    Claim("stop", "It doesn't lower the score with a stop on held-out rows", (_unharmed("at the stop", "score"),)),
     Claim(
         "penalty",
         "The penalty without the task's loss lowers the score",

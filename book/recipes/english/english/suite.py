@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from english.acceptability import judged
+from english.draw import Draw
+from english.inference import INFERENCES
+from english.pairs import paraphrase, similar
+from english.sentiment import opinion, review
+from english.spans import question
 from isonb.errors import InputError
-from isonb.lab.data.english.acceptability import judged
-from isonb.lab.data.english.draw import Draw
-from isonb.lab.data.english.inference import INFERENCES
-from isonb.lab.data.english.pairs import paraphrase, similar
-from isonb.lab.data.english.sentiment import opinion, review
-from isonb.lab.data.english.spans import question
 
 __all__ = ["LARGEST", "SIZES", "SPLITS", "TASKS", "SuiteError", "Task", "majority", "suite"]
 

@@ -8,20 +8,21 @@ import itertools
 import json
 from collections import Counter
 
+import english
 import pytest
+from english import LARGEST, SIZES, SPLITS, TASKS, SuiteError, majority
+from english.acceptability import PHENOMENA, agreement
+from english.draw import Draw
+from english.entailment import entails
+from english.grammar import NP, Clause, Wording, say, share
+from english.inference import INFERENCES
+from english.lexicon import NOUNS, VERBS, Verb, Word, vocabulary
+from english.pairs import components, likeness
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
-from isonb.lab.data import english
-from isonb.lab.data.english import LARGEST, SIZES, SPLITS, TASKS, SuiteError, majority
-from isonb.lab.data.english.acceptability import PHENOMENA, agreement
-from isonb.lab.data.english.draw import Draw
-from isonb.lab.data.english.entailment import entails
-from isonb.lab.data.english.grammar import NP, Clause, Wording, say, share
-from isonb.lab.data.english.inference import INFERENCES
-from isonb.lab.data.english.lexicon import NOUNS, VERBS, Verb, Word, vocabulary
-from isonb.lab.data.english.pairs import components, likeness
+from isonb.lab.data import english as shipped
 
 suite = functools.cache(english.suite)  # rows are only read here
 CLASSIFIED = [name for name, task in TASKS.items() if task.kind == "classification"]
@@ -323,3 +324,11 @@ def test_errors_name_what_is_valid(call, said):
 def test_majority_of_nothing():
     with pytest.raises(SuiteError, match="at least one row"):
         majority("accuracy", [])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_rows_that_ship_are_those_of_the_recipe(task, split):
+    assert shipped.rows(task, split) == suite(task, split)
+    assert shipped.SPLITS == SPLITS
+    assert list(shipped.TASKS) == list(TASKS)

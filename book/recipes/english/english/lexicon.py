@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isonb.lab.data.english import words
+from english import words
 
 __all__ = [
     "ADJECTIVES",

@@ -1,11 +1,11 @@
 """When one clause follows from another: quantifiers, hypernyms, modifiers and negation, by monotonicity.
 
-:func:`entails` compares two clauses. :mod:`isonb.lab.data.english.inference` proposes the pairs.
+:func:`entails` compares two clauses. :mod:`english.inference` proposes the pairs.
 """
 
 from __future__ import annotations
 
-from isonb.lab.data.english.grammar import NP, Clause
+from english.grammar import NP, Clause
 
 __all__ = ["DOWN", "WEAKER", "entails"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isonb.lab.data.english import words
-from isonb.lab.data.english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
-from isonb.lab.data.english.grammar import NP, Clause, Wording, clause_words, finish, np_words, say, verb_words
-from isonb.lab.data.english.lexicon import NOUNS, PLACES, TIMES, VERBS, Noun
+from english import words
+from english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
+from english.grammar import NP, Clause, Wording, clause_words, finish, np_words, say, verb_words
+from english.lexicon import NOUNS, PLACES, TIMES, VERBS, Noun
 
 __all__ = [
     "PHENOMENA",

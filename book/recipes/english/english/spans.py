@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from isonb.lab.data.english.draw import ONE_PLACE, TWO_PLACE, Draw
-from isonb.lab.data.english.grammar import NP, Clause, finish, np_words, say
-from isonb.lab.data.english.lexicon import PLACES, TIMES, Noun, Verb, Word
-from isonb.lab.data.english.pairs import reworded
+from english.draw import ONE_PLACE, TWO_PLACE, Draw
+from english.grammar import NP, Clause, finish, np_words, say
+from english.lexicon import PLACES, TIMES, Noun, Verb, Word
+from english.pairs import reworded
 
 __all__ = ["question", "story"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from isonb.lab.data.english.draw import ONE_PLACE, TWO_PLACE, Draw
-from isonb.lab.data.english.entailment import entails
-from isonb.lab.data.english.grammar import Clause, Wording, clause_words, finish, np_words, put, say
-from isonb.lab.data.english.lexicon import MANNERS, NOUNS, PLACES, TIMES, VERBS, Verb, Word
-from isonb.lab.data.english.pairs import changed, reworded
-from isonb.lab.data.english.words import FACTIVE
+from english.draw import ONE_PLACE, TWO_PLACE, Draw
+from english.entailment import entails
+from english.grammar import Clause, Wording, clause_words, finish, np_words, put, say
+from english.lexicon import MANNERS, NOUNS, PLACES, TIMES, VERBS, Verb, Word
+from english.pairs import changed, reworded
+from english.words import FACTIVE
 
 __all__ = [
     "INFERENCES",

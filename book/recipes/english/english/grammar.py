@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isonb.lab.data.english.lexicon import Noun, Verb, Word, article
+from english.lexicon import Noun, Verb, Word, article
 
 __all__ = ["NP", "Clause", "Wording", "finish", "np_words", "put", "say", "share", "verb_words"]
 
@@ -146,7 +146,7 @@ def finish(tokens: list[str], mark: str = ".") -> str:
 def say(clause: Clause, wording: Wording = Wording(), mark: str = ".") -> str:
     """The sentence for a clause.
 
-    >>> from isonb.lab.data.english.draw import Draw
+    >>> from english.draw import Draw
     >>> clause = Draw("z").clause(modifiers=0.5)
     >>> say(clause), say(clause, Wording(passive=True))
     ('A happy sculptor worked in April.', 'A happy sculptor worked in April.')

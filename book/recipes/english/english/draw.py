@@ -8,8 +8,8 @@ from functools import lru_cache
 from random import Random
 from typing import TypeVar
 
-from isonb.lab.data.english.grammar import NP, Clause, Wording, share
-from isonb.lab.data.english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Verb, Word
+from english.grammar import NP, Clause, Wording, share
+from english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Verb, Word
 
 __all__ = ["Draw"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 
-from isonb.lab.data.english.draw import Draw
-from isonb.lab.data.english.grammar import SHARES, finish
+from english.draw import Draw
+from english.grammar import SHARES, finish
 
 __all__ = ["judgement", "opinion", "review"]
 

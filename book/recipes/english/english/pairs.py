@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isonb.lab.data.english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
-from isonb.lab.data.english.grammar import NP, Clause, put, say
-from isonb.lab.data.english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Word
-from isonb.lab.data.english.words import NEAR_VERBS
+from english.draw import GIVING, ONE_PLACE, TWO_PLACE, Draw
+from english.grammar import NP, Clause, put, say
+from english.lexicon import ADJECTIVES, MANNERS, NOUNS, PLACES, TIMES, VERBS, Noun, Word
+from english.words import NEAR_VERBS
 
 __all__ = ["changed", "components", "likeness", "near_miss", "paraphrase", "reworded", "similar"]
 
