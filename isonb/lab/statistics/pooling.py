@@ -12,7 +12,9 @@ from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.intervals import Array, Interval, StatsError
 
-__all__ = ["Heterogeneity", "heterogeneity", "law", "random_effects", "standard_error"]
+__all__ = ["STUDENTS", "Heterogeneity", "heterogeneity", "law", "random_effects", "standard_error"]
+
+STUDENTS = ("student", "random effects", "expanded")  # intervals as wide as Student's law with n - 1 makes them
 
 
 def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interval:
@@ -73,7 +75,7 @@ def heterogeneity(cells: Sequence[Interval]) -> Heterogeneity | None:
 
 def law(interval: Interval) -> Any:
     """The law behind an interval: Student's with n - 1 degrees of freedom, or the normal one."""
-    return _student(interval.n - 1) if interval.method in ("student", "random effects") else scipy_stats.norm
+    return _student(interval.n - 1) if interval.method in STUDENTS else scipy_stats.norm
 
 
 @cache

@@ -23,7 +23,7 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
 from isonb.lab.statistics.intervals import Interval, bootstrap, finite
-from isonb.lab.statistics.pooling import Heterogeneity, heterogeneity, law, random_effects, standard_error
+from isonb.lab.statistics.pooling import STUDENTS, Heterogeneity, heterogeneity, law, random_effects, standard_error
 from isonb.lab.statistics.seeds import POWER, dz, holm, minimum_detectable, student
 
 __all__ = [
@@ -232,14 +232,14 @@ def smallest_visible(interval: Interval, alpha: float = 1 - LEVEL) -> float:
     """The minimum detectable effect behind an interval: shown at ``alpha`` in four of five repetitions.
 
     ``alpha`` is the level at which the verdict is given: of one test, or in a family of m tests alpha / m, the step of
-    Holm's method that a first rejection needs. For Student's interval by
+    Holm's method that a first rejection needs. Where Student's law is behind it by
     :func:`~isonb.lab.statistics.seeds.minimum_detectable`; for others by the normal law.
 
     >>> round(smallest_visible(Interval(0.0, -1.96, 1.96, 0.95, 1000, "percentile")), 2)
     2.8
     """
     error = standard_error(interval)
-    if interval.method == "student":
+    if interval.method in STUDENTS:
         return minimum_detectable(error * math.sqrt(interval.n), interval.n, alpha=alpha)
     return float(error * (scipy_stats.norm.ppf(1 - alpha / 2) + scipy_stats.norm.ppf(POWER)))
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from isonb.lab.statistics.intervals import Interval
+from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.verdicts import (
     CONTRADICTED,
     DEPENDS,
@@ -124,6 +125,18 @@ def test_the_smallest_visible_effect_is_the_minimum_detectable_one_at_the_level_
     normal = smallest_visible(Interval(0.0, -half, half, 0.95, 1000, "percentile"), alpha)
     error = half / stats.norm.ppf(0.975)
     assert stats.norm.sf(stats.norm.ppf(1 - alpha / 2), normal / error) == pytest.approx(0.8)
+
+
+def test_the_mean_of_few_cells_sees_no_less_than_its_interval_is_wide():
+    """With cells whose own errors are small, random effects are Student's test of the cells' estimates."""
+    values = [0.1, 0.5, 0.2, 0.3]
+    sure = [Interval(v, v - 1e-6, v + 1e-6, 0.95, 1000, "percentile") for v in values]
+    found = judged(dict(zip("abcd", sure, strict=True)))
+    assert found.mean.method == "random effects"
+    assert found.visible == pytest.approx(smallest_visible(student(values)), rel=1e-4)
+    assert found.visible > found.mean.high - found.mean.estimate
+    for kept in (found.mean, judge_cell(part(), "x", np.random.default_rng(1).normal(1, 1, 25)).interval):
+        assert smallest_visible(kept) > (kept.high - kept.low) / 2
 
 
 def test_a_claim_of_identities_needs_every_cell_that_can_tell():

@@ -6,9 +6,9 @@ import pytest
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.conclusions.symptoms import long_gradients, one_answer
 from isonb.lab.studies.design import Design
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.conclusions.symptoms import long_gradients, one_answer
 
 DESIGN = Design("made_up", "papers/made_up", (), lambda config: config["method"]["name"])
 
