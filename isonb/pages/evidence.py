@@ -20,6 +20,7 @@ from isonb.pages.values import Table, table
 __all__ = [
     "OUTCOME_COLORS",
     "SPREAD",
+    "arithmetic",
     "cells_table",
     "claims_table",
     "courses",
@@ -52,6 +53,22 @@ METRICS = {
     "f1": "F1",
     "squad_f1": "F1",
 }
+
+
+def arithmetic(runs: pd.DataFrame) -> str:
+    """In which arithmetic these runs were trained, counted, in words.
+
+    A run that asks for bfloat16 has float32 where its processor lacks that. A record without a processor says neither.
+
+    >>> runs = pd.DataFrame({"precision": "bfloat16", "manifest.hardware.bfloat16": [True, False, False, None]})
+    >>> arithmetic(runs)
+    '2 in float32, 1 in bfloat16, 1 not recorded'
+    """
+    trained = runs.dropna(subset=["precision"])
+    kinds = trained["manifest.hardware.bfloat16"].map({True: "in bfloat16", False: "in float32"}).fillna("not recorded")
+    counts = kinds.mask(trained["precision"] == "float32", "in float32").value_counts()
+    found = [f"{counts[kind]} {kind}" for kind in ("in float32", "in bfloat16", "not recorded") if kind in counts]
+    return ", ".join(found) or "none"
 
 
 def metric_name(name: str) -> str:
