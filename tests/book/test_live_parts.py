@@ -30,7 +30,7 @@ def glued(notebook):
 
 
 @pytest.mark.parametrize("name", LIVE)
-def test_the_live_plain_model_is_clearly_above_one_answer(name):
+def test_the_live_plain_model_is_clearly_above_the_majority_baseline(name):
     notebook = BOOK / f"{name}.ipynb"
     if not notebook.exists():
         pytest.skip("run `make book` first")

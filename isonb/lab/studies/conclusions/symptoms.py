@@ -1,26 +1,22 @@
-"""What can be wrong with training, counted: runs that end at one answer for every example, updates that were cut."""
+"""What can be wrong with training, counted: runs that failed, updates that were cut."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isonb.lab.data.tasks import TASKS
 from isonb.lab.studies.study import Study
 
-__all__ = ["long_gradients", "one_answer"]
-
-ROUNDING = 1e-9
+__all__ = ["failures", "long_gradients"]
 
 
-def one_answer(study: Study, arms: Sequence[str], suites: Sequence[str] | None = None) -> tuple[int, int]:
-    """How many recorded runs on tasks with classes score no better than one answer for every example, and of how many.
+def failures(study: Study, arms: Sequence[str], suites: Sequence[str] | None = None) -> tuple[int, int]:
+    """How many recorded runs of these arms failed (:func:`isonb.lab.studies.competence.failed`), and of how many.
 
     ``suites``: all by default.
     """
-    runs = study.recorded[study.recorded["arm"].isin(list(arms))]
-    runs = runs[runs["task"].isin([task for task in TASKS if TASKS[task].kind == "classification"])]
+    runs = study.recorded[study.recorded["arm"].isin(list(arms))].dropna(subset="score")
     runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
-    return int((runs["score"] <= runs["majority"] + ROUNDING).sum()), len(runs)
+    return int(runs["failed"].sum()), len(runs)
 
 
 def long_gradients(study: Study, arm: str, suites: Sequence[str], limit: float = 1.0) -> float:
