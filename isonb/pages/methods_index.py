@@ -1,4 +1,4 @@
-"""What runs say of each method, as a picture and in words: above doing nothing, below it, not told apart, no setting."""
+"""What runs say of each method, as a picture and in words: above doing nothing, below it, or not told apart."""
 
 from __future__ import annotations
 
