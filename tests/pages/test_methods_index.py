@@ -3,12 +3,17 @@
 import pandas as pd
 import pytest
 
-from isonb.lab.studies.designs import head_to_head
+from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import NO_SETTING
 from isonb.pages.methods_index import WORDS, evidence_map, side, told
 
 
-def test_the_words_are_those_of_the_head_to_head():
-    assert (head_to_head.ABOVE, head_to_head.BELOW, head_to_head.OPEN) == WORDS
+def test_every_outcome_of_the_head_to_head_has_a_mark():
+    outcomes = set(against_plain(Study.load("head_to_head"))["outcome"])
+    assert NO_SETTING in outcomes
+    assert outcomes <= set(WORDS)
+    assert told([NO_SETTING, "above"], "comparisons") == "above in 1, no working setting in 1 of 2 comparisons"
 
 
 @pytest.mark.parametrize(("low", "high", "word"), [(1, 2, "above"), (-2, -1, "below"), (-1, 1, "not told apart")])
