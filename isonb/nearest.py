@@ -18,13 +18,14 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.compiled_nearest import BLOCK, Choice, compiled_choice
+from isonb.cosine import unit_rows
 from isonb.distances import PIECE, edge_lengths, localized, rows
 from isonb.errors import ShapeError, fail
 from isonb.precision import precise
 from isonb.products import upper_gram
 from isonb.scale import square_norms
 
-__all__ = ["check_k", "distances_to", "nearest"]
+__all__ = ["check_k", "distances_to", "nearest", "nearest_by_cosine"]
 
 SPARE = 4  # candidates beyond k
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
@@ -84,6 +85,22 @@ def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = N
     if clouds.real is not None:
         index = torch.where(clouds.real.unsqueeze(-1), index, -1)
     return index.view(*x.shape[:-1], k)
+
+
+@torch.no_grad()
+def nearest_by_cosine(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    r"""The k rows of highest cosine to each row of x (n, d), itself left out: indices and cosines (n, k), best first.
+
+    Decided in float64 by differences of the unit rows, :math:`|u - v|^2 = 2 - 2 \cos`: cosines of vectors that share a
+    large mean differ by less than float32 can tell. Ties go by index; a zero row is orthogonal to all but its like.
+
+    >>> nearest_by_cosine(torch.tensor([[1.0, 0.0], [3.0, 3.0], [0.0, 2.0]]), 1)[0].flatten().tolist()
+    [1, 0, 1]
+    """
+    unit = unit_rows(precise(x))
+    unit = torch.cat([unit, (unit == 0).all(-1, keepdim=True).to(unit)], -1)
+    index = nearest(unit, k)
+    return index, 1 - distances_to(unit, index).square() / 2
 
 
 def _choice(points: Tensor, wide: int) -> Choice | None:
