@@ -125,7 +125,7 @@ def _bars(x: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
 def _edge_ranks(x: Tensor) -> Tensor:
     """The filtration as a CPU matrix (n, n) of dense ranks from 1, equal distances alike, 0 on the diagonal."""
     n = x.shape[0]
-    weights = squared_distances(precise(localized(x))).cpu()
+    weights = squared_distances(localized(precise(x))).cpu()
     above = torch.ones(n, n, dtype=torch.bool).triu(1)
     ranks = torch.zeros(n, n)
     ranks[above] = torch.unique(weights[above], return_inverse=True)[1].float() + 1
