@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Loops", "compiled_prim", "machine_code"]
+__all__ = ["FAR", "Loops", "compiled_prim", "machine_code"]
+
+FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 
 
 class Loops(NamedTuple):
@@ -141,7 +143,7 @@ def _doubt(
         joined[edges[c, 0, 0]], up[edges[c, 0, 0]] = 0.0, -1
         for k in range(n - 1):
             parent, node, top = edges[c, k, 0], edges[c, k, 1], lengths[c, k] + 2 * widest
-            if lengths[c, k] > 1e30:  # to a masked row, and so are all later ones
+            if lengths[c, k] >= FAR:  # to a masked row, and so are all later ones
                 break
             row, gap, known = weights[c, node], far, max(high[parent], top)
             high[parent] = joined[parent] = -float("inf")  # no pair of its own

@@ -27,7 +27,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.compiled_prim import compiled_prim
+from isonb.compiled_prim import FAR, compiled_prim
 from isonb.distances import distances_from, exact_squares, localized, rough_distances, slack, squared_distances
 from isonb.parallel_trees import parallel_trees
 from isonb.precision import precise
@@ -66,9 +66,9 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def _apart(weights: Tensor, real: Tensor | None) -> Tensor:
-    """The weights, in place, with those to masked rows beyond all others, but less than infinity."""
+    """The weights, in place, with those to masked rows at ``FAR``."""
     if real is not None:
-        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), torch.finfo(weights.dtype).max)
+        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), FAR)
     return weights
 
 
@@ -186,7 +186,7 @@ def _doubt(
     ``rows`` gives weights (b, m, n) of nodes (b, m).
     """
     b, n = loss.shape
-    ceiling = (lengths + 2 * loss.amax(1, keepdim=True)).masked_fill(lengths > 1e30, -math.inf)
+    ceiling = (lengths + 2 * loss.amax(1, keepdim=True)).masked_fill(lengths >= FAR, -math.inf)
     order = torch.cat([edges[:, :1, 0], edges[..., 1]], 1)
     room, place, step = loss.gather(1, order), torch.arange(n - 1, device=loss.device), max(1, SLAB // n)
     parts, count = [], torch.zeros(b, dtype=torch.long, device=loss.device)
@@ -253,7 +253,7 @@ def _first(points: Tensor, real: Tensor | None) -> Tensor:
 
 
 def _prim(weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-    """Prim's algorithm on a batch (b, n, n) of weights below 1e29 or beyond all numbers, from node ``first`` (b,).
+    """Prim's algorithm on a batch (b, n, n) of weights below ``FAR`` or equal to it, from node ``first`` (b,).
 
     Returns edges (b, n-1, 2), the joining node last, and their weights (b, n-1); the diagonal is overwritten.
 
@@ -282,7 +282,7 @@ def _parents(weights: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     """
     b, n, _ = weights.shape
     weights.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    places = torch.arange(n, dtype=weights.dtype).mul_(1e30).expand(b, n)
+    places = torch.arange(n, dtype=weights.dtype).mul_(10 * FAR).expand(b, n)
     place = torch.empty_like(places).scatter_(1, order, places)
     step = max(1, SLAB // max(1, b * n))
     parts = []
