@@ -66,7 +66,7 @@ def _run_grow(grow: Callable[..., None], weights: Tensor, first: Tensor) -> tupl
 
 
 def _grow(weights: Any, first: Any, own: Any, edges: Any, lengths: Any) -> None:
-    """The order in which nodes join by symmetric weights, then each joined to the nearest before it; the lower of equals.
+    """The order in which nodes join, by symmetric weights, then each joined to the nearest of those before it.
 
     ``own`` holds three numbers a node: its key, infinity once it has joined, and its place in the order. A minimum and
     the search for it are two loops, because each of them alone runs on whole vectors.

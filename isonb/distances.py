@@ -1,8 +1,8 @@
 """Distances between the points of one cloud, for deciding who is near whom, and the exact lengths of chosen edges.
 
-The decision and the value are kept apart. Candidates come from squared distances that are known up to a bound, by matrix
-product where that pays; among them differences in float64 decide, and lengths that leave the library are those of the
-live points.
+The decision and the value are kept apart. Candidates come from squared distances that are known up to a bound, by
+product where that pays; among them differences in float64 decide. Lengths that leave the library are those of the live
+points.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the o
 
 
 def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """A detached copy for products: moved to its own point nearest the mean, then to unit size. Rounded: not the points.
+    """A detached copy for products: moved to its own point nearest the mean, then to unit size. It is rounded.
 
     A central point keeps a single far one from spoiling the rest. The scale is a power of two, so squares neither
     overflow nor vanish. Rows off the mask are zero.
@@ -85,7 +85,7 @@ def squared_distances(x: Tensor) -> Tensor:
 
 
 def _by_product(points: Tensor, norms: Tensor) -> Tensor:
-    """Squared distances (b, n, n), the same in both directions; on the CPU only those above the diagonal are computed."""
+    """Squared distances (b, n, n), alike in both directions: on the CPU those above the diagonal are computed."""
     n = points.shape[1]
     if n <= BLOCK or points.device.type != "cpu":
         return _strip(points, norms, 0, n)
@@ -114,7 +114,7 @@ def slack(x: Tensor, norms: Tensor) -> Tensor:
     probabilistic bound), and a few more for a copy that was moved and rounded; what is too small for the type is lost.
     """
     info, d = torch.finfo(x.dtype), x.shape[-1]
-    return norms * ((6 + d**0.5) * info.eps) + d * info.tiny
+    return norms * float((6 + d**0.5) * info.eps) + d * info.tiny
 
 
 def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:

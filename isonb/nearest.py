@@ -2,8 +2,8 @@
 
 Candidates come from one matrix product of a localized copy; differences of the points themselves rank them, in float64.
 On the CPU every row is then certified: no point outside its candidates can be nearer, by the rounding bound of the
-product. Rows that fail (tight clusters, many duplicates, ties) are searched again among all points. Elsewhere the product
-runs in float64 instead, since to look at a certificate would make the device wait.
+product. Rows that fail (tight clusters, many duplicates, ties) are searched again among all points. Elsewhere the
+product runs in float64 instead, since to look at a certificate would make the device wait.
 Float32 clouds on the CPU are searched by compiled loops where numba is installed, with the same certificate.
 """
 
@@ -60,8 +60,8 @@ def _entries(x: Tensor) -> int:
 class _Clouds(NamedTuple):
     """A batch ready for the search: points (b, n, d), the real rows, the copy that is multiplied and its squared norms.
 
-    ``unit`` (b, 1) is the squared unit of the copy, in the widest type, and ``slack`` (b, n) what a squared distance from
-    a row to any other may be wrong by, in that unit.
+    ``unit`` (b, 1) is the squared unit of the copy, in the widest type, and ``slack`` (b, n) what a squared distance
+    from a row to any other may be wrong by, in that unit.
     """
 
     points: Tensor
@@ -178,7 +178,7 @@ def _failing(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
 
 
 def _ranked(points: Tensor, real: Tensor | None, own: Tensor, index: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k nearest of ascending candidates (b, m, w) of the rows ``own`` (m,), and the squared distance of the last."""
+    """The k nearest of ascending candidates (b, m, w) of the rows ``own`` (m,); the squared distance of the last."""
     square = _squared_gaps(points, own, index)
     none = index == own.unsqueeze(1)  # itself, a candidate where too few rows are real
     if real is not None:

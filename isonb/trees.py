@@ -12,10 +12,10 @@ more               anywhere                     :func:`~isonb.tiled_trees.tiled_
 
 But on accelerators, where nothing is looked at, a first tree is then mended. Each weight is known up to a bound. A pair
 that isn't an edge of the tree is in doubt where its least possible weight is not above the most that the path between
-its ends can weigh. The exact tree lies among the first one and the pairs in doubt: their differences decide, in float64,
-equal ones by the lower number ``low * n + high``. Of a cloud with many pairs in doubt (far from the origin, tight
-clusters) the weights are computed anew, in float64 about a point of its own; of one that still has many (copies) equal
-rows are taken together first. So the tree depends on the points alone, not on how the product was rounded.
+its ends can weigh. The exact tree lies among the first one and the pairs in doubt: differences in float64 decide, equal
+ones by the lower number ``low * n + high``. Of a cloud with many pairs in doubt (far from the origin, tight clusters)
+the weights are computed anew, in float64 about a point of its own; of one that still has many (copies) equal rows are
+taken together first. So the tree depends on the points alone, not on how the product was rounded.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _mended(
 ) -> Tensor:
     """The edges, of which those that are ``loose`` are exchanged for pairs in doubt that are shorter."""
     if len(pairs):
-        clouds, place = pairs[:, 0].unique(return_inverse=True)
+        clouds, place = torch.unique(pairs[:, 0], return_inverse=True)
         theirs = None if real is None else real[clouds]
         edges[clouds] = _settled(points[clouds], theirs, edges[clouds], loose[clouds], place, pairs[:, 1:])
     if finer and bool(many.any()):
@@ -123,7 +123,7 @@ def _finer(points: Tensor, real: Tensor | None) -> Tensor:
 
 def _of_copies(points: Tensor) -> Tensor:
     """The tree of one cloud (n, d) with equal rows: each copy hangs on the first of its like."""
-    rows, like = points.unique(dim=0, return_inverse=True)
+    rows, like = torch.unique(points, dim=0, return_inverse=True)
     node = torch.arange(len(points))
     first = torch.full((len(rows),), len(points)).scatter_reduce(0, like, node, "amin")
     copies, own = node[first[like] != node], first.sort().values
@@ -147,7 +147,7 @@ def _one_by_one(points: Tensor, real: Tensor | None, tree: Callable[[Tensor], Te
 
 
 def _of_strips(points: Tensor, wide: bool = False) -> Tensor:
-    """The tree of one cloud (n, d) too large for all weights at once; off the CPU in float64, which TF32 doesn't touch."""
+    """The tree of one cloud (n, d) too large for all weights; off the CPU in float64, which TF32 doesn't touch."""
     wide = wide or points.device.type != "cpu"
     copy = localized(precise(points) if wide else points)
     edges, lengths = _joining(*tiled_tree(copy))
@@ -208,9 +208,7 @@ def _doubt(
     return pairs[~many[pairs[:, 0]]], torch.ones_like(lengths, dtype=torch.bool), many
 
 
-def _settled(
-    points: Tensor, real: Tensor | None, edges: Tensor, loose: Tensor, cloud: Tensor, pairs: Tensor
-) -> Tensor:
+def _settled(points: Tensor, real: Tensor | None, edges: Tensor, loose: Tensor, cloud: Tensor, pairs: Tensor) -> Tensor:
     """The least trees (b, n-1, 2) among edges (b, n-1, 2), which stay but for the loose ones, and pairs (m, 2)."""
     b, n, d = points.shape
     start = torch.arange(b, device=edges.device).view(-1, 1, 1) * n
@@ -228,9 +226,9 @@ def _settled(
 
 
 def _least_forest(ends: Tensor, nodes: int) -> Tensor:
-    """Places of the edges of the least forest among edges (m, 2) in ascending order: Boruvka's algorithm."""
+    """Which edges (m,) of some (m, 2) in ascending order are those of the least forest: Boruvka's algorithm."""
     node = torch.arange(nodes, device=ends.device)
-    part, kept = node, []
+    part, kept = node, torch.zeros(len(ends), dtype=torch.bool, device=ends.device)
     while len(out := (part[ends[:, 0]] != part[ends[:, 1]]).nonzero().squeeze(-1)):
         sides = part[ends[out]]
         best = torch.full_like(node, len(ends)).scatter_reduce(0, sides.T.flatten(), out.repeat(2), "amin")
@@ -240,9 +238,9 @@ def _least_forest(ends: Tensor, nodes: int) -> Tensor:
         onto = torch.where((onto[onto] == node) & (node < onto), node, onto)
         while not torch.equal(onto[onto], onto):
             onto = onto[onto]
-        kept.append(best[alive])
+        kept[best[alive]] = True
         part = onto[part]
-    return torch.cat(kept).unique()
+    return kept
 
 
 def _first(points: Tensor, real: Tensor | None) -> Tensor:

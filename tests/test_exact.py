@@ -93,7 +93,8 @@ def check(seed: int) -> None:
         found = np.take_along_axis(away, index.numpy(), 1)
         np.testing.assert_allclose(found, np.sort(away, 1)[:, :few], rtol=1e-9, atol=0, err_msg=str(seed))
         if seed % len(KINDS) != KINDS.index("signs"):  # whose equal distances a sum rounds apart
-            assert torch.equal(index, nearest.nearest(x[c].double(), few, None if mask is None else mask[c])[real]), seed
+            again = nearest.nearest(x[c].double(), few, None if mask is None else mask[c])
+            assert torch.equal(index, again[real]), seed
     if x.dtype == torch.float32:
         slopes = []
         for points in (x.clone().requires_grad_(), x.double().requires_grad_()):
