@@ -33,10 +33,10 @@ def compiled_prim() -> Loops | None:
 @functools.cache
 def _load() -> Loops | None:
     # no NaN gets here, and the order in which minima are taken changes nothing
-    grow, doubt = (machine_code(loop, {"nnan", "nsz"}) for loop in (_grow, _doubt))
-    if grow is None or doubt is None:
+    grow, doubt, loosen = (machine_code(loop, {"nnan", "nsz"}) for loop in (_grow, _doubt, _loosen))
+    if grow is None or doubt is None or loosen is None:
         return None
-    return Loops(functools.partial(_run_grow, grow), functools.partial(_run_doubt, doubt))
+    return Loops(functools.partial(_run_grow, grow), functools.partial(_run_doubt, doubt, loosen))
 
 
 def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
@@ -101,6 +101,7 @@ def _grow(weights: Any, first: Any, own: Any, edges: Any, lengths: Any) -> None:
 
 def _run_doubt(
     doubt: Callable[..., None],
+    loosen: Callable[..., None],
     weights: Tensor,
     edges: Tensor,
     lengths: Tensor,
@@ -109,27 +110,19 @@ def _run_doubt(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The pairs (m, 3) in doubt as (cloud, node, node), edges (b, n-1) they may replace, clouds (b,) with too many."""
     b, n = slack.shape
-    pairs, count, up = edges.new_empty(b, most, 2), edges.new_zeros(b), edges.new_empty(n)
-    own, loose = slack.new_empty(2, n), torch.zeros(b, n - 1, dtype=torch.bool)
-    doubt(*(part.numpy() for part in (weights, edges, lengths, slack, own, up, pairs, loose, count)))
+    pairs, count, loose = edges.new_empty(b, most, 2), edges.new_zeros(b), torch.zeros(b, n - 1, dtype=torch.bool)
+    tree = [part.numpy() for part in (weights, edges, lengths, slack)]
+    doubt(*tree, slack.new_empty(2, n).numpy(), pairs.numpy(), count.numpy())
     many = count > most
     if not bool(count.any()):
         return edges.new_empty(0, 3), loose, many
-    cloud, place = (torch.arange(most) < (count * ~many).unsqueeze(1)).nonzero(as_tuple=True)
+    count.masked_fill_(many, 0)
+    loosen(*tree, edges.new_empty(n).numpy(), pairs.numpy(), count.numpy(), loose.numpy())
+    cloud, place = (torch.arange(most) < count.unsqueeze(1)).nonzero(as_tuple=True)
     return torch.cat([cloud.unsqueeze(1), pairs[cloud, place]], 1), loose, many
 
 
-def _doubt(
-    weights: Any,
-    edges: Any,
-    lengths: Any,
-    slack: Any,
-    own: Any,
-    up: Any,
-    pairs: Any,
-    loose: Any,
-    count: Any,
-) -> None:
+def _doubt(weights: Any, edges: Any, lengths: Any, slack: Any, own: Any, pairs: Any, count: Any) -> None:
     """Of each joined node the most that the path to the next one can weigh, against the least that the pair can.
 
     In Prim's order the heaviest edge between two nodes is the heaviest that joined after the first, up to the second.
@@ -140,13 +133,13 @@ def _doubt(
         room, widest = slack[c], slack[c].max()
         high[:], joined[:] = -float("inf"), -float("inf")
         far = -high[0]
-        joined[edges[c, 0, 0]], up[edges[c, 0, 0]] = 0.0, -1
+        joined[edges[c, 0, 0]] = 0.0
         for k in range(n - 1):
             parent, node, top = edges[c, k, 0], edges[c, k, 1], lengths[c, k] + 2 * widest
             if lengths[c, k] >= FAR:  # to a masked row, and so are all later ones
                 break
             row, gap, known = weights[c, node], far, max(high[parent], top)
-            high[parent] = joined[parent] = -float("inf")  # no pair of its own
+            high[parent] = joined[parent] = -far  # no pair of its own
             for j in range(n):
                 high[j] = max(high[j], top + joined[j])
                 gap = min(gap, row[j] - room[j] - high[j])
@@ -155,14 +148,23 @@ def _doubt(
                     if row[j] - room[j] - high[j] <= room[node]:
                         if count[c] < pairs.shape[1]:
                             pairs[c, count[c], 0], pairs[c, count[c], 1] = node, j
-                            below = row[j] - room[j] - room[node]
-                            side, other = parent, j  # the path between the two, from its later end
-                            loose[c, k] |= top >= below
-                            while side != other:
-                                if up[side] < up[other]:
-                                    side, other = other, side
-                                edge = up[side]
-                                loose[c, edge] |= lengths[c, edge] + 2 * widest >= below
-                                side = edges[c, edge, 0]
                         count[c] += 1
-            high[parent], joined[parent], joined[node], up[node] = known, 0.0, 0.0, k
+            high[parent], joined[parent], joined[node] = known, 0.0, 0.0
+
+
+def _loosen(weights: Any, edges: Any, lengths: Any, slack: Any, up: Any, pairs: Any, count: Any, loose: Any) -> None:
+    """Mark the edges on the path of each pair in doubt that may be heavier than the pair."""
+    for c in range(len(edges)):
+        widest = slack[c].max()
+        up[edges[c, 0, 0]] = -1
+        for k in range(edges.shape[1]):
+            up[edges[c, k, 1]] = k  # the edge by which a node joined
+        for m in range(count[c]):
+            one, other = pairs[c, m]
+            least = weights[c, one, other] - slack[c, one] - slack[c, other]
+            while one != other:
+                if up[one] < up[other]:
+                    one, other = other, one
+                edge = up[one]
+                loose[c, edge] |= lengths[c, edge] + 2 * widest >= least
+                one = edges[c, edge, 0]
