@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 __all__ = [
+    "CloudWarning",
     "DegenerateError",
     "DependencyError",
     "DtypeError",
@@ -98,6 +99,17 @@ class IsotropyWarning(UserWarning):
     ...     _ = [monitor.observe(torch.ones(8, 4), step=step) for step in (1, 2)]
     >>> [warning.category.__name__ for warning in seen]
     ['IsotropyWarning']
+    """
+
+
+class CloudWarning(UserWarning):
+    """Points that look like something else: distances between points, or a cloud whose columns are its points.
+
+    >>> import isonb, torch, warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     _ = isonb.h0_barcode(torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]))
+    >>> print(seen[0].message)
+    x is symmetric with a zero diagonal, as distances are, but is taken as points. Pass metric="precomputed".
     """
 
 

@@ -34,7 +34,7 @@ from isonb.precision import precise
 from isonb.scale import largest, power_of_two
 from isonb.tiled_trees import tiled_tree
 
-__all__ = ["spanning_tree"]
+__all__ = ["spanning_tree", "tree_of_distances"]
 
 Tree = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -63,6 +63,22 @@ def spanning_tree(x: Tensor, mask: Tensor | None = None) -> Tensor:
         weights = squared_distances(localized(precise(points), real)).to(points.dtype)
         edges = parallel_trees(_apart(weights, real))
     return edges.view(*x.shape[:-2], x.shape[-2] - 1, 2)
+
+
+@torch.no_grad()
+def tree_of_distances(matrix: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The same of checked distances (..., n, n); where they are equal it is that of Prim's algorithm from the first."""
+    n = matrix.shape[-1]
+    weights = matrix.detach().reshape(-1, n, n)
+    weights = weights / power_of_two(largest(weights, (-2, -1)))
+    weights = torch.minimum(weights, weights.mT).contiguous()
+    real = None if mask is None else mask.reshape(-1, n)
+    if weights.device.type != "cpu":
+        edges = parallel_trees(_apart(weights, real))
+    else:
+        loops = compiled_prim()
+        edges = (loops.grow if loops else _prim)(_apart(weights, real), _first(weights, real))[0]
+    return edges.view(*matrix.shape[:-2], n - 1, 2)
 
 
 def _apart(weights: Tensor, real: Tensor | None) -> Tensor:
