@@ -194,8 +194,11 @@ def isoscore_star(
 
 def checked_zeta(zeta: float | str) -> float:
     """The weight of the shrinkage matrix as a number in [0, 1], or an error."""
+    if zeta == "auto":
+        fix = "Leave shrinkage_cov out, or pass its weight."
+        fail(InputError, "zeta must be a number in [0, 1] where shrinkage_cov is given", repr(zeta), fix)
     if not isinstance(zeta, (int, float)) or not 0 <= zeta <= 1:
-        fix = "It is the weight of the shrinkage matrix; 'auto' goes without shrinkage_cov."
+        fix = "It is the weight of the shrinkage matrix."
         fail(InputError, "zeta must be a number in [0, 1], or 'auto'", repr(zeta), fix)
     return float(zeta)
 
