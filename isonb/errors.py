@@ -118,7 +118,7 @@ class FitWarning(UserWarning):
 
     >>> import isonb, torch, warnings
     >>> with warnings.catch_warnings(record=True, action="always") as seen:
-    ...     _ = isonb.Whitening().fit(torch.eye(4))
+    ...     _ = isonb.Whitening(2).fit(torch.eye(4))
     >>> print(seen[0].message)
     Whitening: 4 points are few for 4 dimensions: a fitted variance is between 0 and 4 times the true one, ...
     """
