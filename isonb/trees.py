@@ -40,7 +40,8 @@ Tree = Callable[[Tensor, Tensor | None], Tensor]
 
 DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
 DOUBTS = 4  # pairs in doubt a point from which finer weights are cheaper than differences
-SLAB = 2**16  # weights searched at a time: what the cache of the CPU holds
+SLAB = 2**16  # weights searched for parents at a time: what the cache of the CPU holds
+STRIP = 2**20  # weights searched for pairs in doubt at a time
 
 
 @torch.no_grad()
@@ -139,14 +140,16 @@ def _finer(points: Tensor, real: Tensor | None) -> Tensor:
 
 def _of_copies(points: Tensor) -> Tensor:
     """The tree of one cloud (n, d) with equal rows: each copy hangs on the first of its like."""
-    rows, like = torch.unique(points, dim=0, return_inverse=True)
-    node = torch.arange(len(points))
-    first = torch.full((len(rows),), len(points)).scatter_reduce(0, like, node, "amin")
+    rows, like = torch.unique(points + 0.0, dim=0, return_inverse=True)  # -0.0 is 0.0
+    node = torch.arange(len(points), device=points.device)
+    first = torch.full_like(node[: len(rows)], len(points)).scatter_reduce(0, like, node, "amin")
     copies, own = node[first[like] != node], first.sort().values
     edges = torch.stack((first[like[copies]], copies), -1)
     if len(own) < 2:
         return edges
     alone = points[own].unsqueeze(0)
+    if len(own) > DENSE:
+        return torch.cat([own[_of_strips(alone[0], True)], edges])
     return torch.cat([own[_by_prim(alone, None, localized(precise(alone)), None)[0]], edges])
 
 
@@ -171,8 +174,7 @@ def _of_strips(points: Tensor, wide: bool = False) -> Tensor:
     rows = lambda some: distances_from(copy, some[0]).unsqueeze(0)  # noqa: E731
     most = None if wide else DOUBTS * len(points)
     pairs, loose, many = _doubt(rows, edges[None], lengths[None], loss[None], most)
-    finer = lambda few, _: _of_strips(few[0], True)[None]  # noqa: E731
-    return _mended(points[None], None, edges[None], loose, pairs, many, finer)[0]
+    return _mended(points[None], None, edges[None], loose, pairs, many, lambda few, _: _of_copies(few[0])[None])[0]
 
 
 def _joining(edges: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,16 +206,19 @@ def _doubt(
     b, n = loss.shape
     ceiling = (lengths + 2 * loss.amax(1, keepdim=True)).masked_fill(lengths >= FAR, -math.inf)
     order = torch.cat([edges[:, :1, 0], edges[..., 1]], 1)
-    room, place, step = loss.gather(1, order), torch.arange(n - 1, device=loss.device), max(1, SLAB // n)
+    room, high, step = loss.gather(1, order), torch.full_like(loss, -math.inf), max(1, STRIP // n)
     parts, count = [], torch.zeros(b, dtype=torch.long, device=loss.device)
     for low in range(0, n - 1, step):
-        nodes = edges[:, low : low + step]
-        late = torch.arange(low, low + nodes.shape[1], device=loss.device).unsqueeze(1)
-        top = torch.where(place <= late, ceiling.unsqueeze(1), -math.inf).flip(-1).cummax(-1).values.flip(-1)
-        weights = rows(nodes[..., 1])
-        weights = weights.gather(2, order[:, None, :-1].expand(b, len(late), n - 1))
-        least = weights - room[:, None, :-1] - loss.gather(1, nodes[..., 1]).unsqueeze(-1)
-        found = (least <= top) & (order[:, None, :-1] != nodes[..., :1]) & (place <= late)
+        nodes, rise = edges[:, low : low + step], ceiling[:, low : low + step]
+        m = rise.shape[1]
+        above = torch.ones(m, m, dtype=torch.bool, device=loss.device).tril()
+        own = torch.where(above, rise.unsqueeze(1), -math.inf).flip(-1).cummax(-1).values.flip(-1)
+        top = torch.maximum(high[:, None, :low], rise.cummax(1).values.unsqueeze(-1))
+        top = torch.cat([top, own.masked_fill(~above, -math.inf)], -1)
+        high[:, : low + m] = top[:, -1]
+        among = order[:, None, : low + m]
+        least = rows(nodes[..., 1]).gather(2, among.expand(b, m, low + m)) - room[:, None, : low + m]
+        found = (least - top <= loss.gather(1, nodes[..., 1]).unsqueeze(-1)) & (among != nodes[..., :1])
         cloud, line, other = found.nonzero(as_tuple=True)
         parts.append(torch.stack((cloud, nodes[cloud, line, 1], order[cloud, other]), -1))
         count += found.sum((1, 2))
