@@ -1,7 +1,7 @@
-"""Lengths of edges as one compiled loop for the CPU, once a process has come to such loops: no difference is stored.
+"""Lengths of edges as one compiled loop for the CPU, where numba is installed: no difference is stored.
 
 Squares of float32 differences are summed in float64, as the plain form (:mod:`isonb.distances`) sums them: their order
-changes the sum far below the last digit of the length, so it doesn't matter when a process begins to use it.
+changes the sum far below the last digit of the length.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.compiled_prim import loaded, machine_code
+from isonb.compiled_prim import machine_code
 
 __all__ = ["compiled_lengths"]
 
@@ -21,8 +21,8 @@ Lengths = Callable[[Tensor, Tensor], Tensor]
 
 
 def compiled_lengths() -> Lengths | None:
-    """The compiled loop: float32 rows (n, d), edges (m, 2) -> lengths (m,). None as long as none is loaded."""
-    return None if torch.compiler.is_compiling() or not loaded() else _load()
+    """The compiled loop: float32 rows (n, d), edges (m, 2) -> lengths (m,). None without numba, or for a compiler."""
+    return None if torch.compiler.is_compiling() else _load()
 
 
 @functools.cache
@@ -42,6 +42,6 @@ def _measure(x: Any, edges: Any, lengths: Any) -> None:
         start, end = x[edges[k, 0]], x[edges[k, 1]]
         total = 0.0
         for j in range(len(start)):
-            gap = 1.0 * (start[j] - end[j])  # from here on in float64
+            gap = 1.0 * start[j] - end[j]  # in float64
             total += gap * gap
         lengths[k] = total**0.5

@@ -1,4 +1,4 @@
-"""The choice of neighbours as compiled loops for the CPU, once a process has searched enough to wait for them.
+"""The choice of neighbours as compiled loops for the CPU, where numba is installed.
 
 Of each strip of the product three loops make its neighbours, while it lies in the cache. The first splits the entries
 of a row into classes and finds a bound that enough classes have an entry below: at least so many entries are then
@@ -19,37 +19,37 @@ from torch import Tensor
 
 from isonb.compiled_prim import machine_code
 
-__all__ = ["BLOCK", "PATIENCE", "Choice", "compiled_choice", "load"]
+__all__ = ["BLOCK", "Loops", "compiled_choice"]
 
-PATIENCE = 2**28  # entries that a process looks through by the plain form before the loops are loaded: half a second
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
 BLOCK = 2 * CLASSES  # rows whose columns begin together where the product of a whole cloud is cut; whole classes
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
-Choice = Callable[[Tensor, Tensor, Tensor, int, int, int, int], tuple[Tensor, Tensor, Tensor]]
-_taken = [0]  # entries so far, in this process
 
 
-def compiled_choice(entries: int, wide: int) -> Choice | None:
-    """The compiled choice, or None while it isn't worth loading: ``entries`` more are then counted as plain ones."""
-    if torch.compiler.is_compiling() or wide > WIDEST:
-        return None
-    if _taken[0] > PATIENCE or load.cache_info().currsize:
-        return load()
-    _taken[0] += entries
-    return None
+class Loops(NamedTuple):
+    """The choice from a product, and the search among all points."""
+
+    choose: Callable[[Tensor, Tensor, Tensor, int, int, int, int], tuple[Tensor, Tensor, Tensor]]
+    among_all: Callable[[Tensor, Tensor | None, Tensor, int], Tensor]
+
+
+def compiled_choice(wide: int) -> Loops | None:
+    """The compiled loops for ``wide`` candidates a row; None without numba, for a compiler, and for many candidates."""
+    return None if torch.compiler.is_compiling() or wide > WIDEST else _load()
 
 
 @functools.cache
-def load() -> Choice | None:
-    """The loops as machine code, None where numba isn't installed; kept on disk for the next process."""
+def _load() -> Loops | None:
     flags = {"nnan", "nsz"}  # no NaN gets here
     loops = [machine_code(loop, flags) for loop in (_above, _bounds, _below)]
     loops.append(machine_code(_ranked, flags | {"reassoc"}))
     made = [loop for loop in loops if loop is not None]
-    return functools.partial(_run, _Loops(*made)) if len(made) == len(loops) else None
+    if len(made) < len(loops):
+        return None
+    return Loops(functools.partial(_run, _Made(*made)), functools.partial(_among_all, made[-1]))
 
 
-class _Loops(NamedTuple):
+class _Made(NamedTuple):
     above: Callable[..., None]
     bounds: Callable[..., None]
     below: Callable[..., None]
@@ -57,7 +57,7 @@ class _Loops(NamedTuple):
 
 
 def _run(
-    loops: _Loops, points: Tensor, half: Tensor, product: Tensor, low: int, k: int, wide: int, block: int
+    loops: _Made, points: Tensor, half: Tensor, product: Tensor, low: int, k: int, wide: int, block: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of rows from ``low`` on the neighbours (b, m, k), -1 for none; the squared distance of the last; the bound.
 
@@ -72,15 +72,26 @@ def _run(
     columns = half.new_full((b, classes, n if block < m else 0), torch.inf)
     least, bound = half.new_empty(b, m, classes), half.new_empty(b, m)
     chosen, count = torch.empty(b, m, 4 * wide, dtype=torch.int32), torch.empty(b, m, dtype=torch.int32)
-    index, square = torch.empty(b, m, k, dtype=torch.long), half.new_empty(b, m, k)
+    index, square = torch.empty(b, m, k, dtype=torch.long), torch.empty(b, m, k, dtype=torch.float64)
+    rows = torch.arange(low, low + m)
     product.diagonal(low, 1, 2).fill_(-torch.inf)
     own = [part.numpy() for part in (half, product, columns, least, bound, chosen, count)]
     if block < m:
         loops.above(*own[:3], block)
     loops.bounds(*own[:5], wide, block)
     loops.below(*own[:2], *own[3:], block)
-    loops.ranked(points.contiguous().numpy(), *own[5:], low, index.numpy(), square.numpy())
+    loops.ranked(*(part.numpy() for part in (points.contiguous(), chosen, count, rows, index, square)))
     return index, square[..., -1], bound
+
+
+def _among_all(ranked: Callable[..., None], points: Tensor, real: Tensor | None, rows: Tensor, k: int) -> Tensor:
+    """Of some rows (m,) of a cloud (n, d) the k nearest of all real ones, (m, k); -1 for none."""
+    others = torch.arange(len(points)) if real is None else real.nonzero().flatten()
+    chosen = others.to(torch.int32).expand(1, len(rows), -1)
+    count = torch.full((1, len(rows)), len(others), dtype=torch.int32)
+    index, square = rows.new_empty(1, len(rows), k), torch.empty(1, len(rows), k, dtype=torch.float64)
+    ranked(*(part.numpy() for part in (points.contiguous()[None], chosen, count, rows, index, square)))
+    return index[0]
 
 
 def _above(half: Any, product: Any, columns: Any, block: int) -> None:
@@ -146,22 +157,23 @@ def _below(half: Any, product: Any, least: Any, bound: Any, chosen: Any, count: 
             count[c, i] = found
 
 
-def _ranked(points: Any, chosen: Any, count: Any, low: int, index: Any, square: Any) -> None:
+def _ranked(points: Any, chosen: Any, count: Any, rows: Any, index: Any, square: Any) -> None:
     """The nearest of the candidates by their squared differences, ties by index; none where they had no room."""
     clouds, m, k = index.shape
     for c in range(clouds):
         for i in range(m):
-            own, near, away = points[c, low + i], index[c, i], square[c, i]
+            own, near, away = points[c, rows[i]], index[c, i], square[c, i]
             near[:], away[:] = -1, float("inf")
             if count[c, i] > chosen.shape[2]:
                 continue
             for place in range(count[c, i]):
                 j = chosen[c, i, place]
-                other, total = points[c, j], 0.0
+                if j == rows[i]:
+                    continue
+                other, entry, p = points[c, j], 0.0, k
                 for t in range(len(own)):
-                    gap = 1.0 * (other[t] - own[t])  # from here on in float64
-                    total += gap * gap
-                entry, p = square.dtype.type(total), k
+                    gap = 1.0 * other[t] - own[t]  # in float64
+                    entry += gap * gap
                 while p > 0 and (
                     entry < away[p - 1] or (entry == away[p - 1] and (near[p - 1] < 0 or j < near[p - 1]))
                 ):

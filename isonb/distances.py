@@ -1,7 +1,8 @@
 """Distances between the points of one cloud, for deciding who is near whom, and the exact lengths of chosen edges.
 
-The decision and the value are kept apart. Comparisons run on squared distances of a detached, centred, rescaled copy,
-by matrix product where that pays; lengths that leave the library are recomputed from differences of the live points.
+The decision and the value are kept apart. Candidates come from squared distances that are known up to a bound, by
+product where that pays; among them differences in float64 decide. Lengths that leave the library are those of the live
+points.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ from torch import Tensor
 from isonb.checks import check_values
 from isonb.clouds import row_count
 from isonb.compiled_lengths import compiled_lengths
-from isonb.products import gram
-from isonb.scale import largest, power_of_two
+from isonb.precision import precise
+from isonb.scale import largest, power_of_two, square_norms
 
 __all__ = [
     "PIECE",
+    "about_middle",
     "by_differences",
     "distances_from",
     "edge_lengths",
+    "exact_squares",
     "lengths_between",
     "localized",
     "numbered",
     "pulled",
-    "raw_squared_distances",
+    "rough_distances",
     "rows",
+    "slack",
     "squared_distances",
     "weighted_rows",
 ]
@@ -38,12 +42,17 @@ BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the o
 
 
 def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """A detached copy for comparing distances: moved to its own point nearest the mean, then to unit size.
+    """A detached copy for products: moved to its own point nearest the mean, then to unit size. It is rounded.
 
-    Subtracting one of the points (and not the mean) is exact for points of a grid, and harmless for an offset cloud;
-    taking a central one keeps a single far point from spoiling the rest. The scale is a power of two, so squares
-    neither overflow nor vanish. Rows off the mask are zero.
+    A central point keeps a single far one from spoiling the rest. The scale is a power of two, so squares neither
+    overflow nor vanish. Rows off the mask are zero.
     """
+    moved = about_middle(x, mask)
+    return moved.div_(power_of_two(largest(moved, (-2, -1))))
+
+
+def about_middle(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The same in the unit of ``x``."""
     x = x.detach()
     mean = (x.sum(-2) / row_count(x, mask).clamp_min(1).unsqueeze(-1)).unsqueeze(-2)
     moved = x - mean
@@ -52,9 +61,7 @@ def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
         away = away.masked_fill(~mask.unsqueeze(-1), math.inf)
     middle = away.argmin(-2, keepdim=True).expand(*x.shape[:-2], 1, x.shape[-1])
     torch.sub(x, x.gather(-2, middle), out=moved)
-    if mask is not None:
-        moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
-    return moved.div_(power_of_two(largest(moved, (-2, -1))))
+    return moved if mask is None else moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
 
 
 def by_differences(x: Tensor) -> bool:
@@ -74,33 +81,59 @@ def squared_distances(x: Tensor) -> Tensor:
         return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
     n, d = x.shape[-2:]
     points = x.reshape(-1, n, d)
-    norms = points.square().sum(-1)
-    if n <= BLOCK or x.device.type != "cpu":
-        return _strip(points, norms, 0, n).view(*x.shape[:-1], n)
+    return _by_product(points, points.square().sum(-1)).view(*x.shape[:-1], n)
+
+
+def _by_product(points: Tensor, norms: Tensor) -> Tensor:
+    """Squared distances (b, n, n), alike in both directions: on the CPU those above the diagonal are computed."""
+    n = points.shape[1]
+    if n <= BLOCK or points.device.type != "cpu":
+        return _strip(points, norms, 0, n)
     out = points.new_empty(len(points), n, n)
     for low in range(0, n, BLOCK):
         high = min(low + BLOCK, n)
         strip = _strip(points, norms, low, high)
         out[:, low:high, low:] = strip
         out[:, high:, low:high] = strip[:, :, high - low :].mT
-    return out.view(*x.shape[:-1], n)
+    return out
 
 
 def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
     """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
     strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
-    return strip.add_(norms[:, low:high, None])
+    strip.add_(norms[:, low:high, None])
+    square = strip[..., : high - low]
+    square.copy_(torch.minimum(square, square.mT))
+    return strip
 
 
-def raw_squared_distances(points: Tensor) -> tuple[Tensor, Tensor]:
-    """The same of clouds (b, n, d) that need not be localized, by one product; with their largest squared norms (b,).
+def slack(x: Tensor, norms: Tensor) -> Tensor:
+    """What a row of x (..., n, d) with these squared ``norms`` (..., n) adds to the error of its squared distances.
 
-    Each entry is good to about four units of precision of that norm, and may be infinite or NaN where it overflows.
+    Of a sum of d rounded products that is about the square root of d units of precision (Higham and Mary 2019, a
+    probabilistic bound), and a few more for a copy that was moved and rounded; what is too small for the type is lost.
     """
-    weights = gram(points)
-    norms = weights.diagonal(dim1=1, dim2=2).clone()
-    weights.mul_(-2).add_(norms.unsqueeze(1)).add_(norms.unsqueeze(2))
-    return weights, norms.amax(1)
+    info, d = torch.finfo(x.dtype), x.shape[-1]
+    return norms * float((6 + d**0.5) * info.eps) + d * info.tiny
+
+
+def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Symmetric squared distances (b, n, n) of clouds (b, n, d) on the CPU, and their slack (b, n).
+
+    The exact one, also of points that ``points`` is a rounded and moved copy of, differs from an entry by less than the
+    slack of both rows together. None where squares don't fit.
+    """
+    norms = square_norms(points)
+    if not 1e-20 < float(norms.amax()) < 1e20:
+        return None
+    weights = squared_distances(points) if by_differences(points) else _by_product(points, norms)
+    return weights, slack(points, norms)
+
+
+def exact_squares(x: Tensor, edges: Tensor) -> Tensor:
+    """Squared lengths (m,) of edges (m, 2) between rows (n, d), by differences in float64."""
+    parts = (precise(x[piece[:, 0]]) - precise(x[piece[:, 1]]) for piece in _pieces(x, edges))
+    return torch.cat([gap.square_().sum(-1) for gap in parts])
 
 
 def distances_from(points: Tensor, some: Tensor) -> Tensor:
@@ -169,6 +202,8 @@ def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
     """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers: by the compiled loop where it is loaded."""
     if x.device.type == "cpu" and x.dtype == torch.float32 and (compiled := compiled_lengths()):
         return compiled(x.detach(), edges)
+    if x.device.type == "cpu" and x.dtype == torch.float32:
+        return exact_squares(x.detach(), edges).sqrt().float()
     return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from isonb.checks import border, cloud, uncompiled
 from isonb.distributed import Group, all_rows
 from isonb.errors import DtypeError, InputError, ShapeError, fail
-from isonb.homology import rips_barcode
+from isonb.homology import barcode_of
 from isonb.tree_entropy import Rule, entropy_term, tree_entropy
 
 __all__ = ["entropy_penalty", "padded_groups"]
@@ -53,7 +53,7 @@ def _loops(clouds: Tensor, mask: Tensor | None, max_dim: int) -> list[Tensor]:
     """Bar lengths (C, bars) above H0 dimension by dimension, padded with zeros."""
     alone = list(clouds) if mask is None else [rows[real] for rows, real in zip(clouds, mask, strict=True)]
     lengths = []
-    for dimension in zip(*(rips_barcode(rows, max_dim)[1:] for rows in alone), strict=True):
+    for dimension in zip(*(barcode_of(rows, max_dim)[1:] for rows in alone), strict=True):
         bars = [death - birth for birth, death in dimension]
         lengths.append(torch.nn.utils.rnn.pad_sequence(bars, batch_first=True))
     return [bars for bars in lengths if bars.shape[-1]]

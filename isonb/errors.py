@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 __all__ = [
+    "CloudWarning",
     "DegenerateError",
     "DependencyError",
     "DtypeError",
@@ -101,12 +102,23 @@ class IsotropyWarning(UserWarning):
     """
 
 
+class CloudWarning(UserWarning):
+    """Points that look like something else: distances between points, or a cloud whose columns are its points.
+
+    >>> import isonb, torch, warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     _ = isonb.h0_barcode(torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]))
+    >>> print(seen[0].message)
+    x is symmetric with a zero diagonal, as distances are, but is taken as points. Pass metric="precomputed".
+    """
+
+
 class FitWarning(UserWarning):
     """A transform keeps fewer directions than asked for, or was fitted on too few points; the message says how much.
 
     >>> import isonb, torch, warnings
     >>> with warnings.catch_warnings(record=True, action="always") as seen:
-    ...     _ = isonb.Whitening().fit(torch.eye(4))
+    ...     _ = isonb.Whitening(2).fit(torch.eye(4))
     >>> print(seen[0].message)
     Whitening: 4 points are few for 4 dimensions: a fitted variance is between 0 and 4 times the true one, ...
     """

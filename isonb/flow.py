@@ -1,7 +1,7 @@
 r"""BERT-flow: an invertible map from sentence vectors to a standard normal (Li et al. 2020), after Glow.
 
 A vector of d numbers is an image of one pixel with d channels. Each level applies ``depth`` steps (activation
-normalisation, a fixed permutation, additive coupling) and passes half of the channels on to the next level; all that
+normalisation, reversed order, additive coupling) and passes half of the channels on to the next level; all that
 leaves a level is meant to be standard normal. Only the flow is trained; the encoder stays.
 """
 
@@ -22,47 +22,77 @@ from isonb.precision import precise
 
 __all__ = ["GlowFlow", "fit_flow"]
 
+FACTOR = 3.0  # of the logarithm of a scale, over its parameter
 
-class _Step(nn.Module):
-    """Activation normalisation, permutation and additive coupling of ``d`` channels."""
 
-    order: Tensor
-    undo: Tensor
+class _Norm(nn.Module):
+    """Activation normalisation of d channels: shifted, then scaled by the exponential of ``FACTOR`` times a parameter.
 
-    def __init__(self, d: int, width: int, generator: torch.Generator) -> None:
+    The factor is that of the released code: a step of the optimiser then moves the scale three times as far.
+    """
+
+    def __init__(self, d: int) -> None:
         super().__init__()
-        self.cut = d // 2
         self.shift, self.log_scale = nn.Parameter(torch.zeros(d)), nn.Parameter(torch.zeros(d))
-        order = torch.randperm(d, generator=generator)
-        self.register_buffer("order", order)
-        self.register_buffer("undo", order.argsort())
-        self.coupling = nn.Sequential(
-            nn.Linear(self.cut, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, d - self.cut)
-        )
-        for layer in self.coupling:
-            if isinstance(layer, nn.Linear):
-                nn.init.normal_(layer.weight, std=0.05, generator=generator)
-                nn.init.zeros_(layer.bias)
-        last = self.coupling[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)  # the coupling starts as the identity
 
     @torch.no_grad()
     def begin(self, x: Tensor) -> None:
-        """Set the normalisation so that this batch leaves it with mean 0 and variance 1."""
+        """Start so that this batch leaves with mean 0 and variance 1."""
         spread = precise(x).std(0, correction=0)  # of points of any size
-        self.log_scale.copy_(-torch.where(spread > 1e-6 * spread.amax(), spread, 1.0).log())
-        self.shift.copy_(-x.mean(0) * self.log_scale.exp())
+        self.log_scale.copy_(-torch.where(spread > 1e-6 * spread.amax(), spread, 1.0).log() / FACTOR)
+        self.shift.copy_(-x.mean(0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x + self.shift) * (FACTOR * self.log_scale).exp()
+
+    def inverse(self, z: Tensor) -> Tensor:
+        return z * (-FACTOR * self.log_scale).exp() - self.shift
+
+
+class _Last(nn.Module):
+    """The last layer of a coupling: it starts at 0, and its scale has the same factor."""
+
+    def __init__(self, width: int, d: int) -> None:
+        super().__init__()
+        self.linear, self.log_scale = nn.Linear(width, d), nn.Parameter(torch.zeros(d))
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.linear(x) * (FACTOR * self.log_scale).exp()
+        return out
+
+
+class _Step(nn.Module):
+    """Activation normalisation, reversed order and additive coupling of ``d`` channels."""
+
+    def __init__(self, d: int, width: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.cut, self.norm = d // 2, _Norm(d)
+        hidden: list[nn.Module] = []
+        for wide in (self.cut, width):
+            layer = nn.Linear(wide, width, bias=False)
+            nn.init.normal_(layer.weight, std=0.05, generator=generator)
+            hidden += [layer, _Norm(width), nn.ReLU()]
+        self.coupling = nn.Sequential(*hidden, _Last(width, d - self.cut))
+
+    @torch.no_grad()
+    def begin(self, x: Tensor) -> None:
+        """Start every normalisation from this batch, in the order in which it passes them."""
+        self.norm.begin(x)
+        x = self.norm(x).flip(-1)[..., : self.cut]
+        for layer in self.coupling:
+            if isinstance(layer, _Norm):
+                layer.begin(x)
+            x = layer(x)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = x * self.log_scale.exp() + self.shift
-        first, second = x[..., self.order].tensor_split([self.cut], -1)
-        return torch.cat([first, second + self.coupling(first)], -1), self.log_scale.sum()
+        first, second = self.norm(x).flip(-1).tensor_split([self.cut], -1)
+        return torch.cat([first, second + self.coupling(first)], -1), FACTOR * self.norm.log_scale.sum()
 
     def inverse(self, z: Tensor) -> Tensor:
         first, second = z.tensor_split([self.cut], -1)
-        x = torch.cat([first, second - self.coupling(first)], -1)[..., self.undo]
-        return (x - self.shift) * (-self.log_scale).exp()
+        return self.norm.inverse(torch.cat([first, second - self.coupling(first)], -1).flip(-1))
 
 
 class GlowFlow(nn.Module):
@@ -70,8 +100,8 @@ class GlowFlow(nn.Module):
 
     BERT-flow's sizes are 3, 3 and 32. ``flow(x)`` gives z (..., d) and the logarithm of the Jacobian's determinant;
     ``flow.inverse(z)`` undoes it; both in the dtype of the flow. The normalisations take their start from the first
-    batch given to ``begin`` (:func:`fit_flow` does); before it, ``flow(x)`` is an error. Permutations and initial
-    weights come from ``seed``.
+    batch given to ``begin`` (:func:`fit_flow` does); before it, ``flow(x)`` is an error. Initial weights come from
+    ``seed``. The parametrisation is that of the released code (permutation "true": reversed channels).
 
     >>> flow = GlowFlow(4, levels=2, depth=1)
     >>> x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))

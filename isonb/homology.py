@@ -13,21 +13,28 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud
+from isonb.checks import border
 from isonb.distances import edge_lengths, localized, squared_distances
 from isonb.errors import InputError, fail, missing
+from isonb.given_distances import check_cloud, lengths_in
 from isonb.precision import precise
-from isonb.trees import spanning_tree
+from isonb.trees import spanning_tree, tree_of_distances
 
-__all__ = ["h0_barcode", "rips_barcode", "tree_edges"]
+__all__ = ["barcode_of", "h0_barcode", "rips_barcode", "tree_edges"]
 
 
 @overload
-def h0_barcode(x: Tensor, *, return_edges: Literal[False] = False, mask: Tensor | None = None) -> Tensor: ...
+def h0_barcode(
+    x: Tensor, *, return_edges: Literal[False] = False, mask: Tensor | None = None, metric: str = "euclidean"
+) -> Tensor: ...
 @overload
-def h0_barcode(x: Tensor, *, return_edges: Literal[True], mask: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+def h0_barcode(
+    x: Tensor, *, return_edges: Literal[True], mask: Tensor | None = None, metric: str = "euclidean"
+) -> tuple[Tensor, Tensor]: ...
 @border
-def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
+def h0_barcode(
+    x: Tensor, *, return_edges: bool = False, mask: Tensor | None = None, metric: str = "euclidean"
+) -> Tensor | tuple[Tensor, Tensor]:
     r"""Lengths of the H0 bars: the edges of a Euclidean minimum spanning tree, longest first.
 
     All n points are born at 0; each of the n - 1 finite deaths :math:`\|x_a - x_b\|` merges two components along the
@@ -35,14 +42,16 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
 
     Shapes: ``x`` (..., n, d), n >= 2, half precision raised to float32, ``mask`` (..., n) optional; returns (..., n-1)
     in the unit of ``x``, and with ``return_edges`` the int64 edges (..., n-1, 2), aligned with the bars. Under a mask
-    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1.
+    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1. With ``metric="precomputed"``
+    ``x`` (..., n, n) holds the distances themselves, of any kind.
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
-    Distances are compared by differences in small clouds and up to 8 dimensions, else by matrix product, in float64 on
-    accelerators and where a float32 product can't resolve the shortest bar. Memory O(n^2) a cloud up to 8,192 points;
-    beyond, one strip of distances at a time.
+    On the CPU the tree is that of exact distances, whatever the offset and the scale: see :mod:`isonb.trees`; on
+    accelerators, that of a product in float64. Memory O(n^2) a cloud up to 8,192 points; beyond, one strip of distances
+    at a time.
 
-    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or fewer than two points.
+    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank, fewer than two points, or a matrix that
+    isn't one of distances. Points that look like distances, or transposed: :class:`~isonb.errors.CloudWarning`.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Moor et al. 2020, Topological Autoencoders, for the gradient.
 
@@ -50,21 +59,25 @@ def h0_barcode(x: Tensor, *, return_edges: bool = False, mask: Tensor | None = N
     (tensor([3., 1.]), tensor([[1, 2],
             [0, 1]]))
     """
-    x, mask = cloud(x, mask)
-    bars, edges = _h0(x, mask)
+    x, mask = check_cloud(x, mask, metric)
+    bars, edges = _h0(x, mask, metric)
     return (bars, edges) if return_edges else bars
 
 
-def tree_edges(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def tree_edges(x: Tensor, mask: Tensor | None, metric: str = "euclidean") -> tuple[Tensor, Tensor | None]:
     """Edges (..., n-1, 2) of the spanning tree of a checked cloud, the lower end first; which join two real rows."""
-    edges = torch.stack(spanning_tree(x, mask).aminmax(dim=-1), -1)
+    edges = (tree_of_distances if metric == "precomputed" else spanning_tree)(x, mask)
+    edges = torch.stack(edges.aminmax(dim=-1), -1)
     return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
 
 
-def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Bars and edges of a checked cloud, longest first, those that touch a masked row last."""
-    edges, real = tree_edges(x, mask)
-    lengths = edge_lengths(x, edges)
+def _h0(x: Tensor, mask: Tensor | None, metric: str = "euclidean") -> tuple[Tensor, Tensor]:
+    """Bars and edges of a checked cloud, longest first, equal ones by their edges, those of masked rows last."""
+    edges, real = tree_edges(x, mask, metric)
+    order = (edges[..., 0] * x.shape[-2] + edges[..., 1]).argsort(dim=-1)
+    edges = edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
+    real = None if real is None else real.gather(-1, order)
+    lengths = lengths_in(x, edges) if metric == "precomputed" else edge_lengths(x, edges)
     if real is None:
         lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
     else:
@@ -75,15 +88,15 @@ def _h0(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 @border
-def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
+def rips_barcode(x: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> list[tuple[Tensor, Tensor]]:
     r"""Vietoris-Rips barcode of one cloud: ``(birth, death)`` by dimension, 0 to ``max_dim``, most persistent first.
 
     H0 is :func:`h0_barcode` with births 0. In H1 a bar is born at the length of the edge that closes a loop and dies at
     the length of the longest edge of the triangle that fills it; H2 likewise. Both are recomputed as
     :math:`\|x_a - x_b\|` from the live points, so the gradient is that of two edge lengths; the pairing is a constant.
 
-    Shapes: ``x`` (n, d), n >= 2, one cloud, half precision raised to float32; ``max_dim`` 0, 1 or 2. Each tensor is
-    (bars,), in the unit of ``x``.
+    Shapes: ``x`` (n, d), n >= 2, one cloud, half precision raised to float32, or distances (n, n) with
+    ``metric="precomputed"``; ``max_dim`` 0, 1 or 2. Each tensor is (bars,), in the unit of ``x``.
     No bar is infinite: H0 drops its one, and the whole filtration leaves none above. Zero-length H0 bars stay (there
     are n - 1); above H0 a bar not longer than the rounding of its death is dropped.
 
@@ -92,7 +105,8 @@ def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
     is used where installed, else gudhi; above H0 the work is done on the CPU.
 
     Raises :class:`~isonb.errors.InputError` for a bad cloud or another ``max_dim``, and
-    :class:`~isonb.errors.DependencyError` when ``max_dim > 0`` and neither library is installed.
+    :class:`~isonb.errors.DependencyError` when ``max_dim > 0`` and neither library is installed; warns as
+    :func:`h0_barcode`.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Bauer 2021, Ripser.
 
@@ -100,20 +114,26 @@ def rips_barcode(x: Tensor, max_dim: int = 1) -> list[tuple[Tensor, Tensor]]:
     >>> birth.tolist(), death.tolist()
     ([4.0], [5.0])
     """
-    x, _ = cloud(x, single=True)
+    x, _ = check_cloud(x, None, metric, single=True)
+    return barcode_of(x, max_dim, metric)
+
+
+def barcode_of(x: Tensor, max_dim: int, metric: str = "euclidean") -> list[tuple[Tensor, Tensor]]:
+    """The same of a checked cloud."""
     if isinstance(max_dim, bool) or max_dim not in (0, 1, 2):
         fail(InputError, "max_dim must be 0, 1 or 2", repr(max_dim), "Higher dimensions are out of reach of a cloud.")
-    deaths, _ = _h0(x, None)
+    deaths, _ = _h0(x, None, metric)
     barcode = [(torch.zeros_like(deaths), deaths)]
     if max_dim > 0:
-        barcode += [_bars(x, pairs) for pairs in _pairing(_edge_ranks(x), max_dim)]
+        barcode += [_bars(x, pairs, metric) for pairs in _pairing(_edge_ranks(x, metric), max_dim)]
     return barcode
 
 
-def _bars(x: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+def _bars(x: Tensor, pairs: Tensor, metric: str) -> tuple[Tensor, Tensor]:
     """Births and deaths (m,) of generators (m, 4), each a birth edge and a death edge."""
     pairs = pairs.to(x.device)
-    birth, death = edge_lengths(x, pairs[:, :2]), edge_lengths(x, pairs[:, 2:])
+    lengths = lengths_in if metric == "precomputed" else edge_lengths
+    birth, death = lengths(x, pairs[:, :2]), lengths(x, pairs[:, 2:])
     length = (death - birth).detach()
     kept = length > 4 * torch.finfo(x.dtype).eps * death.detach()
     order = length.argsort(dim=-1, descending=True, stable=True)
@@ -122,10 +142,10 @@ def _bars(x: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def _edge_ranks(x: Tensor) -> Tensor:
+def _edge_ranks(x: Tensor, metric: str) -> Tensor:
     """The filtration as a CPU matrix (n, n) of dense ranks from 1, equal distances alike, 0 on the diagonal."""
     n = x.shape[0]
-    weights = squared_distances(precise(localized(x))).cpu()
+    weights = (x if metric == "precomputed" else squared_distances(localized(precise(x)))).cpu()
     above = torch.ones(n, n, dtype=torch.bool).triu(1)
     ranks = torch.zeros(n, n)
     ranks[above] = torch.unique(weights[above], return_inverse=True)[1].float() + 1

@@ -66,9 +66,9 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
     zero gradient. A denominator of 0, as of orthogonal points of one length: the same error, on an accelerator PR-U 0.
     Fewer than 2 points (4 if unbiased): :class:`~isonb.errors.ShapeError`.
 
-    >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
-    >>> round(participation_ratio(x).item(), 5), round(participation_ratio(x, unbiased=True).item(), 5)
-    (1.55172, 2.66667)
+    >>> x = torch.tensor([[0.0, 1], [1, 3], [2, 0], [4, 1], [6, 4], [7, 3], [8, 5], [9, 4]])
+    >>> round(participation_ratio(x).item(), 4), round(participation_ratio(x, unbiased=True).item(), 4)
+    (1.1812, 1.2257)
     """
     x, mask = cloud(x, mask, points=4 if unbiased else 2)
     return _ratio(x, mask, unbiased)
@@ -194,8 +194,11 @@ def isoscore_star(
 
 def checked_zeta(zeta: float | str) -> float:
     """The weight of the shrinkage matrix as a number in [0, 1], or an error."""
+    if zeta == "auto":
+        fix = "Leave shrinkage_cov out, or pass its weight."
+        fail(InputError, "zeta must be a number in [0, 1] where shrinkage_cov is given", repr(zeta), fix)
     if not isinstance(zeta, (int, float)) or not 0 <= zeta <= 1:
-        fix = "It is the weight of the shrinkage matrix; 'auto' goes without shrinkage_cov."
+        fix = "It is the weight of the shrinkage matrix."
         fail(InputError, "zeta must be a number in [0, 1], or 'auto'", repr(zeta), fix)
     return float(zeta)
 

@@ -10,6 +10,7 @@ from isonb.clouds import center_rows, row_count
 from isonb.cosine import unit_rows
 from isonb.distances import rows, weighted_rows
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.given_distances import check_cloud, nearest_in
 from isonb.nearest import check_k, distances_to, nearest
 from isonb.precision import precise
 from isonb.scale import square_norms
@@ -47,7 +48,14 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
 
 @border
 @torch.no_grad()
-def two_nn(x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: Tensor | None = None) -> Tensor:
+def two_nn(
+    x: Tensor,
+    discard: float = 0.1,
+    *,
+    keep: float | None = None,
+    mask: Tensor | None = None,
+    metric: str = "euclidean",
+) -> Tensor:
     r"""Intrinsic dimension from the ratio :math:`\mu = r_2 / r_1` of the distances to the two nearest neighbours.
 
     The slope through the origin of :math:`-\ln(1 - F)` against :math:`\ln\mu`, with the ratios in ascending order and
@@ -59,9 +67,11 @@ def two_nn(x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: 
     list but count as the first ranks, and only the smallest ``keep`` of the other ratios are used; ``discard`` is not.
 
     Shapes: ``x`` (..., n, d), half precision raised to float32, n >= 3, ``mask`` (..., n) optional; returns (...), at
-    least 0. Not differentiable.
+    least 0. With ``metric="precomputed"`` ``x`` (..., n, n) holds distances of any kind, and ``keep`` isn't offered.
+    Not differentiable.
     Raises :class:`~isonb.errors.InputError` for a bad cloud, a fraction out of range, fewer than two ratios left, and
-    when all of them are 1 (a lattice has no such dimension); on accelerators the last two give inf.
+    when all of them are 1 (a lattice has no such dimension); on accelerators the last two give inf. Points that look
+    like distances: :class:`~isonb.errors.CloudWarning`.
 
     Source: Facco et al. 2017; the defaults are those of scikit-dimension, which I-STAR uses.
 
@@ -69,10 +79,13 @@ def two_nn(x: Tensor, discard: float = 0.1, *, keep: float | None = None, mask: 
     >>> round(two_nn(squares).item(), 4)
     5.4746
     """
-    x, mask = cloud(x, mask, points=3)
+    x, mask = check_cloud(x, mask, metric, points=3)
+    given = metric == "precomputed"
+    if given and keep is not None:
+        fail(InputError, "keep needs points, whose mean norm is its unit", "distances", "Use discard.")
     _check_fraction("discard", discard, 0.0 <= discard < 1.0)
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
-    away = precise(distances_to(x, nearest(x, 2, mask)))
+    away = precise(nearest_in(x, 2, mask) if given else distances_to(x, nearest(x, 2, mask)))
     first, second = away[..., 0], away[..., 1]
     usable = first > 0
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)

@@ -7,6 +7,7 @@ from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_p
 from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
 from isonb.entropy import persistent_entropy, prominent_bars
 from isonb.errors import (
+    CloudWarning,
     DegenerateError,
     DependencyError,
     DtypeError,
@@ -62,6 +63,7 @@ from isonb.uniformity import rbf_uniformity
 __all__ = [
     "AllButTheTop",
     "Audit",
+    "CloudWarning",
     "ClusterRemoval",
     "CosRegLoss",
     "DegenerateError",

@@ -1,4 +1,4 @@
-"""The minimum spanning tree of a cloud whose distances don't fit into memory. No gradient passes here.
+"""A spanning tree of a cloud whose distances don't fit into memory, least as far as a product tells.
 
 Boruvka's algorithm on short lists: each point keeps its few nearest others, found strip by strip. As long as one of
 them lies outside the point's own part, the first such is the nearest point outside. When none does, the last of the
@@ -13,8 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.distances import distances_from, localized
-from isonb.precision import precise
+from isonb.distances import distances_from
 
 __all__ = ["tiled_tree"]
 
@@ -23,32 +22,9 @@ STRIP = 2**24  # distances held at a time
 
 
 @torch.no_grad()
-def tiled_tree(x: Tensor, real: Tensor | None = None, *, fine: float = 0.0, strip: int = STRIP) -> Tensor:
-    """Edges (n-1, 2) of a Euclidean minimum spanning tree of one checked cloud (n, d), on its device.
-
-    An edge whose square is below the share ``fine`` of the squared reach sends a float32 cloud to float64: a float32
-    product can't tell such edges apart. A row off the mask ``real`` (n,) hangs on the first real row.
-    """
-    if real is None:
-        return _of_all(x.detach(), fine, strip)
-    inside, outside = real.nonzero().squeeze(-1), (~real).nonzero().squeeze(-1)
-    inner = inside[_of_all(x.detach()[inside], fine, strip)] if len(inside) > 1 else inside.new_empty(0, 2)
-    return torch.cat([inner, torch.stack((inside[:1].expand_as(outside), outside), -1)])
-
-
-def _of_all(x: Tensor, fine: float, strip: int) -> Tensor:
-    """The tree of all rows; off the CPU in float64, which TF32 doesn't touch."""
-    points = localized(x if x.device.type == "cpu" else precise(x))
-    edges, weights = _boruvka(points, max(1, strip // len(points)))
-    reach = points.square().sum(-1).amax()
-    if points.dtype == torch.float32 and bool(weights.amin() < fine * reach):
-        edges, _ = _boruvka(localized(precise(x)), max(1, strip // len(points)))
-    return edges
-
-
-def _boruvka(points: Tensor, step: int) -> tuple[Tensor, Tensor]:
-    """Edges (n-1, 2) and their squared lengths, ``step`` rows of distances at a time."""
-    n = len(points)
+def tiled_tree(points: Tensor, strip: int = STRIP) -> tuple[Tensor, Tensor]:
+    """Edges (n-1, 2) of a spanning tree of one localized cloud (n, d) and their squared lengths, least by product."""
+    n, step = len(points), max(1, strip // len(points))
     part = torch.arange(n, device=points.device)
     near = _Nearest(points, min(NEAREST, n - 1), step)
     near.look_up(part, part)

@@ -67,7 +67,7 @@ class Whitening(AffineTransform):
     Eigenvectors of the covariance (n - 1), largest eigenvalue first, cut to the first ``k``: the fitted points get
     covariance I. Directions with less than 1e-10 of the largest eigenvalue are left out: with n <= d points there are
     at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.errors.FitWarning` that there are fewer than
-    ``k``. The papers compare the results by cosine.
+    ``k`` or, without it, than dimensions. The papers compare the results by cosine.
 
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> white = Whitening().fit(x)
@@ -90,9 +90,10 @@ class Whitening(AffineTransform):
         return {"matrix": matrix, "rank": torch.tensor(rank)}
 
     def _remarks(self, n: int, d: int) -> list[str]:
-        if self.k is None or self.rank >= self.k:
+        wanted = self.k or d
+        if self.rank >= wanted:
             return super()._remarks(n, d)
-        kept = f"{self.rank} of the {self.k} directions asked for are kept: the {n} points vary in no more."
+        kept = f"{self.rank} of the {wanted} directions asked for are kept: the {n} points vary in no more."
         return [kept, *super()._remarks(n, d)]
 
     def _linear(self, y: Tensor) -> Tensor:

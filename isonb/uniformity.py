@@ -12,7 +12,9 @@ from torch.utils.checkpoint import checkpoint
 from isonb.checks import border, check_values, cloud, fits
 from isonb.clouds import row_count
 from isonb.cosine import directed, directions, unit_rows
+from isonb.distances import slack
 from isonb.errors import InputError, fail
+from isonb.precision import precise
 from isonb.products import gram
 from isonb.scale import square_norms
 
@@ -20,6 +22,7 @@ __all__ = ["rbf_uniformity"]
 
 STRIP = 128  # most rows of a block on the CPU where the gradient comes with it
 WHOLE = 2**22  # most numbers of all pairs at once on the CPU
+ROUNDED = 1e-3  # of an exponent: the share by which its weight is then wrong
 NOTHING = -0.25  # of the largest number: an exponent whose weight and derivatives are 0, unlike those of -inf
 
 
@@ -100,7 +103,7 @@ def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
         return value
     points = _points(x, pairs)
     half = square_norms(points) / 2
-    if not (_fits_whole(points, pairs.chunk) and _all_near(half, pairs)):
+    if points.dtype != x.dtype or not (_fits_whole(points, pairs.chunk) and _all_near(half, pairs)):
         return _plain_log_mean(x, pairs)
     factors = _factors(half, pairs.usable)
     return pairs.log_mean(((_kernel(points) @ factors).mul_(factors).sum((-2, -1)) / 2).log())
@@ -110,9 +113,18 @@ def _points(x: Tensor, pairs: _Pairs) -> Tensor:
     """The rows as the kernel takes them: of unit length where that is asked for, in its unit, about their mean.
 
     No distance depends on the mean; it is taken away as a constant, so that the products of the rows keep their digits.
+    In float64 where some rows are so far from it that they don't.
     """
     rows = (x if pairs.inverse is None else unit_rows(x)) * pairs.scale
-    return rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
+    rows = rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
+    return _points(precise(x), pairs) if pairs.inverse is None and _coarse(rows.detach()) else rows
+
+
+def _coarse(points: Tensor) -> bool:
+    """Whether float32 may round an exponent by more than ``ROUNDED``; no, where values are not looked at."""
+    if points.dtype != torch.float32 or not points.numel() or not check_values(points):
+        return False
+    return not float(slack(points, square_norms(points)).amax()) < ROUNDED
 
 
 def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
@@ -125,7 +137,8 @@ def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
         parts = [_block(points, half, usable, start, chunk) for start in starts]
     total = torch.stack([part.logsumexp(-1) for part in parts], -1).logsumexp(-1)
     known = total.detach()
-    return total + (pairs.log_mean(known) - known)  # the gradient is that of the sum, also where the value is 0
+    total = total + (pairs.log_mean(known) - known)  # the gradient is that of the sum, also where the value is 0
+    return fits(total.to(x.dtype))
 
 
 class _LogMean(torch.autograd.Function):
@@ -133,20 +146,27 @@ class _LogMean(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
-        unit = x.new_full(x.shape[:-1], pairs.scale) if pairs.inverse is None else pairs.inverse * pairs.scale
-        mean = pairs.mean(-unit.unsqueeze(-2) @ x)
-        unit = unit.unsqueeze(-1)
-        points = torch.addcmul(mean, x, unit)
+        rows, unit, points = _LogMean.points(x, pairs)
+        if pairs.inverse is None and _coarse(points):
+            rows, unit, points = _LogMean.points(precise(x), pairs)
         total, pull, share, own = _sum_and_pull(points, pairs)
         slope = pull.mul_(share * unit).addcmul_(own * unit, points, value=-1)
         if pairs.inverse is not None:  # a row of fixed length moves across itself
-            along = torch.mul(slope, x, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
-            slope.addcmul_(x, along.mul_(pairs.inverse.square().unsqueeze(-1)), value=-1)
+            along = torch.mul(slope, rows, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
+            slope.addcmul_(rows, along.mul_(pairs.inverse.square().unsqueeze(-1)), value=-1)
         if not isinstance(pairs.number, int):  # no pair, no gradient
             slope.masked_fill_((pairs.number < 2)[..., None, None], 0.0)
-        ctx.save_for_backward(x, slope)
+        ctx.save_for_backward(x, slope.to(x.dtype))
         ctx.pairs = pairs
-        return pairs.log_mean(total)
+        return fits(pairs.log_mean(total).to(x.dtype))
+
+    @staticmethod
+    def points(x: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows, the factor that gives each its length, and the product of both about its mean."""
+        unit = x.new_full(x.shape[:-1], pairs.scale) if pairs.inverse is None else pairs.inverse * pairs.scale
+        mean = pairs.mean(-unit.unsqueeze(-2) @ x)
+        unit = unit.unsqueeze(-1)
+        return x, unit, torch.addcmul(mean, x, unit)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -18,7 +18,7 @@ def stirred(d, levels=2, depth=2, x=None):
     flow.begin(uneven(40, d) if x is None else x)
     with torch.no_grad():
         for k, parameter in enumerate(flow.parameters()):
-            parameter.add_(0.2 * normal(*parameter.shape, seed=k))
+            parameter.add_(0.05 * normal(*parameter.shape, seed=k))
     return flow
 
 
@@ -48,12 +48,47 @@ def test_bits_per_dimension():
     check_gradient(flow.bits_per_dimension, x[:4])
 
 
+def released_step(x, step):
+    """One step as the released code writes it: an image of one pixel, all scales by exp(3 logs)."""
+
+    def actnorm(x, norm):
+        return (x + norm.shift) * torch.exp(3.0 * norm.log_scale)
+
+    first, _, _, second, _, _, last = step.coupling
+    x = actnorm(x, step.norm) @ torch.eye(x.shape[-1]).double().flip(0)
+    one, two = x.split(x.shape[-1] // 2, -1)
+    hidden = torch.relu(actnorm(one @ first.weight.T, step.coupling[1]))
+    hidden = torch.relu(actnorm(hidden @ second.weight.T, step.coupling[4]))
+    shift = (hidden @ last.linear.weight.T + last.linear.bias) * torch.exp(3.0 * last.log_scale)
+    return torch.cat([one, two + shift], -1), (3.0 * step.norm.log_scale).sum()
+
+
+def test_a_flow_is_the_released_one_step_by_step():
+    flow, x = stirred(8, levels=2, depth=2), uneven(30, 8)
+    y, done, volume = x, [], 0.0
+    for level in range(2):
+        for step in flow.steps[2 * level : 2 * level + 2]:
+            y, part = released_step(y, step)
+            volume = volume + part
+        if level == 0:
+            y, out = y.split(4, -1)
+            done.append(out)
+    z, logdet = flow(x)
+    assert_same(z[:, :4], done[0], rtol=1e-10)
+    assert_same(z[:, 4:], y, rtol=1e-10)
+    assert_same(logdet, volume.expand(30), rtol=1e-10)
+
+
 def test_begin_normalises_every_step():
     x = uneven(200, 8, mean=5.0)
     flow = GlowFlow(8, levels=2, depth=2).double().begin(x)
     z, _ = flow(x)  # couplings still add nothing
     assert_same(z.mean(0), torch.zeros(8).double(), atol=1e-9)
     assert_same(z.std(0, correction=0), torch.ones(8).double(), rtol=1e-6)
+    hidden = flow.steps[0].norm(x).flip(-1)[:, :4]
+    for layer in list(flow.steps[0].coupling)[:5]:
+        hidden = layer(hidden)
+    assert_same(hidden.mean(0), torch.zeros(32).double(), atol=1e-9)
     constant = torch.ones(5, 4)
     assert bool(torch.isfinite(GlowFlow(4, levels=1).begin(constant)(constant)[0]).all())
 

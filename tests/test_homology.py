@@ -13,7 +13,8 @@ import torch
 from golden_cases import cases, points, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import cdist
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import cdist, pdist, squareform
 from support import (
     assert_same,
     check_batch_equals_loop,
@@ -32,8 +33,9 @@ from support import (
 from torch import Tensor
 
 from isonb import homology
-from isonb.errors import DegenerateError, DependencyError, DtypeError, InputError, ShapeError
+from isonb.errors import CloudWarning, DegenerateError, DependencyError, DtypeError, InputError, ShapeError
 from isonb.homology import h0_barcode, rips_barcode
+from isonb.neighbors import two_nn
 
 CLOUDS = [case for case in cases("topology") if case != "barcodes_a"]
 CLOSE = 1e-5  # largest allowed error of a bar, as a share of the diameter: ripser computes in float32
@@ -82,6 +84,7 @@ def diagram(bars: tuple[Tensor, Tensor]) -> np.ndarray:
     return torch.stack(bars, -1).numpy()
 
 
+@pytest.mark.filterwarnings("ignore::isonb.errors.CloudWarning")  # two points in 300 dimensions, on purpose
 @settings(max_examples=1200)
 @given(clouds(2, 40))
 def test_h0_equals_gudhi_and_ripser(x):
@@ -278,3 +281,51 @@ def test_cuda(shape):
 def test_cuda_h1():
     x = normal(40, 3)
     assert_same([part.cpu() for bars in rips_barcode(x.cuda()) for part in bars], rips_barcode(x))
+
+
+def cosine_distances(seed: int, n: int = 24) -> Tensor:
+    return torch.tensor(squareform(pdist(normal(n, 8, seed=seed).numpy(), "cosine")))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bars_of_given_distances_are_those_of_single_linkage_and_of_ripser(dtype):
+    for seed in range(4):
+        matrix = cosine_distances(seed).to(dtype)
+        heights = linkage(squareform(matrix.double().numpy(), checks=False), "single")[:, 2]
+        bars, edges = h0_barcode(matrix, return_edges=True, metric="precomputed")
+        assert_same(bars, torch.tensor(np.sort(heights)[::-1].copy()), rtol=1e-6, dtype=False)
+        assert torch.equal(bars, matrix[edges[:, 0], edges[:, 1]])
+        want = ripser.ripser(matrix.double().numpy(), distance_matrix=True, maxdim=1)["dgms"][1]
+        birth, death = rips_barcode(matrix, metric="precomputed")[1]
+        got = torch.stack((birth, death), -1).double().numpy()
+        np.testing.assert_allclose(got[np.lexsort(got.T)], want[np.lexsort(want.T)], rtol=1e-5)
+
+
+def test_distances_in_a_batch_under_a_mask_and_in_a_gradient():
+    matrix = torch.stack([cosine_distances(seed) for seed in range(3)]).requires_grad_()
+    mask = some_mask(3, 24, keep=3)
+    bars = h0_barcode(matrix, mask=mask, metric="precomputed")
+    for one, real, its in zip(matrix, mask, bars, strict=True):
+        alone = h0_barcode(one[real][:, real], metric="precomputed")
+        assert torch.equal(its[: len(alone)], alone)
+        assert not bool(its[len(alone) :].any())
+    slope = torch.autograd.grad(bars.sum(), matrix)[0]
+    assert float(slope.sum()) == int(mask.sum()) - 3
+    points = normal(30, 3)
+    assert_same(h0_barcode(torch.cdist(points, points), metric="precomputed"), h0_barcode(points), rtol=1e-9)
+    assert_same(two_nn(torch.cdist(points, points), metric="precomputed"), two_nn(points), rtol=1e-9)
+
+
+def test_points_that_look_like_distances_or_transposed_are_told():
+    matrix = cosine_distances(0)
+    for function in (h0_barcode, rips_barcode, two_nn):
+        with pytest.warns(CloudWarning, match='is taken as points. Pass metric="precomputed"'):
+            function(matrix)
+        check_rejects(function, InputError, "metric must be one of euclidean, precomputed", matrix, metric="cosine")
+        check_rejects(function, ShapeError, "must be square", matrix[:, :5], metric="precomputed")
+        check_rejects(function, DegenerateError, "must be symmetric", matrix - 1, metric="precomputed")
+        check_rejects(function, DegenerateError, "must be symmetric", matrix.triu(), metric="precomputed")
+    check_rejects(two_nn, InputError, "keep needs points", matrix, keep=0.2, metric="precomputed")
+    for function in (h0_barcode, rips_barcode):
+        with pytest.warns(CloudWarning, match=r"3 points in 200 dimensions.*x\.T"):
+            function(normal(200, 3).T)

@@ -279,7 +279,7 @@ def test_rejected_input():
     check_rejects(isoscore_star, InputError, r"zeta must be a number in \[0, 1\]", x, 1.5)
     check_rejects(isoscore_star, InputError, "zeta", x, float("nan"))
     check_rejects(isoscore_star, InputError, "zeta", x, "automatic")
-    check_rejects(isoscore_star, InputError, "goes without shrinkage_cov", x, "auto", wishart(4))
+    check_rejects(isoscore_star, InputError, "where shrinkage_cov is given; got .auto.. Leave", x, "auto", wishart(4))
     check_rejects(isoscore_star, ShapeError, r"must be \(4, 4\)", x, 0.2, wishart(3))
     check_rejects(isoscore_star, ShapeError, "shrinkage_cov", x, 0.2, torch.ones(4))
     check_rejects(isoscore_star, ShapeError, "shrinkage_cov", x, 0.2, wishart(4).expand(2, 4, 4))

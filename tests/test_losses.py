@@ -232,7 +232,7 @@ def test_hard_clouds(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
     """What an accelerator computes: the same code with the value checks off."""
-    for module in [m for key, m in sys.modules.items() if key.startswith("isonb") and hasattr(m, "check_values")]:
+    for module in [m for key, m in list(sys.modules.items()) if key.startswith("isonb") and hasattr(m, "check_values")]:
         monkeypatch.setattr(module, "check_values", lambda x: False)
     for x in (torch.zeros(8, 4), torch.ones(8, 4), normal(8, 1) @ normal(1, 4, seed=1), torch.eye(4), torch.ones(1, 4)):
         value, grad = slope(LOSSES[name], x.double())

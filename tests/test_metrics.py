@@ -345,3 +345,19 @@ def test_a_gather_of_the_users_own():
     metric = metrics.IsoScore(dist_sync_fn=gather, distributed_available_fn=lambda: True)
     metric.update(X)
     assert_same(metric.compute(), isoscore(torch.cat([X, X])))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_metric_draws_its_value_and_a_course_of_values(name):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    metric = POINTS[name][0]()
+    metric.update(X)
+    (figure, axes), value = metric.plot(), metric.compute()
+    drawn = axes.images[0].get_array() if value.ndim == 2 else [y for line in axes.lines for y in line.get_ydata()]
+    assert_same(torch.as_tensor(drawn).flatten().double(), value.flatten().double(), rtol=1e-5, dtype=False)
+    assert metric.plot(value, ax=axes)[0] is None
+    if value.ndim < 1:
+        assert len(metric.plot([value, value + 1])[1].lines[0].get_ydata()) == 2
+    matplotlib.pyplot.close("all")
+    assert figure is not None

@@ -108,6 +108,9 @@ def test_a_fit_says_what_it_keeps_and_how_far_it_is_off():
     x = uneven(100, 24)
     with pytest.warns(FitWarning, match=r"Whitening: 9 of the 24 directions asked for are kept: .* 10 points are few"):
         Whitening(k=24).fit(x[:10])
+    flat = normal(200, 24)
+    with pytest.warns(FitWarning, match=r"^Whitening: 20 of the 24 directions asked for are kept: the 200 points vary"):
+        Whitening().fit(torch.cat([flat[:, :20], flat[:, :4]], -1))
     with pytest.warns(FitWarning, match=r"between 0\.26 and 2\.2 times .* Fit on 120 or more") as said:
         Whitening(k=3).fit(x)
     assert len(said) == 1

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -20,9 +21,10 @@ from support import (
 )
 from torch import Tensor
 
-from isonb import compiled_lengths, compiled_prim, distances, parallel_trees, trees
-from isonb.distances import by_differences, edge_lengths, squared_distances
+from isonb import compiled_lengths, compiled_nearest, compiled_prim, distances, parallel_trees, trees
+from isonb.distances import by_differences, edge_lengths, localized, squared_distances
 from isonb.homology import h0_barcode
+from isonb.neighbors import knn
 from isonb.tiled_trees import tiled_tree
 
 PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruvka}
@@ -30,8 +32,12 @@ PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruv
 
 def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
     """The edges of one batch as an accelerator finds them."""
-    weights = trees._weights(x, real)
+    weights = weights_of(x, real)
     return PARALLEL[name](torch.minimum(weights, weights.mT))
+
+
+def weights_of(x: Tensor, real: Tensor | None) -> Tensor:
+    return trees._apart(squared_distances(localized(x, real)), real)
 
 
 def graph_of(edges: Tensor, n: int) -> np.ndarray:
@@ -47,7 +53,7 @@ def graph_of(edges: Tensor, n: int) -> np.ndarray:
 def test_trees_in_parallel_have_the_lengths_of_prims(name, n, kind):
     x = normal(6, n, 3, seed=n)
     x = {"normal": x, "grid": x.round(), "equal": torch.ones_like(x)}[kind]
-    prim, other = trees._by_prim(x, None), in_parallel(name, x)
+    prim, other = trees.spanning_tree(x), in_parallel(name, x)
     for edges in (prim, other):
         for tree in edges.numpy():
             assert connected_components(graph_of(tree, n), directed=False)[0] == 1
@@ -69,7 +75,7 @@ def test_both_ways_in_parallel_find_one_tree_however_many_weights_are_equal(n, f
 @pytest.mark.parametrize("name", PARALLEL)
 def test_trees_in_parallel_keep_masked_rows_out(name):
     x, real = normal(8, 33, 3).mul(2).round(), some_mask(8, 33, keep=2)
-    trees_of = trees._by_prim(x, real), in_parallel(name, x, real)
+    trees_of = trees.spanning_tree(x, real), in_parallel(name, x, real)
     for edges in trees_of:
         inner = real.gather(1, edges.flatten(1)).view(edges.shape).all(-1)
         assert torch.equal(inner.sum(1), real.sum(1) - 1)
@@ -93,8 +99,8 @@ def test_large_clouds_go_by_boruvka(monkeypatch, n, name):
     rows=st.integers(1, 100),
     seed=st.integers(0, 99),
 )
-def test_the_tree_of_strips_has_the_lengths_of_prims(n, d, kind, dtype, rows, seed):
-    """With lists that run out and strips of any height, against Prim in float64."""
+def test_the_tree_of_strips_is_prims(n, d, kind, dtype, rows, seed):
+    """With lists that run out and strips of any height, against Prim."""
     x = normal(n, d, seed=seed)
     spread = torch.where(torch.arange(n) < n // 2, 0.0, 1.0).unsqueeze(1)
     x = {
@@ -105,12 +111,12 @@ def test_the_tree_of_strips_has_the_lengths_of_prims(n, d, kind, dtype, rows, se
         "clusters": 1e-3 * x + spread,
         "offset": x + 1e4,
     }[kind].to(dtype)
-    tiled = tiled_tree(x, fine=trees.FINE, strip=rows * n)
-    prim = trees._by_prim(x.double()[None], None)[0]
+    with mock.patch.object(trees, "tiled_tree", partial(tiled_tree, strip=rows * n)):
+        tiled, again = trees._of_strips(x), trees._of_strips(x)
     assert connected_components(graph_of(tiled, n), directed=False)[0] == 1
-    got, want = (edge_lengths(x.double(), edges).sort().values for edges in (tiled, prim))
-    assert_same(got, want, rtol=1e-3, atol=1e-12)
-    assert torch.equal(tiled_tree(x, fine=trees.FINE, strip=rows * n), tiled)
+    assert torch.equal(tiled, again)
+    numbers = [(edges.amin(-1) * n + edges.amax(-1)).sort().values for edges in (tiled, trees.spanning_tree(x))]
+    assert torch.equal(*numbers)
 
 
 def test_a_large_cloud_goes_by_strips_masked_rows_or_not(monkeypatch):
@@ -147,7 +153,7 @@ def test_float32_products_choose_the_right_tree(kind):
     x = hard_clouds()[kind].float()
     assert not by_differences(x)
     got, want = h0_barcode(x), h0_barcode(x.double())
-    assert_same(got, want, rtol=1e-3, atol=0, dtype=False)
+    assert_same(got, want, rtol=1e-6, atol=0, dtype=False)
     assert int((got == 0).sum()) == (30 if kind == "copies" else 0)
 
 
@@ -167,22 +173,22 @@ def test_distances_by_product_and_by_difference_agree():
         assert_same(squared_distances(x), torch.cdist(x, x).square(), rtol=1e-9, atol=1e-9)
 
 
-def test_small_clouds_are_multiplied_as_they_are_where_that_resolves_them(monkeypatch):
-    """Localized only where the product of the points as they are is too coarse, or overflows."""
-    localized = []
-    plain = trees._by_localized
-    monkeypatch.setattr(trees, "_by_localized", lambda x, real: localized.append(len(x)) or plain(x, real))
+def test_only_clouds_that_a_product_is_too_coarse_for_are_computed_in_float64(monkeypatch):
+    finer = []
+    plain = trees._finer
+    monkeypatch.setattr(trees, "_finer", lambda x, real: finer.append(len(x)) or plain(x, real))
     x = normal(3, 40, 60, dtype=torch.float32)
     want = h0_barcode(x.double())
-    assert_same(h0_barcode(x), want, rtol=1e-5, dtype=False)
-    assert not localized
-    far = torch.cat([x[:1] + 1e4, x[1:]])
-    assert_same(h0_barcode(far), h0_barcode(far.double()), rtol=1e-3, dtype=False)
-    assert localized[0] == 1
-    localized.clear()
-    assert_same(h0_barcode(x * 1e25) / 1e25, want, rtol=1e-5, dtype=False)
-    assert_same(h0_barcode(x * 1e-30) / 1e-30, want, rtol=1e-5, dtype=False)
-    assert localized == [3, 3]
+    for offset in (0, 10):
+        assert_same(h0_barcode(x + offset), h0_barcode((x + offset).double()), rtol=1e-6, dtype=False)
+    assert not finer
+    far = torch.cat([x[:1] * 1e-5 + torch.arange(40).view(-1, 1) % 2, x[1:]])
+    assert_same(h0_barcode(far), h0_barcode(far.double()), rtol=1e-6, dtype=False)
+    assert finer[0] == 1
+    finer.clear()
+    assert_same(h0_barcode(x * 1e25) / 1e25, want, rtol=1e-6, dtype=False)
+    assert_same(h0_barcode(x * 1e-30) / 1e-30, want, rtol=1e-6, dtype=False)
+    assert finer == [3, 3]
 
 
 def test_batches_of_nothing():
@@ -191,10 +197,10 @@ def test_batches_of_nothing():
 
 def plain_and_compiled(x: Tensor, real: Tensor | None = None) -> list[tuple[Tensor, Tensor]]:
     """Edges and weights of one batch by the plain loop and by the compiled one."""
-    weights, first = trees._weights(x, real), trees._first(x, real)
-    compiled = compiled_prim.load()
-    assert compiled is not None
-    return [compiled(weights, first), trees._prim(weights.clone(), first)]
+    weights, first = weights_of(x, real), trees._first(x, real)
+    loops = compiled_prim.compiled_prim()
+    assert loops is not None
+    return [loops.grow(weights, first), trees._prim(weights.clone(), first)]
 
 
 @settings(max_examples=150, deadline=None)
@@ -207,7 +213,7 @@ def plain_and_compiled(x: Tensor, real: Tensor | None = None) -> list[tuple[Tens
     seed=st.integers(0, 999),
 )
 def test_the_compiled_loop_takes_the_edges_of_the_plain_one(n, d, kind, dtype, masked, seed):
-    """The same edges in the same order, ties and all; so it doesn't matter when a process begins to use it."""
+    """The same edges in the same order, ties and all."""
     x = nasty(normal(3, n, d, seed=seed), kind).to(dtype)
     real = some_mask(3, n, keep=2) if masked and n > 2 else torch.ones(3, n, dtype=torch.bool)
     (edges, lengths), (want, want_lengths) = plain_and_compiled(x, real if masked else None)
@@ -227,28 +233,29 @@ def test_the_compiled_loop_takes_the_edges_of_the_plain_one(n, d, kind, dtype, m
     seed=st.integers(0, 999),
 )
 def test_float32_barcodes_and_gradients_by_the_compiled_loop_equal_float64(n, d, kind, masked, seed):
-    assert compiled_prim.load() is not None
     x = nasty(normal(2, n, d, seed=seed), kind).float()
     mask = some_mask(2, n, keep=2) if masked and n > 2 else None
-    assert_same(h0_barcode(x, mask=mask), h0_barcode(x.double(), mask=mask), rtol=1e-3, atol=0, dtype=False)
+    assert_same(h0_barcode(x, mask=mask), h0_barcode(x.double(), mask=mask), rtol=1e-6, atol=0, dtype=False)
     if kind == "normal":  # no ties: the tree is one and the same
         got, want = (gradient(lambda z: h0_barcode(z, mask=mask), points) for points in (x, x.double()))
-        assert_same(got, want, rtol=1e-3, atol=1e-4, dtype=False)
+        assert_same(got, want, rtol=1e-4, atol=1e-5, dtype=False)
 
 
-def test_the_compiled_loop_is_loaded_after_many_steps_and_only_where_numba_is(monkeypatch):
-    monkeypatch.setattr(compiled_prim, "_taken", [0])
-    monkeypatch.setattr(compiled_prim, "PATIENCE", 100)
-    compiled_prim.load.cache_clear()
-    assert compiled_prim.compiled_prim(60) is None
-    assert compiled_prim.compiled_prim(60) is None
-    assert compiled_prim.load.cache_info().currsize == 0
-    assert compiled_prim.compiled_prim(1) is not None
-    compiled_prim.load.cache_clear()
+def test_the_loops_are_compiled_wherever_numba_is(monkeypatch):
+    assert compiled_prim.compiled_prim() is not None
+    assert compiled_nearest.compiled_choice(compiled_nearest.WIDEST) is not None
+    assert compiled_nearest.compiled_choice(compiled_nearest.WIDEST + 1) is None
+    x, made = normal(30, 4).float(), (compiled_prim._load, compiled_nearest._load, compiled_lengths._load)
+    want, neighbours = h0_barcode(x), knn(x, 3)[1]
+    for load in made:
+        load.cache_clear()
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert compiled_prim.compiled_prim(1) is None
-    assert h0_barcode(normal(30, 4)).shape == (29,)
-    compiled_prim.load.cache_clear()
+    assert compiled_prim.compiled_prim() is None
+    assert compiled_nearest.compiled_choice(1) is None
+    assert torch.equal(h0_barcode(x), want)
+    assert torch.equal(knn(x, 3)[1], neighbours)
+    for load in made:
+        load.cache_clear()
 
 
 def test_the_compiled_loop_needs_no_folder_to_write_to(tmp_path):
@@ -259,7 +266,7 @@ caching.CacheImpl._locator_classes = []
 import torch
 from isonb import compiled_prim
 weights = torch.tensor([[[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]]])
-print(compiled_prim.load()(weights, torch.zeros(1, dtype=torch.long))[0].tolist())
+print(compiled_prim.compiled_prim().grow(weights, torch.zeros(1, dtype=torch.long))[0].tolist())
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[[[0, 1], [1, 2]]]"
@@ -281,17 +288,15 @@ def test_lengths_can_be_derived_twice():
     seed=st.integers(0, 999),
 )
 def test_compiled_lengths_are_the_plain_ones_to_the_last_bit(d, kind, scale, seed):
-    """So it doesn't matter when a process begins to use them."""
     x = (nasty(normal(2, 30, d, seed=seed), kind) * scale).float()
     edges = torch.randint(0, 30, (2, 50, 2), generator=torch.Generator().manual_seed(seed))
-    compiled_prim.load()
     with mock.patch.object(distances, "compiled_lengths", return_value=None):
         plain = edge_lengths(x, edges)
     compiled = edge_lengths(x, edges)
     assert compiled_lengths.compiled_lengths() is not None
     assert torch.equal(compiled, plain)
     ends = [x.gather(1, edges[..., k : k + 1].expand(2, 50, d)) for k in (0, 1)]
-    exact = (ends[0] - ends[1]).double().square().sum(-1).sqrt()
+    exact = (ends[0].double() - ends[1].double()).square().sum(-1).sqrt()
     assert_same(plain, exact, rtol=1e-7, atol=0, dtype=False)
 
 

@@ -180,3 +180,19 @@ def test_a_sum_that_does_not_fit_is_not_taken_for_the_largest_value(log_sum):
 @pytest.mark.parametrize("name", FORMS)
 def test_cuda(name):
     check_cuda(FORMS[name], uneven(2, 40, 6))
+
+
+@pytest.mark.parametrize("far", [1e1, 1e3, 1e5, 1e8])
+@pytest.mark.parametrize("kind", ["a row", "clusters", "offset"])
+def test_far_rows_in_float32_have_the_value_and_the_gradient_of_float64(kind, far):
+    x = normal(300, 64).float() / 8
+    if kind == "a row":
+        x[0] *= far
+    elif kind == "clusters":
+        x += min(far, 1e3) * normal(3, 64, seed=1).float()[torch.arange(300) % 3]
+    else:
+        x += min(far, 1e5)
+    function = functools.partial(rbf_uniformity, normalize=False)
+    assert_same(function(x), function(x.double()), rtol=1e-4, atol=1e-5, dtype=False)
+    slopes = [gradient(function, points).double() for points in (x, x.double())]
+    assert float((slopes[0] - slopes[1]).norm()) < 1e-3 * float(slopes[1].norm())

@@ -20,7 +20,7 @@ from isonb.auditing.vectors import SAMPLE, check_sample, worst_first
 from isonb.auditing.words import columns, counted
 from isonb.cosine import unit_rows
 from isonb.errors import DegenerateError, ShapeError, fail
-from isonb.neighbors import knn
+from isonb.nearest import nearest_by_cosine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,7 +226,7 @@ class _Both:
 def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
     """The mean share of common neighbours, by cosine."""
     k = min(K, len(x) - 1)
-    one, other = (knn(unit_rows(z), k)[1] for z in (x, y))
+    one, other = (nearest_by_cosine(z, k)[0] for z in (x, y))
     parts = zip(torch.split(one, CHUNK), torch.split(other, CHUNK), strict=True)
     kept = torch.cat([(a.unsqueeze(-1) == b.unsqueeze(-2)).any(-1).double().mean(-1) for a, b in parts])
     half = jackknife([float(kept[group != g].mean()) for g in range(GROUPS)])

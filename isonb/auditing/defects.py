@@ -10,8 +10,8 @@ from torch import Tensor
 from isonb.auditing.parts import Finding
 from isonb.auditing.rows import NAMED, Pass
 from isonb.auditing.words import counted
-from isonb.cosine import unit_rows
-from isonb.neighbors import knn
+from isonb.nearest import nearest_by_cosine
+from isonb.precision import precise
 
 __all__ = ["SHIFTED", "USED", "dimensions", "duplicates", "neighbours", "place", "spread", "strange_rows"]
 
@@ -105,7 +105,7 @@ def neighbours(x: Tensor, round_cloud: Tensor, chosen: Tensor, quote: Quote | No
 
 def _alike(x: Tensor, chosen: Tensor, quote: Quote) -> Iterator[Finding]:
     """Different texts with nearly the same vector, once the mean is subtracted."""
-    _, nearest, index = _popular(x - x.mean(0))
+    _, nearest, index = _popular(precise(x) - precise(x).mean(0))
     order = nearest.argsort(descending=True, stable=True)
     order = order[nearest[order] > ALIKE]
     pairs = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
@@ -123,9 +123,8 @@ def _alike(x: Tensor, chosen: Tensor, quote: Quote) -> Iterator[Finding]:
 
 def _popular(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """How often each row is among the K nearest of the others; the cosine of each with its nearest, and which it is."""
-    unit = unit_rows(x)
-    distances, index = knn(unit, min(K, len(x) - 1))
-    return torch.bincount(index.flatten(), minlength=len(x)), 1 - distances[:, 0].square() / 2, index[:, 0]
+    index, cosines = nearest_by_cosine(x, min(K, len(x) - 1))
+    return torch.bincount(index.flatten(), minlength=len(x)), cosines[:, 0], index[:, 0]
 
 
 def dimensions(seen: Pass) -> Iterator[Finding]:

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
-from isonb.cosine import unit_rows
+from isonb.nearest import nearest_by_cosine
 from isonb.pages.errors import PageError
 from isonb.softdecay import soft_decay
 from isonb.transforms import SoftZCA, ZeroMean
 
-__all__ = ["VIEWS", "Microscope", "found_first", "nearest_by_cosine", "new_neighbours", "views"]
+__all__ = ["VIEWS", "Microscope", "found_first", "new_neighbours", "views"]
 
 VIEWS = {
     "plain": "as the model gives them",
@@ -36,6 +35,7 @@ def views(x: Tensor) -> dict[str, Tensor]:
     Whitening is soft, with the shrinkage of Ledoit and Wolf (:class:`~isonb.transforms.SoftZCA`): with n <= d there is
     no inverse. SoftDecay acts on the singular values of the matrix, not centred, at its default alpha.
 
+    >>> import torch
     >>> list(views(torch.eye(4, dtype=torch.float64)))
     ['plain', 'centred', 'whitened', 'SoftDecayed']
     """
@@ -43,23 +43,10 @@ def views(x: Tensor) -> dict[str, Tensor]:
     return dict(zip(VIEWS, made, strict=True))
 
 
-def nearest_by_cosine(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k rows of highest cosine to each row, itself left out: their places (n, k) and cosines (n, k), best first.
-
-    >>> nearest_by_cosine(torch.tensor([[1.0, 0.0], [3.0, 3.0], [0.0, 2.0]]), 1)[0].flatten().tolist()
-    [1, 0, 1]
-    """
-    if not 1 <= k < len(x):
-        raise PageError(f"k must be from 1 to {len(x) - 1}, the other sentences; got {k}.")
-    unit = unit_rows(x)
-    cosine = (unit @ unit.mT).fill_diagonal_(-torch.inf)
-    order = cosine.argsort(dim=1, descending=True, stable=True)[:, :k]
-    return order, cosine.gather(1, order)
-
-
 def found_first(x: Tensor, pairs: Sequence[tuple[int, int]]) -> list[bool]:
     """For each pair (row, partner) whether the partner is the row's nearest neighbour by cosine.
 
+    >>> import torch
     >>> found_first(torch.tensor([[1.0, 0.0], [3.0, 3.0], [0.0, 2.0]]), [(0, 1), (2, 0)])
     [True, False]
     """
@@ -70,6 +57,7 @@ def found_first(x: Tensor, pairs: Sequence[tuple[int, int]]) -> list[bool]:
 def new_neighbours(x: Tensor, plain: Tensor, k: int) -> float:
     """How many of a row's k neighbours in ``x`` its k neighbours in ``plain`` lack, on average over rows.
 
+    >>> import torch
     >>> plain = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
     >>> round(new_neighbours(plain[[0, 2, 1]], plain, 1), 2)
     1.0
@@ -106,6 +94,8 @@ class Microscope:
         if not layers or not picks or any(len(layer) != len(texts) for layer in layers):
             sizes = [len(layer) for layer in layers]
             raise PageError(f"each layer needs a vector a text, and the menu a sentence; got {sizes}, {len(texts)}.")
+        if not 1 <= k < len(texts):
+            raise PageError(f"k must be from 1 to {len(texts) - 1}, the other sentences; got {k}.")
         self.texts, self.picks, self.kin = texts, list(picks), dict(kin or {})
         self.lists = [self._layer(layer, k) for layer in layers]
 

@@ -65,10 +65,10 @@ def chosen(card: bool) -> Suites:
 def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SUITES) -> list[Row | Peak]:
     """Every row of these suites; the record is written as it comes, so nothing is lost when stopped.
 
-    The compiled loops are loaded at once: a process comes to them after some seconds of barcodes or neighbours anyway.
+    The compiled loops are loaded at once: the first cloud of a process loads them.
     """
-    compiled_prim.load()
-    compiled_nearest.load()
+    compiled_prim.compiled_prim()
+    compiled_nearest.compiled_choice(1)
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
     threadpoolctl.threadpool_limits(1)  # the peers' numpy too, however this was started

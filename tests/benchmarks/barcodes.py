@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 import isonb
+from isonb.compiled_prim import compiled_prim
 from isonb.distances import edge_lengths, squared_distances
 from isonb.products import gram
-from isonb.trees import _grown, spanning_tree
+from isonb.trees import _prim, spanning_tree
 from tests.benchmarks.harness import Row, compare
 from tests.benchmarks.measures import gaussian
 from tests.benchmarks.peers import barcodes
@@ -45,9 +46,10 @@ def h0_large(small: bool = False) -> list[Row]:
 def h0_pieces(x: Tensor) -> list[Piece]:
     """Of the barcodes of a batch (b, n, d): distances, trees and lengths."""
     edges, weights, first = spanning_tree(x), squared_distances(x), torch.zeros(len(x), dtype=torch.long)
+    grow = loops.grow if (loops := compiled_prim()) else _prim
     return [
         Piece("product above the diagonal", lambda: gram(x), True),
-        Piece("trees", lambda: _grown(weights, first)),
+        Piece("trees", lambda: grow(weights, first)),
         Piece("exact lengths", lambda: edge_lengths(x, edges), True),
     ]
 

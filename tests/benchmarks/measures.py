@@ -125,8 +125,8 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     half, points = x.square().sum(-1)[None] / 2, x[None]
     strips = [(low, points[:, low : low + 512] @ points.mT) for low in range(0, len(x), 512)]
     pieces = [Piece("product", lambda: x @ x.T, True), Piece("points moved and scaled", lambda: localized(x), True)]
-    if choose := compiled_choice(0, k + SPARE):
-        chosen = lambda: [choose(points, half, part, low, k, k + SPARE, 512) for low, part in strips]  # noqa: E731
+    if loops := compiled_choice(k + SPARE):
+        chosen = lambda: [loops.choose(points, half, part, low, k, k + SPARE, 512) for low, part in strips]  # noqa: E731
         pieces.append(Piece("choice and exact differences", chosen, True))
     return [*pieces, Piece("distances to the chosen", lambda: distances_to(x, index), True)]
 

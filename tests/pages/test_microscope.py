@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import isonb
+from isonb.nearest import nearest_by_cosine
 from isonb.pages.errors import PageError
-from isonb.pages.microscope import VIEWS, Microscope, found_first, nearest_by_cosine, new_neighbours, views
+from isonb.pages.microscope import VIEWS, Microscope, found_first, new_neighbours, views
 from isonb.softdecay import soft_decay
 from isonb.transforms import SoftZCA
 
@@ -54,7 +55,24 @@ def test_neighbours_are_those_of_every_pair():
 def test_k_must_leave_a_sentence():
     assert nearest_by_cosine(LAYERS[0], N - 1)[0].shape == (N, N - 1)
     with pytest.raises(PageError, match=f"k must be from 1 to {N - 1}"):
-        nearest_by_cosine(LAYERS[0], N)
+        Microscope(LAYERS, TEXTS, [0], k=N)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-5])
+def test_float32_and_float64_name_the_same_neighbours_of_vectors_that_are_nearly_equal(spread):
+    """Below a spread of 0.01 the cosines differ by so little that a float32 product orders them by its rounding."""
+    noise = torch.randn(200, 384, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    x = (1 + spread * noise).float()
+    index, cosine = nearest_by_cosine(x, 5)
+    again, value = nearest_by_cosine(x.double(), 5)
+    assert torch.equal(index, again)
+    assert torch.equal(cosine, value)
+    unit = torch.nn.functional.normalize(x.double(), dim=-1)
+    away = (unit[:, None] - unit).square().sum(-1).fill_diagonal_(torch.inf)
+    assert torch.equal(index, away.sort(stable=True).indices[:, :5])
+    rough = torch.nn.functional.normalize(x, dim=-1)
+    argmax = (rough @ rough.mT).fill_diagonal_(-2).argmax(-1)
+    assert (int((argmax != index[:, 0]).sum()) > 50) == (spread < 1e-2)
 
 
 def test_entries_are_right_in_every_view_and_layer(lens):

@@ -1,0 +1,74 @@
+"""Distances given instead of points: what a matrix of them must be, and points that look like one."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from isonb.checks import check_values, cloud
+from isonb.errors import CloudWarning, DegenerateError, InputError, ShapeError, fail
+
+__all__ = ["check_cloud", "lengths_in", "nearest_in"]
+
+METRICS = ("euclidean", "precomputed")
+ROUNDED = 1e-5  # of the longest distance: how far a matrix may be from symmetric
+
+
+def check_cloud(
+    x: Tensor, mask: Tensor | None, metric: str, *, points: int = 2, single: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """Points (..., n, d) or, where ``metric`` is "precomputed", distances (..., n, n), checked; a mask (..., n).
+
+    Points that look like distances or like the transpose of a cloud are told by a
+    :class:`~isonb.errors.CloudWarning`, where values may be looked at.
+    """
+    if metric not in METRICS:
+        fix = 'Pass points, or a matrix of any distances with metric="precomputed".'
+        fail(InputError, f"metric must be one of {', '.join(METRICS)}", repr(metric), fix)
+    x, mask = cloud(x, mask, points=points, single=single)
+    if metric == "euclidean":
+        _doubt(x, mask)
+        return x, mask
+    if x.shape[-1] != x.shape[-2]:
+        fix = "Pass all pairs, as scipy's squareform gives them."
+        fail(ShapeError, "a distance matrix must be square", f"shape {tuple(x.shape)}", fix)
+    if mask is not None:
+        x = torch.where(mask.unsqueeze(-2), x, x.new_zeros(()))
+    if check_values(x) and x.numel():
+        unlike = (x - x.mT).abs().amax() + x.diagonal(dim1=-2, dim2=-1).abs().amax()
+        if bool(x.amin() < 0) or not bool(unlike <= ROUNDED * x.amax()):
+            got = f"a least entry of {float(x.amin()):.3g}, and {float(unlike):.3g} off symmetry or on the diagonal"
+            fix = "Pass distances, not similarities: 1 - cosine for cosines."
+            fail(DegenerateError, "distances must be symmetric, at least 0, and 0 on the diagonal", got, fix)
+    return x, mask
+
+
+def _doubt(x: Tensor, mask: Tensor | None) -> None:
+    """Warn of points that are probably not what the caller means."""
+    n, d = x.shape[-2:]
+    if mask is not None or not check_values(x) or not x.numel():
+        return
+    told = ""
+    if n == d > 2 and not bool(x.diagonal(dim1=-2, dim2=-1).any()) and torch.equal(x, x.mT) and bool(x.amin() >= 0):
+        told = "x is symmetric with a zero diagonal, as distances are, but is taken as points."
+        told += ' Pass metric="precomputed".'
+    elif x.ndim == 2 and n <= 3 and d >= 100:
+        told = f"x has {n} points in {d} dimensions. Rows are points: pass x.T if they are its columns."
+    if told and bool(x.any()):
+        warnings.warn(told, CloudWarning, stacklevel=4)
+
+
+def lengths_in(matrix: Tensor, edges: Tensor) -> Tensor:
+    """The entries (..., m) of distances (..., n, n) at edges (..., m, 2); differentiable."""
+    low, high = edges.unbind(-1)
+    return matrix.flatten(-2).gather(-1, low * matrix.shape[-1] + high)
+
+
+def nearest_in(matrix: Tensor, k: int, mask: Tensor | None) -> Tensor:
+    """The k least distances (..., n, k) of each row to another one, ascending; 0 from masked rows."""
+    own = torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device)
+    out = own if mask is None else own | ~mask.unsqueeze(-2)
+    away = matrix.masked_fill(out, torch.inf).topk(k, dim=-1, largest=False).values
+    return away if mask is None else torch.where(mask.unsqueeze(-1), away, 0.0)
