@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
@@ -43,7 +44,9 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     ``points``: "cls", "last", "mean" or "tokens" (see :func:`isonb.integrations.points.pool`). ``layers``: -1 for the
     last, a number, several, or "all" for 1..L. The papers' choices are ``IStarLoss`` with ``points="tokens"`` and
     ``layers="all"``, ``PersistentEntropyLoss`` with ``points="cls"``, ``CosRegLoss`` with ``points="tokens"``.
-    ``include_pads=True`` takes padding for tokens, as the released I-STAR code does.
+    ``include_pads=True`` takes padding for tokens, as the released I-STAR code does. The points are those of the one
+    transformer in the model, of its encoder in an encoder-decoder; ``module`` names another part of the model, such as
+    a projection, which may be any :class:`torch.nn.Module`.
 
     The penalty sees the whole effective batch: all micro-batches, and all processes if it reduces itself over them, as
     the losses of isonb do. With accumulation each micro-batch passes the model twice for it (see
@@ -65,6 +68,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         points: Points = "cls",
         layers: Layers = -1,
         include_pads: bool = False,
+        module: str | None = None,
         weight: float = 1.0,
         per_micro_batch: bool = False,
         shrinkage_rows: int = 250_000,
@@ -75,7 +79,9 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
             fix = "Launch one process a device: torchrun --nproc-per-node=N train.py (or set CUDA_VISIBLE_DEVICES)."
             fail(InputError, "each process must have one device", f"{self.args.n_gpu} under nn.DataParallel", fix)
         self.penalty, self.penalty_weight, self.per_micro_batch = penalty, weight, per_micro_batch
-        self.point_rule = PointRule(points, layers, include_pads)
+        self.point_rule = PointRule(points, layers, include_pads, module)
+        if penalty is not None:
+            self.point_rule.watch(self.model)  # refuses a model that it can't read before any step
         self.shrinkage: ShrinkageCovariance | None = None
         self._micro_batches: list[dict[str, Any]] = []  # those of the update under way
         self._gradients: Iterator[Tensor] | None = None  # of the union's penalty at the points of each
@@ -137,7 +143,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         inputs = self._prepare_inputs(batch)
         with self.compute_loss_context_manager(), self.point_rule.watch(model) as seen:
             model(**inputs)
-        rows = own_rows(self.accelerator, len(inputs["input_ids"]))  # the last batch is filled up with copies
+        rows = partial(own_rows, self.accelerator)  # the last batch is filled up with copies
         return [self.point_rule.cloud(seen, inputs, rows)[0].unsqueeze(0)], None
 
     def _forward(self, model: nn.Module, inputs: dict[str, Any], items: Tensor | int | None) -> Any:
