@@ -15,6 +15,7 @@ __all__ = [
     "InputError",
     "IsotropyWarning",
     "NotFittedError",
+    "PrecisionWarning",
     "ShapeError",
     "fail",
     "missing",
@@ -99,6 +100,10 @@ class IsotropyWarning(UserWarning):
     >>> [warning.category.__name__ for warning in seen]
     ['IsotropyWarning']
     """
+
+
+class PrecisionWarning(UserWarning):
+    """A model is trained whose weights are in half precision, without a float32 copy; the message says what to do."""
 
 
 class FitWarning(UserWarning):

@@ -14,6 +14,7 @@ from isonb.errors import (
     InputError,
     IsotropyWarning,
     NotFittedError,
+    PrecisionWarning,
     ShapeError,
 )
 from isonb.flow import GlowFlow, fit_flow
@@ -82,6 +83,7 @@ __all__ = [
     "Moments",
     "NotFittedError",
     "PersistentEntropyLoss",
+    "PrecisionWarning",
     "SIGRegLoss",
     "ShapeError",
     "ShrinkageCovariance",
