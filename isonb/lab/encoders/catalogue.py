@@ -32,13 +32,17 @@ class ModelError(InputError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """A model carried by a Python package: where its folder lies and what its weights must hash to."""
+    """A model carried by a Python package: where its folder lies and what its weights must hash to.
+
+    ``same``: what older records call the same numbers, saved in another precision.
+    """
 
     package: str
     module: str
     folder: str
     sha256: str
     source: str
+    same: tuple[str, ...] = ()
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -53,8 +57,9 @@ EMBEDDED: dict[str, Embedded] = {
         package="isonb",
         module="isonb.lab.data",
         folder="tiny",
-        sha256="a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",
+        sha256="a7022efe8c0ef85ce6a44085f090967eacdd433aa8cab20ccac6b5af71c5924c",
         source="isonb.lab.pretraining",
+        same=("a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",),
     ),
 }
 
