@@ -16,6 +16,7 @@ __all__ = [
     "InputError",
     "IsotropyWarning",
     "NotFittedError",
+    "PrecisionWarning",
     "ShapeError",
     "fail",
     "missing",
@@ -111,6 +112,10 @@ class CloudWarning(UserWarning):
     >>> print(seen[0].message)
     x is symmetric with a zero diagonal, as distances are, but is taken as points. Pass metric="precomputed".
     """
+
+
+class PrecisionWarning(UserWarning):
+    """A model is trained whose weights are in half precision, without a float32 copy; the message says what to do."""
 
 
 class FitWarning(UserWarning):

@@ -15,6 +15,7 @@ from isonb.errors import (
     InputError,
     IsotropyWarning,
     NotFittedError,
+    PrecisionWarning,
     ShapeError,
 )
 from isonb.flow import GlowFlow, fit_flow
@@ -84,6 +85,7 @@ __all__ = [
     "Moments",
     "NotFittedError",
     "PersistentEntropyLoss",
+    "PrecisionWarning",
     "SIGRegLoss",
     "ShapeError",
     "ShrinkageCovariance",

@@ -134,6 +134,10 @@ class ShrinkageCovariance:
             not_fitted("ShrinkageCovariance", "Call refresh with a model and batches first.")
         return self._cov
 
+    @cov.setter
+    def cov(self, cov: Tensor) -> None:
+        self._cov = cov
+
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
         """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""
         found = process_group(self.group)

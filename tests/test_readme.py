@@ -1,5 +1,6 @@
 """The training script of the README runs as it stands."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -23,14 +24,16 @@ def script(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_training_script_runs(tmp_path, monkeypatch, capsys):
+def test_the_training_script_learns(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     with pytest.warns(FitWarning, match="few for 384 dimensions"):
         exec(compile(script(README.read_text(encoding="utf-8")), str(README), "exec"), names)
-    history = names["trainer"].state.log_history
-    penalties = [entry["isonb_penalty"] for entry in history if "isonb_penalty" in entry]
-    assert penalties
-    assert all(math.isfinite(value) and value != 0 for value in penalties)
+    said = capsys.readouterr().out
+    for name in ("istar", "entropy"):
+        losses, penalties = (json.loads(re.search(f"{name} {what} (.*)", said)[1]) for what in ("task loss", "penalty"))
+        assert max(losses[-2:]) < 0.6 < min(losses[:2]), "the task loss falls well below that of guessing, 0.693"
+        assert all(math.isfinite(value) and value != 0 for value in penalties)
+    istar = json.loads(re.search("istar penalty (.*)", said)[1])
+    assert istar[-1] < istar[0], "the negative weight lowers isotropy"
     assert (tmp_path / "runs" / "whitened" / "modules.json").is_file()
-    assert "istar" in capsys.readouterr().out

@@ -31,11 +31,12 @@ def audit(
     queries: Any = None,
     false_match_rate: float = 0.01,
     pool: str = "auto",
-    max_length: int = 256,
+    max_length: int | None = None,
     batch_size: int = 32,
     device: str | torch.device = "cpu",
     work: str | Path | None = None,
     progress: bool = True,
+    tokenizer: Any = None,
 ) -> Audit:
     """Say what a cloud of vectors, or a model on some texts, is like: defects, the floor of scores, shape, remedies.
 
@@ -45,11 +46,18 @@ def audit(
     rows; beside each measure stands what an isotropic Gaussian cloud of as many rows and dimensions reads. With fewer
     than 2 d rows the shape isn't judged. ``texts``, one a row, name the rows that stand out.
 
-    ``audit(model, texts)``: a model by its embedded name, folder or hub id, or a loaded encoder of the lab. It is
-    checked first: a text twice, alone and in a batch with longer ones, the empty text. Then come its vectors, each
-    different text once, and the shape by layer. ``pool`` is "mean", "cls", "last" or what the model's folder says;
-    texts are cut at ``max_length`` tokens. Vectors are written into ``work`` in pieces: an audit that was cut short
-    goes on from there. Without it they lie in a folder that is gone at the end.
+    ``audit(model, texts)``: a model by its embedded name, folder or hub id; a ``SentenceTransformer``; a transformers
+    model with its tokenizer, ``(model, tokenizer)``, of whose encoder and decoder the encoder is taken; or a function
+    from a list of texts to vectors. Where the folder is one of sentence-transformers, the vectors are those of its own
+    ``encode``: pooling, default prompt, every module, truncation; its layers are those of the first module, pooled
+    alike. Otherwise ``pool`` is "mean", "cls" or "last"; where none is told, "last" is assumed for a decoder and "mean"
+    for others, and the report says so. ``max_length`` cuts texts at fewer tokens than the model takes; without it, at
+    its own limit, or at 256 where no pooling is saved. A model is checked first: a text twice, alone and in a batch
+    with longer ones, the empty text. Then come its vectors, each different text once, and the shape by layer.
+
+    Vectors are written into ``work`` in pieces: an audit that was cut short goes on from there. They are kept under a
+    fingerprint of all that makes them (weights, configuration, tokenizer, pooling). Without ``work`` they lie in a
+    folder that is gone at the end.
 
     ``pairs``: three columns (first, second, labels). The first two hold texts for a model, row numbers for vectors. A
     label is 1 for a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also give a threshold at
@@ -72,7 +80,7 @@ def audit(
         asked = Asked(sample, seed, false_match_rate)
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
         if is_model(vectors):
-            how = Encoding(pool, max_length, batch_size, device, work, progress)
+            how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer)
             return audit_model(vectors, texts, asked, how, labelled, queries)
         source = matrix(vectors)
         quote = None

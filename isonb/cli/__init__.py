@@ -247,7 +247,7 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--column", metavar="NAME", help="column of the texts, where it isn't called text")
     add("--work", metavar="DIR", help="keep the vectors there; an audit that was cut short goes on from them")
     add("--pool", default="auto", help="mean, cls, last, or as the model's folder says (%(default)s)")
-    add("--max-length", type=int, default=256, help="most tokens of a text that are read (%(default)s)")
+    add("--max-length", type=int, help="most tokens of a text that are read (the model's own, or 256)")
     add("--batch-size", type=int, default=32, help="texts at a time (%(default)s)")
     add("--device", default="cpu", help="where the model runs (%(default)s)")
 

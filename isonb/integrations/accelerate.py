@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -130,5 +131,5 @@ def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric:
     for batch in loader:
         with rule.watch(model) as seen:
             model(**batch)
-        metric.update(rule.cloud(seen, batch, own_rows(accelerator, len(batch["input_ids"])))[0])
+        metric.update(rule.cloud(seen, batch, partial(own_rows, accelerator))[0])
     return metric

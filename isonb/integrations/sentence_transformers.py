@@ -15,11 +15,14 @@ from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, needs
 from isonb.integrations.points import unwrapped
-from isonb.integrations.union import asked, trainable
+from isonb.integrations.union import asked, trainable, warn_of_half_weights
 from isonb.layers import SoftDecay as SoftDecayLayer
 
 with needs("isonb.integrations.sentence_transformers", "lab"):
+    from sentence_transformers.base.losses import uses_gradient_cache
     from sentence_transformers.base.modules import Dense, Module
+    from sentence_transformers.sentence_transformer.losses.adaptive_layer import ForwardDecorator as AdaptiveLayer
+    from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator as Matryoshka
     from sentence_transformers.sentence_transformer.modules import Normalize
 
 __all__ = ["IsotropyLoss", "SoftDecay", "append_transform", "dense"]
@@ -95,37 +98,72 @@ class SoftDecay(Module):  # type: ignore[misc]
 
 
 class IsotropyLoss(nn.Module):
-    """A loss of the library plus ``weight * penalty`` of the sentence vectors of the batch, all columns together.
+    """A loss of the library plus ``weight`` times the mean of ``penalty`` over the columns of the batch.
 
-    ``penalty``: a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels``, it
-    gets those of the batch where there is one integer label per vector. Returns a dict, so the Trainer logs
-    ``isonb_penalty`` apart; in evaluation the penalty is left out. The vectors are those that ``loss`` itself computes:
-    no second pass. The batch is that of one step on all processes; gradient accumulation averages, as it does for
-    ``loss``. The ``Cached...`` losses build their graph later and can't be combined with a penalty. For example
-    ``IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())``.
+    The penalty acts within a column (anchors, positives, ...), as the library's
+    ``GlobalOrthogonalRegularizationLoss`` does: the two sentences of a pair are to be alike, so they are no pair to
+    spread. For example ``IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())``.
+
+    Args:
+        model: the ``SentenceTransformer`` that is trained.
+        loss: a loss of the library. Around ``MatryoshkaLoss`` or ``AdaptiveLayerLoss`` the penalty sees the full
+            vectors of the last layer; inside one of them it sees what they make, at each width and layer.
+        penalty: a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels``, it
+            gets those of a batch of one column with one integer label per vector.
+        weight: of the penalty.
+
+    Returns a dict, so the Trainer logs ``isonb_penalty`` apart (inside another loss the sum); in evaluation the penalty
+    is left out. The vectors are those that ``loss`` itself computes: no second pass. The batch is that of one step on
+    all processes; gradient accumulation averages, as it does for ``loss``. Raises
+    :class:`~isonb.errors.InputError` for the ``Cached...`` losses, which build the graph after the penalty is taken.
     """
 
     def __init__(self, model: Any, loss: nn.Module, penalty: Callable[..., Tensor], weight: float = 1.0) -> None:
         super().__init__()
+        late = next((part for part in loss.modules() if uses_gradient_cache(part)), None)
+        if late is not None:
+            got = f"{type(late).__name__}, which builds it in the backward pass"
+            fix = (
+                f"Take {type(late).__name__.removeprefix('Cached')} without a cache; the penalty needs the whole batch."
+            )
+            fail(InputError, "the loss must build the graph of the vectors", got, fix)
         self.model, self.loss, self.penalty, self.weight = model, loss, penalty, weight
+        warn_of_half_weights(model)
 
-    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
         """What the library calls: features of each column, and labels."""
+        columns, model = list(sentence_features), unwrapped(self.model)
+        inside = isinstance(model.forward, Matryoshka | AdaptiveLayer)
         seen: list[Tensor] = []
-        hook = unwrapped(self.model).register_forward_hook(lambda *call: seen.append(call[-1]["sentence_embedding"]))
+        source = model if inside else list(model.children())[-1]
+        hook = source.register_forward_hook(lambda *call: seen.append(call[-1]["sentence_embedding"]))
         try:
-            value = self.loss(sentence_features, labels)
+            value = self.loss(columns, labels)
         finally:
             hook.remove()
         parts = dict(value) if isinstance(value, dict) else {"task": value}
         if self.model.training:
-            points = trainable(torch.cat(seen))
-            each = isinstance(labels, Tensor) and labels.shape == points.shape[:1] and not labels.is_floating_point()
-            given = asked(self.penalty, labels=labels if each else None)
-            parts["isonb_penalty"] = self.weight * self.penalty(points, **given)
-        return parts
+            parts["isonb_penalty"] = self.weight * self._penalty(seen, columns, labels)
+        return sum(parts.values()) if inside else parts
+
+    def _penalty(self, seen: list[Tensor], columns: list[dict[str, Any]], labels: Tensor | None) -> Tensor:
+        """The mean over the columns. They pass in their order, alone or together; later passes are of cut vectors."""
+        size = _rows(columns[0])
+        points = trainable(torch.cat([part for part in seen if part.shape[-1] == seen[0].shape[-1]]))
+        clouds = torch.split(points[: size * len(columns)], size)
+        each = isinstance(labels, Tensor) and labels.shape == (size,) and not labels.is_floating_point()
+        given = asked(self.penalty, labels=labels if each and len(clouds) == 1 else None)
+        return torch.stack([self.penalty(cloud, **given) for cloud in clouds]).mean()
 
     def get_config_dict(self) -> dict[str, Any]:
         """What the model card says of this loss."""
         penalty = type(self.penalty).__name__ if isinstance(self.penalty, nn.Module) else str(self.penalty)
         return {"loss": type(self.loss).__name__, "penalty": penalty, "weight": self.weight}
+
+
+def _rows(features: dict[str, Any]) -> int:
+    """Texts of a column: its features are padded, packed (with the starts of each text), or bags (with offsets)."""
+    if "cu_seq_lens_q" in features:
+        return len(features["cu_seq_lens_q"]) - 1
+    known = [features[key] for key in ("offsets", "input_ids", "attention_mask") if key in features]
+    return len(known[0] if known else next(value for value in features.values() if isinstance(value, Tensor)))

@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
+from isonb.distributed import process_group
 from isonb.errors import InputError, fail, needs
 from isonb.integrations.accelerate import own_rows
 from isonb.integrations.points import Layers, PointRule, Points
-from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable
+from isonb.integrations.union import (
+    asked,
+    carrying,
+    penalty_gradients,
+    rehearsal,
+    trainable,
+    warn_of_half_weights,
+)
 from isonb.shrinkage import ShrinkageCovariance
 
 with needs("isonb.integrations.trainer", "lab"):
+    from safetensors import safe_open
+    from safetensors.torch import save_file
     from transformers import TrainerCallback
+    from transformers.trainer_utils import get_last_checkpoint
 
 if TYPE_CHECKING:
     from transformers import Trainer as _Base
@@ -38,12 +52,15 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     the Trainer as it is, so that an arm without a penalty needs no class of its own. If it has a parameter ``labels``,
     it gets the labels of the points (n,), or None unless there is one integer label per sentence. If it has a
     parameter ``shrinkage_cov``, as ``IStarLoss`` has, it gets the covariance of ``shrinkage_rows`` points of the
-    training data (all, when there are fewer), measured at each epoch's start with the model in evaluation mode.
+    training data (all, when there are fewer), measured at each epoch's start with the model in evaluation mode, and
+    kept in the checkpoints of that epoch.
 
     ``points``: "cls", "last", "mean" or "tokens" (see :func:`isonb.integrations.points.pool`). ``layers``: -1 for the
     last, a number, several, or "all" for 1..L. The papers' choices are ``IStarLoss`` with ``points="tokens"`` and
     ``layers="all"``, ``PersistentEntropyLoss`` with ``points="cls"``, ``CosRegLoss`` with ``points="tokens"``.
-    ``include_pads=True`` takes padding for tokens, as the released I-STAR code does.
+    ``include_pads=True`` takes padding for tokens, as the released I-STAR code does. The points are those of the one
+    transformer in the model, of its encoder in an encoder-decoder; ``module`` names another part of the model, such as
+    a projection, which may be any :class:`torch.nn.Module`.
 
     The penalty sees the whole effective batch: all micro-batches, and all processes if it reduces itself over them, as
     the losses of isonb do. With accumulation each micro-batch passes the model twice for it (see
@@ -65,6 +82,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         points: Points = "cls",
         layers: Layers = -1,
         include_pads: bool = False,
+        module: str | None = None,
         weight: float = 1.0,
         per_micro_batch: bool = False,
         shrinkage_rows: int = 250_000,
@@ -74,9 +92,14 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         if self.args.n_gpu > 1:
             fix = "Launch one process a device: torchrun --nproc-per-node=N train.py (or set CUDA_VISIBLE_DEVICES)."
             fail(InputError, "each process must have one device", f"{self.args.n_gpu} under nn.DataParallel", fix)
+        if not (self.is_deepspeed_enabled or self.is_fsdp_enabled):  # those keep a float32 copy
+            warn_of_half_weights(self.model)
         self.penalty, self.penalty_weight, self.per_micro_batch = penalty, weight, per_micro_batch
-        self.point_rule = PointRule(points, layers, include_pads)
+        self.point_rule = PointRule(points, layers, include_pads, module)
+        if penalty is not None:
+            self.point_rule.watch(self.model)  # refuses a model that it can't read before any step
         self.shrinkage: ShrinkageCovariance | None = None
+        self.resumed_from: str | Path | None = None
         self._micro_batches: list[dict[str, Any]] = []  # those of the update under way
         self._gradients: Iterator[Tensor] | None = None  # of the union's penalty at the points of each
         self._union_value: Tensor | float = 0.0
@@ -87,6 +110,13 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
             # layer 0, pads included: the points come chosen
             self.shrinkage = ShrinkageCovariance(0, True, shrinkage_rows, forward=self._points_of)
             self.add_callback(_ShrinkageRefresh(self))
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **kwargs: Any) -> Any:
+        """The Trainer's training; the shrinkage covariance goes on with the checkpoint, too."""
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
+        self.resumed_from = resume_from_checkpoint if isinstance(resume_from_checkpoint, str | Path) else None
+        return super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
         """The Trainer's prefetch of one update's micro-batches, remembered for the rehearsal."""
@@ -137,7 +167,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         inputs = self._prepare_inputs(batch)
         with self.compute_loss_context_manager(), self.point_rule.watch(model) as seen:
             model(**inputs)
-        rows = own_rows(self.accelerator, len(inputs["input_ids"]))  # the last batch is filled up with copies
+        rows = partial(own_rows, self.accelerator)  # the last batch is filled up with copies
         return [self.point_rule.cloud(seen, inputs, rows)[0].unsqueeze(0)], None
 
     def _forward(self, model: nn.Module, inputs: dict[str, Any], items: Tensor | int | None) -> Any:
@@ -176,13 +206,42 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
 
 class _ShrinkageRefresh(TrainerCallback):  # type: ignore[misc]
-    """Measures the shrinkage covariance of I-STAR at each epoch's start."""
+    """Measures the shrinkage covariance of I-STAR at each epoch's start, and keeps it in the checkpoints of the epoch.
+
+    A training that goes on in the middle of an epoch goes on with the covariance that this epoch had.
+    """
+
+    FILE = "isonb_shrinkage.safetensors"
 
     def __init__(self, trainer: IsotropyTrainerMixin) -> None:
-        self.trainer = trainer
+        self.trainer, self.epoch = trainer, 0
 
-    def on_epoch_begin(self, *args: Any, train_dataloader: Any, **kwargs: Any) -> None:
-        assert self.trainer.shrinkage is not None
-        self.trainer.shrinkage.refresh(self.trainer.model, train_dataloader)
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any, **kwargs: Any) -> None:
+        shrinkage, self.epoch = self.trainer.shrinkage, int(state.epoch or 0)
+        assert shrinkage is not None
+        kept = self._kept()
+        if kept is not None:
+            shrinkage.cov = kept.to(self.trainer.args.device)
+            return
+        shrinkage.refresh(self.trainer.model, train_dataloader)
         if hasattr(train_dataloader, "end"):  # left early, Accelerate's loader would count as under way
             train_dataloader.end()
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        if args.should_save and folder.is_dir():
+            assert self.trainer.shrinkage is not None
+            cov = self.trainer.shrinkage.cov.cpu().contiguous()
+            save_file({"cov": cov}, folder / self.FILE, {"epoch": str(self.epoch)})
+
+    def _kept(self) -> Tensor | None:
+        """The covariance in the checkpoint resumed from, if it is of this epoch: for all what the first process has."""
+        folder, self.trainer.resumed_from = self.trainer.resumed_from, None
+        told: list[Any] = [None]
+        if folder is not None and (Path(folder) / self.FILE).is_file():
+            with safe_open(Path(folder) / self.FILE, "pt") as file:
+                told = [file.get_tensor("cov") if file.metadata()["epoch"] == str(self.epoch) else None]
+        if (group := process_group("world")) is not None:
+            torch.distributed.broadcast_object_list(told, 0, group)
+        found: Tensor | None = told[0]
+        return found

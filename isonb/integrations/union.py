@@ -17,6 +17,7 @@ after the rehearsal, so the training pass runs as if there had been none.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,9 +25,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import InputError, fail
+from isonb.errors import InputError, PrecisionWarning, fail
 
-__all__ = ["Penalty", "asked", "carrying", "penalty_gradients", "rehearsal", "trainable"]
+__all__ = [
+    "Penalty",
+    "asked",
+    "carrying",
+    "penalty_gradients",
+    "rehearsal",
+    "trainable",
+    "warn_of_half_weights",
+]
+
+HALF = (torch.float16, torch.bfloat16)
 
 Penalty = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -65,8 +76,8 @@ def penalty_gradients(
     >>> value.item(), [g.flatten().tolist() for g in gradients]
     (36.0, [[12.0], [12.0, 12.0]])
     """
-    half = (torch.float16, torch.bfloat16)  # a loss scaler acts after this point: keep small gradients representable
-    leaves = [(p.float() if p.dtype in half else p).detach().requires_grad_() for p in points]
+    # A loss scaler acts after this point: keep small gradients representable.
+    leaves = [(p.float() if p.dtype in HALF else p).detach().requires_grad_() for p in points]
     with torch.enable_grad(), _own_draws(leaves[0]):
         value = penalty(torch.cat(leaves), None if labels is None else torch.cat(list(labels)))
         if not value.requires_grad:
@@ -84,6 +95,26 @@ def _own_draws(points: Tensor) -> Iterator[None]:
     with torch.random.fork_rng([]):
         torch.default_generator.manual_seed(int(points.detach().double().sum().view(torch.int64)))
         yield
+
+
+def warn_of_half_weights(model: nn.Module) -> None:
+    """Warn where weights to be trained are in half precision, without a float32 copy for the optimiser.
+
+    AdamW's eps of 1e-8 is 0 in float16, so that small gradients throw the weights; in bfloat16 small steps are lost.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     warn_of_half_weights(nn.Linear(2, 2).half())
+    >>> seen[0].category.__name__
+    'PrecisionWarning'
+    """
+    kinds = sorted(
+        {str(weight.dtype) for weight in model.parameters() if weight.requires_grad and weight.dtype in HALF}
+    )
+    if kinds:
+        what = f"weights in {', '.join(kinds)} are trained without a float32 copy: steps are lost, or far too long"
+        fix = "Load the model with dtype=torch.float32, and train in half precision by bf16=True or fp16=True"
+        warnings.warn(f"{what}. {fix}.", PrecisionWarning, stacklevel=3)
 
 
 def trainable(points: Tensor) -> Tensor:

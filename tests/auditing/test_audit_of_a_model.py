@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import isonb
-from isonb.auditing import embedding
 from isonb.auditing.asking import audit
+from isonb.auditing.encoding import job
+from isonb.auditing.encoding.tokens import TokenEmbedder
 from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.loading import load, load_for_training
@@ -139,20 +140,20 @@ def test_cut_texts_and_unknown_words(encoder):
 
 
 def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
-    made = embedding.Embedder(encoder, "mean", 64, batch_size=7)
-    found = embedding.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
+    made = TokenEmbedder(encoder, "mean", 64, batch_size=7)
+    found = job.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
     for row in (0, 3, 29):
         alone = made.states(made.tokens([TEXTS[row]]), layers=True)[:, 0]
-        assert torch.allclose(torch.from_numpy(found.vectors[row]), alone[-1], atol=1e-5)
+        assert torch.allclose(torch.tensor(found.vectors[row]), alone[-1], atol=1e-5)
     alone = made.states(made.tokens([TEXTS[11]]), layers=True)[:, 0]
-    assert torch.allclose(torch.from_numpy(found.layers[:, 1]), alone, atol=1e-5)
+    assert torch.allclose(torch.tensor(found.layers[:, 1]), alone, atol=1e-5)
 
 
 def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(embedding, "PIECE", 16)
+    monkeypatch.setattr(job, "PIECE", 16)
     whole = audit(encoder, TEXTS, work=tmp_path / "whole")
     asked = []
-    states = embedding.Embedder.states
+    states = TokenEmbedder.states
 
     def counted(self, ids, layers=False):
         asked.append(len(ids))
@@ -160,7 +161,7 @@ def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return states(self, ids, layers)
 
-    monkeypatch.setattr(embedding.Embedder, "states", counted)
+    monkeypatch.setattr(TokenEmbedder, "states", counted)
     with pytest.raises(KeyboardInterrupt):
         audit(encoder, TEXTS, work=tmp_path / "cut")
     (state,) = (tmp_path / "cut").glob("texts-*/state.json")
@@ -172,7 +173,7 @@ def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
         again.append(len(ids) * layers)
         return states(self, ids, layers)
 
-    monkeypatch.setattr(embedding.Embedder, "states", noted)
+    monkeypatch.setattr(TokenEmbedder, "states", noted)
     assert audit(encoder, TEXTS, work=tmp_path / "cut") == whole
     assert sum(again) == 120 - done
     again.clear()

@@ -143,7 +143,8 @@ def test_other_weights_are_said_before_the_run(here, monkeypatch, capsys):
     monkeypatch.setattr(commands, "execute", lambda job: seen.append(job) or Outcome(job.run_id, "stopped"))
     assert cli.main(["run", "--protocol", "smoke"]) == 130
     assert (
-        f"other model (00000000 then, a71e2972 now) than in {job.record.relative_to(here)}" in capsys.readouterr().out
+        f"other model (00000000 then, {locate.fingerprint_now('tiny')[:8]} now) than in {job.record.relative_to(here)}"
+        in capsys.readouterr().out
     )
     assert seen[0].run_id != job.run_id
 

@@ -2,9 +2,7 @@
 
 import json
 import math
-import sys
 import time
-import types
 
 import pytest
 import torch
@@ -92,16 +90,61 @@ def test_a_warning_names_the_step_and_the_events_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("x", "undefined"),
+    [
+        (torch.randn(1, 8), set(MEASURES)),
+        (torch.eye(8), {"isoscore"}),
+        (torch.linalg.qr(torch.randn(32, 32))[0][:8], {"isoscore"}),
+        (torch.full((6, 8), torch.nan), set(MEASURES)),
+        (torch.ones(6, 8), {"isoscore", "effective_dimensions"}),
+        (torch.zeros(6, 8), {"isoscore", "effective_dimensions", "mean_cosine"}),
+        (torch.randn(2, 3, 8), set(MEASURES)),
+    ],
+)
+def test_what_is_not_defined_has_a_reason_and_closes_no_gate(x, undefined):
+    gates = [Gate(name, low=1e9, patience=1) for name in undefined]
+    monitor = IsotropyMonitor(stop=gates)
+    event = monitor.observe(x, 1)
+    assert set(event.undefined) == undefined
+    assert all(math.isnan(event.values[name]) and reason for name, reason in event.undefined.items())
+    assert event.kind == "measured"
+
+
+def test_an_undefined_value_neither_closes_a_gate_nor_forgives():
+    gate = Gate("relative_spread", low=0.5, patience=2)
+    monitor = IsotropyMonitor(["relative_spread"], stop=[gate])
+    flat, alone = torch.ones(4, 2), torch.ones(1, 2)
+    assert [monitor.observe(x, k).kind for k, x in enumerate((flat, alone, flat))] == [
+        "measured",
+        "measured",
+        "stopped",
+    ]
+
+
+def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
+    monitor = IsotropyMonitor({"drawn": lambda x: torch.rand(())})
+    before = torch.get_rng_state()
+    monitor.observe(torch.randn(4, 2, generator=torch.Generator()), 1)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"measures": ["isotropy"]}, "measures must be some of isoscore"),
         ({"every": 0}, "every must be 1 or more"),
         ({"measures": ["isoscore"], "stop": COLLAPSE}, "a gate must name a measure that is taken"),
+        ({"path": "/no/such/folder/events.jsonl"}, "path must be a file in a folder that is there"),
     ],
 )
 def test_mistakes(options, said):
     with pytest.raises(InputError, match=said):
         IsotropyMonitor(**options)
+
+
+def test_a_gate_needs_a_limit():
+    with pytest.raises(InputError, match="a gate must have a limit"):
+        Gate("isoscore")
 
 
 @pytest.fixture(scope="module")
@@ -142,28 +185,6 @@ def test_a_closed_gate_ends_the_trainer(bert, tmp_path):
     trainer = fine_tune(bert, tmp_path, monitor)
     assert trainer.state.global_step == 2
     assert monitor.events[-1].kind == "stopped"
-
-
-def test_lightning_gets_a_callback_of_its_own_kind(bert, monkeypatch):
-    from transformers import AutoModel
-
-    base = type("Callback", (), {})
-    module = types.ModuleType("lightning.pytorch.callbacks")
-    module.Callback = base
-    monkeypatch.setitem(sys.modules, "lightning", types.ModuleType("lightning"))
-    monkeypatch.setitem(sys.modules, "lightning.pytorch", types.ModuleType("lightning.pytorch"))
-    monkeypatch.setitem(sys.modules, "lightning.pytorch.callbacks", module)
-    monitor = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=1)])
-    callback = monitor.lightning()
-    assert isinstance(callback, base)
-    model, told = AutoModel.from_pretrained(bert).train(), {}
-    model.log_dict = told.update
-    trainer = types.SimpleNamespace(global_step=0, should_stop=False)
-    callback.on_train_batch_start(trainer, model, None, 0)
-    model(input_ids=torch.randint(5, 50, (4, 6)))
-    callback.on_train_batch_end(trainer, model, None, None, 0)
-    assert trainer.should_stop
-    assert set(told) == {f"isonb/{name}" for name in MEASURES}
 
 
 def test_a_measurement_is_cheap():

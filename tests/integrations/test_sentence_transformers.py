@@ -9,19 +9,25 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import (
+    AdaptiveLayerLoss,
     BatchAllTripletLoss,
+    CachedGISTEmbedLoss,
     CachedMultipleNegativesRankingLoss,
+    CachedMultipleNegativesSymmetricRankingLoss,
     CoSENTLoss,
+    GlobalOrthogonalRegularizationLoss,
+    MatryoshkaLoss,
+    MegaBatchMarginLoss,
     MultipleNegativesRankingLoss,
 )
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from isonb.errors import InputError
+from isonb.errors import InputError, PrecisionWarning
 from isonb.integrations.sentence_transformers import IsotropyLoss, SoftDecay, append_transform, dense
 from isonb.isotropy import isoscore
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
-from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
+from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
 TEXTS = [
@@ -54,17 +60,92 @@ def features(model, *columns):
 
 
 @pytest.mark.parametrize("kind", [MultipleNegativesRankingLoss, CoSENTLoss])
-def test_the_loss_is_the_inner_loss_plus_the_penalty_of_all_columns(folder, kind):
+def test_the_loss_is_the_inner_loss_plus_the_mean_penalty_of_the_columns(folder, kind):
     model = make(folder).train()
     inner = kind(model)
     columns = TEXTS[:6], TEXTS[6:12]
     labels = torch.linspace(0, 1, 6)
     parts = IsotropyLoss(model, inner, CosRegLoss(), weight=0.5)(features(model, *columns), labels)
-    vectors = torch.cat([model(column)["sentence_embedding"] for column in features(model, *columns)])
+    first, second = (model(column)["sentence_embedding"] for column in features(model, *columns))
     torch.testing.assert_close(parts["task"], inner(features(model, *columns), labels))
-    torch.testing.assert_close(parts["isonb_penalty"], 0.5 * CosRegLoss()(vectors))
+    torch.testing.assert_close(parts["isonb_penalty"], 0.5 * (CosRegLoss()(first) + CosRegLoss()(second)) / 2)
     sum(parts.values()).backward()
     assert all(bool(weight.grad.any()) for name, weight in model.named_parameters() if "pooler" not in name)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_the_penalty_is_what_the_library_computes_of_the_columns(folder, columns):
+    """GOR acts within a column there: the cosine of a pair's two sentences is not to fall."""
+    model = make(folder).train()
+    texts = [TEXTS[start : start + 8] for start in range(0, 8 * columns, 8)]
+    inner = MultipleNegativesRankingLoss(model) if columns > 1 else GlobalOrthogonalRegularizationLoss(model)
+    parts = IsotropyLoss(model, inner, GORLoss())(features(model, *texts))
+    golden = GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
+    torch.testing.assert_close(parts["isonb_penalty"], sum(golden.values()))
+
+
+def matryoshka(model, loss):
+    return MatryoshkaLoss(model, loss, [8, 4], [1.0, 0.5])
+
+
+def adaptive(model, loss):
+    return AdaptiveLayerLoss(model, loss, kl_temperature=0)
+
+
+@pytest.mark.parametrize("wrap", [matryoshka, adaptive, lambda model, loss: adaptive(model, matryoshka(model, loss))])
+def test_around_another_loss_the_penalty_sees_the_full_vectors_of_the_last_layer(folder, wrap):
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12], TEXTS[12:18]
+    inner = wrap(model, MultipleNegativesRankingLoss(model))
+    parts = IsotropyLoss(model, inner, CosRegLoss())(features(model, *columns))
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(one) for one in vectors) / 3)
+    torch.testing.assert_close(parts["task"], inner(features(model, *columns), None))
+
+
+def test_inside_matryoshka_the_penalty_sees_each_width(folder):
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12]
+    loss = matryoshka(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss(), weight=2.0))
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    cut = {d: [torch.nn.functional.normalize(one[:, :d], dim=-1) for one in vectors] for d in (8, 4)}
+    penalty = {d: sum(CosRegLoss()(one) for one in both) / 2 for d, both in cut.items()}
+    task = matryoshka(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
+    total = loss(features(model, *columns), None)
+    torch.testing.assert_close(total, task + 2 * (penalty[8] + 0.5 * penalty[4]))
+    total.backward()
+    assert bool(model[0].auto_model.encoder.layer[0].output.dense.weight.grad.any())
+
+
+def test_inside_adaptive_layers_the_penalty_sees_each_layer(folder):
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12]
+    plain = adaptive(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
+    loss = adaptive(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss()))
+    seen = [model(column) for column in features(model, *columns)]
+    last = sum(CosRegLoss()(one["sentence_embedding"]) for one in seen) / 2
+    states = [model[0].auto_model(**column, output_hidden_states=True).hidden_states for column in (
+        {key: one[key] for key in ("input_ids", "attention_mask")} for one in features(model, *columns))]  # fmt: skip
+    masks = [one["attention_mask"].unsqueeze(-1) for one in seen]
+    earlier = sum(
+        CosRegLoss()((state[0] * mask).sum(1) / mask.sum(1)) for state, mask in zip(states, masks, strict=True)
+    )
+    torch.testing.assert_close(loss(features(model, *columns), None), plain + last + earlier / 2)
+
+
+def test_a_model_of_static_vectors_has_columns_too():
+    words = AutoTokenizer.from_pretrained(embedded_folder(EMBEDDED["minilm"])[0]).backend_tokenizer
+    model = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu").train()
+    columns = TEXTS[:6], TEXTS[6:12]
+    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())(features(model, *columns))
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(one) for one in vectors) / 2)
+
+
+def test_half_weights_are_warned_of(folder):
+    model = make(folder).half()
+    with pytest.warns(PrecisionWarning, match=r"weights in torch.float16 are trained without a float32 copy"):
+        IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())
 
 
 def test_labels_reach_a_penalty_that_asks_for_them(folder):
@@ -82,11 +163,27 @@ def test_evaluation_leaves_the_penalty_out_and_hooks_are_removed(folder):
     assert not model._forward_hooks
 
 
-def test_a_loss_that_builds_its_graph_later_is_refused(folder):
+def cached_in_matryoshka(model):
+    return matryoshka(model, CachedMultipleNegativesRankingLoss(model))
+
+
+@pytest.mark.filterwarnings("ignore:The CachedMultipleNegativesSymmetricRankingLoss is deprecated")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        CachedMultipleNegativesRankingLoss,
+        CachedMultipleNegativesSymmetricRankingLoss,
+        lambda model: CachedGISTEmbedLoss(model, model),
+        MegaBatchMarginLoss,
+        cached_in_matryoshka,
+    ],
+)
+def test_a_loss_that_builds_its_graph_later_is_refused_at_once(folder, kind):
     model = make(folder).train()
-    loss = IsotropyLoss(model, CachedMultipleNegativesRankingLoss(model), CosRegLoss())
-    with pytest.raises(InputError, match="the points must depend on trainable weights"):
-        loss(features(model, TEXTS[:4], TEXTS[4:8]))
+    with pytest.raises(InputError, match=r"the loss must build the graph of the vectors; got .*, which builds it in"):
+        IsotropyLoss(model, kind(model), CosRegLoss())
+    uncached = MegaBatchMarginLoss(model, use_mini_batched_version=False)
+    assert "isonb_penalty" in IsotropyLoss(model, uncached, CosRegLoss())(features(model, TEXTS[:4], TEXTS[4:8]))
 
 
 def test_the_trainer_logs_the_penalty_apart(folder, tmp_path):

@@ -10,7 +10,7 @@ from gloo import run
 from torch import Tensor
 from transformers import Trainer, TrainingArguments
 
-from isonb.errors import InputError
+from isonb.errors import InputError, PrecisionWarning
 from isonb.integrations.points import PointRule
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.isotropy import isoscore
@@ -143,6 +143,34 @@ def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, mon
     few = train(tmp_path, 1, penalty=Watched(0.0), shrinkage_rows=10, **options)
     assert not torch.equal(few.shrinkage.cov, trained.shrinkage.cov)
     assert_same_weights(few, trained, atol=0)
+
+
+@pytest.mark.parametrize("start", [2, 4, 6])
+def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, start):
+    """Four updates an epoch: 2 and 6 are in the middle of one, 4 is the end of the first."""
+    options = {"penalty": IStarLoss(-1.0), "points": "tokens", "layers": "all"}
+    saving = {"max_steps": 8, "save_strategy": "steps", "save_steps": 2, "learning_rate": 0.05}
+    whole = train(tmp_path, size=4, rows=16, changes=saving, **options)
+    args = TrainingArguments(**tiny.arguments(tmp_path / "again", per_device_train_batch_size=4, **saving))
+    again = IsotropyTrainer(
+        model=tiny.model(seed=5), args=args, train_dataset=tiny.sentences(16), eval_dataset=None, **options
+    )
+    again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{start}"))
+    assert again.state.global_step == 8
+    assert torch.equal(tiny.weights(whole.model), tiny.weights(again.model))
+    assert torch.equal(whole.shrinkage.cov, again.shrinkage.cov)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_weights_in_half_precision_are_warned_of(tmp_path, kind):
+    args = TrainingArguments(**tiny.arguments(tmp_path))
+    with pytest.warns(
+        PrecisionWarning, match=f"weights in {kind} are trained .* dtype=torch.float32, and train in half"
+    ):
+        IsotropyTrainer(model=tiny.model().to(kind), args=args, penalty=None)
+    frozen = tiny.model().to(kind).requires_grad_(False)
+    frozen.classifier.float().requires_grad_(True)
+    IsotropyTrainer(model=frozen, args=args, penalty=None)
 
 
 def test_an_uneven_last_micro_batch_makes_the_same_update(tmp_path):

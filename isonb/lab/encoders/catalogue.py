@@ -5,13 +5,25 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
 from isonb.lab.encoders.weights import lacking, weight_names
 
-__all__ = ["EMBEDDED", "Embedded", "ModelError", "embedded_folder", "embedded_place", "weights_digest"]
+__all__ = [
+    "EMBEDDED",
+    "Embedded",
+    "ModelError",
+    "embedded_folder",
+    "embedded_place",
+    "fingerprint",
+    "weights_digest",
+]
+
+MAKING = (".json", ".txt", ".model", ".jinja")  # files beside the weights that make the vectors
+WEIGHTS = (".safetensors", ".bin")  # of the modules of sentence-transformers
 
 
 class ModelError(InputError):
@@ -20,13 +32,17 @@ class ModelError(InputError):
 
 @dataclass(frozen=True)
 class Embedded:
-    """A model carried by a Python package: where its folder lies and what its weights must hash to."""
+    """A model carried by a Python package: where its folder lies and what its weights must hash to.
+
+    ``same``: what older records call the same numbers, saved in another precision.
+    """
 
     package: str
     module: str
     folder: str
     sha256: str
     source: str
+    same: tuple[str, ...] = ()
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -41,8 +57,9 @@ EMBEDDED: dict[str, Embedded] = {
         package="isonb",
         module="isonb.lab.data",
         folder="tiny",
-        sha256="a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",
+        sha256="a7022efe8c0ef85ce6a44085f090967eacdd433aa8cab20ccac6b5af71c5924c",
         source="isonb.lab.pretraining",
+        same=("a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",),
     ),
 }
 
@@ -76,9 +93,37 @@ def weights_digest(folder: Path) -> str:
     if why := lacking(folder, there):
         fail(ModelError, "a model folder must hold safetensors weights", f"{folder}, which {why}", "Name another.")
     files = [folder / name for name in weight_names(folder, there)]
-    stats = [(file, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    digests = [_file_digest(*stat) for stat in stats]
+    digests = [_digest_of(file) for file in files]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def fingerprint(folder: Path) -> str:
+    """sha256 of all that makes a folder's vectors: weights, configuration, tokenizer, and the modules' folders.
+
+    One for the manifests of runs, their ids and the vectors that an audit keeps. Raises :class:`ModelError` for a
+    folder without weights.
+    """
+    modules = _modules(folder)
+    beside = [file for file in folder.iterdir() if file.suffix in MAKING]
+    below = [file for place in modules for file in place.rglob("*") if file.suffix in (*MAKING, *WEIGHTS)]
+    files = {file.relative_to(folder).as_posix(): file for file in (*beside, *below) if file.is_file()}
+    found = {name: _digest_of(file) for name, file in files.items()}
+    if not modules or weight_names(folder, {path.name for path in folder.iterdir()}):  # else all modules lie below
+        found["weights"] = weights_digest(folder)
+    return hashlib.sha256("\n".join(f"{name} {found[name]}" for name in sorted(found)).encode()).hexdigest()
+
+
+def _modules(folder: Path) -> list[Path]:
+    """The folders of the modules of sentence-transformers that lie below; none in a folder of transformers."""
+    try:
+        listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+        return [folder / module["path"] for module in listed if module["path"] and (folder / module["path"]).is_dir()]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _digest_of(file: Path) -> str:
+    return _file_digest(file, file.stat().st_size, file.stat().st_mtime_ns)
 
 
 @functools.cache

@@ -16,19 +16,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.errors import InputError
+from isonb.errors import InputError, fail
+from isonb.integrations.points import encoder_of
 from isonb.lab.encoders.hub import first_line
 from isonb.lab.encoders.locate import Source, find, reject
-from isonb.lab.encoders.text_models import input_limit, quiet, with_dropout
+from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
 
-__all__ = ["Encoded", "Encoder", "encode", "hidden_states", "load", "load_for_training"]
+__all__ = ["Encoded", "Encoder", "as_encoder", "encode", "hidden_states", "load", "load_for_training"]
 
 
 @dataclass(frozen=True)
 class Encoder:
     """A tokenizer and a float32 model, frozen and in evaluation mode unless it was loaded for training.
 
-    ``revision`` is a hub commit or the weights' sha256.
+    ``revision`` is a hub commit or the fingerprint of a folder.
     """
 
     tokenizer: Any
@@ -105,6 +106,17 @@ def load_for_training(
     encoder = _load(name, revision, dropout)
     encoder.model.train().requires_grad_(True).to(device)
     return encoder
+
+
+def as_encoder(model: Any, tokenizer: Any, name: str) -> Encoder:
+    """A loaded transformers model and its tokenizer, as they are; of a task's model or an encoder-decoder the encoder.
+
+    Raises :class:`~isonb.errors.InputError` for a model that doesn't read tokens of text.
+    """
+    encoder = encoder_of(model)
+    if not reads_text(encoder.config) and encoder.main_input_name != "input_ids":
+        fail(InputError, "the model must read tokens of text", type(model).__name__, "Pass a function of texts.")
+    return Encoder(tokenizer, encoder, name, "")
 
 
 def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:

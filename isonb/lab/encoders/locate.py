@@ -14,12 +14,12 @@ from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
 from isonb.errors import fail
-from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, embedded_place, weights_digest
+from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, embedded_place, fingerprint
 from isonb.lab.encoders.hub import Silence, ask, first_line
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 from isonb.lab.encoders.weights import INDEX, WHOLE, lacking, weight_names
 
-__all__ = ["MODELS_VARIABLE", "Source", "find", "is_folder", "reject", "spelled", "weights_now"]
+__all__ = ["MODELS_VARIABLE", "Source", "find", "fingerprint_now", "is_folder", "place_of", "reject", "spelled"]
 
 MODELS_VARIABLE = "ISONB_MODELS"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
@@ -45,11 +45,11 @@ class Source:
         return input_limit(self.config, self.tokenizer)
 
     def weights(self) -> str:
-        """Fetch weights that are still on the hub and check embedded ones; the commit or the weights' sha256."""
+        """Fetch weights that are still on the hub and check embedded ones; the commit or the folder's fingerprint."""
         if self.name in EMBEDDED:
-            return embedded_folder(EMBEDDED[self.name])[1]
+            embedded_folder(EMBEDDED[self.name])
         if self.commit is None:
-            return weights_digest(self.folder)
+            return fingerprint(self.folder)
         if self.missing:
             _download(self.name, self.commit, self.missing)
         return self.commit
@@ -67,22 +67,22 @@ def find(name: str | Path, *, revision: str | None = None) -> Source:
     >>> source.config.model_type, source.max_length, source.commit
     ('bert', 512, None)
     """
-    place = _place(name, revision)
+    place = place_of(name, revision)
     return _on_hub(str(name), revision) if place is None else _in_folder(str(name), *place)
 
 
-def weights_now(name: str) -> str:
-    """The commit or sha256 of the weights that ``name`` stands for now; nothing is downloaded.
+def fingerprint_now(name: str) -> str:
+    """The commit or fingerprint of the model that ``name`` stands for now; nothing is downloaded.
 
     Raises :class:`ModelError` for a folder without weights and for a hub that doesn't answer.
     """
     if name in EMBEDDED:
-        return embedded_folder(EMBEDDED[name])[1]
-    place = _place(name, None)
+        embedded_folder(EMBEDDED[name])
+    place = place_of(name)
     if place is None:
         return str(_asked(name, None).sha)
     folder, commit = place
-    return commit or weights_digest(folder)
+    return commit or fingerprint(folder)
 
 
 def spelled(name: str) -> str:
@@ -102,7 +102,7 @@ def is_folder(name: str) -> bool:
     return _folder(name) is not None or not _hub_id(name)
 
 
-def _place(name: str | Path, revision: str | None) -> tuple[Path, str | None] | None:
+def place_of(name: str | Path, revision: str | None = None) -> tuple[Path, str | None] | None:
     """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
     text = str(name)
     if text in EMBEDDED:

@@ -1,4 +1,4 @@
-"""The finished model: float16 safetensors, tokenizer, curve, and a card that says what it is and what it reached."""
+"""The finished model: safetensors, tokenizer, curve, and a card that says what it is and what it reached."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ __all__ = ["export"]
 def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
     """Write ``out/model``: weights, configuration, tokenizer, curve and card. The folder appears whole.
 
+    Weights are rounded to float16, so that they can be passed on small, and saved as float32: transformers loads what
+    is saved, and a training in float16 without a float32 copy goes astray.
+
     The configuration gets BERT's dropout back, for fine-tuning on few examples.
     """
     folder, part, settings, curve = out / "model", out / "model.part", trainer.budget.settings, trainer.budget.points
@@ -34,7 +37,7 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
     model, train, held = trainer.model.half().float(), trainer.train_dataset, trainer.eval_dataset.dataset
     reached = trainer.predict(held).metrics
     with_dropout(model.config, 0.1)
-    model.half().save_pretrained(part, save_original_format=False)  # today's names, whatever the start's were
+    model.save_pretrained(part, save_original_format=False)  # today's names, whatever the start's were
     trainer.processing_class.save_pretrained(part)
     shutil.copy(out / "curve.csv", part / "curve.csv")
     on_cpu = f"{settings.threads} thread(s) of {platform.machine()} ({torch.backends.cpu.get_cpu_capability()})"
@@ -48,7 +51,7 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
         "sha256": weights_digest(part),
         "about": settings.about or "not stated",
         "sizes": f"{len(train.ids):,} tokens to train on, {len(held.ids):,} held out",
-        "origin": f"the weights `{fixed['start']}`" if settings.start else "random weights",
+        "origin": f"the model `{fixed['start']}`" if settings.start else "random weights",
         "precision": "bfloat16 autocast" if settings.half else "float32",
         "command": _command(out, settings),
         "last": curve.iloc[-1],
@@ -123,8 +126,8 @@ CARD = """\
 # {name}: a small BERT encoder
 
 {c.num_hidden_layers} layers, width {c.hidden_size}, {c.num_attention_heads} heads, {c.max_position_embeddings}
-positions, {parameters:,} parameters, WordPiece vocabulary of {c.vocab_size}. Weights in float16 safetensors, sha256
-`{sha256}`.
+positions, {parameters:,} parameters, WordPiece vocabulary of {c.vocab_size}. Weights in float32
+safetensors (numbers that float16 holds), sha256 `{sha256}`.
 
 It is there to run experiments on embedding spaces in seconds on a CPU, and to be fine-tuned in them. isonb loads it
 from its folder, as float32.

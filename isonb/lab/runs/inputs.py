@@ -1,8 +1,8 @@
 """What a run reads besides its settings, rows and weights, and whether a record was made of the same.
 
-A run's id follows from its settings; its manifest holds fingerprints of the rows and the weights. Settings that stay
+A run's id follows from its settings; its manifest holds fingerprints of the rows and the model. Settings that stay
 while a file changes would find the old record, so the fingerprints are taken again and compared: a run of other rows
-or weights gets ``inputs`` in its configuration, and so an id of its own.
+or another model gets ``inputs`` in its configuration, and so an id of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint, sample
 from isonb.lab.data.tasks import FINE_TUNED, Task, task_named
 from isonb.lab.encoders.catalogue import ModelError
-from isonb.lab.encoders.locate import is_folder, weights_now
+from isonb.lab.encoders.locate import fingerprint_now, is_folder
 from isonb.lab.methods import Method, method_from
 from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.settings import FinetuneSettings, SimilaritySettings, settings_of
@@ -48,7 +48,7 @@ def inputs(config: Mapping[str, Any], data: str | Path | None) -> dict[str, str]
         if folder is not None:
             raise
     try:
-        found["model"] = weights_now(config["model"])
+        found["model"] = fingerprint_now(config["model"])
     except ModelError:
         if is_folder(config["model"]):
             raise

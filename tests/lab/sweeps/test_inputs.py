@@ -89,7 +89,7 @@ def test_rows_that_changed_in_place_are_seen(data, tmp_path, experiments):
     assert prepare(COLA, tmp_path / "out", data=data, experiments=experiments).run_id != first.run_id
 
 
-def test_overwritten_weights_are_another_run(tmp_path, experiments, monkeypatch):
+def test_overwritten_weights_or_words_are_another_run(tmp_path, experiments, monkeypatch):
     monkeypatch.chdir(tmp_path)
     random_models.save("bert", tmp_path / "mybert")
     task = {"task": "english_sts", "protocol": "smoke"}
@@ -97,12 +97,18 @@ def test_overwritten_weights_are_another_run(tmp_path, experiments, monkeypatch)
     jobs = [prepare(task | {"model": name}, "out", experiments=experiments) for name in names]
     assert len({job.run_id for job in jobs}) == 1
     record(jobs[0])
-    file = tmp_path / "mybert/model.safetensors"
-    content = file.read_bytes()
-    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    other = prepare(task | {"model": "./mybert"}, "out", experiments=experiments)
-    assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
-    file.write_bytes(content)
+    for name, edit in (
+        ("config.json", lambda text: text.replace(b'"gelu"', b'"relu"')),
+        ("tokenizer.json", lambda text: text.replace(b'"[UNK]": 1', b'"[UNK]": 4')),
+        ("model.safetensors", lambda text: text[:-1] + bytes([text[-1] ^ 1])),
+    ):
+        file = tmp_path / "mybert" / name
+        content = file.read_bytes()
+        assert edit(content) != content
+        file.write_bytes(edit(content))
+        other = prepare(task | {"model": "./mybert"}, "out", experiments=experiments)
+        assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
+        file.write_bytes(content)
     assert known(prepare(task | {"model": "mybert"}, "out", experiments=experiments)).status == "skipped"
     file.unlink()
     with pytest.raises(ModelError, match="no safetensors weights"):

@@ -1,0 +1,144 @@
+"""A transformers model with its tokenizer, and a pooling that was asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.encoding import Batch, Counts
+from isonb.errors import InputError, fail
+
+__all__ = ["POOLS", "TokenEmbedder", "contents", "room_for_words"]
+
+POOLS = ("auto", "mean", "cls", "last")
+TOKENS = 16_384  # tokens of a batch, padding included
+STATES = 2**28  # bytes of hidden states that a batch may take
+
+
+@dataclass(frozen=True)
+class TokenEmbedder:
+    """An encoder with its pooling: "mean" over all tokens, "cls" the first one, or "last" the last real one.
+
+    ``from_name``: the encoder was loaded from its name, so that its revision stands for all that it is.
+    """
+
+    encoder: Any
+    pool: str
+    max_length: int
+    batch_size: int = 32
+    from_name: bool = False
+
+    def __post_init__(self) -> None:
+        room_for_words(self.encoder.tokenizer, self.max_length)
+
+    @property
+    def name(self) -> str:
+        """As the report calls it."""
+        return str(self.encoder.name)
+
+    @property
+    def told(self) -> str:
+        """How it pools."""
+        return f"{self.pool} pooling"
+
+    @property
+    def training(self) -> bool:
+        """Whether dropout is on."""
+        return bool(self.encoder.model.training)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token numbers of each text, cut at the longest input."""
+        found: list[list[int]] = self.encoder.tokenizer(list(texts), truncation=True, max_length=self.max_length)[
+            "input_ids"
+        ]
+        return found
+
+    def states(self, ids: Sequence[Sequence[int]], layers: bool = False) -> Tensor:
+        """Pooled vectors (1, B, d) of the last layer, or (L+1, B, d) of all, in one pass of one batch."""
+        width = max(map(len, ids))
+        pad = self.encoder.tokenizer.pad_token_id or 0  # off the mask any token serves
+        device = next(self.encoder.model.parameters()).device
+        tokens = torch.tensor([[*row, *[pad] * (width - len(row))] for row in ids], device=device)
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in ids], device=device)
+        with torch.no_grad():
+            out = self.encoder.model(
+                input_ids=tokens, attention_mask=mask, output_hidden_states=layers, return_dict=True
+            )
+        hidden = [*out.hidden_states[:-1], out.last_hidden_state] if layers else [out.last_hidden_state]
+        return torch.stack([self._pooled(state, mask).float().cpu() for state in hidden])
+
+    def _pooled(self, state: Tensor, mask: Tensor) -> Tensor:
+        if self.pool == "cls":
+            return state[:, 0]
+        if self.pool == "last":
+            return state[torch.arange(len(state), device=state.device), mask.sum(-1) - 1]
+        real = mask.bool().unsqueeze(-1)
+        return torch.where(real, state, 0.0).sum(1) / mask.sum(-1, keepdim=True)
+
+    def together(self, texts: Sequence[str]) -> Tensor:
+        """The vectors (B, d) of some texts in one batch. InputError for a text that gives no token."""
+        return self.states(self._real(texts))[0]
+
+    def _real(self, texts: Sequence[str]) -> list[list[int]]:
+        ids = self.tokens(texts)
+        empty = next((text for text, row in zip(texts, ids, strict=True) if not row), None)
+        if empty is not None:
+            fail(InputError, "every text must give at least one token", repr(empty[:40]), "Drop it.")
+        return ids
+
+    def batches(self, texts: Sequence[str], layered: Container[int]) -> Iterator[Batch]:
+        """Longest texts first: at most ``batch_size`` rows, and no more tokens than memory allows."""
+        ids = self._real(texts)
+        most = max(1, min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1))))
+        order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
+        while order:
+            size = max(1, min(self.batch_size, most // max(1, len(ids[order[0]]))))
+            rows, order = order[:size], order[size:]
+            seen = [place for place, row in enumerate(rows) if row in layered]
+            states = self.states([ids[row] for row in rows], layers=bool(seen))
+            yield Batch(rows, states[-1], [rows[place] for place in seen], states[:, seen] if seen else None)
+
+    def counts(self, texts: Sequence[str]) -> Counts:
+        """What the tokenizer says of the texts."""
+        ids = self.tokens(texts)
+        unknown = self.encoder.tokenizer.unk_token_id
+        cut = sum(len(row) >= self.max_length for row in ids)
+        return Counts(cut, 0 if unknown is None else sum(row.count(unknown) for row in ids), sum(map(len, ids)))
+
+    def fingerprint(self) -> str:
+        """Of the model's folder, or of all that was passed; the pooling and the longest input."""
+        model = self.encoder.model
+        made = self.encoder.revision if self.from_name else contents(model, self.encoder.tokenizer)
+        told = [self.encoder.name, made, type(model).__qualname__, self.training, self.pool, self.max_length]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def room_for_words(tokenizer: Any, limit: int) -> None:
+    """Raise :class:`~isonb.errors.InputError` where special tokens alone fill the input."""
+    special = tokenizer.num_special_tokens_to_add() if hasattr(tokenizer, "num_special_tokens_to_add") else 0
+    if limit <= special:
+        invariant = f"max_length must leave room for a word beside {special} special tokens"
+        fail(InputError, invariant, limit, f"Take {special + 1} or more.")
+
+
+def contents(model: Any, tokenizer: Any) -> str:
+    """A digest of a model in memory: its modules, weights and configuration, and its tokenizer."""
+    found = hashlib.sha256(repr(model).encode())
+    for name, value in sorted(model.state_dict().items()):
+        if isinstance(value, Tensor):
+            found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    config: Any = getattr(model, "config", None)
+    found.update(config.to_json_string().encode() if hasattr(config, "to_json_string") else b"")
+    inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    told = json.loads(inner.to_str()) if hasattr(inner, "to_str") else getattr(tokenizer, "init_kwargs", {})
+    told = {key: value for key, value in told.items() if key not in ("padding", "truncation")}  # of the last call
+    found.update(json.dumps(told, default=str).encode())
+    found.update(json.dumps(sorted(tokenizer.get_vocab().items())).encode() if hasattr(tokenizer, "get_vocab") else b"")
+    return found.hexdigest()

@@ -1,0 +1,73 @@
+"""Folders of sentence-transformers: what ``encode`` gives is the model, and that library alone loads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isonb.errors import needs
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
+from isonb.lab.encoders.hub import first_line
+from isonb.lab.encoders.locate import find, place_of, reject
+from isonb.lab.encoders.text_models import quiet
+
+__all__ = ["load_sentences"]
+
+KNOWN = ("sentence_transformers.", "isonb.")  # whose modules may be loaded
+
+
+def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> tuple[Any, str] | None:
+    """The ``SentenceTransformer`` called ``name`` and its fingerprint; None where that has no ``modules.json``.
+
+    ``name`` is looked for as by :func:`~isonb.lab.encoders.loading.load`. Weights are safetensors, in the numbers that
+    they were saved in, and no code of the folder is run. Raises :class:`~isonb.lab.encoders.catalogue.ModelError` for
+    modules that are neither the library's nor ours, and for a folder that the library can't load.
+    """
+    place = place_of(name)
+    commit = None
+    if place is None:  # the hub alone may have it
+        source = find(name)
+        folder, commit = source.folder, source.commit
+    else:
+        folder, commit = place
+    if not (folder / "modules.json").is_file():
+        return None
+    if str(name) in EMBEDDED:
+        embedded_folder(EMBEDDED[str(name)])
+    ours = _check_modules(name, folder)
+    with needs("isonb.audit of a folder of sentence-transformers", "lab"):
+        from sentence_transformers import SentenceTransformer
+    try:
+        with quiet():
+            model = SentenceTransformer(
+                str(name) if place is None else str(folder),
+                device=str(device),
+                revision=commit if place is None else None,
+                local_files_only=place is not None,
+                trust_remote_code=ours,  # the library's word for modules that are installed beside it
+                model_kwargs={"use_safetensors": True},
+            )
+    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
+        reject(name, f"sentence-transformers can't load {folder}: {first_line(error)}", error)
+    return model, commit or fingerprint(folder)
+
+
+def _check_modules(name: str | Path, folder: Path) -> bool:
+    """Whether modules of isonb are among those of the folder; :class:`ModelError` for any of others."""
+    try:
+        kinds = [str(module["type"]) for module in json.loads((folder / "modules.json").read_text(encoding="utf-8"))]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reject(name, f"{folder / 'modules.json'} must list modules with their types", error)
+    other = next((kind for kind in kinds if not kind.startswith(KNOWN)), None)
+    if other is not None:
+        fix = "load it yourself and pass it: isonb.audit(model, texts)"
+        reject(
+            name, f"its module {other} is neither of sentence-transformers nor of isonb, and its code isn't run; {fix}"
+        )
+    ours = any(kind.startswith("isonb.") for kind in kinds)
+    if ours and any('"auto_map"' in path.read_text(encoding="utf-8") for path in folder.rglob("*.json")):
+        reject(name, "its architecture needs code from the model's repository, which is never run")
+    return ours

@@ -1,0 +1,328 @@
+"""An audit measures the vectors that users get: those of encode, of a model with its tokenizer, of a function."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer, SparseEncoder
+from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.sentence_transformer import modules as kinds
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, T5Config, T5EncoderModel
+
+import isonb
+from isonb.auditing.encoding.job import embed_to
+from isonb.auditing.models import Encoding, _embedder
+from isonb.errors import InputError, ShapeError
+from isonb.integrations.sentence_transformers import SoftDecay, append_transform
+from isonb.lab.data import corpus
+from isonb.lab.encoders.catalogue import ModelError, fingerprint
+from isonb.lab.encoders.loading import load
+from isonb.transforms import AllButTheTop, Whitening
+from tests.lab import random_models
+
+TEXTS = [sentence.text for sentence in corpus.sentences()][:60]
+LONG = [*TEXTS, " ".join(TEXTS[:9])]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return str(random_models.save("bert", tmp_path_factory.mktemp("plain") / "bert"))
+
+
+def pooled(bert, mode="mean", *heads, **more):
+    first = Transformer(bert)
+    wide = 16 if isinstance(mode, str) else 16 * len(mode)
+    return SentenceTransformer(
+        modules=[first, kinds.Pooling(16, pooling_mode=mode), *(head(wide) for head in heads)], device="cpu", **more
+    )
+
+
+def dense(out):
+    return lambda wide: Dense(wide, out)
+
+
+def normal(wide):
+    return kinds.Normalize()
+
+
+def layer_norm(wide):
+    return kinds.LayerNorm(wide)
+
+
+def prompted(bert, include):
+    model = pooled(bert, "mean", prompts={"query": "search for this: ", "plain": ""}, default_prompt_name="query")
+    model[1].include_prompt = include
+    return model
+
+
+def short(bert):
+    model = pooled(bert, "cls")
+    model.max_seq_length = 7
+    return model
+
+
+def transformed(bert, transform):
+    model = pooled(bert)
+    return append_transform(model, transform.fit(torch.as_tensor(model.encode(TEXTS))), normalize=True)
+
+
+def static(bert):
+    return SentenceTransformer(
+        modules=[kinds.StaticEmbedding(AutoTokenizer.from_pretrained(bert).backend_tokenizer, embedding_dim=12)]
+    )
+
+
+def weighted(bert):
+    first = Transformer(bert, config_kwargs={"output_hidden_states": True})
+    return SentenceTransformer(modules=[first, kinds.WeightedLayerPooling(16, 2, 1), kinds.Pooling(16)], device="cpu")
+
+
+def soft_decay(bert):
+    model = pooled(bert)
+    model.insert(1, SoftDecay(-0.6))
+    return model
+
+
+SAVED = {
+    **{mode: lambda bert, mode=mode: pooled(bert, mode) for mode in kinds.Pooling.POOLING_MODES},
+    "two poolings": lambda bert: pooled(bert, ("cls", "max")),
+    "dense": lambda bert: pooled(bert, "mean", dense(8)),
+    "two dense and unit length": lambda bert: pooled(bert, "lasttoken", dense(24), lambda wide: Dense(24, 6), normal),
+    "normalize": lambda bert: pooled(bert, "cls", normal),
+    "layer norm": lambda bert: pooled(bert, "max", layer_norm),
+    "dropout": lambda bert: pooled(bert, "mean", lambda wide: kinds.Dropout(0.5)),
+    "prompt": lambda bert: prompted(bert, True),
+    "prompt left out of the mean": lambda bert: prompted(bert, False),
+    "short input": short,
+    "whitened": lambda bert: transformed(bert, Whitening(4)),
+    "all but the top": lambda bert: transformed(bert, AllButTheTop(2)),
+    "static": static,
+    "weighted layers": weighted,
+    "soft decay": soft_decay,
+}
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
+@pytest.mark.parametrize("kind", SAVED)
+def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path):
+    torch.manual_seed(0)
+    SAVED[kind](bert).save(str(tmp_path / "model"))
+    want = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True).encode(LONG)
+    embedder, assumed = _embedder(str(tmp_path / "model"), Encoding(batch_size=8))
+    got = embed_to(tmp_path, embedder, LONG, [0, 5, 60], "texts", False)
+    np.testing.assert_allclose(np.array(got.vectors), want, rtol=0, atol=1e-5)
+    assert not assumed
+    assert (got.layers is None) == (kind == "static")
+    found = isonb.audit(tmp_path / "model", LONG, progress=False)
+    assert found.d == want.shape[1]
+    assert found.values()["mean cosine"] == pytest.approx(float(isonb.mean_cosine(torch.as_tensor(want))), abs=1e-5)
+    assert "as sentence-transformers encodes" in found.source
+
+
+def test_an_older_folder_is_read_as_the_library_reads_it(bert, tmp_path):
+    """Flags instead of a pooling mode, as folders on the hub still have them."""
+    pooled(bert, "max").save(str(tmp_path / "model"))
+    flags = {"word_embedding_dimension": 16, "pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": False}
+    (tmp_path / "model" / "1_Pooling" / "config.json").write_text(json.dumps(flags))
+    want = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(TEXTS)
+    got = isonb.audit(tmp_path / "model", TEXTS, progress=False).values()["mean cosine"]
+    assert got == pytest.approx(float(isonb.mean_cosine(torch.as_tensor(want))), abs=1e-5)
+
+
+def test_a_loaded_model_is_measured_as_it_is_and_left_as_it_was(bert):
+    model = pooled(bert, "cls", normal, truncate_dim=6).train()
+    found = isonb.audit(model, TEXTS, max_length=9, progress=False)
+    assert (found.d, found.sound, len(found.layers)) == (6, True, 3)
+    assert (model.training, model.max_seq_length) == (True, 130)
+    assert "cut texts" in {one.name for one in found.findings}
+    short = isonb.audit(model, TEXTS, max_length=9, progress=False, sample=100)
+    model.max_seq_length = 9
+    assert short.values() == isonb.audit(model, TEXTS, progress=False, sample=100).values()
+
+
+def test_layers_are_those_of_the_first_module_pooled_alike(bert, tmp_path):
+    model = pooled(bert, "max", dense(5))
+    embedder, _ = _embedder(model, Encoding())
+    found = embed_to(tmp_path, embedder, TEXTS, [2], "texts", False)
+    plain = AutoModel.from_pretrained(bert)
+    batch = AutoTokenizer.from_pretrained(bert)(TEXTS[2], return_tensors="pt")
+    states = plain(**batch, output_hidden_states=True).hidden_states
+    want = torch.stack([state[0].max(0).values for state in states]).detach()
+    torch.testing.assert_close(torch.tensor(found.layers[:, 0]), want, rtol=0, atol=1e-5)
+
+
+def test_a_transformers_model_comes_with_its_tokenizer(bert):
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    model = AutoModelForSequenceClassification.from_pretrained(bert).eval()
+    by_name = isonb.audit(bert, TEXTS, progress=False, pool="cls")
+    for given, more in (((model, tokenizer), {}), ((tokenizer, model), {}), (model, {"tokenizer": tokenizer})):
+        found = isonb.audit(given, TEXTS, progress=False, pool="cls", **more)
+        assert found.values() == pytest.approx(by_name.values(), abs=1e-5)
+    with pytest.raises(InputError, match=r"a model must come with its tokenizer; got Bert.*\(model, tokenizer\)"):
+        isonb.audit(model, TEXTS)
+
+
+def test_of_an_encoder_decoder_the_encoder_is_taken_or_the_word_is_clear(bert, tmp_path):
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    torch.manual_seed(0)
+    size = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": len(tokenizer)}
+    model = T5EncoderModel(T5Config(**size)).eval()
+    assert len(isonb.audit((model, tokenizer), TEXTS, progress=False).layers) == 3
+    model.config.is_encoder_decoder = True
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="is an encoder-decoder; use an encoder or a decoder"):
+        isonb.audit(tmp_path, TEXTS)
+
+
+@pytest.mark.parametrize("shape", ["array", "tensor", "lists", "rows"])
+def test_a_function_from_texts_to_vectors_is_taken(shape, bert):
+    model = pooled(bert, "cls")
+    made = {
+        "array": model.encode,
+        "tensor": lambda texts: model.encode(texts, convert_to_tensor=True),
+        "lists": lambda texts: model.encode(texts).tolist(),
+        "rows": lambda texts: list(model.encode(texts, convert_to_tensor=True).requires_grad_(False)),
+    }
+    found = isonb.audit(made[shape], TEXTS, progress=False)
+    want = isonb.audit(model, TEXTS, progress=False)
+    assert found.values()["mean cosine"] == pytest.approx(want.values()["mean cosine"], abs=1e-5)
+    assert not found.layers
+    with pytest.raises(InputError, match="vectors kept in work must be those of a model; got the function"):
+        isonb.audit(made[shape], TEXTS, work="somewhere")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "says"),
+    [
+        (torch.nn.Linear(2, 2), InputError, "a model must come with its tokenizer; got Linear"),
+        (lambda texts: np.zeros((3, 4)), ShapeError, "the function must give one vector a text; got 3 of"),
+        (lambda texts: np.zeros(4), ShapeError, "must be an array"),
+        (type("Flag", (), {"encode": lambda self, texts: texts})(), InputError, r"audit\(model.encode, texts\)"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_name(model, kind, says):
+    with pytest.raises(kind, match=says):
+        isonb.audit(model, TEXTS, progress=False)
+
+
+def test_sparse_vectors_and_modules_of_others_are_refused_by_name(bert, tmp_path):
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+
+    sparse = SparseEncoder(modules=[Transformer(bert), SpladePooling()], device="cpu")
+    with pytest.raises(InputError, match="the model must give dense vectors; got SparseEncoder"):
+        isonb.audit(sparse, TEXTS)
+    pooled(bert).save(str(tmp_path))
+    listed = json.loads((tmp_path / "modules.json").read_text())
+    listed[1]["type"] = "somebody.pooling.Best"
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
+    with pytest.raises(ModelError, match=r"its module somebody\.pooling\.Best is neither .* and its code isn't run"):
+        isonb.audit(tmp_path, TEXTS)
+
+
+def test_pooling_that_is_not_saved_is_told(bert):
+    (note,) = [one for one in isonb.audit(bert, TEXTS, progress=False).findings if one.name == "pooling"]
+    assert (note.severity, note.text) == ("note", "No pooling is saved with the model: mean is assumed.")
+    assert "pooling" not in {one.name for one in isonb.audit(bert, TEXTS, progress=False, pool="cls").findings}
+
+
+def edit_config(folder):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"layer_norm_eps": 0.1}))
+
+
+def edit_tokenizer(folder):
+    path = folder / "tokenizer.json"
+    told = json.loads(path.read_text())
+    words = [word for word in told["model"]["vocab"] if word.isalpha()]
+    vocabulary = told["model"]["vocab"]
+    for a, b in zip(words[::2], words[1::2], strict=False):
+        vocabulary[a], vocabulary[b] = vocabulary[b], vocabulary[a]
+    path.write_text(json.dumps(told))
+
+
+def edit_pooling(folder):
+    path = folder / "1_Pooling" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pooling_mode": "max"}))
+
+
+def edit_prompt(folder):
+    path = folder / "config_sentence_transformers.json"
+    told = {"prompts": {"q": "say what it is about: "}, "default_prompt_name": "q"}
+    path.write_text(json.dumps(json.loads(path.read_text()) | told))
+
+
+def edit_head(folder):
+    (place,) = folder.glob("2_Dense")
+    Dense(16, 6).save(str(place))
+
+
+@pytest.mark.parametrize("edit", [edit_config, edit_tokenizer, edit_pooling, edit_prompt, edit_head])
+def test_kept_vectors_are_of_the_folder_as_it_is_now(edit, bert, tmp_path):
+    torch.manual_seed(0)
+    pooled(bert, "mean", dense(6)).save(str(tmp_path / "model"))
+    before = isonb.audit(tmp_path / "model", TEXTS, work=tmp_path / "work", progress=False)
+    print_of = fingerprint(tmp_path / "model")
+    edit(tmp_path / "model")
+    assert fingerprint(tmp_path / "model") != print_of
+    again = isonb.audit(tmp_path / "model", TEXTS, work=tmp_path / "work", progress=False)
+    assert again == isonb.audit(tmp_path / "model", TEXTS, work=tmp_path / "other", progress=False) != before
+
+
+def test_a_copy_and_a_readme_are_no_other_model(bert, tmp_path):
+    shutil.copytree(bert, tmp_path / "copy")
+    (tmp_path / "copy" / "README.md").write_text("A copy.")
+    assert fingerprint(tmp_path / "copy") == fingerprint(type(tmp_path)(bert)) == load(tmp_path / "copy").revision
+
+
+def test_kept_vectors_of_a_model_in_memory_follow_its_weights(bert, tmp_path):
+    model = pooled(bert)
+    before = isonb.audit(model, TEXTS, work=tmp_path, progress=False)
+    assert isonb.audit(model, TEXTS, work=tmp_path, progress=False) == before
+    assert len(list(tmp_path.glob("texts-*"))) == 1
+    with torch.no_grad():
+        model[0].auto_model.encoder.layer[1].output.dense.weight.mul_(3)
+    assert isonb.audit(model, TEXTS, work=tmp_path, progress=False) != before
+
+
+@pytest.mark.parametrize("work", ["/proc/isonb", "/dev/null/work"])
+def test_a_place_that_cannot_be_written_is_one_typed_error(work, bert):
+    with pytest.raises(InputError, match=r"^audit: (the folder of the vectors must be writable|work must be a folder)"):
+        isonb.audit(bert, TEXTS, work=work, progress=False)
+
+
+def test_a_full_disk_is_one_typed_error(bert, tmp_path, monkeypatch):
+    from isonb.auditing.encoding import job
+
+    def full(self, *args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(job._Job, "_put", full)
+    with pytest.raises(InputError, match=r"must be writable and have room; got No space left on device"):
+        isonb.audit(bert, TEXTS, work=tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("given", ["name", "object"])
+@pytest.mark.parametrize("limit", [1, 2])
+def test_an_input_that_special_tokens_fill_is_refused(given, limit, bert):
+    model = bert if given == "name" else pooled(bert)
+    with pytest.raises(InputError, match=f"max_length must leave room for a word beside 2 special tokens; got {limit}"):
+        isonb.audit(model, TEXTS, max_length=limit)
+    assert isonb.audit(model, TEXTS, max_length=3, progress=False).n == 60
+
+
+@pytest.mark.slow
+def test_mistakes_on_the_command_line_are_one_line_and_exit_code_2(bert, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(TEXTS))
+    for words in (["--max-length", "1"], ["--work", "/proc/x"], ["--max-length", "0"]):
+        call = [sys.executable, "-m", "isonb", "audit", bert, "--texts", str(texts), *words]
+        done = subprocess.run(call, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert re.fullmatch(r"error: .*; got .*\.\n", done.stderr.splitlines(keepends=True)[-1])
+        assert "Traceback" not in done.stderr
