@@ -15,9 +15,9 @@ import torch
 
 from isonb.auditing.embedding import POOLS, Embedded, Embedder, embed_to
 from isonb.auditing.parts import Finding, Layer, Reading
+from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
-from isonb.auditing.rows import rows_of
 from isonb.auditing.shape import BY_LAYER, readings
 from isonb.auditing.soundness import check_model
 from isonb.auditing.texts import check_texts, distinct_rows, text_findings
@@ -26,7 +26,7 @@ from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_fir
 from isonb.auditing.words import clipped
 from isonb.errors import InputError, ShapeError, fail, needs
 
-__all__ = ["Encoding", "audit_model", "is_model"]
+__all__ = ["Encoding", "audit_model", "encoded", "is_model"]
 
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
 TWO_NN = "TwoNN dimension"
@@ -133,6 +133,12 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="isonb-audit-") as name:
         yield Path(name)
+
+
+def encoded(model: Any, texts: Any) -> torch.Tensor:
+    """The vectors (n, d) of a model on texts, each text encoded once."""
+    with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
+        return _encoded(Path(folder), _embedder(model, Encoding()), texts, "texts", progress=True)
 
 
 def _encoded(folder: Path, embedder: Embedder, texts: Any, name: str, progress: bool) -> torch.Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isonb.auditing.defects import (
     Quote,
+    copies,
     dimensions,
     duplicates,
     neighbours,
@@ -19,9 +20,9 @@ from isonb.auditing.defects import (
     strange_rows,
 )
 from isonb.auditing.parts import SEVERITIES, Finding, Match
+from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
-from isonb.auditing.rows import read, rows_of
 from isonb.auditing.shape import quantiles, random_cosines, readings
 from isonb.auditing.thresholds import Pairs, pair_thresholds, query_thresholds
 from isonb.errors import InputError, ShapeError, fail
@@ -52,9 +53,18 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def audit_vectors(
-    source: Any, asked: Asked, *, pairs: Pairs | None = None, queries: Tensor | None = None, quote: Quote | None = None
+    source: Any,
+    asked: Asked,
+    *,
+    pairs: Pairs | None = None,
+    queries: Tensor | None = None,
+    quote: Quote | None = None,
+    origin: str = "vectors",
 ) -> Audit:
-    """The audit of vectors (n, d) that :func:`~isonb.auditing.rows.matrix` took. ``quote`` gives the text of a row."""
+    """The audit of vectors (n, d) that :func:`~isonb.auditing.reading.matrix` took.
+
+    ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from.
+    """
     check_sample(asked.sample)
     seen = read(source)
     n, d = len(seen.good), source.shape[1]
@@ -67,7 +77,7 @@ def audit_vectors(
     chosen = seen.good if n <= asked.sample else seen.good[order[: asked.sample].sort().values]
     x = rows_of(source, chosen)
     round_cloud = torch.randn(x.shape, generator=draw, dtype=x.dtype)
-    measured = tuple(readings(x, round_cloud, draw))
+    measured = tuple(readings(x, round_cloud, draw, copies=copies(x)))
     floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
     values = {reading.name: reading.value for reading in measured}
@@ -79,9 +89,23 @@ def audit_vectors(
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
-        "next_steps": next_steps(tried, any(finding.name == "shift" for finding in findings)),
+        "next_steps": next_steps(tried, _centring(findings), origin=origin, cleaning=_cleaning(findings)),
     }
     return Audit(n, d, len(x), worst_first(findings), measured, floor, withheld, scale, **more)
+
+
+def _centring(findings: Sequence[Finding]) -> bool:
+    """Whether a warning says that subtracting the mean would help."""
+    return any(one.severity == "warning" and "isonb.ZeroMean" in one.advice for one in findings)
+
+
+def _cleaning(findings: Sequence[Finding]) -> list[str]:
+    """Lines that take out what the warnings name."""
+    lines = {
+        "duplicates": "x = x.unique(dim=0)  # each row once",
+        "dead dimensions": "x = x[:, x.amin(0) < x.amax(0)]  # without dimensions that never change",
+    }
+    return [lines[one.name] for one in findings if one.severity == "warning" and one.name in lines]
 
 
 def _floor(
