@@ -133,15 +133,15 @@ def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: 
         return
     first = hubs[counts[hubs].argsort(descending=True)][:NAMED]
     rows = chosen[first].tolist()
-    text = f"Hubs: {counted(len(hubs), 'row')} ({held:.0%} of all neighbours); "
-    text += f"the first is among the {K} nearest of {float(counts[first[0]]):,.0f} others."
+    most = float(counts[first[0]])
+    text = f"Hubs: {counted(len(hubs), 'row')}, {held:.0%} of all neighbours, the first near {most:,.0f} rows."
     named = () if quote is None else tuple(map(quote, rows))
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     left, one_left = _reach(centred, least)
     if left <= SHARED and one_left <= ONE:
-        advice = "Centring (isonb.ZeroMean) ends it."
+        advice = "Centring ends it."
     elif left < held / 2:
-        advice = f"Centring (isonb.ZeroMean) leaves {left:.0%}; look at these rows, too."
+        advice = f"Centring leaves {left:.0%}; look at these rows, too."
     else:
         advice = "Centring doesn't help: look at these rows, and drop what says nothing."
     severity = "warning" if held > HELD or one > EVERYWHERE else "note"

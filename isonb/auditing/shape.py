@@ -99,11 +99,12 @@ def readings(
 
 def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:
     """Cosines of pairs of two different random rows, ascending."""
-    n = len(x)
-    first = torch.randint(n, (PAIRS,), generator=draw)
-    second = (first + torch.randint(1, n, (PAIRS,), generator=draw)) % n
+    n, d = x.shape
+    count, step = min(PAIRS, 2**29 // d), max(1, min(CHUNK, 2**22 // d))
+    first = torch.randint(n, (count,), generator=draw)
+    second = (first + torch.randint(1, n, (count,), generator=draw)) % n
     unit = unit_rows(x)
-    parts = zip(torch.split(first, CHUNK), torch.split(second, CHUNK), strict=True)
+    parts = zip(torch.split(first, step), torch.split(second, step), strict=True)
     return torch.cat([(unit[a] * unit[b]).sum(-1) for a, b in parts]).double().sort().values
 
 

@@ -23,13 +23,16 @@ from isonb.auditing.parts import SEVERITIES, Finding, Match
 from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
-from isonb.auditing.shape import quantiles, random_cosines, readings
+from isonb.auditing.shape import MEASURES, quantiles, random_cosines, readings
 from isonb.auditing.thresholds import Pairs, pair_thresholds, query_thresholds
 from isonb.errors import InputError, ShapeError, fail
 
 __all__ = ["SAMPLE", "Asked", "audit_vectors", "check_sample", "worst_first"]
 
 SAMPLE = 5000  # rows that the shape is measured on
+WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
+MOST = 2**26  # numbers of the sample, where there are more
+FLAT = ("mean cosine", "common mean")  # measures of rows alone
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,21 @@ def audit_vectors(
         fail(ShapeError, "at least 20 rows must be finite and not zero", got, fix)
     draw = torch.Generator().manual_seed(asked.seed)
     order = torch.randperm(n, generator=draw)
-    chosen = seen.good if n <= asked.sample else seen.good[order[: asked.sample].sort().values]
+    wide = d > WIDE
+    sample = min(asked.sample, max(100, MOST // d)) if wide else asked.sample
+    chosen = seen.good if n <= sample else seen.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
     round_cloud = torch.randn(x.shape, generator=draw, dtype=x.dtype)
-    measured = tuple(readings(x, round_cloud, draw, copies=copies(x)))
+    measures = {name: MEASURES[name] for name in MEASURES if not wide or name in FLAT}
+    measured = tuple(readings(x, round_cloud, draw, measures, None if wide else copies(x)))
     floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
+    withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
     values = {reading.name: reading.value for reading in measured}
     findings = [*strange_rows(seen, n, d), *duplicates(seen), *place(values, floor)]
     findings += [*neighbours(x, round_cloud, chosen, quote), *([] if withheld else spread(values, d))]
     findings = [*findings, *dimensions(seen)]
-    tried = remedies(x, draw, pairs)
+    tried = () if wide else remedies(x, draw, pairs)
     more: dict[str, Any] = {
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
@@ -96,7 +103,8 @@ def audit_vectors(
 
 def _centring(findings: Sequence[Finding]) -> bool:
     """Whether a warning says that subtracting the mean would help."""
-    return any(one.severity == "warning" and "isonb.ZeroMean" in one.advice for one in findings)
+    helped = ("Subtract the mean", "Centring ends", "Centring leaves")
+    return any(one.severity == "warning" and one.advice.startswith(helped) for one in findings)
 
 
 def _cleaning(findings: Sequence[Finding]) -> list[str]:

@@ -16,9 +16,10 @@ from isonb.auditing.defects import copies
 from isonb.auditing.models import encoded
 from isonb.auditing.parts import Finding
 from isonb.auditing.reading import matrix
+from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
 from isonb.auditing.shape import GROUPS, MEASURES, TWO_NN, groups_of, jackknife
-from isonb.auditing.vectors import SAMPLE, check_sample, worst_first
+from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.auditing.words import counted
 from isonb.cosine import unit_rows
 from isonb.errors import DegenerateError, ShapeError, fail
@@ -73,6 +74,13 @@ def compare(
             got = f"{a.shape[0]:,} and {b.shape[0]:,} rows"
             fix = "Compare the same texts in one order; dimensions may differ."
             fail(ShapeError, "both must have the same rows", got, fix)
+        widest = max(a.shape[1], b.shape[1])
+        if widest > WIDE:
+            lines = (
+                f"x = sklearn.decomposition.TruncatedSVD({WIDE // 4}).fit_transform(first)",
+                "isonb.compare(x, second)",
+            )
+            refuse(ShapeError, f"both must have at most {WIDE} dimensions", widest, "Reduce them first.", lines)
         seen = _Both(a, b)
         if len(seen.rows) < 20:
             fail(ShapeError, "at least 20 rows must be finite and not zero", len(seen.rows), "Rows are points.")
@@ -109,7 +117,7 @@ class _Both:
         sizes = {"xx": (d, d), "yy": (c, c), "xy": (d, c)}
         self.products = {key: torch.zeros(size, dtype=torch.float64) for key, size in sizes.items()}
         good, cosines = torch.zeros(a.shape[0], dtype=torch.bool), torch.zeros(a.shape[0], dtype=torch.float64)
-        for start in range(0, a.shape[0], step := max(256, min(CHUNK, 2**20 // max(d, c)))):
+        for start in range(0, a.shape[0], step := max(16, min(CHUNK, 2**20 // max(d, c)))):
             rows = slice(start, start + step)
             pair = [numbers(a, rows).double(), numbers(b, rows).double()]
             fine = [one.isfinite().all(-1) & (one != 0).any(-1) for one in pair]

@@ -64,7 +64,7 @@ def rows_of(source: Any, rows: Tensor) -> Tensor:
 
 def pieces(source: Any) -> Iterator[tuple[int, Tensor]]:
     """All rows in their order, with the number of the first of each piece: a million numbers or so at a time."""
-    size = max(256, min(CHUNK, 2**20 // source.shape[1]))
+    size = max(16, min(CHUNK, 2**20 // source.shape[1]))
     for start in range(0, source.shape[0], size):
         yield start, numbers(source, slice(start, start + size))
         _forget(source)
@@ -89,8 +89,8 @@ def _hashes(rows: Tensor, keys: Tensor) -> Tensor:
 
 def _mixed(bits: Tensor) -> Tensor:
     for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
-        bits = (bits ^ (bits >> shift)) * factor
-    return bits ^ (bits >> 31)
+        bits = (bits >> shift).bitwise_xor_(bits).mul_(factor)
+    return (bits >> 31).bitwise_xor_(bits)
 
 
 @dataclass
