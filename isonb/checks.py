@@ -159,10 +159,11 @@ def _all_finite(x: Tensor) -> bool:
     return math.isfinite(x.sum().item()) or bool(torch.isfinite(x).all())
 
 
-def _as_float(x: Tensor, name: str) -> Tensor:
+def _as_float(x: Any, name: str) -> Tensor:
     x = tensor_of(x)
     if not isinstance(x, Tensor):
-        fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, f"Convert it: torch.as_tensor({name}).")
+        fix = f"Convert it: torch.as_tensor({name}), of a frame torch.as_tensor({name}.to_numpy())."
+        fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, fix)
     if not x.is_floating_point():
         fail(DtypeError, f"{name} must be a floating-point tensor", x.dtype, f"Call {name}.float() or {name}.double().")
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 __all__ = [
+    "CODE",
     "CloudWarning",
     "DegenerateError",
     "DependencyError",
@@ -23,6 +24,9 @@ __all__ = [
     "needs",
     "not_fitted",
 ]
+
+
+CODE = "\n    "  # what stands before each line of code at the end of an error
 
 
 class InputError(ValueError):

@@ -17,6 +17,7 @@ from isonb.scale import square_norms
 
 __all__ = ["id_score", "knn", "lsds", "mle_dimension", "two_nn"]
 
+ROUNDING = 4.0  # times the dtype's epsilon and a point's norm: distances below it are of copies that were rounded apart
 RIDGE = 1e-3  # weight of the identity in the barycentre system, as a share of its trace
 
 
@@ -59,8 +60,8 @@ def two_nn(
     r"""Intrinsic dimension from the ratio :math:`\mu = r_2 / r_1` of the distances to the two nearest neighbours.
 
     The slope through the origin of :math:`-\ln(1 - F)` against :math:`\ln\mu`, with the ratios in ascending order and
-    :math:`F_i = i / N`, i = 1..int(N (1 - discard)); the point F = 1 is never used. Duplicates (:math:`r_1 = 0`) are
-    dropped and not counted in N.
+    :math:`F_i = i / N`, i = 1..int(N (1 - discard)); the point F = 1 is never used. Duplicates (:math:`r_1 = 0`, or
+    below the rounding of the point's coordinates) are dropped and not counted in N.
 
     ``keep`` is the variant of Razzhigaev et al. 2024, which the code of Shrink-the-longest uses with 0.2: the cloud is
     centred and divided by its mean norm, points with :math:`r_1 < 10^{-8}` or :math:`\mu \le 1 + 10^{-8}` leave the
@@ -87,7 +88,7 @@ def two_nn(
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
     away = precise(nearest_in(x, 2, mask) if given else distances_to(x, nearest(x, 2, mask)))
     first, second = away[..., 0], away[..., 1]
-    usable = first > 0
+    usable = first > _rounding(x).squeeze(-1)
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
     skipped = torch.zeros_like(usable)
     if keep is not None:
@@ -100,6 +101,13 @@ def two_nn(
         fix = "Duplicates and lattices have no TwoNN dimension; drop duplicates or pass more points."
         fail(DegenerateError, "two or more points must have neighbours at unequal distances", got, fix)
     return slope.to(x.dtype)
+
+
+def _rounding(x: Tensor) -> Tensor:
+    """How far copies of a point may lie apart, (..., n, 1): four units in the last place of its norm."""
+    norm = torch.linalg.vector_norm(precise(x), dim=-1, keepdim=True)
+    found: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
+    return found
 
 
 def _check_fraction(name: str, value: float | None, good: bool) -> None:
@@ -156,7 +164,7 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
 def _maximum_likelihood(x: Tensor, k: int, mask: Tensor | None) -> Tensor:
     away = distances_to(x, nearest(x, k, mask))
-    near = (away > 0) & torch.isfinite(away)
+    near = (away > _rounding(x).to(away.dtype)) & torch.isfinite(away)
     logs = torch.where(near, away, 1.0).log()
     farthest = torch.where(near, away, 0.0).argmax(-1, keepdim=True)
     gaps = torch.where(near, logs.gather(-1, farthest) - logs, 0.0).sum((-2, -1))

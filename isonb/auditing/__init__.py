@@ -2,6 +2,20 @@
 
 from isonb.auditing.asking import audit
 from isonb.auditing.comparing import Comparison, compare
+from isonb.auditing.reading import VectorsError, vectors_of
 from isonb.auditing.report import Audit, Check, Finding, Layer, Match, Reading, Remedy
 
-__all__ = ["Audit", "Check", "Comparison", "Finding", "Layer", "Match", "Reading", "Remedy", "audit", "compare"]
+__all__ = [
+    "Audit",
+    "Check",
+    "Comparison",
+    "Finding",
+    "Layer",
+    "Match",
+    "Reading",
+    "Remedy",
+    "VectorsError",
+    "audit",
+    "compare",
+    "vectors_of",
+]

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from isonb.auditing.models import Encoding, audit_model, is_model
+from isonb.auditing.reading import matrix
+from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.report import Audit
-from isonb.auditing.rows import matrix, rows_of
 from isonb.auditing.texts import check_texts
 from isonb.auditing.thresholds import Pairs, check_rate
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
@@ -25,6 +26,7 @@ def audit(
     vectors: Any,
     texts: Sequence[str] | None = None,
     *,
+    name: str | None = None,
     sample: int = SAMPLE,
     seed: int = 0,
     pairs: tuple[Any, Any, Any] | None = None,
@@ -40,11 +42,12 @@ def audit(
 ) -> Audit:
     """Say what a cloud of vectors, or a model on some texts, is like: defects, the floor of scores, shape, remedies.
 
-    ``audit(vectors)``: rows that aren't finite or are zero are named and left out. Every row is read once, in pieces,
-    so that an array on disk (``numpy.load(path, mmap_mode="r")``) needs little memory. The shape, the neighbours and
-    the pairs come from at most ``sample`` rows, drawn by ``seed``. Intervals are 95%, by a jackknife over ten groups of
-    rows; beside each measure stands what an isotropic Gaussian cloud of as many rows and dimensions reads. With fewer
-    than 2 d rows the shape isn't judged. ``texts``, one a row, name the rows that stand out.
+    ``audit(vectors)``: an array, tensor, frame, table, data set or list, dense or sparse, or the path of a file or a
+    folder; ``name`` says which array or column, where there are several. Rows that aren't finite or are zero are named
+    and left out. Every row is read once, in pieces, so that an array on disk needs little memory. The shape, the
+    neighbours and the pairs come from at most ``sample`` rows, drawn by ``seed``. Intervals are 95%, by a jackknife
+    over ten groups of rows; beside each measure stands what an isotropic Gaussian cloud of as many rows and dimensions
+    reads. With fewer than 2 d rows the shape isn't judged. ``texts``, one a row, name the rows that stand out.
 
     ``audit(model, texts)``: a model by its embedded name, folder or hub id; a ``SentenceTransformer``; a transformers
     model with its tokenizer, ``(model, tokenizer)``, of whose encoder and decoder the encoder is taken; or a function
@@ -66,7 +69,7 @@ def audit(
     ``false_match_rate`` labelled 0 (200 by default), 20 queries or more, and a ``sample`` of 100 or more: otherwise
     :class:`~isonb.errors.InputError`.
 
-    Shapes: vectors (n, d), an array or a tensor of numbers; at least 20 rows that count, 2 dimensions. Otherwise
+    Shapes: vectors (n, d) of numbers; at least 20 rows that count, 2 dimensions. Otherwise
     :class:`~isonb.errors.ShapeError`; for what isn't numbers :class:`~isonb.errors.DtypeError`. A model needs the extra
     ``lab`` (:class:`~isonb.errors.DependencyError`), and raises what loading it raises.
 
@@ -79,10 +82,11 @@ def audit(
         check_rate(false_match_rate)
         asked = Asked(sample, seed, false_match_rate)
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
-        if is_model(vectors):
+        path = isinstance(vectors, str | Path) and texts is None
+        if is_model(vectors) and not path:
             how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer)
             return audit_model(vectors, texts, asked, how, labelled, queries)
-        source = matrix(vectors)
+        source = matrix(vectors, name=name)
         quote = None
         if texts is not None:
             every = check_texts(texts)
@@ -92,7 +96,8 @@ def audit(
             quote = lambda row: clipped(every[row])  # noqa: E731
         known = None if labelled is None else _row_pairs(source, labelled)
         asking = None if queries is None else _queries(queries, source.shape[1])
-        return audit_vectors(source, asked, pairs=known, queries=asking, quote=quote)
+        origin = ", ".join([repr(str(vectors)) if path else "vectors", *([repr(name)] if name else [])])
+        return audit_vectors(source, asked, pairs=known, queries=asking, quote=quote, origin=origin)
 
 
 @contextlib.contextmanager

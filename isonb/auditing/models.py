@@ -19,9 +19,9 @@ from isonb.auditing.encoding.job import embed_to, writing
 from isonb.auditing.encoding.sentences import SentenceEmbedder
 from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
 from isonb.auditing.parts import Finding, Layer, Reading
+from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
-from isonb.auditing.rows import rows_of
 from isonb.auditing.shape import BY_LAYER, readings
 from isonb.auditing.soundness import check_model
 from isonb.auditing.texts import check_texts, distinct_rows, text_findings
@@ -30,7 +30,7 @@ from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_fir
 from isonb.auditing.words import clipped
 from isonb.errors import InputError, ShapeError, fail, needs
 
-__all__ = ["Encoding", "audit_model", "is_model"]
+__all__ = ["Encoding", "audit_model", "encoded", "is_model"]
 
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
 TWO_NN = "TwoNN dimension"
@@ -191,6 +191,13 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
             got, fix = f"{place}, where one is at work", "Wait for it, or name another folder."
             fail(InputError, "work must be the folder of one audit at a time", got, fix)
         yield place
+
+
+def encoded(model: Any, texts: Any) -> Tensor:
+    """The vectors (n, d) of a model on texts, each text encoded once."""
+    embedder, _ = _embedder(model, Encoding())
+    with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
+        return _encoded(Path(folder), embedder, texts, "texts", True, "")
 
 
 def _encoded(folder: Path, embedder: Embedder, texts: Any, name: str, progress: bool, key: str) -> Tensor:

@@ -11,7 +11,7 @@ from isonb.auditing.words import (
     MATCH_HEAD,
     REMEDY_HEAD,
     SHOWN,
-    fixed,
+    fine,
     layer_rows,
     match_cells,
     reading_cells,
@@ -94,7 +94,7 @@ def _advice(found: Found) -> list[str]:
 def audit_page(found: Found) -> str:
     """The report of an audit: is the model sound, what stands out, the floor, the shape, what would help."""
     shares = list(found.floor["random cosine"])
-    floor = [[cloud, *map(fixed, part.values())] for cloud, part in found.floor.items()]
+    floor = [[cloud, *map(fine, part.values())] for cloud, part in found.floor.items()]
     checks = f"<ul>{''.join(map(_check, found.checks))}</ul>"
     parts = [
         f"<p>{html.escape(title(found))}</p>",

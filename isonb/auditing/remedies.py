@@ -151,8 +151,10 @@ def score_words(pairs: Pairs | None) -> str:
     return f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
 
 
-def next_steps(found: Sequence[Remedy], shifted: bool, sound: bool = True) -> tuple[str, ...]:
-    """Three lines of Python for what to do first."""
+def next_steps(
+    found: Sequence[Remedy], centring: bool, sound: bool = True, origin: str = "vectors", cleaning: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Lines of Python for what to do first. ``centring``: what was found asks for it; ``cleaning``: lines before it."""
     if not sound:
         return (
             "model.eval()  # no dropout",
@@ -161,16 +163,17 @@ def next_steps(found: Sequence[Remedy], shifted: bool, sound: bool = True) -> tu
         )
     better = [one for one in found if one.gain and one.gain[1] > 0]
     best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
-    if best is None and shifted and not any(one.gain and one.name == "centring" for one in found):
+    if best is None and centring and not any(one.gain and one.name == "centring" for one in found):
         best = next((one for one in found if one.name == "centring"), None)
     if best is None:
-        change = "better = vectors  # nothing is known to help"
+        change = "better = x  # nothing is known to help"
     elif best.name == "SoftDecay":
-        change = "better = isonb.soft_decay(torch.as_tensor(vectors), -0.2)"
+        change = "better = isonb.soft_decay(x, -0.2)"
     else:
-        change = f"better = {best.code}.fit(vectors).transform(vectors)"
+        change = f"better = {best.code}.fit(x).transform(x)"
     return (
-        "import isonb, numpy, torch; vectors = numpy.load('vectors.npy')",
+        f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",
+        *cleaning,
         change,
         "print(isonb.audit(better).threshold(0.01))  # the cosine that 1% of random pairs pass",
     )

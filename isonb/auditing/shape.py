@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.parts import Reading
-from isonb.auditing.rows import CHUNK
+from isonb.auditing.reading.rows import CHUNK
 from isonb.cosine import mean_cosine, unit_rows
 from isonb.errors import DegenerateError, ShapeError
 from isonb.isotropy import isoscore, participation_ratio
@@ -21,6 +21,7 @@ __all__ = [
     "GROUPS",
     "MEASURES",
     "SHARES",
+    "TWO_NN",
     "groups_of",
     "jackknife",
     "quantiles",
@@ -32,6 +33,8 @@ PAIRS = 100_000  # random pairs behind the quantiles of the cosine
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 GROUPS = 10  # of the jackknife
 STUDENT = 2.262  # its quantile 0.975 at GROUPS - 1 degrees of freedom
+
+TWO_NN = "TwoNN dimension"
 
 Measure = Callable[[Tensor], Tensor]
 
@@ -53,7 +56,7 @@ MEASURES: dict[str, Measure] = {
     "IsoScore-U": lambda x: isoscore(x, unbiased=True),
     "participation ratio": lambda x: participation_ratio(x, unbiased=True),
     "EV1, centred": lambda x: explained_variance(x, 1, center=True)[0],
-    "TwoNN dimension": two_nn,
+    TWO_NN: two_nn,
 }
 BY_LAYER = {name: MEASURES[name] for name in MEASURES if name not in ("EV1, centred", "common mean")}
 
@@ -75,14 +78,19 @@ def readings(
     round_cloud: Tensor | Mapping[str, float],
     draw: torch.Generator,
     measures: Mapping[str, Measure] = MEASURES,
+    copies: Tensor | None = None,
 ) -> Iterator[Reading]:
-    """Each measure that is defined for these rows. ``round_cloud``: points, or what they read."""
+    """Each measure that is defined for these rows. ``round_cloud``: points, or what they read.
+
+    ``copies`` marks rows that say what an earlier one says: TwoNN would measure the rounding between them.
+    """
     group = groups_of(len(x), draw)
     for name, measure in measures.items():
+        kept = ~copies if copies is not None and name == TWO_NN else torch.ones(len(x), dtype=torch.bool)
         try:
-            value = float(measure(x))
-            half = jackknife([float(measure(x[group != g])) for g in range(GROUPS)])
-            fewer = float(measure(x[group < GROUPS // 2]))
+            value = float(measure(x[kept]))
+            half = jackknife([float(measure(x[kept & (group != g)])) for g in range(GROUPS)])
+            fewer = float(measure(x[kept & (group < GROUPS // 2)]))
             usual = float(measure(round_cloud)) if isinstance(round_cloud, Tensor) else round_cloud[name]
         except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
             continue
@@ -91,11 +99,12 @@ def readings(
 
 def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:
     """Cosines of pairs of two different random rows, ascending."""
-    n = len(x)
-    first = torch.randint(n, (PAIRS,), generator=draw)
-    second = (first + torch.randint(1, n, (PAIRS,), generator=draw)) % n
+    n, d = x.shape
+    count, step = min(PAIRS, 2**29 // d), max(1, min(CHUNK, 2**22 // d))
+    first = torch.randint(n, (count,), generator=draw)
+    second = (first + torch.randint(1, n, (count,), generator=draw)) % n
     unit = unit_rows(x)
-    parts = zip(torch.split(first, CHUNK), torch.split(second, CHUNK), strict=True)
+    parts = zip(torch.split(first, step), torch.split(second, step), strict=True)
     return torch.cat([(unit[a] * unit[b]).sum(-1) for a, b in parts]).double().sort().values
 
 

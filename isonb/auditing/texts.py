@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from isonb.auditing.parts import Finding
-from isonb.auditing.rows import NAMED
+from isonb.auditing.reading.rows import NAMED
 from isonb.auditing.words import clipped, counted
 from isonb.errors import InputError, fail
 

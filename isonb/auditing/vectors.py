@@ -11,6 +11,7 @@ from torch import Tensor
 
 from isonb.auditing.defects import (
     Quote,
+    copies,
     dimensions,
     duplicates,
     neighbours,
@@ -19,16 +20,19 @@ from isonb.auditing.defects import (
     strange_rows,
 )
 from isonb.auditing.parts import SEVERITIES, Finding, Match
+from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
-from isonb.auditing.rows import read, rows_of
-from isonb.auditing.shape import quantiles, random_cosines, readings
+from isonb.auditing.shape import MEASURES, quantiles, random_cosines, readings
 from isonb.auditing.thresholds import Pairs, pair_thresholds, query_thresholds
 from isonb.errors import InputError, ShapeError, fail
 
 __all__ = ["SAMPLE", "Asked", "audit_vectors", "check_sample", "worst_first"]
 
 SAMPLE = 5000  # rows that the shape is measured on
+WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
+MOST = 2**26  # numbers of the sample, where there are more
+FLAT = ("mean cosine", "common mean")  # measures of rows alone
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,18 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def audit_vectors(
-    source: Any, asked: Asked, *, pairs: Pairs | None = None, queries: Tensor | None = None, quote: Quote | None = None
+    source: Any,
+    asked: Asked,
+    *,
+    pairs: Pairs | None = None,
+    queries: Tensor | None = None,
+    quote: Quote | None = None,
+    origin: str = "vectors",
 ) -> Audit:
-    """The audit of vectors (n, d) that :func:`~isonb.auditing.rows.matrix` took. ``quote`` gives the text of a row."""
+    """The audit of vectors (n, d) that :func:`~isonb.auditing.reading.matrix` took.
+
+    ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from.
+    """
     check_sample(asked.sample)
     seen = read(source)
     n, d = len(seen.good), source.shape[1]
@@ -64,24 +77,43 @@ def audit_vectors(
         fail(ShapeError, "at least 20 rows must be finite and not zero", got, fix)
     draw = torch.Generator().manual_seed(asked.seed)
     order = torch.randperm(n, generator=draw)
-    chosen = seen.good if n <= asked.sample else seen.good[order[: asked.sample].sort().values]
+    wide = d > WIDE
+    sample = min(asked.sample, max(100, MOST // d)) if wide else asked.sample
+    chosen = seen.good if n <= sample else seen.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
     round_cloud = torch.randn(x.shape, generator=draw, dtype=x.dtype)
-    measured = tuple(readings(x, round_cloud, draw))
+    measures = {name: MEASURES[name] for name in MEASURES if not wide or name in FLAT}
+    measured = tuple(readings(x, round_cloud, draw, measures, None if wide else copies(x)))
     floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
+    withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
     values = {reading.name: reading.value for reading in measured}
     findings = [*strange_rows(seen, n, d), *duplicates(seen), *place(values, floor)]
     findings += [*neighbours(x, round_cloud, chosen, quote), *([] if withheld else spread(values, d))]
     findings = [*findings, *dimensions(seen)]
-    tried = remedies(x, draw, pairs)
+    tried = () if wide else remedies(x, draw, pairs)
     more: dict[str, Any] = {
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
-        "next_steps": next_steps(tried, any(finding.name == "shift" for finding in findings)),
+        "next_steps": next_steps(tried, _centring(findings), origin=origin, cleaning=_cleaning(findings)),
     }
     return Audit(n, d, len(x), worst_first(findings), measured, floor, withheld, scale, **more)
+
+
+def _centring(findings: Sequence[Finding]) -> bool:
+    """Whether a warning says that subtracting the mean would help."""
+    helped = ("Subtract the mean", "Centring ends", "Centring leaves")
+    return any(one.severity == "warning" and one.advice.startswith(helped) for one in findings)
+
+
+def _cleaning(findings: Sequence[Finding]) -> list[str]:
+    """Lines that take out what the warnings name."""
+    lines = {
+        "duplicates": "x = x.unique(dim=0)  # each row once",
+        "dead dimensions": "x = x[:, x.amin(0) < x.amax(0)]  # without dimensions that never change",
+    }
+    return [lines[one.name] for one in findings if one.severity == "warning" and one.name in lines]
 
 
 def _floor(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
 from isonb.auditing.parts import Check, Finding, Found, Layer, Match, Reading, Remedy
+from isonb.runtime.terminal import printable, screen
 
 __all__ = [
     "HEAD",
@@ -15,6 +17,7 @@ __all__ = [
     "clipped",
     "columns",
     "counted",
+    "fine",
     "fixed",
     "folded",
     "layer_rows",
@@ -51,7 +54,7 @@ def clipped(text: str) -> str:
 
 def title(found: Found) -> str:
     """What was audited, and how much of it was measured."""
-    of = f"{found.source}: " if found.source else ""
+    of = f"{printable(found.source)}: " if found.source else ""
     return f"{of}{found.n:,} vectors of {found.d} dimensions ({found.measured:,} measured)"
 
 
@@ -82,6 +85,16 @@ def fixed(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
+def fine(value: float, digits: int = 3) -> str:
+    """A cosine with ``digits``, or more where it is so near 1 that they would not tell it from 1.
+
+    >>> fine(0.5), fine(0.99987), fine(-0.2, 2)
+    ('0.500', '0.99987', '-0.20')
+    """
+    gap = 1 - abs(value)
+    return fixed(value, max(digits, 1 - math.floor(math.log10(gap))) if gap > 1e-12 else digits)
+
+
 def reading_cells(reading: Reading) -> list[str]:
     """A reading by the columns of HEAD."""
     interval = f"{fixed(reading.low)} to {fixed(reading.high)}"
@@ -92,7 +105,7 @@ def match_cells(match: Match) -> list[str]:
     """A threshold by the columns of MATCH_HEAD."""
     rates = [match.false_matches, match.recall]
     shares = [f"{one[0]:.2%} ({one[1]:.1%} to {one[2]:.1%})" if one else "no labels" for one in rates]
-    return [match.cloud, f"{match.threshold:.3f}", f"{match.percentile:.1f}", *shares]
+    return [match.cloud, fine(match.threshold), f"{match.percentile:.1f}", *shares]
 
 
 def remedy_cells(remedy: Remedy) -> list[str]:
@@ -145,7 +158,7 @@ def _remedies(remedies: Sequence[Remedy]) -> list[str]:
 def audit_words(found: Found) -> str:
     """Faults first, then the floor, the shape, what stands out, what would help and what to do next."""
     shares = list(found.floor["random cosine"])
-    floor = [[cloud, *map(fixed, part.values())] for cloud, part in found.floor.items()]
+    floor = [[cloud, *map(fine, part.values())] for cloud, part in found.floor.items()]
     lines = [title(found), "", *_checks(found.checks)]
     lines += [line for finding in found.findings for line in _finding(finding)]
     lines += [] if found.findings else ["nothing stands out"]
@@ -157,4 +170,4 @@ def audit_words(found: Found) -> str:
     lines += _remedies(found.remedies)
     lines += [found.score] if found.score else []
     lines += ["", "next", *(f"    {line}" for line in found.next_steps)] if found.next_steps else []
-    return "\n".join(lines)
+    return screen("\n".join(lines))

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from isonb import __version__
-from isonb.errors import DependencyError, InputError, fail
+from isonb.errors import CODE, DependencyError, InputError, fail
+from isonb.runtime.terminal import printable
 
 __all__ = ["main"]
 
@@ -36,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (InputError, ImportError) as error:
         told = isinstance(error, InputError | DependencyError)
         more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
-        print(f"error: {' '.join(str(error).split())}{more}", file=sys.stderr)
+        said, *fixes = str(error).split(CODE)
+        lines = [f"error: {' '.join(said.split())}{more}", *(f"    {' '.join(line.split())}" for line in fixes)]
+        print("\n".join(map(printable, lines)), file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read our output has left, as "| head" does; nor is there anybody to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -219,13 +222,16 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
         "isonb audit table.parquet --name embedding --fail-on fault --fail-on 'mean cosine>0.5'\n"
         "isonb audit minilm --texts lines.txt --work cache --html report.html\n"
         "isonb audit minilm --texts lines.txt --pairs pairs.csv --false-match-rate 0.01\n"
-        "isonb audit float32.npy --compare float16.npy --fail-on 'overlap@10<0.95'"
+        "isonb audit run.npz --name passages --queries run.npz --queries-name queries\n"
+        "isonb audit float32.npy --compare float16.npy --fail-on 'overlap@10<0.95'\n"
+        "isonb audit minilm --compare tiny --texts lines.txt"
     )
     text = "say what vectors or a model are like: defects, the cosine of random rows, the shape, what would help"
     parser = _command(name, commands, text, examples)
     add = parser.add_argument
-    add("vectors", metavar="FILE|MODEL", help="vectors, one per row: .npy, .npz or .parquet; with --texts a model")
-    add("--name", help="array in an .npz, or column of lists in a .parquet, where there are several")
+    formats = "arrays, tables, tensors, indexes, or a folder of them"
+    add("vectors", metavar="FILE|MODEL", help=f"vectors, one per row: {formats}; with --texts a model")
+    add("--name", help="array of an archive, or column of a table, where there are several")
     add("--sample", type=int, default=5000, help="rows that the shape is measured on (%(default)s)")
     add("--seed", type=int, default=0, help="seed of the sample (%(default)s)")
     add("--pairs", metavar="FILE", help="table of text1, text2, label (of vectors row1, row2, label)")
@@ -237,7 +243,9 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
         metavar="SHARE",
         help="share of false matches that the threshold lets through (%(default)s)",
     )
-    add("--compare", metavar="FILE", help="the same rows from elsewhere: say what moved")
+    add("--queries-name", metavar="NAME", help="array or column of the queries, where there are several")
+    add("--compare", metavar="FILE|MODEL", help="the same rows from elsewhere: say what moved")
+    add("--compare-name", metavar="NAME", help="its array or column (that of --name)")
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'

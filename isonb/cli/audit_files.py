@@ -1,4 +1,4 @@
-"""The files of an audit: vectors, texts, and labelled pairs. What is wrong with one is one clear error."""
+"""The texts and the labelled pairs of an audit, from files. What is wrong with one is one clear error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from isonb.errors import InputError, fail
 
-__all__ = ["AuditError", "read_pairs", "read_texts", "read_vectors"]
+__all__ = ["AuditError", "read_pairs", "read_texts"]
 
 TEXT = ("text", "sentence")  # columns that need no --column
 SIDES = (("text1", "text2"), ("sentence1", "sentence2"), ("row1", "row2"))
@@ -16,68 +16,6 @@ LABELS = ("label", "score")
 
 class AuditError(InputError):
     """A file that doesn't hold what it should, or a rule that can't be read."""
-
-
-def read_vectors(path: str | Path, name: str | None = None) -> Any:
-    """The vectors of a .npy (mapped, not loaded), .npz or .parquet file, as an array (n, d).
-
-    ``name``: which array or column, where there are several. Raises :class:`AuditError` for a file that holds none.
-    """
-    path = Path(path)
-    if not path.is_file():
-        fail(AuditError, "the vectors must be in a file", f"no file {path}", "Check the path.")
-    readers = {".npy": _npy, ".npz": _npz, ".parquet": _parquet}
-    if path.suffix not in readers:
-        fail(AuditError, f"the file must be one of {', '.join(readers)}", path.name, "Save it by numpy.save.")
-    try:
-        return readers[path.suffix](path, name)
-    except InputError:
-        raise
-    except Exception as error:  # what a damaged file makes a reader raise is its own business
-        reason = f"{type(error).__name__}: {error}"
-        raise AuditError(f"{path.name} must be readable; got {reason}. Save it again.") from error
-
-
-def _npy(path: Path, name: str | None) -> Any:
-    import numpy as np
-
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _npz(path: Path, name: str | None) -> Any:
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as arrays:
-        return arrays[_chosen(list(arrays), name, path)]
-
-
-def _parquet(path: Path, name: str | None) -> Any:
-    try:
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-    except ImportError:
-        fix = "pip install pyarrow, or save .npy."
-        fail(AuditError, "pyarrow must be installed to read .parquet", "no pyarrow", fix)
-    kinds = pq.read_schema(path)
-    lists = [f.name for f in kinds if pa.types.is_list(f.type) or pa.types.is_fixed_size_list(f.type)]
-    column = pq.read_table(path, columns=[_chosen(lists, name, path)]).column(0)
-    rows = column.combine_chunks()
-    widths = set(pc.list_value_length(rows).drop_null().to_pylist())
-    if len(widths) != 1 or column.null_count:
-        got = f"{column.null_count} missing and lengths {sorted(widths)[:4]}"
-        fail(AuditError, "every row must hold a vector of one length", got, "Leave the others out.")
-    return np.asarray(rows.flatten()).reshape(len(rows), -1)
-
-
-def _chosen(names: list[str], name: str | None, path: Path) -> str:
-    if name is not None and name in names:
-        return name
-    if name is None and len(names) == 1:
-        return names[0]
-    got = f"{len(names)} of them ({', '.join(names[:8])})" if name is None else repr(name)
-    return fail(AuditError, f"--name must name the vectors in {path.name}", got, "Pass one of them.")
 
 
 def read_texts(path: str | Path, column: str | None = None) -> list[str]:
@@ -111,7 +49,7 @@ def _texts(path: Path, column: str | None) -> list[str]:
     from isonb.lab.data.own_files import read_file
 
     table = read_file(path)
-    texts = [field.name for field in table.schema if str(field.type) in ("string", "large_string")]
+    texts = [field.name for field in table.schema if "string" in str(field.type)]
     known = [name for name in TEXT if name in texts] or texts
     name = column if column is not None else known[0] if len(known) == 1 or known[0] in TEXT else None
     if name not in texts:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from isonb.cli.audit_files import AuditError, read_pairs, read_texts, read_vectors
+from isonb.cli.audit_files import AuditError, read_pairs, read_texts
 from isonb.cli.gates import broken, check_names, gate
 from isonb.errors import fail
+from isonb.runtime.files import deliver
 
-__all__ = ["AuditError", "read_vectors", "run_audit"]
+__all__ = ["AuditError", "run_audit"]
 
 RULE = 'fault, warning or as "mean cosine>0.5"'
 KINDS = ("fault", "warning")
+STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -28,9 +29,11 @@ def run_audit(options: argparse.Namespace) -> int:
     _check_words(options)
     found = (_compared if options.compare else _model if options.texts else _vectors)(options)
     check_names(gates, found.values(), KINDS)
-    print(found)
-    _write(options.html, found.html)
-    _write(options.json, found.to_json)
+    for path, made in ((options.html, found.html), (options.json, found.to_json)):
+        if path:
+            deliver(Path(path), made().encode())
+    # a report that goes to the standard output has it for itself
+    print(found, file=sys.stderr if {options.html, options.json} & STDOUT else sys.stdout)
     worst = {text: KINDS[: KINDS.index(text) + 1] for text in words}
     told = [text for text in words if any(one.severity in worst[text] for one in found.findings)]
     for text in told:
@@ -43,26 +46,38 @@ def _check_words(options: argparse.Namespace) -> None:
     for word, given, needs in (("--column", options.column, "texts"), ("--work", options.work, "texts")):
         if given and not getattr(options, needs):
             fail(AuditError, f"{word} must come with --{needs}", repr(given), "Leave it out, or name the texts.")
-    clash = [f"--{name}" for name in ("texts", "pairs", "queries") if getattr(options, name)]
+    clash = [f"--{name}" for name in ("pairs", "queries") if getattr(options, name)]
     if options.compare and clash:
-        fail(AuditError, "--compare must stand without --texts, --pairs and --queries", clash[0], "Run it apart.")
+        fail(AuditError, "--compare must stand without --pairs and --queries", clash[0], "Run it apart.")
+    for name in ("queries", "compare"):
+        if getattr(options, f"{name}_name") and not getattr(options, name):
+            fail(AuditError, f"--{name}-name must come with --{name}", "it alone", "Leave it out, or name the file.")
 
 
 def _vectors(options: argparse.Namespace) -> Any:
-    vectors = read_vectors(options.vectors, options.name)
-    queries = None if options.queries is None else read_vectors(options.queries)
     pairs = None if options.pairs is None else read_pairs(options.pairs, rows=True)
     from isonb.auditing import audit
+    from isonb.auditing.reading import matrix
 
-    rate = options.false_match_rate
-    return audit(vectors, sample=options.sample, seed=options.seed, pairs=pairs, queries=queries, false_match_rate=rate)
+    queries = None if options.queries is None else matrix(options.queries, "queries", options.queries_name)
+    return audit(
+        options.vectors,
+        name=options.name,
+        sample=options.sample,
+        seed=options.seed,
+        pairs=pairs,
+        queries=queries,
+        false_match_rate=options.false_match_rate,
+    )
 
 
 def _compared(options: argparse.Namespace) -> Any:
-    first, second = (read_vectors(path, options.name) for path in (options.vectors, options.compare))
     from isonb.auditing import compare
 
-    return compare(first, second, sample=options.sample, seed=options.seed)
+    texts = None if options.texts is None else read_texts(options.texts, options.column)
+    names = (options.name, options.compare_name or options.name)
+    sizes = {"sample": options.sample, "seed": options.seed}
+    return compare(options.vectors, options.compare, texts, names=names, **sizes)
 
 
 def _model(options: argparse.Namespace) -> Any:
@@ -85,10 +100,3 @@ def _model(options: argparse.Namespace) -> Any:
         device=options.device,
         work=options.work,
     )
-
-
-def _write(path: str | None, made: Callable[[], str]) -> None:
-    if path:
-        from isonb.runtime.files import replace
-
-        replace(Path(path), made().encode())

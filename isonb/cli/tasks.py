@@ -12,6 +12,7 @@ from isonb.errors import fail
 from isonb.lab.data.own import KEYS, LISTS, OwnTask, is_own, own_task, spelled, with_options
 from isonb.lab.data.task import TaskError
 from isonb.lab.data.tasks import TASKS
+from isonb.runtime.terminal import printable
 
 __all__ = ["check", "named"]
 
@@ -39,7 +40,7 @@ def check(options: argparse.Namespace) -> int:
     task = own_task(name)
     width = shutil.get_terminal_size((100, 24)).columns
     for head, text in [*_facts(task), *_rows(task, width)]:
-        print(f"{head:11s} {text}".rstrip())
+        print(printable(f"{head:11s} {text}".rstrip()))
     print(f"{'next':11s} isonb run --task {shlex.quote(spelled(name))}")
     return 0
 

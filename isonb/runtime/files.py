@@ -14,7 +14,7 @@ from pathlib import Path
 
 from isonb.errors import InputError
 
-__all__ = ["DiskError", "replace", "update"]
+__all__ = ["DiskError", "deliver", "replace", "update"]
 
 
 class DiskError(InputError):
@@ -42,6 +42,26 @@ def replace(path: Path, content: bytes) -> None:
         if isinstance(error, OSError):
             raise _refused(path, error) from error
         raise
+
+
+def deliver(path: Path, content: bytes) -> None:
+    """:func:`replace` for a path that a user names: devices, pipes and open files are written to, links followed.
+
+    Raises :class:`DiskError` when that is refused.
+    """
+    open_file = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
+    if str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdigit():
+        open_file = int(path.name)
+    if open_file is None and (not path.exists() or path.resolve().is_file()):
+        replace(path.resolve(), content)
+        return
+    try:
+        with path.open("wb") if open_file is None else os.fdopen(os.dup(open_file), "wb") as stream:
+            stream.write(content)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _refused(path, error) from error
 
 
 def update(path: Path, text: str) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.encoding import Batch, Counts
-from isonb.auditing.rows import matrix, rows_of
+from isonb.auditing.reading.rows import matrix, rows_of
 from isonb.errors import InputError, ShapeError, fail
 
 __all__ = ["FunctionEmbedder"]

@@ -1,0 +1,129 @@
+"""What a comparison has found: its numbers by name, as text, as a table, as JSON, as a chart and as a page."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from isonb.auditing.charts import quantile_chart
+from isonb.auditing.page import findings_list, table, whole_page
+from isonb.auditing.parts import Finding, as_json
+from isonb.auditing.words import columns, folded
+from isonb.errors import ShapeError, fail
+from isonb.runtime.terminal import printable, screen
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Comparison", "Difference", "K"]
+
+K = 10  # neighbours
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A measure of both clouds, and ``rise``, second less first, with its 95% interval."""
+
+    name: str
+    first: float
+    second: float
+    rise: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What :func:`isonb.compare` found.
+
+    ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:
+    quantiles of the cosine of a row with itself in the other cloud, "0" the lowest; ``moved``: the rows that moved
+    most, as (row, cosine); both are empty where the dimensions differ. ``cka``: linear CKA of all rows, 1 for the same
+    cloud up to rotation and scale. ``overlap``: the share of the 10 nearest neighbours that a row keeps, of
+    ``measured`` rows, with its 95% interval. ``differences``: of every reading.
+    """
+
+    n: int
+    d: int
+    measured: int
+    findings: tuple[Finding, ...]
+    cosines: dict[str, float]
+    moved: tuple[tuple[int, float], ...]
+    cka: float
+    overlap: tuple[float, float, float]
+    differences: tuple[Difference, ...]
+    scale: tuple[float, ...] = ()
+    d_second: int = 0
+    source: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is neither a fault nor a warning."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    def values(self) -> dict[str, float]:
+        """Every number by its name: "row cosine 0.01", "CKA", ``overlap@10``, "rise of IsoScore"."""
+        found = {f"row cosine {share}": value for share, value in self.cosines.items()}
+        found |= {"CKA": self.cka, f"overlap@{K}": self.overlap[0]}
+        return found | {f"rise of {one.name}": one.rise for one in self.differences}
+
+    def to_frame(self) -> pd.DataFrame:
+        """The differences as a table."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(one) for one in self.differences])
+
+    def to_json(self) -> str:
+        """Everything, as JSON; a number that is not finite is null."""
+        return as_json(self)
+
+    def plot(self) -> Any:
+        """An altair chart of the cosines of the rows with themselves; ShapeError where the dimensions differ."""
+        if not self.scale:
+            got, fix = f"{self.d} and {self.d_second}", "Look at the differences: to_frame()."
+            fail(ShapeError, "a cosine of a row with itself needs the same dimensions", got, fix)
+        return quantile_chart(self.scale, "cosine of a row with itself")
+
+    def _title(self) -> str:
+        d = f"{self.d} dimensions in both" if self.d == self.d_second else f"{self.d} and {self.d_second} dimensions"
+        of = f"{printable(self.source)}: " if self.source else ""
+        return f"{of}{self.n:,} rows of {d} ({self.measured:,} measured)"
+
+    def _together(self) -> str:
+        value, low, high = self.overlap
+        return f"CKA {self.cka:.4f}; a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
+
+    def _itself(self) -> list[list[str]]:
+        """The quantiles of the cosine of a row with itself; nothing where the dimensions differ."""
+        own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
+        return [own] if self.cosines else []
+
+    def __repr__(self) -> str:
+        lines = [self._title(), ""]
+        lines += [folded(f"{one.severity:8}{one.text} {one.advice}".rstrip(), 10) for one in self.findings]
+        lines += ["", *columns([["quantiles over rows", *self.cosines], *self._itself()])] if self.cosines else []
+        lines += ["", self._together(), "", *columns([_HEAD, *map(_cells, self.differences)])]
+        told = ", ".join(f"{number} ({cosine:.4f})" for number, cosine in self.moved[:8])
+        return screen("\n".join([*lines, *(["", f"moved most: {told}"] if told else [])]))
+
+    def html(self) -> str:
+        """One page, with no script and nothing to load."""
+        moved = [[str(number), f"{cosine:.5f}"] for number, cosine in self.moved]
+        parts = [
+            f"<p>{html.escape(self._title())}</p>",
+            findings_list(self.findings),
+            table("Quantiles over rows", ["", *self.cosines], self._itself()) if self.cosines else "",
+            f"<p>{self._together()}</p>",
+            table("Each measure, and the difference with its 95% interval", _HEAD, map(_cells, self.differences)),
+            table("Rows that moved most", ["row", "cosine"], moved) if moved else "",
+        ]
+        return whole_page("Comparison of vectors", parts)
+
+
+_HEAD = ("measure", "first", "second", "rise")
+
+
+def _cells(one: Difference) -> list[str]:
+    rise = f"{one.rise:+z.3f} ({one.low:+z.3f} to {one.high:+z.3f})"
+    return [one.name, f"{one.first:.3f}", f"{one.second:.3f}", rise]

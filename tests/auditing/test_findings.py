@@ -1,0 +1,234 @@
+"""A finding is proven before it is said: nothing false of sound vectors, nothing missed where it was planted."""
+
+import io
+import json
+import subprocess
+import sys
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+import isonb
+from isonb import cli
+from isonb.auditing.defects import copies
+from isonb.auditing.reading.rows import read
+from isonb.auditing.words import fine
+from isonb.errors import DegenerateError
+
+
+def draw(seed=0):
+    return np.random.default_rng(seed)
+
+
+def findings(x, **more):
+    return {one.name: one for one in isonb.audit(x, **more).findings}
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        (draw().normal(size=(30_000, 16)), "float16"),
+        (draw().normal(size=(30_000, 16)) * 30, "int16"),
+        (draw().normal(size=(30_000, 16)), "float32"),
+        (draw().choice([-1.0, 1.0], (30_000, 64)), "float32"),
+        (draw().integers(0, 3, (30_000, 24)), "int64"),
+        (2.0**40 + draw().integers(0, 1000, (30_000, 2)), "int64"),  # float32 would merge them
+    ],
+)
+def test_repeats_are_those_that_numpy_counts(rows, kind):
+    x = rows.astype(kind)
+    x[[7, 20_000]] = x[[3, 3]]
+    seen = read(x)
+    _, first = np.unique(x, axis=0, return_index=True)
+    want = np.setdiff1d(np.arange(len(x)), first)
+    assert seen.repeats.tolist() == [row for row in want if x[row].any()]
+    assert {7, 20_000} <= set(seen.repeats.tolist())
+
+
+def test_minus_zero_repeats_zero():
+    x = torch.randn(40, 2)
+    x[5], x[9] = torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0])
+    assert read(x).repeats.tolist() == [9]
+
+
+@pytest.mark.parametrize("noise", [1e-7, 1e-5])
+def test_near_copies_leave_the_dimension_alone_and_are_found(noise):
+    x = draw().normal(size=(1500, 48)).astype("f4")
+    again = x[:200] * (1 + noise * draw(1).normal(size=(200, 48)).astype("f4"))
+    clean, mixed = (isonb.audit(one).values()["TwoNN dimension"] for one in (x, np.concatenate([x, again])))
+    assert mixed == pytest.approx(clean, rel=0.02)
+    told = findings(np.concatenate([x, again]))
+    assert "400 rows" in told["near duplicates"].text
+    assert copies(torch.from_numpy(np.concatenate([x, again]))).tolist() == [False] * 1500 + [True] * 200
+
+
+def test_the_measures_themselves_drop_neighbours_below_rounding():
+    x = torch.randn(1000, 24, generator=torch.Generator().manual_seed(0))
+    near, exact = (torch.cat([x, x[:300] * (1 + noise)]) for noise in (2e-7, 0))
+    assert not torch.equal(near, exact)
+    assert isonb.two_nn(near).item() == pytest.approx(isonb.two_nn(exact).item(), rel=1e-3)
+    assert isonb.mle_dimension(near).item() == pytest.approx(isonb.mle_dimension(exact).item(), rel=1e-3)
+    with pytest.raises(DegenerateError):
+        isonb.two_nn(torch.ones(50, 4) * (1 + 1e-7 * torch.rand(50, 4, generator=torch.Generator().manual_seed(1))))
+
+
+def test_few_dimensions_have_no_near_duplicates():
+    assert "near duplicates" not in findings(draw().normal(size=(3000, 2)))
+
+
+def test_near_duplicates_are_told_after_centring():
+    """Rows that are all alike from afar are not copies."""
+    assert "near duplicates" not in findings(1000 + draw().normal(size=(500, 24)))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.eye(400, dtype="f4"),
+        draw().choice([-1.0, 1.0], (1500, 32)).astype("f4"),
+        np.eye(50, dtype="f4")[draw().integers(0, 50, 1500)],
+        np.stack([np.bincount(draw(i).choice(200, 3, replace=False), minlength=200) for i in range(1500)]).astype("f4"),
+        np.concatenate([np.repeat(draw().normal(size=(1, 64)), 60, 0), draw(1).normal(size=(1440, 64))]),
+    ],
+    ids=["identity", "signs", "one-hot", "bags of words", "copies"],
+)
+def test_ties_make_no_hubs(x):
+    assert "hubs" not in findings(x)
+
+
+def test_a_hub_stays_one_in_any_order():
+    x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
+    x[:, 0] += 0.9
+    x[5] = x.mean(0)
+    order = torch.randperm(600, generator=torch.Generator().manual_seed(1))
+    hubs = findings(x)["hubs"]
+    assert hubs.rows[0] == 5
+    assert order[findings(x[order])["hubs"].rows[0]] == 5
+    assert hubs.severity == "warning"
+
+
+def test_the_advice_about_hubs_is_tried_first():
+    """Centring ends hubs that a common direction makes; it can't end those of a centred cloud."""
+    shifted = torch.randn(600, 64, generator=torch.Generator().manual_seed(0)) + 1
+    assert findings(shifted)["hubs"].advice == "Centring ends it."
+    x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
+    sides = torch.cat([x + torch.eye(24)[0], x - torch.eye(24)[0]])
+    sides[[5, 700]] = torch.stack([sides[:600].mean(0), sides[600:].mean(0)])
+    found = isonb.audit(sides)
+    (hubs,) = [one for one in found.findings if one.name == "hubs"]
+    assert set(hubs.rows[:2]) == {5, 700}
+    assert "doesn't help" in hubs.advice
+    assert "ZeroMean" not in " ".join(found.next_steps)
+
+
+@pytest.fixture(scope="module")
+def sound():
+    """A sound encoder on real sentences."""
+    from sentence_transformers import SentenceTransformer
+
+    from isonb.lab.data.corpus import sentences
+    from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
+
+    one = list(dict.fromkeys(sentence.text for sentence in sentences()))
+    texts = [*one, *(f"{a} {b}" for step in (7, 31) for a, b in zip(one, one[step:], strict=False))]
+    return SentenceTransformer(str(embedded_folder(EMBEDDED["minilm"])[0]), device="cpu").encode(texts)
+
+
+def test_a_sound_encoder_on_real_texts_has_no_warning(sound, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert {one.severity for one in isonb.audit(sound).findings} == {"note"}
+    np.save("sound.npy", sound)
+    with redirect_stdout(io.StringIO()):
+        assert cli.main(["audit", "sound.npy", "--fail-on", "warning"]) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: np.concatenate([x, (1.7e9 + draw(1).integers(0, 10**7, (len(x), 1))).astype("f4")], 1),
+        lambda x: np.concatenate([x, np.arange(1, len(x) + 1, dtype="f4")[:, None] * 2000], 1),
+        lambda x: x + np.float32(1e6),
+        lambda x: x.astype("f8") * 1e-9 + 3e6,
+    ],
+    ids=["timestamps", "ids", "offset", "small steps"],
+)
+def test_what_changes_is_not_called_unchanging(change):
+    x = change(draw().normal(size=(1000, 24)).astype("f4"))
+    dead = {i for i in range(x.shape[1]) if len(np.unique(x[:, i])) == 1}
+    assert set(findings(x, sample=200).get("dead dimensions", isonb.auditing.Finding("", "", "")).dims) == dead
+
+
+def test_dimensions_are_counted_before_they_are_cut():
+    x = draw().normal(size=(400, 900)).astype("f4")
+    x[:, :30] *= 20
+    loud = findings(x)["outlier dimensions"]
+    assert "30 dimensions of 900" in loud.text
+    assert len(loud.dims) == 20
+    share = (x[:, :30].astype("f8") ** 2).sum() / (x.astype("f8") ** 2).sum()
+    assert f"{share:.0%} of all" in loud.text
+    assert loud.severity == "warning"
+
+
+def test_sparse_vectors_have_no_loud_and_no_dead_dimension_that_warns():
+    used = scipy.sparse.random(800, 200, density=0.04, random_state=0, format="csr", dtype="f4")
+    told = findings(scipy.sparse.hstack([used, scipy.sparse.csr_matrix((800, 100))]))
+    assert "outlier dimensions" not in told
+    assert told["dead dimensions"].severity == "note"
+    assert "100 dimensions of 300" in told["dead dimensions"].text
+
+
+def test_very_wide_vectors_are_audited_without_their_shape():
+    found = isonb.audit(scipy.sparse.random(120, 20_000, density=0.01, random_state=0, format="csr", dtype="f4"))
+    assert found.d == 20_000
+    assert "too many" in found.withheld
+    assert {one.name for one in found.readings} == {"mean cosine", "common mean"}
+
+
+def test_thresholds_have_the_digits_that_tell_them_apart():
+    assert [fine(value) for value in (0.5, 0.99, 0.9982, 0.999987, 1.0)] == [
+        "0.500",
+        "0.990",
+        "0.9982",
+        "0.999987",
+        "1.000",
+    ]
+    narrow = isonb.audit(1 + 1e-3 * draw().normal(size=(600, 24)))
+    line = next(line for line in repr(narrow).splitlines() if line.startswith("random cosine  "))
+    printed = [float(cell) for cell in line.split()[2:]]
+    assert len(set(printed)) == len(printed)
+    assert max(printed) < 1
+
+
+STEPS = {
+    "NaN rows": lambda x: np.where(np.isin(np.arange(600), [5, 77])[:, None], np.nan, x + 1).astype("f4"),
+    "integers": lambda x: (x * 100 + 100).astype("i4"),
+    "half": lambda x: (x + 1).astype("f2"),
+    "big-endian": lambda x: (x + 1).astype(">f8"),
+    "repeats and a dead dimension": lambda x: np.concatenate([np.ones((1200, 1)), np.tile(x + 1, (2, 1))], 1),
+    "loud": lambda x: x * np.r_[30.0, np.ones(23)],
+}
+
+
+@pytest.mark.parametrize("case", STEPS)
+def test_the_next_steps_run_on_the_file_that_was_audited(case, tmp_path):
+    np.save(tmp_path / "my vectors.npy", STEPS[case](draw().normal(size=(600, 24))))
+    with redirect_stdout(io.StringIO()):
+        assert cli.main(["audit", str(tmp_path / "my vectors.npy"), "--json", str(tmp_path / "a.json")]) == 0
+    steps = json.loads((tmp_path / "a.json").read_text())["next_steps"]
+    space: dict = {}
+    with redirect_stdout(io.StringIO()) as said:
+        exec("\n".join(steps), space)
+    assert -1 <= float(said.getvalue()) <= 1
+    if case == "repeats and a dead dimension":
+        assert space["x"].shape == (600, 24)
+
+
+def test_the_next_steps_of_a_named_column_run_in_a_shell(tmp_path):
+    np.savez(tmp_path / "run.npz", a=draw().normal(size=(300, 8)) + 1, b=draw().normal(size=(300, 8)))
+    steps = isonb.audit(str(tmp_path / "run.npz"), name="a").next_steps
+    run = subprocess.run([sys.executable, "-c", "\n".join(steps)], capture_output=True, text=True, check=True)
+    assert -1 <= float(run.stdout) <= 1
+    assert "ZeroMean" in steps[1]

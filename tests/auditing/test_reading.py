@@ -1,0 +1,545 @@
+"""The table of formats: what each tool writes is read as the numbers that went in, or refused with words that help."""
+
+import io
+import json
+import pickle
+import re
+import sqlite3
+import struct
+
+import datasets
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse
+import torch
+from safetensors.torch import save_file
+
+import isonb
+from isonb import cli
+from isonb.auditing.reading import matrix
+from isonb.auditing.reading.rows import numbers
+from isonb.errors import InputError
+
+N, D = 60, 16
+X = np.random.default_rng(0).normal(size=(N, D)).round(4).astype("float32")
+IDS = [f"doc{i}" for i in range(N)]
+ROWS = X.tolist()
+CELLS = [json.dumps([round(v, 4) for v in row]) for row in ROWS]
+MISSING = X.copy()
+MISSING[3] = np.nan
+
+
+def plain(source):
+    return numbers(source, slice(0, source.shape[0])).numpy()
+
+
+def polars():
+    return pytest.importorskip("polars")
+
+
+def table(type_, values=ROWS, **more):
+    return pa.table({"id": IDS, "vector": pa.array(values, type=type_), **more})
+
+
+def written(saver):
+    """A maker of a file: ``saver`` writes it at the path that it is given."""
+    return lambda path: (saver(path), None)
+
+
+def npy(array):
+    return written(lambda path: np.save(path, array))
+
+
+def npy_bytes(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def text(content):
+    return written(lambda path: path.write_text(content, encoding="utf-8"))
+
+
+def pylance(path):
+    pytest.importorskip("lance").write_dataset(table(pa.list_(pa.float32(), D)), path)
+
+
+def faiss_flat(path, index=None):
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexFlatIP(D) if index is None else index(faiss)
+    if not index.is_trained:
+        index.train(X)
+    index.add(X)
+    faiss.write_index(index, str(path))
+
+
+def faiss_ids(path):
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexIDMap2(faiss.IndexFlatL2(D))
+    index.add_with_ids(X, np.arange(N) + 1000)
+    faiss.write_index(index, str(path))
+
+
+def faiss_bits(path):
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexBinaryFlat(64)
+    index.add(np.random.default_rng(0).integers(0, 256, (N, 8)).astype("uint8"))
+    faiss.write_index_binary(index, str(path))
+
+
+def hdf5(path, **held):
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        for name, array in held.items():
+            file[name.replace("__", "/")] = array
+
+
+def shards(path):
+    path.mkdir()
+    for i in range(12):  # number 10 comes after number 2
+        np.save(path / f"img_emb_{i}.npy", X[5 * i : 5 * i + 5])
+
+
+def parquet_shards(path):
+    path.mkdir()
+    for i in range(3):
+        pq.write_table(table(pa.list_(pa.float32())).slice(20 * i, 20), path / f"part-{i:05d}-of-00003.parquet")
+
+
+def saved_set(path):
+    datasets.Dataset.from_dict({"text": IDS, "embedding": ROWS}).save_to_disk(path)
+
+
+def saved_splits(path):
+    data = datasets.Dataset.from_dict({"embedding": ROWS})
+    datasets.DatasetDict({"train": data, "test": data.select(range(30))}).save_to_disk(path)
+
+
+def word2vec(path):
+    lines = [f"w{i} " + " ".join(map(str, row)) for i, row in enumerate(ROWS)]
+    path.write_text(f"{N} {D}\n" + "\n".join(lines) + "\n")
+
+
+def word2vec_binary(path):
+    rows = [f"w{i} ".encode() + X[i].tobytes() + b"\n" for i in range(N)]
+    path.write_bytes(f"{N} {D}\n".encode() + b"".join(rows))
+
+
+def glove(path):
+    words = [". . .", "7", "naïve", *IDS[3:]]  # words with blanks and words that are numbers
+    path.write_text("".join(f"{w} {' '.join(map(str, row))}\n" for w, row in zip(words, ROWS, strict=True)), "utf-8")
+
+
+def pg_dump(path):
+    cells = [*CELLS[:3], r"\N", *CELLS[4:]]
+    body = "\n".join(f"{i}\t{cell}" for i, cell in enumerate(cells))
+    path.write_text(f"SET x = 0;\nCOPY public.items (id, embedding) FROM stdin;\n{body}\n\\.\n\nSELECT 1;\n")
+
+
+def torch_in(held):
+    return written(lambda path: torch.save(held, path))
+
+
+def safe(**held):
+    return written(lambda path: save_file({name: torch.as_tensor(x) for name, x in held.items()}, path))
+
+
+def parquet(made):
+    return written(lambda path: pq.write_table(made() if callable(made) else made, path))
+
+
+def jsonl(records):
+    return text("\n".join(map(json.dumps, records)) + "\n")
+
+
+def structured():
+    rows = np.zeros(N, [("id", "i8"), ("vec", "f4", (D,))])
+    rows["vec"] = X
+    return rows
+
+
+def arrow_stream(path):
+    with pa.ipc.new_stream(path, pa.schema([("v", pa.list_(pa.float32()))])) as sink:
+        sink.write_table(pa.table({"v": pa.array(ROWS, pa.list_(pa.float32()))}))
+
+
+def bfloat16(path):
+    np.save(path, X.astype(pytest.importorskip("ml_dtypes").bfloat16))
+
+
+def gzipped(path):
+    import gzip
+
+    path.write_bytes(gzip.compress(pd.DataFrame({"id": IDS, "v": CELLS}).to_csv(index=False).encode()))
+
+
+def wide_frame(names, **more):
+    return pd.DataFrame(X, columns=names).assign(**more)
+
+
+UNORDERED = [f"dim_{i}" for i in range(D)]
+SHUFFLED = sorted(UNORDERED)  # dim_10 before dim_2
+
+# What is written under which name; which part; the numbers that should come.
+READ = {
+    "numpy float32": ("a.npy", npy(X), None, X),
+    "numpy big-endian": ("a.npy", npy(X.astype(">f4")), None, X),
+    "numpy Fortran": ("a.npy", npy(np.asfortranarray(X)), None, X),
+    "numpy float64": ("a.npy", npy(X.astype("f8")), None, X),
+    "numpy int32": ("a.npy", npy((X * 100).astype("i4")), None, (X * 100).astype("i4")),
+    "numpy structured": ("a.npy", npy(structured()), "vec", X),
+    "numpy without suffix": ("embeddings", written(lambda path: path.write_bytes(npy_bytes(X))), None, X),
+    "ml_dtypes bfloat16": ("a.npy", written(bfloat16), None, torch.from_numpy(X).bfloat16().float().numpy()),
+    "npz of one": ("a.npz", written(lambda path: np.savez(path, X)), None, X),
+    "npz compressed": ("a.npz", written(lambda path: np.savez_compressed(path, x=X, y=X[:, :3])), "x", X),
+    "npz with ids": ("a.npz", written(lambda path: np.savez(path, ids=np.arange(N), emb=X)), None, X),
+    "npz of an id each": ("a.npz", written(lambda path: np.savez(path, **dict(zip(IDS, X, strict=True)))), None, X),
+    "pandas parquet of lists": ("a.parquet", written(pd.DataFrame({"id": IDS, "v": list(X)}).to_parquet), None, X),
+    "pandas parquet wide": ("a.parquet", written(wide_frame(UNORDERED, id=range(N)).to_parquet), None, X),
+    "pandas parquet wide, sorted": ("a.parquet", written(wide_frame(UNORDERED)[SHUFFLED].to_parquet), None, X),
+    "pandas parquet of text": ("a.parquet", written(pd.DataFrame({"v": CELLS}).to_parquet), "v", X),
+    "pandas feather": ("a.feather", written(pd.DataFrame({"v": list(X)}).to_feather), None, X),
+    "pandas csv of text": ("a.csv", written(lambda p: pd.DataFrame({"v": CELLS}).to_csv(p)), None, X),
+    "pandas csv wide": ("a.csv", written(lambda p: pd.DataFrame(X).to_csv(p, index=False)), None, X),
+    "pandas csv with an id": ("a.csv", written(lambda p: wide_frame(UNORDERED, id=IDS).to_csv(p)), None, X),
+    "pandas jsonl": (
+        "a.jsonl",
+        written(lambda p: pd.DataFrame({"v": ROWS}).to_json(p, orient="records", lines=True, double_precision=15)),
+        None,
+        X,
+    ),
+    "csv, semicolons": ("a.csv", written(lambda p: wide_frame(UNORDERED).to_csv(p, sep=";", index=False)), None, X),
+    "csv in gzip": ("a.csv.gz", written(gzipped), None, X),
+    "polars parquet": ("a.parquet", written(lambda p: polars().DataFrame({"v": ROWS}).write_parquet(p)), None, X),
+    "polars array": (
+        "a.parquet",
+        written(lambda p: polars().DataFrame({"v": polars().Series(X)}).write_parquet(p)),
+        None,
+        X,
+    ),
+    "polars ipc": ("a.arrow", written(lambda p: polars().DataFrame({"v": ROWS}).write_ipc(p)), None, X),
+    "polars ndjson": ("a.ndjson", written(lambda p: polars().DataFrame({"v": ROWS}).write_ndjson(p)), None, X),
+    "arrow large list": ("a.parquet", parquet(table(pa.large_list(pa.float32()))), None, X),
+    "arrow fixed-size list": ("a.parquet", parquet(table(pa.list_(pa.float32(), D))), None, X),
+    "arrow halffloat": (
+        "a.arrow",
+        written(lambda p: pa.feather.write_feather(table(pa.list_(pa.float16())), p)),
+        None,
+        X.astype("f2"),
+    ),
+    "arrow tensors": (
+        "a.parquet",
+        parquet(lambda: pa.table({"v": pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(X))})),
+        None,
+        X,
+    ),
+    "arrow struct payload": (
+        "a.parquet",
+        parquet(pa.table({"p": [{"text": "a", "v": row} for row in ROWS]})),
+        "p.v",
+        X,
+    ),
+    "arrow missing rows": (
+        "a.parquet",
+        parquet(table(pa.list_(pa.float32()), [*ROWS[:3], None, *ROWS[4:]])),
+        None,
+        MISSING,
+    ),
+    "arrow floats beside token ids": ("a.parquet", parquet(table(pa.list_(pa.float32()), ids=[[1, 2]] * N)), None, X),
+    "arrow stream": ("a.arrows", written(arrow_stream), None, X),
+    "pgvector copy": ("a.tsv", text("".join(f"{i}\t{cell}\n" for i, cell in enumerate(CELLS))), None, X),
+    "pgvector csv": (
+        "a.csv",
+        text("id,embedding\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(CELLS))),
+        None,
+        X,
+    ),
+    "pgvector pg_dump": ("a.sql", written(pg_dump), None, MISSING),
+    "Postgres arrays": ("a.tsv", text("v\n" + "".join("{" + cell[1:-1] + "}\n" for cell in CELLS)), None, X),
+    "qdrant scroll": (
+        "a.json",
+        text(json.dumps({"result": {"points": [{"id": 1, "payload": {"t": "a"}, "vector": r} for r in ROWS]}})),
+        None,
+        X,
+    ),
+    "qdrant named vectors": (
+        "a.jsonl",
+        jsonl({"id": 1, "vector": {"text": r, "image": r[:3]}} for r in ROWS),
+        "vector.text",
+        X,
+    ),
+    "chroma get": ("a.json", text(json.dumps({"ids": IDS, "embeddings": ROWS, "documents": IDS})), None, X),
+    "OpenAI answer": (
+        "a.json",
+        text(json.dumps({"data": [{"index": 1, "embedding": r} for r in ROWS], "model": "m"})),
+        None,
+        X,
+    ),
+    "JSON of rows": ("a.json", text(json.dumps(ROWS)), None, X),
+    "JSON of an id each": ("a.json", text(json.dumps(dict(zip(IDS, ROWS, strict=True)))), None, X),
+    "JSON lines of rows": ("a.jsonl", jsonl(ROWS), None, X),
+    "LanceDB": ("a.lance", written(pylance), None, X),
+    "FAISS flat": ("a.index", written(faiss_flat), None, X),
+    "FAISS ids": ("a.faiss", written(faiss_ids), None, X),
+    "FAISS HNSW": ("a.faiss", written(lambda p: faiss_flat(p, lambda f: f.IndexHNSWFlat(D, 8))), None, X),
+    "FAISS IVF": ("a.faiss", written(lambda p: faiss_flat(p, lambda f: f.index_factory(D, "IVF2,Flat"))), None, X),
+    "HDF5": ("a.h5", written(lambda p: hdf5(p, train=X, ids=np.arange(N))), None, X),
+    "HDF5 groups": ("a.hdf5", written(lambda p: hdf5(p, obsm__X_pca=X, obsm__X_umap=X[:, :2])), "obsm/X_pca", X),
+    "datasets": ("set", written(saved_set), None, X),
+    "datasets with splits": ("set", written(saved_splits), "train.embedding", X),
+    "torch tensor": ("a.pt", torch_in(torch.from_numpy(X)), None, X),
+    "torch dictionary": ("a.pt", torch_in({"emb": torch.from_numpy(X), "ids": torch.arange(N)}), None, X),
+    "torch bfloat16": (
+        "a.pt",
+        torch_in(torch.from_numpy(X).bfloat16()),
+        None,
+        torch.from_numpy(X).bfloat16().float().numpy(),
+    ),
+    "torch list": ("a.pt", torch_in(list(torch.from_numpy(X))), None, X),
+    "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
+    "safetensors half": ("a.safetensors", safe(emb=X.astype("f2")), None, X.astype("f2")),
+    "word2vec text": ("a.vec", written(word2vec), None, X),
+    "word2vec binary": ("a.bin", written(word2vec_binary), None, X),
+    "GloVe": ("a.txt", written(glove), None, X),
+    "numpy savetxt": ("a.txt", written(lambda p: np.savetxt(p, X, fmt="%.4f")), None, X),
+    "numpy savetxt, commas": ("a.csv", written(lambda p: np.savetxt(p, X, fmt="%.4f", delimiter=",")), None, X),
+    "fvecs": (
+        "a.fvecs",
+        written(lambda p: p.write_bytes(b"".join(struct.pack("<i", D) + row.tobytes() for row in X))),
+        None,
+        X,
+    ),
+    "folder of npy shards": ("shards", written(shards), None, X),
+    "folder of parquet shards": ("data", written(parquet_shards), None, X),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_tools_write_is_read(case, tmp_path):
+    name, make, part, want = READ[case]
+    make(tmp_path / name)
+    got = plain(matrix(tmp_path / name, name=part))
+    assert got.shape == want.shape
+    assert np.allclose(got, want, rtol=1e-6, atol=1e-7, equal_nan=True)
+
+
+def test_a_pattern_names_shards(tmp_path):
+    shards(tmp_path / "shards")
+    (tmp_path / "shards/metadata.parquet").write_bytes(b"PAR1")
+    assert np.array_equal(plain(matrix(tmp_path / "shards" / "*.npy")), X)
+    joined = matrix(tmp_path / "shards" / "*.npy")
+    rows = torch.tensor([59, 0, 12, 13])
+    assert np.array_equal(numbers(joined, rows).numpy(), X[rows.numpy()])
+    assert np.array_equal(numbers(joined, slice(3, 27)).numpy(), X[3:27])
+
+
+def bits():
+    return np.packbits(np.random.default_rng(1).normal(size=(N, 64)) > 0, axis=-1)
+
+
+class Odd:
+    """What only pickle can save."""
+
+
+def pickled_array(path):
+    np.save(path, np.array([Odd()] * N, dtype=object), allow_pickle=True)
+
+
+def sqlite(path):
+    with sqlite3.connect(path) as database:
+        database.execute("create table t (v blob)")
+    database.close()
+
+
+def chroma(path):
+    path.mkdir()
+    sqlite(path / "chroma.sqlite3")
+
+
+def mixed(path):
+    shards(path)
+    pq.write_table(table(pa.list_(pa.float32())), path / "metadata.parquet")
+
+
+def two_columns():
+    return pa.table({"title": ROWS, "body": ROWS})
+
+
+REFUSED = {
+    "packed bits": ("a.npy", npy(bits()), "packed bits", "numpy.unpackbits(x, axis=-1) * 2.0 - 1"),
+    "packed bits, signed": ("a.npy", npy((bits().astype(int) - 128).astype("i1")), "packed bits", "astype('float32')"),
+    "quantised to int8": ("a.npy", npy((X * 30).astype("i1")), "quantised", "x.astype('float32')"),
+    "unpacked bits": ("a.npy", npy((X > 0).astype("u1")), "zeros and ones", "x * 2.0 - 1"),
+    "booleans": ("a.npy", npy(X > 0), "zeros and ones", "x * 2.0 - 1"),
+    "bfloat16 as uint16": ("a.npy", npy((X.view("u4") >> 16).astype("u2")), "bfloat16", "view('float32')"),
+    "float8": ("a.npy", npy(np.zeros((N, D), "V1")), "|V1", "float8"),
+    "quantised in parquet": (
+        "a.parquet",
+        parquet(table(pa.list_(pa.uint8()), bits().tolist())),
+        "packed bits",
+        "unpackbits",
+    ),
+    "FAISS bits": ("a.faiss", written(faiss_bits), "bits", "unpackbits"),
+    "complex": ("a.npy", npy(X + 1j), "complex", "x.real"),
+    "text": ("a.npy", npy(np.array([["a", "b"]] * N)), "<U1", "embeddings, not texts"),
+    "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)", "x.mean(1)"),
+    "an axis too many": ("a.npy", npy(X[:, None]), "(60, 1, 16)", "x.squeeze()"),
+    "one vector": ("a.npy", npy(X.ravel()), "(960,)", "x.reshape(-1, 384)"),
+    "pickled objects": ("a.npy", written(pickled_array), "never loaded", "allow_pickle=True"),
+    "a pickle": ("a.pkl", written(lambda p: p.write_bytes(pickle.dumps(ROWS))), "never loaded", "read_pickle"),
+    "a pickled model": ("a.pt", torch_in({"model": Odd()}), "never loaded", "weights_only=False"),
+    "cut by numpy": ("a.csv", text("v\n" + '"[0.1 0.2 ... 0.3]"\n' * N), "numpy has cut it", ""),
+    "ragged lists": ("a.parquet", parquet(pa.table({"v": [*ROWS[:-1], [1.0]]})), "59 of length 16", "len(v) == 16"),
+    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[row, row] for row in ROWS]})), "(60, 2, 16)", "x.mean(1)"),
+    "two columns": ("a.parquet", parquet(two_columns), "title: list", "--name title"),
+    "texts alone": ("a.txt", text("a dog\na cat sat\n"), "isonb audit MODEL --texts", "minilm"),
+    "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: string", "numpy.stack"),
+    "compressed FAISS": (
+        "a.faiss",
+        written(lambda p: faiss_flat(p, lambda f: f.index_factory(D, "SQ8"))),
+        "whole",
+        "reconstruct_n",
+    ),
+    "SQLite": ("a.db", written(sqlite), "SQLite", "sqlite3.connect"),
+    "Chroma's folder": ("db", written(chroma), "Chroma", "get_collection"),
+    "shards of two kinds": ("mixed", written(mixed), "12 .npy, 1 .parquet", "*.npy"),
+    "an empty folder": ("nothing", written(lambda p: p.mkdir()), "nothing", ""),
+    "no file": ("none.npy", written(lambda p: None), "no file", ""),
+    "unknown bytes": (
+        "a.dat",
+        written(lambda p: p.write_bytes(b"\x01\x00\x02" * 99)),
+        "unknown kind",
+        "numpy.fromfile",
+    ),
+    "torn npy": ("a.npy", written(lambda p: p.write_bytes(b"\x93NUMPY\x01")), "must be readable", ""),
+    "torn parquet": ("a.parquet", written(lambda p: p.write_bytes(b"PAR1torn")), "must be readable", ""),
+    "torn JSON lines": ("a.jsonl", text('{"v": [1.0, 2.0]}\n{"v": [1'), "line 2", ""),
+    "no rows": ("a.npz", written(lambda p: np.savez(p, x=X[:0])), "rows", ""),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_holds_no_vectors_is_refused_with_lines_that_help(case, tmp_path, capsys):
+    name, make, says, code = REFUSED[case]
+    make(tmp_path / name)
+    assert cli.main(["audit", str(tmp_path / name)]) == 2
+    said, *lines = capsys.readouterr().err.splitlines()
+    assert said.startswith("error: audit: ")
+    assert says in " ".join([said, *lines])
+    assert "ave it again" not in said
+    assert len(lines) in (0, 2)
+    if code:
+        assert len(lines) == 2
+        assert code in " ".join([said, *lines])
+
+
+def held():
+    frame = pd.DataFrame({"id": IDS, "v": list(X)})
+    return {
+        "list of lists": ROWS,
+        "list of tensors": list(torch.from_numpy(X)),
+        "list of records": [{"id": i, "v": row} for i, row in enumerate(ROWS)],
+        "masked": np.ma.masked_invalid(X),
+        "tensor": torch.from_numpy(X),
+        "parameter": torch.nn.Parameter(torch.from_numpy(X)),
+        "pandas, wide": pd.DataFrame(X),
+        "pandas, wide with an id": wide_frame(UNORDERED, id=range(N)),
+        "pandas, lists": frame,
+        "pandas series": frame["v"],
+        "pandas series of text": pd.Series(CELLS),
+        "polars, wide": polars().DataFrame(X),
+        "polars, lists": polars().DataFrame({"id": IDS, "v": ROWS}),
+        "polars series": polars().Series(ROWS),
+        "arrow table": table(pa.list_(pa.float32())),
+        "arrow column": table(pa.list_(pa.float32()))["vector"],
+        "data set": datasets.Dataset.from_dict({"id": IDS, "v": ROWS}),
+        "scipy csr": scipy.sparse.csr_matrix(X),
+        "scipy coo": scipy.sparse.coo_array(X),
+        "torch coo": torch.from_numpy(X).to_sparse(),
+        "dictionary of chroma": {"ids": IDS, "embeddings": X, "documents": None},
+        "an id each": dict(zip(IDS, X, strict=True)),
+        "objects": np.array([*ROWS, None], dtype=object)[:-1],
+    }
+
+
+@pytest.mark.parametrize("case", held())
+def test_what_is_in_memory_is_read(case):
+    got = matrix(held()[case])
+    assert got.shape == (N, D)
+    assert np.allclose(plain(got), X, rtol=1e-6, atol=1e-7)
+    assert np.allclose(numbers(got, torch.tensor([4, 1])).numpy(), X[[4, 1]], rtol=1e-6, atol=1e-7)
+
+
+def test_masked_numbers_are_missing():
+    x = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
+    x[7, 2] = np.ma.masked
+    assert isonb.audit(x).findings[0].rows == (7,)
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (object(), "has no rows of numbers"),
+        ([[1.0, 2.0], [1.0]], "in row 1, 1"),
+        (pd.DataFrame({"a": ROWS, "b": ROWS}), "a: list"),
+        (pd.DataFrame({"text": IDS}), "text: "),
+        ({"a": X, "b": X}, "a: float32 of shape (60, 16)"),
+        (torch.from_numpy(bits()), "packed bits"),
+        (X.astype("i1"), "int8"),
+    ],
+)
+def test_what_is_in_memory_and_holds_none_is_refused(bad, says):
+    with pytest.raises(InputError, match=f"^audit: .*{re.escape(says)}") as told:
+        isonb.audit(bad)
+    assert len(str(told.value).split("\n")) == 3
+
+
+def test_one_reader_serves_every_door(tmp_path, monkeypatch, capsys):
+    """--queries, --compare and their names, in files of several arrays."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    passages, queries = rng.normal(size=(300, 8)).astype("f4"), rng.normal(size=(60, 8)).astype("f4")
+    np.savez("run.npz", passages=passages, queries=queries)
+    pd.DataFrame({"v": list(passages)}).to_parquet("again.parquet")
+    words = ["audit", "run.npz", "--name", "passages"]
+    assert cli.main([*words, "--queries", "run.npz", "--json", "a.json"]) == 0
+    assert cli.main([*words, "--queries", "run.npz", "--queries-name", "queries", "--json", "b.json"]) == 0
+    assert cli.main([*words, "--compare", "again.parquet", "--compare-name", "v"]) == 0
+    assert "The rows are the same" in capsys.readouterr().out
+    first, second = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert first["matches"] == second["matches"]
+    assert first["matches"] == json.loads(isonb.audit(passages, queries=queries).to_json())["matches"]
+    assert cli.main([*words, "--queries-name", "queries"]) == 2
+
+
+def test_more_than_two_to_the_thirty_one_numbers(tmp_path):
+    """A sparse file: only the rows that are asked for are read."""
+    d = 4096
+    n = 2**31 // d + 100
+    with (tmp_path / "big.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, d)})
+        start = file.tell()
+        file.truncate(start + 4 * n * d)
+        file.seek(start + 4 * (n - 1) * d)
+        file.write(np.arange(d, dtype="f4").tobytes())
+    big = matrix(tmp_path / "big.npy")
+    assert big.shape[0] * big.shape[1] > 2**31
+    assert np.array_equal(numbers(big, torch.tensor([n - 1])).numpy()[0], np.arange(d))
+
+
+def test_a_row_after_many_is_ragged(tmp_path):
+    with (tmp_path / "a.jsonl").open("w") as file:
+        file.writelines(json.dumps({"v": [0.5, 1.5]}) + "\n" for _ in range(5000))
+        file.write(json.dumps({"v": [0.5]}) + "\n")
+    with pytest.raises(InputError, match="one length"):
+        matrix(tmp_path / "a.jsonl")
+
+
+def test_a_tensor_without_its_graph():
+    assert not matrix(torch.ones(3, 2, requires_grad=True)).requires_grad
+    buffer = io.BytesIO()
+    torch.save(matrix(torch.nn.Parameter(torch.ones(3, 2))), buffer)
+    assert buffer.tell() < 5000

@@ -1,0 +1,95 @@
+"""Words of users are shown and never obeyed: no control character, no command of a build's log."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import isonb
+from isonb import cli
+from isonb.runtime.terminal import printable, screen
+
+ERASE = "\x1b[1A\x1b[2K" * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text, naïve 你好 שלום", "plain text, naïve 你好 שלום"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\x9b2K", r"\x9b2K"),
+        ("a\rb\x08\x07", r"a\rb\x08\x07"),
+        ("turned \u202eaway", r"turned \u202eaway"),
+        ("two\u2028lines\x85", r"two\u2028lines\x85"),
+        ("lone \ud800", r"lone \ud800"),
+        ("::error::x", ": :error::x"),
+        ("   ::set-output name=x::y", "   : :set-output name=x::y"),
+        ("std::vector", "std::vector"),
+        ("a ##[error]b", "a # #[error]b"),
+        ("##vso[task.complete]", "# #vso[task.complete]"),
+        ("##teamcity[x]", "# #teamcity[x]"),
+        ("## a heading", "## a heading"),
+    ],
+)
+def test_what_is_obeyed_is_shown(text, shown):
+    assert printable(text) == shown
+    assert screen(f"{text}\nnext") == f"{shown}\nnext"
+
+
+def test_texts_of_vectors_reach_no_terminal():
+    x = np.random.default_rng(0).normal(size=(120, 16))
+    x[[3, 4]] = x[1]
+    said = repr(isonb.audit(x, [f"{ERASE}::error::{i} and so on" for i in range(120)]))
+    assert "and so on" in said
+    assert "\x1b" not in said
+    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
+
+
+def test_names_of_files_and_columns_reach_no_terminal(tmp_path, capsys):
+    name = f"{ERASE}::error::x"
+    np.savez(tmp_path / "a.npz", **{f"{name}{i}": np.ones((30, 4)) for i in range(2)})
+    assert cli.main(["audit", str(tmp_path / "a.npz")]) == 2
+    assert cli.main(["audit", str(tmp_path / f"{ERASE}.npy")]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(60, 4)))
+    return str(tmp_path / "x.npy")
+
+
+def test_a_report_goes_through_a_link_and_into_a_pipe(vectors, tmp_path):
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    assert cli.main(["audit", vectors, "--json", str(tmp_path / "link.json")]) == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "target.json").read_text())["n"] == 60
+    os.mkfifo(tmp_path / "pipe")
+    heard = []
+    reader = threading.Thread(target=lambda: heard.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    assert cli.main(["audit", vectors, "--json", str(tmp_path / "pipe")]) == 0
+    reader.join(10)
+    assert json.loads(heard[0])["d"] == 4
+    assert (tmp_path / "pipe").is_fifo()
+    assert cli.main(["audit", vectors, "--json", "/dev/null"]) == 0
+    assert not os.path.isfile("/dev/null")
+
+
+@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("to", ["a pipe", "a file"])
+def test_the_standard_output_is_the_report_alone(vectors, tmp_path, place, to):
+    words = [sys.executable, "-m", "isonb", "audit", vectors, "--json", place]
+    if to == "a pipe":
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    else:
+        with (tmp_path / "out").open("w") as file:
+            subprocess.run(words, stdout=file, stderr=subprocess.DEVNULL, check=True)
+        said = (tmp_path / "out").read_text()
+    assert json.loads(said)["n"] == 60
