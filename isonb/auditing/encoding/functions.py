@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.encoding import Batch, Counts
-from isonb.auditing.reading.rows import matrix, rows_of
+from isonb.auditing.reading.matrices import matrix
+from isonb.auditing.reading.rows import rows_of
 from isonb.errors import InputError, ShapeError, fail
 
 __all__ = ["FunctionEmbedder"]
