@@ -84,7 +84,7 @@ def weighted(bert):
 
 def soft_decay(bert):
     model = pooled(bert)
-    model.insert(1, SoftDecay(-0.6))
+    model.insert(1, SoftDecay(-0.6, mode="safe"))  # "code" amplifies directions without tokens: rounding decides there
     return model
 
 
