@@ -190,10 +190,11 @@ def _ranked(points: Tensor, real: Tensor | None, own: Tensor, index: Tensor, k: 
 def _squared_gaps(points: Tensor, own: Tensor, index: Tensor) -> Tensor:
     """Squared distances (b, m, w) by differences in the widest type, from the rows ``own`` (m,) to their candidates."""
     b, m, wide = index.shape
-    step = max(1, PIECE // max(1, b * wide * points.shape[-1])) if points.device.type == "cpu" else m
-    parts = []
+    step = max(1, PIECE // 4 // max(1, b * wide * points.shape[-1])) if points.device.type == "cpu" else m
+    parts, exact = [], precise(points)
     for start in range(0, m, step):
         piece = index[:, start : start + step]
-        near = precise(rows(points, piece.flatten(1))).view(*piece.shape, points.shape[-1])
-        parts.append(near.sub(points[:, own[start : start + step]].unsqueeze(2)).square_().sum(-1))
+        near = rows(points, piece.flatten(1)).view(*piece.shape, points.shape[-1])
+        gap = torch.sub(near, exact[:, own[start : start + step]].unsqueeze(2))
+        parts.append(gap.square_().sum(-1))
     return torch.cat(parts, 1)

@@ -139,3 +139,19 @@ def test_the_order_of_rows_and_a_power_of_two_change_no_bar_and_no_neighbour(kin
     order = torch.randperm(x.shape[1], generator=torch.Generator().manual_seed(1))
     assert torch.equal(h0_barcode(x[:, order] * 8), h0_barcode(x) * 8)
     assert torch.equal(knn(x[:, order] * 8, 1)[0], knn(x, 1)[0][:, order] * 8)
+
+
+@pytest.mark.parametrize("seed", range(1, 24, 3))
+def test_threads_change_no_edge_and_no_neighbour(seed):
+    x, mask = draw(seed)
+    few, threads, found = min(3, x.shape[1] - 1), torch.get_num_threads(), []
+    try:
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            found.append((h0_barcode(x, return_edges=True, mask=mask), nearest.nearest(x, few)))
+    finally:
+        torch.set_num_threads(threads)
+    ((bars, edges), index), ((bars_again, edges_again), index_again) = found
+    assert torch.equal(bars, bars_again)
+    assert torch.equal(edges, edges_again)
+    assert torch.equal(index, index_again)
