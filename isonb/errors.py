@@ -119,7 +119,15 @@ class CloudWarning(UserWarning):
 
 
 class PrecisionWarning(UserWarning):
-    """A model is trained whose weights are in half precision, without a float32 copy; the message says what to do."""
+    """A model is trained whose weights are in half precision, without a float32 copy; the message says what to do.
+
+    >>> import torch, warnings
+    >>> from isonb.integrations.union import warn_of_half_weights
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     warn_of_half_weights(torch.nn.Linear(2, 2).half())
+    >>> print(str(seen[0].message).split(":")[0])
+    weights in torch.float16 are trained without a float32 copy
+    """
 
 
 class FitWarning(UserWarning):

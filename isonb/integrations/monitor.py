@@ -155,14 +155,20 @@ class Event:
 class IsotropyMonitor(_Base):  # type: ignore[misc]
     """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate closes.
 
-    Args:
-        measures: names of :data:`MEASURES`, or a mapping from names to functions of points (n, d).
-        every: steps from one measurement to the next.
-        warn, stop: :class:`Gate` objects.
-        rule: which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
-        module: the name of the part of the model that gives the vectors, where it has no one transformer.
-        limit: at most so many points are measured, the first ones.
-        path: a file that gets one line of JSON an event, from the first process.
+    ``measures``
+        names of :data:`MEASURES`, or a mapping from names to functions of points (n, d).
+    ``every``
+        steps from one measurement to the next.
+    ``warn``, ``stop``
+        :class:`Gate` objects.
+    ``rule``
+        which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
+    ``module``
+        the name of the part of the model that gives the vectors, where it has no one transformer.
+    ``limit``
+        at most so many points are measured, the first ones.
+    ``path``
+        a file that gets one line of JSON an event, from the first process.
 
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
     so training is not changed. Under several processes attach it on each: all measure their own points, and a gate that
