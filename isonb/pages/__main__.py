@@ -7,11 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import nbformat
+
 from isonb.pages import lint, style
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
-from isonb.pages.pair import pair
+from isonb.pages.notebooks.words import Index
+from isonb.pages.pair import pair, readable
 from isonb.pages.run import Job, clean_build, execute
 from isonb.pages.slides import write_slides
 from isonb.pages.student import write_students
@@ -53,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     checked = commands.add_parser("lint", help="check the sources of the chapters")
     checked.add_argument("--fix", action="store_true", help="rewrite them as Jupyter would save them")
     paired = commands.add_parser("pair", help="write the .ipynb beside each .md, to open in JupyterLab")
+    paired.add_argument("--keep", action="store_true", help="write edits of the notebooks into their sources first")
     paired.add_argument("--force", action="store_true", help="also overwrite notebooks edited by hand")
     given = commands.add_parser("student", help="write notebooks with empty solutions to _build/student")
     given.add_argument("--force", action="store_true", help="also overwrite notebooks that were worked in")
@@ -85,7 +89,7 @@ def _execute(book: Book, arguments: argparse.Namespace) -> str:
     lines = []
     for job in jobs:
         target = book.root / "runs" / f"{job.chapter.slug}-{job.key[:8]}.ipynb"
-        update(target, job.cached.read_text(encoding="utf-8"))
+        update(target, nbformat.writes(readable(job, Index(book))) + "\n")
         lines.append(str(target.relative_to(book.root)))
     return "Open: " + ", ".join(lines)
 
@@ -128,9 +132,10 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
     if arguments.command == "params":
         shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
         return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
+    words = Index(book)
     for chapter in chapters:
-        pair(chapter, force=arguments.force)
-    return f"{len(chapters)} notebooks stand beside their sources. Open them with: jupyter lab book"
+        pair(chapter, force=arguments.force, kept=arguments.keep, index=words)
+    return f"{len(chapters)} notebooks stand beside their sources. Edit them with: jupyter lab book"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
