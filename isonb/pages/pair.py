@@ -21,7 +21,7 @@ from isonb.pages.plain_text import glued
 from isonb.pages.run import Job, parameter_text
 from isonb.runtime.files import update
 
-__all__ = ["canonical", "executed", "pair", "put_outputs", "readable"]
+__all__ = ["canonical", "pair", "put_outputs", "readable", "values_of"]
 
 
 def _read(chapter: Chapter) -> Any:
@@ -70,37 +70,30 @@ def pair(chapter: Chapter, *, force: bool = False, kept: bool = False, index: In
         known = {parameter.name for parameter in chapter.parameters} if given else set()
         with_overrides(notebook, parameter_text({n: v for n, v in given.items() if n in known}, chapter))
     index = index or Index(Book(chapter.root))
-    run = executed(index.book, chapter)
-    values = {**(glued(run) if run else {}), **glued(notebook)}
+    values = {**values_of(index.book, chapter), **glued(notebook)}
     return _write(chapter, plain(chapter, notebook, index, values), old, force or kept)
 
 
-def executed(book: Book, chapter: Chapter) -> Any:
-    """The last run of a chapter as it stands, with its defaults; None where there is none."""
+def values_of(book: Book, chapter: Chapter) -> dict[str, str]:
+    """The values for the prose of the last run of a chapter as it stands, with its defaults; none without a run."""
     path = Job(book, chapter).cached if (book.build / "executed").is_dir() else None
-    return nbformat.read(path, as_version=4) if path and path.is_file() else None
+    return glued(nbformat.read(path, as_version=4)) if path and path.is_file() else {}
 
 
-def _with_outputs(job: Job) -> Any:
-    """The chapter's own cells with the outputs of its run; a run with other values than the defaults says so."""
+def readable(job: Job, index: Index) -> Any:
+    """The plain notebook of an executed chapter, with its outputs and its values."""
     if not job.cached.is_file():
         raise ChapterError(f"{job.chapter.name} hasn't run with these parameters; run: python -m isonb.pages execute")
     run = nbformat.read(job.cached, as_version=4)
     notebook = job.chapter.fresh()
     graft(notebook, [cell.outputs for cell in code_cells(run)])
-    with_overrides(notebook, parameter_text(job.parameters, job.chapter))
     notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
-    return notebook
-
-
-def readable(job: Job, index: Index) -> Any:
-    """The plain notebook of an executed chapter, with its outputs and its values."""
-    notebook = _with_outputs(job)
     return plain(job.chapter, notebook, index, glued(notebook))
 
 
 def put_outputs(job: Job, *, force: bool = False, index: Index | None = None) -> Mapping[str, Any]:
     """Write the notebook of an executed chapter with its outputs, and return the record of the run."""
     notebook = readable(job, index or Index(job.book))
+    with_overrides(notebook, parameter_text(job.parameters, job.chapter))
     _write(job.chapter, notebook, _read(job.chapter), force)
     return dict(notebook.metadata["isonb_run"])

@@ -20,6 +20,9 @@ import nbformat
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import PairingError
 from isonb.pages.names import first_seen
+from isonb.pages.notebooks.plain import PAIR, plain
+from isonb.pages.notebooks.words import Index
+from isonb.pages.pair import values_of
 from isonb.runtime.files import update
 
 __all__ = ["EMPTY", "fill", "needed_from_solutions", "student", "write_students"]
@@ -65,6 +68,12 @@ def student(chapter: Chapter) -> Any:
             cell.source = EMPTY
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "solution"]
     return notebook
+
+
+def beside(folder: str) -> Any:
+    """The first cell of a notebook that lies elsewhere: it moves to the folder of the chapter's source."""
+    folded = {"jupyter": {"source_hidden": True}}
+    return nbformat.v4.new_code_cell(MOVE.format(folder=folder), id="beside-the-source", metadata=folded)
 
 
 def fill(notebook: Any, solutions: Sequence[str]) -> Any:
@@ -122,12 +131,14 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     kept = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and _worked_in(path)]
     if kept:
         raise PairingError(f"notebooks must be unchanged; {', '.join(kept)} were worked in. Move them, or add --force.")
+    index = Index(book)
     for chapter, path in targets.items():
         if names := needed_from_solutions(chapter):
             raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
-        notebook = student(chapter)
+        notebook = plain(chapter, student(chapter), index, values_of(index.book, chapter))
+        del notebook.metadata[PAIR]  # it is the student's own
         folder = Path(os.path.relpath(chapter.source.parent, path.parent)).as_posix()
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(MOVE.format(folder=folder), id="beside-the-source"))
+        notebook.cells.insert(0, beside(folder))
         notebook.metadata["isonb_student"] = _digest(notebook)
         update(path, nbformat.writes(nbformat.from_dict(notebook)) + "\n")
     return list(targets.values())

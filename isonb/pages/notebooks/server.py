@@ -1,6 +1,6 @@
 """A server extension of Jupyter: a chapter's notebook that is saved is saved in its source, too.
 
-``jupyter_server_config.json`` in the folder of the book turns it on.
+``jupyter_server.json``, which is installed beside those of other extensions, turns it on.
 """
 
 from __future__ import annotations
@@ -37,5 +37,9 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server: Any) -> None:
-    """What jupyter_server calls."""
+    """What jupyter_server calls when it loads an extension; there is nothing to do yet."""
+
+
+async def _start_jupyter_server_extension(server: Any) -> None:
+    """What jupyter_server calls once all are loaded: jupytext puts a contents manager of its own in place before."""
     server.contents_manager.register_pre_save_hook(before_save)

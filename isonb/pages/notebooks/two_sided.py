@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 
 __all__ = ["Piece", "raw", "reworded", "shown"]
 
-TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+TOKEN = re.compile(r"\w+|\W")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ def reworded(pieces: Sequence[Piece], edited: str) -> str:
     """
     if edited == shown(pieces):
         return raw(pieces)
+    pieces = _whole_words(pieces)
     before = [TOKEN.findall(piece.plain) for piece in pieces]
     now = TOKEN.findall(edited)
     place = _places([token for tokens in before for token in tokens], now)
@@ -75,6 +76,26 @@ def reworded(pieces: Sequence[Piece], edited: str) -> str:
                     written += now[done : at + 1]
                     done = at + 1
     return "".join([*written, *now[done:]])
+
+
+def _whole_words(pieces: Sequence[Piece]) -> list[Piece]:
+    """The same text in pieces that don't cut a word: "12" and "th of" become "12th" and " of"."""
+    made: list[Piece] = []
+    for piece in pieces:
+        if made and re.match(r"\w\w", made[-1].plain[-1:] + piece.plain[:1]):
+            (*head, left), (right, *tail) = _cut(made.pop(), r"\b(?=\w+\Z)"), _cut(piece, r"(?<=\w)\b")
+            joined = Piece(left.raw + right.raw, left.plain + right.plain, left.group or right.group)
+            made += [*head, joined, *tail]
+        else:
+            made.append(piece)
+    return made
+
+
+def _cut(piece: Piece, where: str) -> list[Piece]:
+    """A piece that reads the same on both sides in two, cut where the pattern first matches."""
+    found = re.search(where, piece.plain) if piece.raw == piece.plain else None
+    parts = [piece.plain[: found.start()], piece.plain[found.start() :]] if found else []
+    return [Piece(part, part) for part in parts if part] or [piece]
 
 
 def _together(places: Sequence[int]) -> bool:

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
 
@@ -83,15 +82,14 @@ class Index:
     def words(self, chapter: Chapter, values: Mapping[str, str]) -> dict[str, str]:
         """What the roles of this chapter read as, with the values of a run (:data:`NOT_RUN` where there is none)."""
         text = self.texts[chapter.name]
-        here = posixpath.dirname(chapter.name)
         made = {key("exercise", match["label"]): self.labels[match["label"]][1] for match in EXERCISE.finditer(text)}
         for role, content in roles(text):
-            word = self._word(role, content, here, values)
+            word = self._word(role, content, chapter.name, values)
             if word is not None:
                 made[key(role, content)] = word
         return made
 
-    def _word(self, role: str, content: str, here: str, values: Mapping[str, str]) -> str | None:
+    def _word(self, role: str, content: str, page: str, values: Mapping[str, str]) -> str | None:
         if role.startswith("glue"):
             value = values.get(content.partition(":")[0] if role != "glue" else content)
             return NOT_RUN if value is None else MARKDOWN.sub(r"\\\1", " ".join(value.split()))
@@ -101,16 +99,15 @@ class Index:
             return f"${content}$"
         titled = TARGET.fullmatch(content)
         said, target = (titled["words"], titled["target"]) if titled else ("", content)
+        name = posixpath.normpath(posixpath.join(page, "..", target))
         if role == "link":
-            name = posixpath.normpath(posixpath.join(here, target))
             return f"({target}.ipynb)" if name in self._chapters else None
         if role == "doc":
-            name = posixpath.normpath(posixpath.join(here, target))
             title = TITLE.search(self.texts.get(name, ""))
-            return self._linked(said or (title[1] if title else target), name, here)
+            return self._linked(said or (title[1] if title else target), name, page)
         if role in ("ref", "numref"):
-            name, title_ = self.labels.get(target, ("", target))
-            return self._linked(said or title_, name, here)
+            name, called = self.labels.get(target, ("", target))
+            return self._linked(said or called, name, page)
         if role == "download":
             return said or f"`{posixpath.basename(target)}`"
         call = "()" if role == "py:func" else ""
@@ -120,8 +117,10 @@ class Index:
     def _chapters(self) -> set[str]:
         return {chapter.name for chapter in self.book.chapters}
 
-    def _linked(self, said: str, name: str, here: str) -> str:
-        """A link to the notebook of another chapter; pages that have none are named."""
+    def _linked(self, said: str, name: str, page: str) -> str:
+        """A link from a page to the notebook of another chapter; pages that have none are named."""
+        if name == page:
+            return said
         if name not in self._chapters:
             return f"*{said}*" if name in self.texts else said
-        return f"[{said}]({Path(posixpath.relpath(name, here)).as_posix()}.ipynb)"
+        return f"[{said}]({posixpath.relpath(name, posixpath.dirname(page))}.ipynb)"
