@@ -30,6 +30,7 @@ with needs("isonb.pages", "lab"):
         over_runs,
         spread,
     )
+    from isonb.pages.parameters import check_parameters
     from isonb.pages.values import Table, glue, table
     from isonb.pages.widgets import live
 
@@ -49,6 +50,7 @@ __all__ = [
     "ParameterError",
     "Table",
     "cells_table",
+    "check_parameters",
     "claims_table",
     "courses",
     "dash",

@@ -30,6 +30,7 @@ HEADINGS = (
     "References",
 )
 OVERVIEW = ("What this does not show",)  # of a page that gathers what other chapters found
+CHECK = "pages.check_parameters()"
 BOX = ("You will learn", "Prerequisites", "Time")
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\}(?P<title>[^\n]*)\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
@@ -75,6 +76,11 @@ def _parameters(chapter: Chapter) -> Iterator[str]:
         _ = chapter.smoke
     except ParameterError as error:
         yield str(error).removeprefix(f"{chapter.name}: ")
+        return
+    tagged = ["parameters" in cell.metadata.get("tags", []) for cell in chapter.code]
+    below = chapter.code[tagged.index(True) + 1 :][:1]
+    if not any(CHECK in cell.source.splitlines() for cell in below):
+        yield f"the cell below the parameters must have {CHECK}, so that they are checked wherever it runs"
 
 
 def _template(chapter: Chapter) -> Iterator[str]:

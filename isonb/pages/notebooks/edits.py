@@ -20,6 +20,7 @@ from isonb.runtime.files import update
 
 __all__ = ["bind", "canonical", "digest", "fingerprint", "keep", "save"]
 
+FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell that raised
 HEADER_FILTER = "isonb,-jupytext.text_representation.jupytext_version"
 
 
@@ -40,8 +41,8 @@ def digest(text: str) -> str:
 
 
 def _own(cell: Any) -> bool:
-    """Whether a person wrote it: neither papermill's cell nor one of our captions."""
-    return not {INJECTED, CAPTION} & set(cell.metadata.get("tags", []))
+    """Whether a person wrote it: neither papermill's cells nor one of our captions."""
+    return not {INJECTED, FAILED, CAPTION} & set(cell.metadata.get("tags", []))
 
 
 def fingerprint(notebook: Any) -> str:
