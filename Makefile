@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs the tests     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test slow lint bench bench-gpu lab pins clean browser screens student slides
+.PHONY: help book test slow lint bench bench-gpu lab edit pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -72,9 +72,13 @@ student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/
 slides: $(STAMP)  ## slides of the pictures of each chapter, in _build/slides (after make book)
 	@$(BIN)/python -m isonb.pages slides
 
-lab: $(STAMP)  ## open the chapters in JupyterLab
-	@$(OFFLINE) $(BIN)/python -m isonb.pages pair
-	@$(OFFLINE) $(BIN)/jupyter lab book
+lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS="--no-browser --port 8889")
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages play
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab _build/lab/start.ipynb $(ARGS)
+
+edit: $(STAMP)  ## open the chapters themselves: what is saved in a notebook is saved in its .md (ARGS="...")
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages pair
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab book $(ARGS)
 
 # download.pytorch.org's builds of torch without CUDA, Python 3.11 to 3.13 on x86_64 and aarch64: PyPI doesn't list them.
 TORCH_CPU = \

@@ -13,6 +13,7 @@ from isonb.pages import lint, style
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
+from isonb.pages.notebooks.handed_out import write_copies
 from isonb.pages.notebooks.words import Index
 from isonb.pages.pair import pair, readable
 from isonb.pages.run import Job, clean_build, execute
@@ -58,13 +59,15 @@ def parser() -> argparse.ArgumentParser:
     paired = commands.add_parser("pair", help="write the .ipynb beside each .md, to open in JupyterLab")
     paired.add_argument("--keep", action="store_true", help="write edits of the notebooks into their sources first")
     paired.add_argument("--force", action="store_true", help="also overwrite notebooks edited by hand")
+    played = commands.add_parser("play", help="write copies of the notebooks, to play with, to _build/lab")
+    played.add_argument("--force", action="store_true", help="also overwrite copies that were worked in")
     given = commands.add_parser("student", help="write notebooks with empty solutions to _build/student")
     given.add_argument("--force", action="store_true", help="also overwrite notebooks that were worked in")
     shown = commands.add_parser(
         "slides", help="write slides of the pictures of chapters that have run to _build/slides"
     )
     shown.add_argument("--smoke", action="store_true", help="of the runs with smoke parameters")
-    for command in (checked, paired, given, shown):
+    for command in (checked, paired, played, given, shown):
         command.add_argument("chapters", nargs="*", metavar="CHAPTER")
     commands.add_parser("params", help="list a chapter's parameters").add_argument(
         "chapters", nargs=1, metavar="CHAPTER"
@@ -126,6 +129,10 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
     if arguments.command == "student":
         made = write_students(book, chapters, force=arguments.force)
         return f"{len(made)} notebooks without solutions are in {(book.build / 'student').relative_to(book.root)}."
+    if arguments.command == "play":
+        kept = [path.relative_to(book.root).as_posix() for path in write_copies(book, chapters, force=arguments.force)]
+        told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
+        return f"Open {(book.build / 'lab' / 'start.ipynb').relative_to(book.root)} in JupyterLab.{told}"
     if arguments.command == "slides":
         index = write_slides(book, chapters, {c.name: _parameters(book, arguments, c) for c in chapters})
         return f"Open {index.relative_to(book.root)} in a browser; no network is needed."

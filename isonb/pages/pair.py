@@ -21,7 +21,7 @@ from isonb.pages.plain_text import glued
 from isonb.pages.run import Job, parameter_text
 from isonb.runtime.files import update
 
-__all__ = ["canonical", "pair", "put_outputs", "readable", "values_of"]
+__all__ = ["canonical", "last_run", "pair", "put_outputs", "readable"]
 
 
 def _read(chapter: Chapter) -> Any:
@@ -70,14 +70,15 @@ def pair(chapter: Chapter, *, force: bool = False, kept: bool = False, index: In
         known = {parameter.name for parameter in chapter.parameters} if given else set()
         with_overrides(notebook, parameter_text({n: v for n, v in given.items() if n in known}, chapter))
     index = index or Index(Book(chapter.root))
-    values = {**values_of(index.book, chapter), **glued(notebook)}
+    run = last_run(index.book, chapter)
+    values = {**(glued(run) if run else {}), **glued(notebook)}
     return _write(chapter, plain(chapter, notebook, index, values), old, force or kept)
 
 
-def values_of(book: Book, chapter: Chapter) -> dict[str, str]:
-    """The values for the prose of the last run of a chapter as it stands, with its defaults; none without a run."""
+def last_run(book: Book, chapter: Chapter) -> Any:
+    """The notebook of the last run of a chapter as it stands, with its defaults; None where there is none."""
     path = Job(book, chapter).cached if (book.build / "executed").is_dir() else None
-    return glued(nbformat.read(path, as_version=4)) if path and path.is_file() else {}
+    return nbformat.read(path, as_version=4) if path and path.is_file() else None
 
 
 def readable(job: Job, index: Index) -> Any:

@@ -31,7 +31,7 @@ def cell_pieces(notebook: Any, words: Mapping[str, str]) -> list[tuple[list[Piec
 def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, str]) -> Any:
     """``notebook``, which has the cells of the chapter's source, with its prose in words, to be read anywhere.
 
-    Code that the book hides is folded, and solutions are closed, with their outputs.
+    Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs.
     """
     words = index.words(chapter, values)
     made = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
@@ -40,7 +40,8 @@ def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, st
         if cell.cell_type == "markdown":
             made.cells.append(nbformat.v4.new_markdown_cell(shown(pieces), id=cell.id, metadata=metadata))
             continue
-        folded = bool(FOLDED & set(metadata.get("tags", [])))
+        tags = set(metadata.get("tags", []))
+        folded = bool(FOLDED & tags) and "parameters" not in tags  # these are to be seen, and changed
         if folded or solution:
             metadata["jupyter"] = {"source_hidden": True} | ({"outputs_hidden": True} if solution else {})
         made.cells.append(nbformat.from_dict({**cell, "metadata": metadata}))

@@ -103,8 +103,7 @@ class Index:
         if role == "link":
             return f"({target}.ipynb)" if name in self._chapters else None
         if role == "doc":
-            title = TITLE.search(self.texts.get(name, ""))
-            return self._linked(said or (title[1] if title else target), name, page)
+            return self._linked(said or self.title(name), name, page)
         if role in ("ref", "numref"):
             name, called = self.labels.get(target, ("", target))
             return self._linked(said or called, name, page)
@@ -112,6 +111,11 @@ class Index:
             return said or f"`{posixpath.basename(target)}`"
         call = "()" if role == "py:func" else ""
         return f"`{said or (target.rsplit('.', 1)[-1] if target.startswith('~') else target)}{call}`"
+
+    def title(self, name: str) -> str:
+        """The title of a page, or its name where there is none."""
+        found = TITLE.search(self.texts.get(name, ""))
+        return found[1] if found else posixpath.basename(name)
 
     @cached_property
     def _chapters(self) -> set[str]:
