@@ -90,6 +90,7 @@ def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False
             graft(notebook, [cell.outputs for cell in code_cells(run)])
         hand_out(chapter, notebook, path, index)
     start = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(_start(book, index), id="start")])
+    start.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     update(folder / "start.ipynb", nbformat.writes(start) + "\n")
     return kept
 
