@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from isonb import __version__
-from isonb.errors import DependencyError, InputError, fail
+from isonb.errors import DependencyError, InputError, fail, on_a_screen
 
 __all__ = ["main"]
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (InputError, ImportError) as error:
         told = isinstance(error, InputError | DependencyError)
         more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
-        print(f"error: {' '.join(str(error).split())}{more}", file=sys.stderr)
+        print(f"error: {on_a_screen(' '.join(str(error).split()) + more)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read our output has left, as "| head" does; nor is there anybody to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
