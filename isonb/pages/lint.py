@@ -13,6 +13,7 @@ from isonb.pages.chapters import Chapter
 from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.pair import canonical
 from isonb.pages.reading import time_rule
+from isonb.pages.visible import visible_rule
 from isonb.runtime.files import update
 
 __all__ = ["HEADINGS", "OVERVIEW", "check", "fix", "problems"]
@@ -216,6 +217,7 @@ RULES: tuple[Callable[[Chapter], Iterator[str]], ...] = (
     _figures,
     _interaction,
     _exercises,
+    visible_rule,
     _round_trip,
 )
 

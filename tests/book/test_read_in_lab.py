@@ -75,8 +75,8 @@ def test_nothing_raw_is_seen(lab, name, tmp_path):
 def test_the_start_page_leads_to_the_chapters(lab):
     assert "The chapters, to play with" in opened(lab, "start")
     _, page, _ = lab
-    page.click("text=Barcodes")
-    page.wait_for_selector("text=What does a barcode see in a cloud?")
+    page.click(".jp-MarkdownCell a:text-is('Barcodes')")
+    page.wait_for_selector(".jp-MarkdownCell p:text-is('What does a barcode see in a cloud?')")
 
 
 def test_running_all_and_saving_leaves_the_book_as_it_was(lab):
