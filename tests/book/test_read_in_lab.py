@@ -85,8 +85,8 @@ def test_running_all_and_saving_leaves_the_book_as_it_was(lab):
     nothing_raw(opened(lab, RUN))
     page.click("text=Run >> nth=0")
     page.click("text=Run All Cells")
-    last = "() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].every((p) => /\\d/.test(p.innerText))"
-    page.wait_for_function(last, timeout=300_000)
+    page.wait_for_selector("text=Python 3 (ipykernel) | Busy")
+    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=300_000)
     nothing_raw("\n".join(page.evaluate(SEEN)))
     assert not page.query_selector(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")
     page.keyboard.press("Control+s")
