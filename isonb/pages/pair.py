@@ -41,9 +41,10 @@ def _write(chapter: Chapter, notebook: Any, old: Any, force: bool) -> bool:
     """Write the notebook, unless one that was edited stands there."""
     if old is not None and not force and _was_edited(chapter, old):
         name = chapter.name
+        keeping = f"Keep it: python -m isonb.pages pair --keep {name}." if PAIR in old.metadata else "Keep it: move it."
         raise PairingError(
             f"{name}.ipynb was edited and {name}.md doesn't have the edit. "
-            f"Keep it: python -m isonb.pages pair --keep {name}. Drop it: python -m isonb.pages pair --force {name}."
+            f"{keeping} Drop it: python -m isonb.pages pair --force {name}."
         )
     bind(chapter, notebook)
     return update(chapter.notebook, nbformat.writes(notebook).rstrip("\n") + "\n")
@@ -72,7 +73,7 @@ def pair(chapter: Chapter, *, force: bool = False, kept: bool = False, index: In
     index = index or Index(Book(chapter.root))
     run = last_run(index.book, chapter)
     values = {**(glued(run) if run else {}), **glued(notebook)}
-    return _write(chapter, plain(chapter, notebook, index, values), old, force or kept)
+    return _write(chapter, plain(chapter, notebook, index, values), old, force)
 
 
 def last_run(book: Book, chapter: Chapter) -> Any:

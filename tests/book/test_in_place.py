@@ -51,6 +51,15 @@ def test_a_notebook_run_in_place_stays_a_pair(chapter, way, capsys):
     assert ("n is" in printed) == (way != "nbconvert that clears")
 
 
+def test_a_notebook_from_elsewhere_is_not_overwritten(chapter, capsys):
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("Mine.")])
+    nbformat.write(made, chapter.notebook)
+    for words in (["pair"], ["pair", "--keep"]):
+        assert main(["--root", str(chapter.root), *words, "quick"]) == 1
+        assert "Keep it: move it. Drop it" in capsys.readouterr().err
+    assert "Mine." in chapter.notebook.read_text(encoding="utf-8")
+
+
 def test_an_edit_beside_what_papermill_left_is_kept(chapter, capsys):
     made = nbformat.read(chapter.notebook, as_version=4)
     for cell in made.cells:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from isonb.pages.errors import PageError
 from isonb.pages.notebooks.two_sided import Piece
@@ -196,5 +196,4 @@ def _tail(text: str) -> str:
 
 def _closing(lines: list[str], at: int, fence: str) -> int:
     """The line of the fence that closes one."""
-    closes: Callable[[str], bool] = lambda line: line.strip() == fence  # noqa: E731
-    return next((number for number in range(at, len(lines)) if closes(lines[number])), len(lines) - 1)
+    return next((number for number in range(at, len(lines)) if lines[number].strip() == fence), len(lines) - 1)
