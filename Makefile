@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/python -m pip --disable-pip-version-check
+# Any Jupyter of this environment saves a chapter's notebook in its .md, too.
+SERVER = $(VENV)/etc/jupyter/jupyter_server_config.d
 # Every file that is installed has one of the hashes in requirements.txt. torch comes first: where a build without CUDA
 # (2.x+cpu) is at hand pip takes that one, and the CUDA libraries that PyPI's build needs are left out.
 HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps
@@ -35,6 +37,7 @@ $(STAMP): requirements.txt pyproject.toml
 	  *) $(HASHED) -r requirements.txt;; esac
 	@rm -rf _build/torch
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e . && $(PIP) check
+	@mkdir -p $(SERVER) && echo '{"ServerApp": {"jpserver_extensions": {"isonb.pages.notebooks.server": true}}}' > $(SERVER)/isonb.json
 	@touch $@
 
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html
@@ -78,7 +81,7 @@ lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS=
 
 edit: $(STAMP)  ## open the chapters themselves: what is saved in a notebook is saved in its .md (ARGS="...")
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages pair
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab book $(ARGS)
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab book --ServerApp.jpserver_extensions=isonb.pages.notebooks.server=True $(ARGS)
 
 # download.pytorch.org's builds of torch without CUDA, Python 3.11 to 3.13 on x86_64 and aarch64: PyPI doesn't list them.
 TORCH_CPU = \

@@ -142,7 +142,7 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
     words = Index(book)
     for chapter in chapters:
         pair(chapter, force=arguments.force, kept=arguments.keep, index=words)
-    return f"{len(chapters)} notebooks stand beside their sources. Edit them with: jupyter lab book"
+    return f"{len(chapters)} notebooks stand beside their sources. Edit them with: make edit"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

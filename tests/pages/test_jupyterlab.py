@@ -47,11 +47,8 @@ def git(root, *words):
 @pytest.fixture(scope="module")
 def lab(clone, tmp_path_factory):
     """A running JupyterLab, as `make edit` starts it; a function that asks its contents API."""
-    home = tmp_path_factory.mktemp("jupyter")
-    (home / "CONFIG" / "jupyter_server_config.d").mkdir(parents=True)
-    installed = ROOT / "isonb" / "pages" / "notebooks" / "jupyter_server.json"
-    shutil.copy(installed, home / "CONFIG" / "jupyter_server_config.d" / "isonb.json")
-    with jupyter_lab(clone, home, "book") as url:
+    (words,) = re.findall(r"/jupyter lab (book .*) \$\(ARGS\)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    with jupyter_lab(clone, tmp_path_factory.mktemp("jupyter"), *words.split()) as url:
         yield lambda name, model=None: ask(f"{url}/api/contents/", name, model)
 
 

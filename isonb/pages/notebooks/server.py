@@ -1,6 +1,6 @@
 """A server extension of Jupyter: a chapter's notebook that is saved is saved in its source, too.
 
-``jupyter_server.json``, which is installed beside those of other extensions, turns it on.
+``make edit`` turns it on, and so does a file that ``make`` leaves among the settings of the environment's Jupyter.
 """
 
 from __future__ import annotations
