@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jupytext
@@ -14,7 +14,7 @@ import nbformat
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import PairingError
 from isonb.pages.notebooks.plain import CAPTION, PAIR, cell_pieces
-from isonb.pages.notebooks.two_sided import reworded
+from isonb.pages.notebooks.two_sided import Piece, reworded, shown
 from isonb.pages.outputs import INJECTED
 from isonb.runtime.files import update
 
@@ -63,6 +63,8 @@ def _edited(chapter: Chapter, notebook: Any, state: Mapping[str, Any]) -> tuple[
     name = chapter.name
     pieces = cell_pieces(chapter.cells, notebook.metadata[PAIR]["words"])
     known = dict(zip(state["cells"], zip(chapter.cells.cells, pieces, strict=True), strict=True))
+    here = {cell.id for cell in notebook.cells}
+    gone = [known[name][1][0] for name in known if name not in here]
     source, ids = chapter.fresh(), []
     source.cells = []
     for cell in notebook.cells:
@@ -72,16 +74,21 @@ def _edited(chapter: Chapter, notebook: Any, state: Mapping[str, Any]) -> tuple[
         tags = [tag for tag in cell.metadata.get("tags", []) if tag]
         if new:
             made = nbformat.from_dict({**cell, "metadata": {"tags": tags} if tags else {}})
+            whole = [parts for _, (parts, _) in known.values() if cell.source.strip() in shown(parts)]
+            before = whole[:1]  # of a cell that was split, or pasted
         else:
             made = copy.deepcopy(known[cell.id][0])
-            try:
-                made.source = (
-                    reworded(known[cell.id][1][0], cell.source) if cell.cell_type == "markdown" else cell.source
-                )
-            except ValueError as error:
-                raise PairingError(f"{name}.ipynb: {error} Edit that in {name}.md.") from None
             if tags != made.metadata.get("tags", []):
                 made.metadata["tags"] = tags
+            merged = [parts for parts in gone if (text := shown(parts).strip()) and text in cell.source]
+            before = [known[cell.id][1][0], *merged]
+        made.source = cell.source
+        if cell.cell_type == "markdown" and before:
+            try:
+                made.source = reworded(_joined(before), cell.source)
+            except ValueError as error:
+                if not new:
+                    raise PairingError(f"{name}.ipynb: {error} Edit that in {name}.md.") from None
         source.cells.append(made)
         ids.append(cell.id)
     if fingerprint(source) == fingerprint(chapter.cells):
@@ -91,6 +98,12 @@ def _edited(chapter: Chapter, notebook: Any, state: Mapping[str, Any]) -> tuple[
     if again != [cell.source.strip() for cell in source.cells]:
         raise PairingError(f"{name}.md must hold each cell of {name}.ipynb; one is no MyST. Edit it in {name}.md.")
     return text, ids
+
+
+def _joined(texts: Sequence[Sequence[Piece]]) -> list[Piece]:
+    """Cells as one text, a blank line between them, as JupyterLab merges them."""
+    between = Piece("\n\n", "\n\n")
+    return [piece for number, text in enumerate(texts) for piece in ([between] * bool(number) + [*text])]
 
 
 def keep(chapter: Chapter, notebook: Any, before: Mapping[str, Any] | None = None) -> None:

@@ -38,6 +38,8 @@ def shown(pieces: Sequence[Piece]) -> str:
 def reworded(pieces: Sequence[Piece], edited: str) -> str:
     """What must be written so that ``edited`` is shown. Words that an edit leaves alone are written as they were.
 
+    What isn't shown at all, as a label, stays where a word beside it does.
+
     Raises :class:`ValueError` where the edit leaves one end of a box and takes the other.
 
     >>> text = [Piece("It rose by ", "It rose by "), Piece("{glue}`rise`", "3 points"), Piece(".", ".")]
@@ -66,7 +68,9 @@ def reworded(pieces: Sequence[Piece], edited: str) -> str:
         own = place[start : start + len(tokens)]
         start += len(tokens)
         if not tokens:
-            written += [] if piece.group in lost - {0} else [piece.raw]
+            beside = place[max(start - 1, 0) : start + 1]
+            stays = any(at >= 0 for at in beside) or not place
+            written += [piece.raw] if stays and piece.group not in lost - {0} else []
         elif whole and piece.raw != piece.plain:
             written += [*now[done : own[0]], piece.raw]
             done = own[-1] + 1

@@ -157,6 +157,32 @@ def test_cells_are_edited_added_moved_and_removed(copy):
     assert saved() == []
 
 
+def test_cells_that_are_split_merged_or_pasted_keep_their_roles(copy):
+    """As JupyterLab does it: the second half, and what is pasted, are new cells."""
+    chapter, notebook = copy
+    before = chapter.source.read_text(encoding="utf-8")
+    count = before.count("{glue}")
+    cell = cell_with(notebook, "The last column is a warning.")
+    at, whole = notebook.cells.index(cell), cell.source
+    first, second = whole.split("\n\nThe last column is a warning.")
+    second = "The last column is a warning." + second
+    cell.source = first
+    notebook.cells.insert(at + 1, nbformat.v4.new_markdown_cell(second))
+
+    def saved():
+        keep(Chapter(chapter.root, chapter.name), notebook)
+        return changed(chapter, before)
+
+    assert sorted(saved()) == ["+ ", "+ +++"]
+    pasted = nbformat.v4.new_markdown_cell(notebook.cells.pop(at + 1).source)
+    notebook.cells.insert(at + 1, pasted)
+    assert sorted(saved()) == ["+ ", "+ +++"]
+    del notebook.cells[at + 1]
+    cell.source = whole
+    assert saved() == []
+    assert chapter.source.read_text(encoding="utf-8").count("{glue}") == count
+
+
 def test_an_edit_on_both_sides_is_told_and_nothing_is_written(copy):
     chapter, notebook = copy
     chapter.source.write_text(chapter.source.read_text(encoding="utf-8") + "\nMore.\n", encoding="utf-8")
