@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs the tests     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test slow lint bench bench-gpu lab pins clean browser screens student slides
+.PHONY: help book test slow lint bench bench-gpu lab edit pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP = $(BIN)/python -m pip --disable-pip-version-check
+# Any Jupyter of this environment saves a chapter's notebook in its .md, too.
+SERVER = $(VENV)/etc/jupyter/jupyter_server_config.d
 # Every file that is installed has one of the hashes in requirements.txt. torch comes first: where a build without CUDA
 # (2.x+cpu) is at hand pip takes that one, and the CUDA libraries that PyPI's build needs are left out.
 HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps
@@ -35,6 +37,7 @@ $(STAMP): requirements.txt pyproject.toml
 	  *) $(HASHED) -r requirements.txt;; esac
 	@rm -rf _build/torch
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e . && $(PIP) check
+	@mkdir -p $(SERVER) && echo '{"ServerApp": {"jpserver_extensions": {"isonb.pages.notebooks.server": true}}}' > $(SERVER)/isonb.json
 	@touch $@
 
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html
@@ -72,9 +75,13 @@ student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/
 slides: $(STAMP)  ## slides of the pictures of each chapter, in _build/slides (after make book)
 	@$(BIN)/python -m isonb.pages slides
 
-lab: $(STAMP)  ## open the chapters in JupyterLab
-	@$(OFFLINE) $(BIN)/python -m isonb.pages pair
-	@$(OFFLINE) $(BIN)/jupyter lab book
+lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS="--no-browser --port 8889")
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages play
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab _build/lab/start.ipynb $(ARGS)
+
+edit: $(STAMP)  ## open the chapters themselves: what is saved in a notebook is saved in its .md (ARGS="...")
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages pair
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab book --ServerApp.jpserver_extensions=isonb.pages.notebooks.server=True $(ARGS)
 
 # download.pytorch.org's builds of torch without CUDA, Python 3.11 to 3.13 on x86_64 and aarch64: PyPI doesn't list them.
 TORCH_CPU = \

@@ -23,10 +23,12 @@ __all__ = [
     "missing",
     "needs",
     "not_fitted",
+    "on_a_screen",
 ]
 
 
 CODE = "\n    "  # what stands before each line of code at the end of an error
+SCREEN = 1000  # characters of a message in a terminal
 
 
 class InputError(ValueError):
@@ -139,6 +141,17 @@ class FitWarning(UserWarning):
     >>> print(seen[0].message)
     Whitening: 4 points are few for 4 dimensions: a fitted variance is between 0 and 4 times the true one, ...
     """
+
+
+def on_a_screen(text: str, rest: str = "the rest is left out") -> str:
+    """A message with its middle cut out where it is longer than a screen; its end says what to do.
+
+    >>> len(on_a_screen("a label " * 13_000)) < 1_200
+    True
+    """
+    if len(text) <= SCREEN:
+        return text
+    return f"{text[: SCREEN // 2]} [... {len(text) - SCREEN:,} characters; {rest}] {text[-(SCREEN - SCREEN // 2) :]}"
 
 
 def missing(by: str, library: str, extra: str) -> DependencyError:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from isonb import __version__
-from isonb.errors import CODE, DependencyError, InputError, fail
+from isonb.errors import CODE, DependencyError, InputError, fail, on_a_screen
 from isonb.runtime.terminal import printable
 
 __all__ = ["main"]
@@ -38,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = isinstance(error, InputError | DependencyError)
         more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
         said, *fixes = str(error).split(CODE)
-        lines = [f"error: {' '.join(said.split())}{more}", *(f"    {' '.join(line.split())}" for line in fixes)]
+        lines = [
+            f"error: {on_a_screen(' '.join(said.split()) + more)}",
+            *(f"    {' '.join(line.split())}" for line in fixes),
+        ]
         print("\n".join(map(printable, lines)), file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read our output has left, as "| head" does; nor is there anybody to tell

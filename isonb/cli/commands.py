@@ -172,13 +172,15 @@ def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
     """``name=value`` words as a mapping, values read as YAML: numbers, true, null, text."""
     import yaml  # type: ignore[import-untyped]
 
+    from isonb.runtime.yaml_text import read_yaml
+
     found: dict[str, Any] = {}
     for word in given:
         name, mark, value = word.partition("=")
         if not mark or not name.strip() or name.strip() == "name":
             fail(CommandError, f"{flag} must be NAME=VALUE", repr(word), f"Write {flag} weight=-3, say.")
         try:
-            found[name.strip()] = yaml.safe_load(value)
+            found[name.strip()] = read_yaml(value, yaml.SafeLoader)
         except (yaml.YAMLError, ValueError):  # ValueError: the 45th of a 13th month, a number of 5,000 digits
             found[name.strip()] = value
     return found

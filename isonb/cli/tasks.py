@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from isonb.errors import fail
@@ -53,7 +55,40 @@ def _facts(task: OwnTask) -> list[tuple[str, str]]:
     facts += [("metrics", ", ".join(task.metrics))]
     for split, table in task.tables.items():
         facts.append((split, f"{len(table)} rows{_values(task, table[task.target].to_pylist())}"))
-    return facts + [("note", text) for text in task.said]
+    return facts + [("note", text) for text in task.said] + [("warning", text) for text in _doubts(task)]
+
+
+def _doubts(task: OwnTask) -> Iterator[str]:
+    """What makes scores say less than they seem to: texts and files on both sides, labels without rows."""
+    files = [os.path.realpath(name) for name, *_ in task.state]
+    if twice := sorted({name for name in files if files.count(name) > 1}):
+        yield f"one file serves two splits: {', '.join(twice)}. What is trained on is scored"
+    rows = {split: _texts_and_values(task, table) for split, table in task.tables.items()}
+    if task.kind != "similarity" and len(rows) > 1:
+        training, scored = (rows[split] for split in task.splits[:2])
+        known = {text for text, _ in training}
+        if again := [text for text, _ in scored if text in known]:
+            count = f"{len(again)} of {len(scored)} {task.splits[1]} rows"
+            yield f"{count} have a text that stands in the training rows, too"
+    if not task.labels:
+        return
+    values: dict[tuple[str, ...], set[int]] = {}
+    for text, value in (row for of_split in rows.values() for row in of_split):
+        values.setdefault(text, set()).add(value)
+    if several := [text for text, labels in values.items() if len(labels) > 1]:
+        first = _cut(" | ".join(several[0]), 60)
+        yield f"{len(several)} texts carry several labels, in different rows, as {first!r}"
+    for split, of_split in rows.items():
+        there = {value for _, value in of_split}
+        if missing := [label for number, label in enumerate(task.labels) if number not in there]:
+            more = f" and {len(missing) - MOST} more" if len(missing) > MOST else ""
+            yield f"no {split} row has the label {', '.join(missing[:MOST])}{more}"
+
+
+def _texts_and_values(task: OwnTask, table: Any) -> list[tuple[tuple[str, ...], Any]]:
+    """The texts of each row, whatever their case and spaces, and its value."""
+    columns = [[" ".join(text.split()).casefold() for text in table[name].to_pylist()] for name in task.inputs]
+    return list(zip(zip(*columns, strict=True), table[task.target].to_pylist(), strict=True))
 
 
 def _values(task: OwnTask, values: list[Any]) -> str:

@@ -31,6 +31,7 @@ with needs("isonb.pages", "lab"):
         spread,
     )
     from isonb.pages.expect import expect, holds
+    from isonb.pages.parameters import check_parameters
     from isonb.pages.values import Table, glue, table
     from isonb.pages.widgets import live
 
@@ -50,6 +51,7 @@ __all__ = [
     "ParameterError",
     "Table",
     "cells_table",
+    "check_parameters",
     "claims_table",
     "courses",
     "dash",

@@ -7,11 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import nbformat
+
 from isonb.pages import lint, style
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
-from isonb.pages.pair import pair
+from isonb.pages.notebooks.handed_out import write_copies
+from isonb.pages.notebooks.words import Index
+from isonb.pages.pair import pair, readable
 from isonb.pages.run import Job, clean_build, execute
 from isonb.pages.slides import write_slides
 from isonb.pages.student import write_students
@@ -53,14 +57,17 @@ def parser() -> argparse.ArgumentParser:
     checked = commands.add_parser("lint", help="check the sources of the chapters")
     checked.add_argument("--fix", action="store_true", help="rewrite them as Jupyter would save them")
     paired = commands.add_parser("pair", help="write the .ipynb beside each .md, to open in JupyterLab")
+    paired.add_argument("--keep", action="store_true", help="write edits of the notebooks into their sources first")
     paired.add_argument("--force", action="store_true", help="also overwrite notebooks edited by hand")
+    played = commands.add_parser("play", help="write copies of the notebooks, to play with, to _build/lab")
+    played.add_argument("--force", action="store_true", help="also overwrite copies that were worked in")
     given = commands.add_parser("student", help="write notebooks with empty solutions to _build/student")
     given.add_argument("--force", action="store_true", help="also overwrite notebooks that were worked in")
     shown = commands.add_parser(
         "slides", help="write slides of the pictures of chapters that have run to _build/slides"
     )
     shown.add_argument("--smoke", action="store_true", help="of the runs with smoke parameters")
-    for command in (checked, paired, given, shown):
+    for command in (checked, paired, played, given, shown):
         command.add_argument("chapters", nargs="*", metavar="CHAPTER")
     commands.add_parser("params", help="list a chapter's parameters").add_argument(
         "chapters", nargs=1, metavar="CHAPTER"
@@ -85,7 +92,7 @@ def _execute(book: Book, arguments: argparse.Namespace) -> str:
     lines = []
     for job in jobs:
         target = book.root / "runs" / f"{job.chapter.slug}-{job.key[:8]}.ipynb"
-        update(target, job.cached.read_text(encoding="utf-8"))
+        update(target, nbformat.writes(readable(job, Index(book))) + "\n")
         lines.append(str(target.relative_to(book.root)))
     return "Open: " + ", ".join(lines)
 
@@ -122,15 +129,20 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
     if arguments.command == "student":
         made = write_students(book, chapters, force=arguments.force)
         return f"{len(made)} notebooks without solutions are in {(book.build / 'student').relative_to(book.root)}."
+    if arguments.command == "play":
+        kept = [path.relative_to(book.root).as_posix() for path in write_copies(book, chapters, force=arguments.force)]
+        told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
+        return f"Open {(book.build / 'lab' / 'start.ipynb').relative_to(book.root)} in JupyterLab.{told}"
     if arguments.command == "slides":
         index = write_slides(book, chapters, {c.name: _parameters(book, arguments, c) for c in chapters})
         return f"Open {index.relative_to(book.root)} in a browser; no network is needed."
     if arguments.command == "params":
         shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
         return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
+    words = Index(book)
     for chapter in chapters:
-        pair(chapter, force=arguments.force)
-    return f"{len(chapters)} notebooks stand beside their sources. Open them with: jupyter lab book"
+        pair(chapter, force=arguments.force, kept=arguments.keep, index=words)
+    return f"{len(chapters)} notebooks stand beside their sources. Edit them with: make edit"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError
+from isonb.pages.notebooks.words import Index
 from isonb.pages.pair import put_outputs
 from isonb.pages.run import Job, execute
 from isonb.pages.status import status_page
@@ -100,6 +101,7 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None,
 
 def write_pages(book: Book, jobs: Sequence[Job]) -> None:
     """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
-    records = [(job.chapter, put_outputs(job)) for job in jobs]
+    index = Index(book)
+    records = [(job.chapter, put_outputs(job, index=index)) for job in jobs]
     update(book.build / "status.md", status_page(records))
     update(book.build / "teaching.md", teaching_page(records))

@@ -13,6 +13,7 @@ from isonb.pages.chapters import Chapter
 from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.pair import canonical
 from isonb.pages.reading import time_rule
+from isonb.pages.visible import visible_rule
 from isonb.runtime.files import update
 
 __all__ = ["HEADINGS", "OVERVIEW", "check", "fix", "problems"]
@@ -30,6 +31,7 @@ HEADINGS = (
     "References",
 )
 OVERVIEW = ("What this does not show",)  # of a page that gathers what other chapters found
+CHECK = "pages.check_parameters()"
 BOX = ("You will learn", "Prerequisites", "Time")
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\}(?P<title>[^\n]*)\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
@@ -75,6 +77,11 @@ def _parameters(chapter: Chapter) -> Iterator[str]:
         _ = chapter.smoke
     except ParameterError as error:
         yield str(error).removeprefix(f"{chapter.name}: ")
+        return
+    tagged = ["parameters" in cell.metadata.get("tags", []) for cell in chapter.code]
+    below = chapter.code[tagged.index(True) + 1 :][:1]
+    if not any(CHECK in cell.source.splitlines() for cell in below):
+        yield f"the cell below the parameters must have {CHECK}, so that they are checked wherever it runs"
 
 
 def _template(chapter: Chapter) -> Iterator[str]:
@@ -210,6 +217,7 @@ RULES: tuple[Callable[[Chapter], Iterator[str]], ...] = (
     _figures,
     _interaction,
     _exercises,
+    visible_rule,
     _round_trip,
 )
 

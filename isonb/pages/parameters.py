@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+
+from IPython.core.interactiveshell import InteractiveShell
 
 from isonb.pages.errors import ParameterError
+from isonb.pages.names import first_seen
 
-__all__ = ["Parameter", "parse_parameters", "validate_parameters"]
+__all__ = ["Parameter", "check_parameters", "parse_parameters", "validate_parameters"]
 
 Value = int | float | str | bool
 TYPES: dict[str, type[Value]] = {"int": int, "float": float, "str": str, "bool": bool}
 LINE = re.compile(r"(?P<name>[A-Za-z_]\w*): (?P<kind>\w+) = (?P<literal>.+?)  # (?P<comment>.+)")
 RULE = re.compile(r"(?:range (?P<low>\S+?)\.\.(?P<high>\S+)|one of (?P<options>.+))")
+INJECTED = "# Parameters\n"  # how the cell begins that papermill puts below
 GRAMMAR = "name: int|float|str|bool = literal  # help[; range LO..HI | ; one of A|B|C]"
 
 
@@ -62,7 +67,9 @@ class Parameter:
         elif fits and self.low is not None and self.high is not None:
             fits = isinstance(value, int | float) and self.low <= value <= self.high
         if not fits or not isinstance(value, int | float | str) or not _is_text(str(value)):
-            raise ParameterError(f"parameter {self.name} must be {self.rule}; got {value!r}. It means: {self.help}.")
+            meant = _meant(str(value), map(str, self.options))
+            got = f"got {value!r}.{meant} It means: {self.help}."
+            raise ParameterError(f"parameter {self.name} must be {self.rule}; {got}")
         return value
 
     def read(self, text: str) -> Value:
@@ -78,6 +85,12 @@ class Parameter:
             except (ValueError, SyntaxError):
                 value = text
         return self.check(value)
+
+
+def _meant(said: str, known: Iterable[str]) -> str:
+    """A question, where something known is nearly what was said."""
+    close = get_close_matches(said, list(known), n=1)
+    return f" Did you mean {close[0]}?" if close else ""
 
 
 def _is_text(value: str) -> bool:
@@ -154,6 +167,34 @@ def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, obj
     for name, value in given.items():
         if name not in known:
             valid = ", ".join(f"{p.name} ({p.rule})" for p in parameters) or "none"
-            raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.")
+            raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.{_meant(name, known)}")
         checked[name] = known[name].read(value) if isinstance(value, str) else known[name].check(value)
     return checked
+
+
+def check_parameters() -> None:
+    """The line below a parameters cell: check the values that this notebook has now, whoever has set them.
+
+    The rules are those of the cell itself, found among the cells that have run. Values are set by an edit of that
+    cell, by a cell of one's own, or by papermill, whose names are checked, too. Outside a notebook it does nothing.
+    Raises :class:`ParameterError`.
+    """
+    if not InteractiveShell.initialized():
+        return
+    names = InteractiveShell.instance().user_ns
+    ran = [str(source) for source in names["In"]]
+    declared = [source for source in ran if _declares(source)]
+    if not declared:
+        raise ParameterError("the cell that declares the parameters must have run; none has. Run it, as it was.")
+    parameters = parse_parameters(declared[-1])
+    injected = [source for source in ran[len(ran) - ran[::-1].index(declared[-1]) :] if source.startswith(INJECTED)]
+    given = {name for source in injected for name in first_seen(source)[1]}
+    values = {name: names[name] for name in sorted(given) + [p.name for p in parameters] if name in names}
+    names.update(validate_parameters(parameters, values))
+
+
+def _declares(source: str) -> bool:
+    """Whether a cell is a parameters cell: every line that isn't a comment has the form of one."""
+    lines = [line.rstrip() for line in source.splitlines() if line.strip() and not line.startswith("#")]
+    found = [LINE.fullmatch(line) for line in lines]
+    return bool(lines) and all(match and match["kind"] in TYPES for match in found)

@@ -41,14 +41,16 @@ def short_citations(bibliography: str) -> dict[str, str]:
     for entry in ENTRY.finditer(bibliography):
         author = re.search(r"author = \{(.*?)\},?\s*$|author = \{(.*?)\},", entry["body"], re.MULTILINE)
         year = re.search(r"year = \{(\d+)", entry["body"])
-        names = (
-            [name.split(",")[0].strip("{} ") for name in re.split(r"\s+and\s+", (author[1] or author[2]))]
-            if author
-            else []
-        )
+        names = [_family(name) for name in re.split(r"\s+and\s+", (author[1] or author[2]))] if author else []
         who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
         found[entry["key"].strip()] = f"{who} {year[1] if year else ''}".strip()
     return found
+
+
+def _family(name: str) -> str:
+    """The family name of "Doe, Ann" and of "Ann Doe", and all of "{The Project}"."""
+    whole = name.startswith("{") or "," in name
+    return (name.split(",")[0] if whole else name.split()[-1]).strip("{} ")
 
 
 def in_words(text: str, values: Mapping[str, str], citations: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from isonb.pages.chapters import Chapter
 
-__all__ = ["reading_minutes", "stated_minutes", "time_rule"]
+__all__ = ["FOLDED", "reading_minutes", "stated_minutes", "time_rule"]
 
 WORDS = 200  # of prose a minute
 LINES = 25  # of shown code a minute

@@ -7,31 +7,22 @@ student has worked in is never overwritten in silence.
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import PairingError
 from isonb.pages.names import first_seen
-from isonb.runtime.files import update
+from isonb.pages.notebooks.handed_out import hand_out, worked_in
+from isonb.pages.notebooks.words import Index
 
 __all__ = ["EMPTY", "fill", "needed_from_solutions", "student", "write_students"]
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"
 EMPTY = "# your code"
-MOVE = """# Files that this chapter reads are looked for beside its source.
-import os
-
-started_in = globals().get("started_in", os.getcwd())
-os.chdir(os.path.join(started_in, {folder!r}))"""
 
 
 def _without_solutions(text: str, inside: bool) -> tuple[str, bool]:
@@ -98,20 +89,6 @@ def needed_from_solutions(chapter: Chapter) -> list[str]:
     return missing
 
 
-def _digest(notebook: Any) -> str:
-    """What a student may have changed: the sources of the cells."""
-    return hashlib.sha256(json.dumps([cell.source for cell in notebook.cells]).encode()).hexdigest()[:16]
-
-
-def _worked_in(path: Path) -> bool:
-    """Whether the notebook there is no longer as it was written."""
-    try:
-        old = nbformat.read(path, as_version=4)
-    except (OSError, ValueError, KeyError):
-        return path.is_file()
-    return bool(old.metadata.get("isonb_student") != _digest(old))
-
-
 def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:
     """Write the notebooks to ``_build/student``; returns their paths.
 
@@ -119,15 +96,12 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     work) or where a chapter goes on with what a solution defines.
     """
     targets = {chapter: book.build / "student" / f"{chapter.name.removeprefix('book/')}.ipynb" for chapter in chapters}
-    kept = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and _worked_in(path)]
+    kept = [path.relative_to(book.root).as_posix() for path in targets.values() if not force and worked_in(path)]
     if kept:
         raise PairingError(f"notebooks must be unchanged; {', '.join(kept)} were worked in. Move them, or add --force.")
+    index = Index(book)
     for chapter, path in targets.items():
         if names := needed_from_solutions(chapter):
             raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
-        notebook = student(chapter)
-        folder = Path(os.path.relpath(chapter.source.parent, path.parent)).as_posix()
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(MOVE.format(folder=folder), id="beside-the-source"))
-        notebook.metadata["isonb_student"] = _digest(notebook)
-        update(path, nbformat.writes(nbformat.from_dict(notebook)) + "\n")
+        hand_out(chapter, student(chapter), path, index)
     return list(targets.values())

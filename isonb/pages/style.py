@@ -14,6 +14,7 @@ import nbformat
 
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import LintError
+from isonb.pages.visible import WIDTH, visible
 
 __all__ = ["check", "formatted", "problems"]
 
@@ -49,9 +50,8 @@ def problems(chapters: Sequence[Chapter]) -> list[str]:
             f"line {one['location']['row']}: {one['code']} {one['message']}"
             for one in found
         ]
-        _ruff("format", "--quiet", folder=folder)
         for file, chapter in named.items():
-            pairs = enumerate(zip(chapter.code, _sources(folder / file), strict=True), start=1)
+            pairs = enumerate(zip(chapter.code, _formatted(folder / file, chapter), strict=True), start=1)
             lines += [
                 f"{chapter.name}.md: code cell {number} isn't formatted; run: python -m isonb.pages lint --fix"
                 for number, (cell, source) in pairs
@@ -73,8 +73,17 @@ def formatted(chapter: Chapter) -> list[str]:
         folder = Path(name)
         (file,) = _write([chapter], folder)
         _ruff("check", "--fix", "--quiet", folder=folder)
-        _ruff("format", "--quiet", folder=folder)
-        return _sources(folder / file)
+        return _formatted(folder / file, chapter)
+
+
+def _formatted(notebook: Path, chapter: Chapter) -> list[str]:
+    """The sources of code cells as ruff formats them: those that a reader sees no wider than a page."""
+    before = notebook.read_bytes()
+    _ruff("format", "--quiet", "--line-length", str(WIDTH), folder=notebook)
+    narrow = _sources(notebook)
+    notebook.write_bytes(before)
+    _ruff("format", "--quiet", folder=notebook)
+    return [a if seen else b for a, b, seen in zip(narrow, _sources(notebook), visible(chapter), strict=True)]
 
 
 def _sources(notebook: Path) -> list[str]:

@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from isonb.pages.errors import PageError
+from isonb.pages.vega import in_book
 from isonb.pages.whole_words import marked
 
 __all__ = ["Table", "glue", "table"]
@@ -30,6 +31,8 @@ GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that
 def glue(name: str, value: object, fmt: str | None = None) -> None:
     """Keep ``value``, formatted by ``fmt`` as in ``format(value, fmt)``, for the text: ``{glue}`name```.
 
+    In a notebook it is printed as well, where it is computed: the prose there has the value of an earlier run.
+
     >>> glue("share", 0.5)  # outside a notebook there is no page, and nothing to show
     """
     text = _format(value, fmt)
@@ -39,6 +42,8 @@ def glue(name: str, value: object, fmt: str | None = None) -> None:
         return
     scrap = {"scrapbook": {"name": name, "mime_prefix": GLUE_PREFIX}}
     display({GLUE_PREFIX + "text/plain": text}, raw=True, metadata=scrap)  # type: ignore[no-untyped-call]
+    if not in_book():
+        print(f"{name}: {text}")
 
 
 def _format(value: object, fmt: str | None) -> str:

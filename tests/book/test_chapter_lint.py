@@ -7,11 +7,16 @@ from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
 from isonb.pages.errors import LintError
 
-FIGURE = "---\nmystnb:\n  figure:\n    caption: Points on a circle, cut off by a slider.\n    name: fig-sample\n---\n"
+FIGURE = (
+    "---\nmystnb:\n  figure:\n    caption: Points on a circle, cut off by a slider.\n"
+    "    name: fig-sample\ntags: [hide-input]\n---\n"
+)
 SHOW = 'pages.show(chart, description="Points on a circle in two kinds; the slider hides the later ones.")'
+HERE = 'print(__import__("os").getcwd())'
 BREAKS = {
     "grammar": ("n: int = 40  # points; range 5..500", "n = 40", "a parameter line must read"),
     "no parameters": (":tags: [parameters]\n\n", "", "exactly one cell must be tagged parameters"),
+    "unchecked": ("pages.check_parameters()", "1", "the cell below the parameters must have pages.check_parameters()"),
     "smoke": ("n: 20", "n: 2", "must be int, 5..500; got 2"),
     "smoke name": ("n: 20", "m: 20", "no parameter is called m"),
     "title": ("# A sample chapter\n", "## A sample chapter\n", "begin with its one title"),
@@ -36,6 +41,8 @@ BREAKS = {
     "open solution": ("ex-two\n:class: dropdown\n", "ex-two\n", "must be folded"),
     "solution not run": ("```{code-cell} ipython3\n2 + 2\n```\n", "Four.\n", "must be executed"),
     "spelling": ("isonb:\n  smoke:\n    n: 20\n", "isonb: {smoke: {n: 20}}\n", "lint --fix"),
+    "long cell": (HERE, "\n".join([HERE] * 12), "an open cell has at most 12 lines of 80 columns; it has 15 lines"),
+    "wide cell": (HERE, f"{HERE}  # {'x' * 60}", "lines of up to 96. Fold it"),
     "syntax": ("1 + 1", "1 +", "isn't Python"),
 }
 
@@ -77,7 +84,7 @@ def test_an_overview_needs_no_parts_to_learn_from(book):
 def test_a_function_may_show_without_a_caption(book):
     """Only what a cell shows itself is a figure of the page; a live control draws elsewhere."""
     source = book.root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8").replace('description="Some points."', "")
+    text = source.read_text(encoding="utf-8").replace('        description="Some points.",\n', "")
     source.write_text(text, encoding="utf-8")
     assert [p for p in lint.problems(Book(book.root).chapters[0]) if "caption" in p] == []
     assert any("pages.show needs description" in p for p in lint.problems(Book(book.root).chapters[0]))

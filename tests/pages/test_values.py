@@ -115,6 +115,7 @@ def test_glue_keeps_formatted_text(shell, value, fmt, text):
     (output,) = shown.outputs
     assert output.data == {"application/papermill.record/text/plain": text}
     assert output.metadata["scrapbook"]["name"] == "name"
+    assert shown.stdout == f"name: {text}\n", "who changes a parameter sees the new value in the cell that computes it"
 
 
 def test_glue_refuses_a_blank_name_and_a_wrong_format():

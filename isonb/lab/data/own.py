@@ -22,7 +22,7 @@ from isonb.lab.data.own_columns import METRICS, Wanted
 from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, Found, read_file, read_place, state_of
 from isonb.lab.data.sources import SourceError, sample
 from isonb.lab.data.task import FINE_TUNED, Task, TaskError
-from isonb.lab.options import known_name
+from isonb.lab.options import known_name, shown
 
 __all__ = ["KEYS", "LISTS", "SHARE", "OwnTask", "is_own", "own_task", "spelled", "with_options"]
 
@@ -106,7 +106,8 @@ def own_task(name: str) -> OwnTask:
     try:
         place = Path(name.partition("?")[0]).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        fail(SourceError, "own data must be a file or folder that is there", str(error), "Correct the path.")
+        why = shown(str(error))
+        fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")
     described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))
     wanted = Wanted(**(described | _options(name)))
     state = tuple(entry for _, path in places for entry in state_of(path))
@@ -117,10 +118,12 @@ def _described(place: Path) -> tuple[dict[str, Any], Places]:
     """What a YAML file says of the data, and where they lie: seen from its folder."""
     import yaml  # type: ignore[import-untyped]
 
+    from isonb.runtime.yaml_text import read_yaml
+
     state_of(place)
     try:
-        found = yaml.load(place.read_bytes().decode(), Loader=yaml.BaseLoader)  # text as it stands: no is no false
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        found = read_yaml(place.read_bytes().decode(), yaml.BaseLoader)  # text as it stands: no is no false
+    except (OSError, ValueError, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
         fail(TaskError, f"{place} must be a readable YAML file", why, "Correct it.")
     if not isinstance(found, dict) or not found.get("data_files"):
@@ -130,7 +133,7 @@ def _described(place: Path) -> tuple[dict[str, Any], Places]:
     files, options = found.pop("data_files"), {key: _value(key, value, place) for key, value in found.items()}
     files = files if isinstance(files, dict) else {"": files}
     if odd := [value for value in files.values() if not isinstance(value, str)]:
-        fail(TaskError, f"data_files of {place.name} must be a file, or a file a split", repr(odd[0]), "Correct it.")
+        fail(TaskError, f"data_files of {place.name} must be a file, or a file a split", shown(odd[0]), "Correct it.")
     return options, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
 
 
@@ -139,7 +142,7 @@ def _value(key: str, value: Any, place: Path) -> str | tuple[str, ...]:
         value = tuple(value) if isinstance(value, list) else (value,)
     if not all(isinstance(part, str) for part in (value if isinstance(value, tuple) else (value,))):
         kind = "a list of words" if key in LISTS else "one word"
-        fail(TaskError, f"{key} of {place.name} must be {kind}", repr(value), "Write it so.")
+        fail(TaskError, f"{key} of {place.name} must be {kind}", shown(value), "Write it so.")
     return value  # type: ignore[no-any-return]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -183,8 +184,9 @@ def labelled(
     ([1, 0], ('no', 'yes'))
     """
     _present(values, where)
+    _check_single(values, where, wanted)
     words = [_word(value) for value in values]
-    if named and all(word.isdigit() and int(word) < len(named) for word in words):
+    if named and all(_whole(word) and 0 <= int(word) < len(named) for word in words):
         words = [named[int(word)] for word in words]
     there = set(words)
     order = wanted or named or tuple(sorted(there, key=int if all(map(_whole, there)) else str))
@@ -216,18 +218,42 @@ def _check_labels(words: Sequence[str], order: tuple[str, ...], where: str) -> N
         fail(SourceError, f"{where} must hold a label for several rows each", got, fix)
 
 
+def _check_single(values: Sequence[Any], where: str, wanted: tuple[str, ...]) -> None:
+    """Refuse rows with several labels: lists, lists as text, and words such as "a|b" where a and b are labels."""
+    fix = (
+        "Several labels a row aren't trained on. Keep one a row, or make a task of each label: a column of yes and no."
+    )
+    odd = [
+        (row, value) for row, value in enumerate(values, start=1) if isinstance(value, list | dict) or _listing(value)
+    ]
+    if odd:
+        fail(SourceError, f"{where} must hold one label a row", f"{shown(odd[0][1])} in row {odd[0][0]}", fix)
+    words = {value.strip() for value in values if isinstance(value, str)}
+    for mark in "|;,":
+        joined = sorted(word for word in words if mark in word and {part.strip() for part in word.split(mark)} <= words)
+        if joined and not set(joined) <= {*wanted}:
+            fix_ = f"{fix} If {joined[0]!r} is one label, name all of them by --labels."
+            fail(SourceError, f"{where} must hold one label a row", f"{joined[0]!r}, which are several", fix_)
+
+
+def _listing(value: Any) -> bool:
+    """Whether a text is a list as Python or JSON writes it."""
+    return (
+        isinstance(value, str)
+        and re.fullmatch(r"\s*[\[({]\s*(['\"].*['\"]|\d+(\s*,\s*\d+)+)\s*,?[\])}]\s*", value) is not None
+    )
+
+
 def _word(value: Any) -> str:
-    """A label as a word: 1, 1.0 and "1" are one."""
+    """A label as a word: text as it stands, "007" isn't "7"; of numbers 1 and 1.0 are one."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    text = str(value).strip()
-    return str(int(float(text))) if _as_numbers([text]) and float(text).is_integer() else text
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
 def _whole(word: str) -> bool:
-    return word.removeprefix("-").isdigit()
+    """Whether a word is a whole number as Python writes it, with no more than 18 digits."""
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,17}", word) is not None
 
 
 def answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> list[dict[str, list[Any]]]:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from isonb.errors import fail
 from isonb.lab.data.sources import SourceError
 from isonb.lab.encoders.hub import first_line
+from isonb.lab.options import shown
 
 __all__ = ["SPLITS", "SUFFIXES", "Found", "read_file", "read_place", "state_of"]
 
@@ -47,7 +48,7 @@ def state_of(place: Path) -> tuple[tuple[str, int, int], ...]:
         files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
         stats = [(str(file), file.stat()) for file in files]
     except (OSError, ValueError) as error:
-        why = f"no file {place}" if isinstance(error, FileNotFoundError) else str(error)
+        why = f"no file {place}" if isinstance(error, FileNotFoundError) else shown(str(error))
         fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
@@ -81,7 +82,9 @@ def read_file(path: Path) -> Any:
         table = reader(path)
     except UnicodeDecodeError as error:
         _reject(path, "must be text in UTF-8", f"another byte at {error.start}", "Save it as UTF-8.")
-    except (OSError, ArrowException, csv.Error) as error:
+    except (OSError, ArrowException, csv.Error, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        if isinstance(error, SourceError):
+            raise
         _reject(path, f"must be a readable {path.suffix} file", first_line(error), "Correct or save it again.")
     if len(table) == 0:
         _reject(path, "must have rows", "an empty file" if not table.column_names else "a header alone", "Fill it.")

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from isonb.errors import on_a_screen
+
 __all__ = ["Outcome", "Report", "Status"]
 
 Ending = Literal["finished", "skipped", "failed", "failed before", "not recorded", "stopped", "busy"]
@@ -42,9 +44,10 @@ class Outcome:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        """One line, the reason cut to its first line."""
+        """One line that fits on a screen: the reason is cut to its first line, and that where it is long."""
         reason = self.error.strip().splitlines()[:1]
-        return f"{self.status}: {self.run_id}" + (f": {reason[0]}" if reason else "")
+        rest = "its record has the rest" if self.status.startswith("failed") else "the rest is left out"
+        return f"{self.status}: {self.run_id}" + (f": {on_a_screen(reason[0], rest)}" if reason else "")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Chapters as plain Markdown notebooks, and edits of those back in the sources."""

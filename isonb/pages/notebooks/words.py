@@ -1,0 +1,130 @@
+"""What the roles of a chapter read as: values of its run, citations, titles, and the numbers that the book gives."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
+import yaml  # type: ignore[import-untyped]
+
+from isonb.pages.chapters import Book, Chapter
+from isonb.pages.notebooks.markdown import key, roles
+from isonb.pages.plain_text import short_citations
+
+__all__ = ["NOT_RUN", "Index", "citation"]
+
+NOT_RUN = "(run this chapter)"
+YEAR = re.compile(r" (\d{4})$")
+TARGET = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]*)>", re.DOTALL)
+TITLE = re.compile(r"^# +(.+?) *$", re.MULTILINE)
+EXERCISE = re.compile(
+    r"^[`:]{3,}\{exercise(?:-start)?\} *(?P<title>.*)\n(?:(?!:label:):.*\n)*:label: *(?P<label>\S+)", re.M
+)
+FIGURE = re.compile(r"^ *(?:name: *|:name: *)(?P<label>fig-[\w-]+) *$", re.MULTILINE)
+SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\n+#+ +(?P<title>.+?) *$", re.MULTILINE)
+MARKDOWN = re.compile(r"([\\*`<$])")
+
+
+def citation(role: str, keys: str, known: Mapping[str, str]) -> str:
+    """A citation as the book prints it.
+
+    >>> citation("cite:t", "a1", {"a1": "Doe 2020"}), citation("cite", "a1,b2", {"a1": "Doe 2020"})
+    ('Doe (2020)', '(Doe, 2020; b2)')
+    """
+    named = [known.get(name.strip(), name.strip()) for name in keys.split(",")]
+    if role == "cite:t":
+        return ", ".join(YEAR.sub(r" (\1)", name) for name in named)
+    return "(" + "; ".join(YEAR.sub(r", \1", name) for name in named) + ")"
+
+
+class Index:
+    """The numbers and titles that the pages of a book have, read from their sources."""
+
+    def __init__(self, book: Book) -> None:
+        """Of this book, as it is now."""
+        self.book = book
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The source of each page, by its name in the table of contents without the extension."""
+        paths = {page.removesuffix(".ipynb"): self.book.root / page for page in self.book.pages}
+        files = {name: path.with_suffix(".md") for name, path in paths.items()}
+        return {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.is_file()}
+
+    @cached_property
+    def citations(self) -> dict[str, str]:
+        """Author and year, by key."""
+        file = self.book.root / "book" / "references.bib"
+        return short_citations(file.read_text(encoding="utf-8") if file.is_file() else "")
+
+    @cached_property
+    def numbers(self) -> dict[str, str]:
+        """The number of each page that has one, such as "4.", by name."""
+        toc = yaml.safe_load((self.book.root / "_toc.yml").read_text(encoding="utf-8"))
+        counted = [entry for part in toc.get("parts", []) if part.get("numbered") for entry in part["chapters"]]
+        names = [str(entry["file"]).removesuffix(".ipynb") for entry in counted]
+        return {name: f"{number}." for number, name in enumerate(names, start=1)}
+
+    @cached_property
+    def labels(self) -> dict[str, tuple[str, str]]:
+        """The page of each label, and what a reference to it reads as."""
+        found: dict[str, tuple[str, str]] = {}
+        for name, text in self.texts.items():
+            number = self.numbers.get(name, "")
+            found |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
+            for kind, pattern in (("Exercise", EXERCISE), ("Fig.", FIGURE)):
+                for count, match in enumerate(pattern.finditer(text), start=1):
+                    found[match["label"]] = (name, f"{kind} {number}{count}")
+        return found
+
+    def words(self, chapter: Chapter, values: Mapping[str, str]) -> dict[str, str]:
+        """What the roles of this chapter read as, with the values of a run (:data:`NOT_RUN` where there is none)."""
+        text = self.texts[chapter.name]
+        made = {key("exercise", match["label"]): self.labels[match["label"]][1] for match in EXERCISE.finditer(text)}
+        for role, content in roles(text):
+            word = self._word(role, content, chapter.name, values)
+            if word is not None:
+                made[key(role, content)] = word
+        return made
+
+    def _word(self, role: str, content: str, page: str, values: Mapping[str, str]) -> str | None:
+        if role.startswith("glue"):
+            value = values.get(content.partition(":")[0] if role != "glue" else content)
+            return NOT_RUN if value is None else MARKDOWN.sub(r"\\\1", " ".join(value.split()))
+        if role.startswith("cite"):
+            return citation(role, content, self.citations)
+        if role == "math":
+            return f"${content}$"
+        titled = TARGET.fullmatch(content)
+        said, target = (titled["words"], titled["target"]) if titled else ("", content)
+        name = posixpath.normpath(posixpath.join(page, "..", target))
+        if role == "link":
+            return f"({target}.ipynb)" if name in self._chapters else None
+        if role == "doc":
+            return self._linked(said or self.title(name), name, page)
+        if role in ("ref", "numref"):
+            name, called = self.labels.get(target, ("", target))
+            return self._linked(said or called, name, page)
+        if role == "download":
+            return said or f"`{posixpath.basename(target)}`"
+        call = "()" if role == "py:func" else ""
+        return f"`{said or (target.rsplit('.', 1)[-1] if target.startswith('~') else target)}{call}`"
+
+    def title(self, name: str) -> str:
+        """The title of a page, or its name where there is none."""
+        found = TITLE.search(self.texts.get(name, ""))
+        return found[1] if found else posixpath.basename(name)
+
+    @cached_property
+    def _chapters(self) -> set[str]:
+        return {chapter.name for chapter in self.book.chapters}
+
+    def _linked(self, said: str, name: str, page: str) -> str:
+        """A link from a page to the notebook of another chapter; pages that have none are named."""
+        if name == page:
+            return said
+        if name not in self._chapters:
+            return f"*{said}*" if name in self.texts else said
+        return f"[{said}]({posixpath.relpath(name, posixpath.dirname(page))}.ipynb)"

@@ -1,0 +1,100 @@
+"""Chapters in JupyterLab in a browser: what is read there has nothing raw, before and after all cells have run."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from browser import chromium, launch
+from lab_server import TOKEN, jupyter_lab
+from playwright.sync_api import sync_playwright
+
+from isonb.pages.__main__ import main
+from isonb.pages.chapters import Book
+from isonb.pages.notebooks.words import Index
+
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")]
+
+ROOT = Path(__file__).resolve().parents[2]
+RAW = re.compile(r"\{[a-zA-Z][\w:+-]*\}[`A-Za-z]|[`:]{3,}|^\([\w:.-]+\)=", re.MULTILINE)
+READ = ["practice/audit_your_model", "papers/softdecay", "foundations/barcodes"]
+RUN = "foundations/measuring_isotropy_checks"
+ALL = {"windowingMode": "none"}  # cells out of sight are drawn, too
+SEEN = "() => [...document.querySelectorAll('.jp-MarkdownCell')].map((node) => node.innerText)"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """JupyterLab on copies of the book's chapters, as `make lab` opens them, and the folder of the book."""
+    root, home = tmp_path_factory.mktemp("book"), tmp_path_factory.mktemp("home")
+    for name in ("_toc.yml", "book"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, root / name)
+    assert main(["--root", str(root), "play"]) == 0
+    settings = home / "CONFIG" / "lab" / "user-settings" / "@jupyterlab" / "notebook-extension"
+    settings.mkdir(parents=True)
+    (settings / "tracker.jupyterlab-settings").write_text(json.dumps(ALL))
+    server = jupyter_lab(root, home, "_build/lab/start.ipynb")
+    with server as url, sync_playwright() as playwright, launch(playwright) as browser:
+        page = browser.new_page(viewport={"width": 1200, "height": 1000})
+        page.set_default_timeout(60_000)
+        yield url, page, root
+
+
+def opened(lab, name):
+    """The text of all Markdown of a notebook in the Lab, once it is drawn."""
+    url, page, root = lab
+    page.goto(f"{url}/lab/tree/{name}.ipynb?token={TOKEN}&reset")
+    page.wait_for_selector("text=Python 3 (ipykernel) | Idle")
+    cells = nbformat.read(root / "_build" / "lab" / f"{name}.ipynb", as_version=4).cells
+    count = sum(cell.cell_type == "markdown" for cell in cells)
+    page.wait_for_function(
+        f"() => {{ const seen = ({SEEN})(); return seen.length === {count} && seen.every(Boolean) }}"
+    )
+    return "\n".join(page.evaluate(SEEN))
+
+
+def nothing_raw(text):
+    assert len(text) > 1000
+    assert not RAW.findall(text)
+    assert not set(Index(Book(ROOT)).citations) & set(re.findall(r"[\w-]+", text))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_nothing_raw_is_seen(lab, name, tmp_path):
+    nothing_raw(opened(lab, name))
+    _, page, _ = lab
+    page.screenshot(path=tmp_path / "seen.png")
+    assert page.locator("details[open]").count() == 0, "solutions and hints are closed"
+    assert page.locator("details").count() > 3
+    assert page.locator(".jp-InputCollapser + .jp-Placeholder, .jp-InputPlaceholder").count() > 5, "plumbing is folded"
+
+
+def test_the_start_page_leads_to_the_chapters(lab):
+    assert "The chapters, to play with" in opened(lab, "start")
+    _, page, _ = lab
+    page.click(".jp-MarkdownCell a:text-is('Barcodes')")
+    page.wait_for_selector(".jp-MarkdownCell p:text-is('What does a barcode see in a cloud?')")
+
+
+def test_running_all_and_saving_leaves_the_book_as_it_was(lab):
+    _, page, root = lab
+    before = {path: path.read_bytes() for path in (root / "book").rglob("*") if path.is_file()}
+    nothing_raw(opened(lab, RUN))
+    page.click("text=Run >> nth=0")
+    page.click("text=Run All Cells")
+    page.wait_for_selector("text=Python 3 (ipykernel) | Busy")
+    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=300_000)
+    nothing_raw("\n".join(page.evaluate(SEEN)))
+    assert not page.query_selector(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")
+    page.keyboard.press("Control+s")
+    path = root / "_build" / "lab" / f"{RUN}.ipynb"
+    page.wait_for_timeout(3000)
+    saved = nbformat.read(path, as_version=4)
+    assert all(cell.execution_count for cell in saved.cells if cell.cell_type == "code")
+    printed = "".join(out.get("text", "") for cell in saved.cells for out in cell.get("outputs", []))
+    names = set(re.findall(r"\{glue\}`([^`]+)", (root / "book" / f"{RUN}.md").read_text(encoding="utf-8")))
+    assert all(f"{name}: " in printed for name in names), "the cell that computes a value shows it"
+    assert {path: path.read_bytes() for path in before} == before

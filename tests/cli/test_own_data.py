@@ -1,0 +1,220 @@
+"""What `isonb tasks check` says of data of one's own: doubts, and mistakes as one short line with exit code 2."""
+
+import json
+import os
+
+import pytest
+
+from isonb.cli import main
+from isonb.errors import SCREEN
+from isonb.lab.data.own import own_task
+from isonb.lab.sweeps.outcomes import Outcome
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def csv(name, *rows):
+    with open(name, "w", encoding="utf-8") as file:
+        file.write("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    return name
+
+
+def jsonl(name, rows):
+    with open(name, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return name
+
+
+def said(capsys, *words):
+    """Exit code, what was printed, and the error."""
+    code = main(list(words))
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+CLEAN = [(f"text {i}", "ab"[i % 2]) for i in range(20)]
+OTHER = [(f"other {i}", "ab"[i % 2]) for i in range(8)]
+DOUBTS = {
+    "none": ({"train.csv": CLEAN, "validation.csv": OTHER}, []),
+    "validation texts": (
+        {"train.csv": CLEAN, "validation.csv": [*OTHER, ("Text  3", "b")]},
+        ["1 of 9 validation rows have a text that stands in the training rows, too"],
+    ),
+    "a text with both labels": (
+        {"train.csv": [*CLEAN, ("text 1", "a"), ("text 2", "b"), ("text 2", "a")], "validation.csv": OTHER},
+        ["2 texts carry several labels, in different rows, as 'text 1'"],
+    ),
+    "both labels on both sides": (
+        {"train.csv": CLEAN, "validation.csv": [*OTHER, ("text 0", "b")]},
+        ["1 of 9 validation rows", "1 texts carry several labels"],
+    ),
+    "no validation row": (
+        {"train.csv": [*CLEAN, ("rare", "c")], "validation.csv": OTHER},
+        ["no validation row has the label c"],
+    ),
+    "no training row": (
+        {"train.csv": CLEAN, "validation.csv": [*OTHER, ("rare", "c")]},
+        ["no train row has the label c"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTS)
+def test_doubts_are_said(here, capsys, case):
+    files, doubts = DOUBTS[case]
+    (here / "set").mkdir()
+    for name, rows in files.items():
+        csv(here / "set" / name, *rows)
+    code, out, _ = said(capsys, "tasks", "check", "./set")
+    warned = [line for line in out.splitlines() if line.startswith("warning")]
+    assert code == 0
+    assert len(warned) == len(doubts)
+    assert all(doubt in line for doubt, line in zip(doubts, warned, strict=True))
+
+
+@pytest.mark.parametrize("how", ["the same name", "a link"])
+def test_one_file_for_both_splits(here, capsys, how):
+    csv("all.csv", *CLEAN)
+    os.symlink("all.csv", "again.csv")
+    second = "all.csv" if how == "the same name" else "again.csv"
+    (here / "my.yaml").write_text(f"data_files: {{train: all.csv, validation: {second}}}\n")
+    code, out, _ = said(capsys, "tasks", "check", "my.yaml")
+    assert code == 0
+    assert "one file serves two splits" in out
+    assert "20 of 20 validation rows" in out
+
+
+SETS = (["toxic"], ["toxic", "threat"], ["threat"], [])
+SEVERAL = {
+    "lists of words": lambda i: SETS[i % 4],
+    "lists of one": lambda i: ["ab"[i % 2]],
+    "ones and noughts": lambda i: [i % 2, 1, 0],
+    "a mapping": lambda i: {"toxic": i % 2},
+    "a list as Python prints it": lambda i: str(SETS[i % 3]),
+    "a list as JSON": lambda i: json.dumps(SETS[i % 3]),
+    "numbers in brackets": lambda i: f"[{i % 2}, {1 - i % 2}]",
+    "words joined by a bar": lambda i: ["a", "b", "a|b"][i % 3],
+    "words joined by a comma": lambda i: ["a", "b", "a, b"][i % 3],
+    "words joined by a semicolon": lambda i: ["a", "b", "b;a"][i % 3],
+}
+
+
+@pytest.mark.parametrize("case", SEVERAL)
+def test_several_labels_a_row_are_refused_with_what_to_do(capsys, case):
+    jsonl("my.jsonl", [{"text": f"text {i}", "labels": SEVERAL[case](i)} for i in range(60)])
+    code, out, err = said(capsys, "tasks", "check", "my.jsonl")
+    assert (code, out) == (2, "")
+    assert "labels must hold one label a row; got" in err
+    assert "Keep one a row, or make a task of each label" in err
+    assert err.count("\n") == 1
+
+
+def test_a_label_with_a_mark_can_be_one_label():
+    csv("my.csv", *[(f"text {i}", ["a", "b", "a|b"][i % 3]) for i in range(60)])
+    assert own_task("my.csv?labels=a,b,a|b").labels == ("a", "b", "a|b")
+    csv("other.csv", *[(f"text {i}", ["yes|no", "maybe"][i % 2]) for i in range(60)])
+    assert own_task("other.csv").labels == ("maybe", "yes|no")
+
+
+WORDS = {
+    "64-bit numbers": ["9007199254740992", "9007199254740993", "9007199254740994"],
+    "19 digits": ["1234567890123456789", "1234567890123456788", "5"],
+    "30 digits": ["1" * 29 + "2", "1" * 29 + "3", "5"],
+    "noughts in front": ["007", "7", "12"],
+    "a nought behind": ["1.10", "1.1", "2"],
+    "a sign": ["+1", "1", "-1"],
+    "an underscore": ["1_0", "10", "3"],
+    "an exponent": ["1e3", "1000", "1E3"],
+    "other digits": ["²", "٣", "3"],
+    "words that read as numbers": ["infinity", "inf", "1"],
+    "cases": ["No", "NO", "no"],
+    "5,000 digits": ["9" * 5000, "8", "7"],
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_labels_stay_the_words_they_are(case):
+    words = WORDS[case]
+    csv("my.csv", *[(f"text {i}", words[i % 3]) for i in range(60)])
+    task = own_task("my.csv?kind=classification")
+    assert sorted(task.labels) == sorted(words)
+    rows = [row for table in task.tables.values() for row in table.to_pylist()]
+    assert all(task.labels[row["label"]] == words[int(row["text"].split()[1]) % 3] for row in rows)
+
+
+def test_whole_numbers_of_a_file_stay_what_they_are():
+    jsonl("my.jsonl", [{"text": f"text {i}", "label": 2**53 + i % 3} for i in range(60)])
+    assert own_task("my.jsonl").labels == tuple(str(2**53 + i) for i in range(3))
+
+
+def test_names_for_numbers_do_not_merge_them(capsys):
+    csv("my.csv", *[(f"text {i}", ["007", "7"][i % 2]) for i in range(60)])
+    code, _, err = said(capsys, "tasks", "check", "my.csv", "--labels", "a,b")
+    assert code == 2
+    assert "a label must be one of those there are; got '007'" in err
+
+
+LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+YAMLS = {
+    "aliases of aliases": f"{LAUGHS}data_files: my.csv\n",
+    "as labels": LAUGHS.replace("a11:", "labels:") + "data_files: my.csv\n",
+    "as files": LAUGHS.replace("a11:", "data_files:"),
+    "a list that holds itself": "data_files: &x [*x]\n",
+    "merged mappings": "a0: &a0 {x: 1}\n"
+    + "".join(f"a{n}: &a{n} {{{', '.join(f'k{i}: *a{n - 1}' for i in range(9))}}}\n" for n in range(1, 12)),
+    "brackets": f"labels: {'[' * 3000}{']' * 3000}\n",
+}
+
+
+@pytest.mark.parametrize("case", YAMLS)
+def test_a_small_yaml_file_cannot_take_all_memory(here, capsys, case):
+    csv("my.csv", *CLEAN)
+    (here / "my.yaml").write_text(YAMLS[case])
+    code, out, err = said(capsys, "tasks", "check", "my.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert len(err) < 500
+
+
+def test_an_alias_in_good_faith_is_read(here):
+    csv("my.csv", *CLEAN)
+    (here / "my.yaml").write_text("metrics: &m [accuracy]\ndata_files: my.csv\nlabels: [a, b]\n")
+    assert own_task("my.yaml").metrics == ("accuracy",)
+
+
+MISTAKES = {
+    "a number of 5,000 digits": '{"text": "a", "label": ' + "9" * 5000 + "}\n",
+    "a number beyond 64 bits": '{"text": "a", "label": 1' + "0" * 30 + '}\n{"text": "b", "label": 1}\n',
+    "nested for ever": '{"text": "a", "label": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
+    "half a character": '{"text": "\\ud800", "label": 1}\n{"text": "b", "label": 0}\n',
+    "types that don't go together": '{"text": "a", "label": 1}\n{"text": "b", "label": {"c": 1}}\n',
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(here, capsys, case):
+    (here / "my.jsonl").write_text(MISTAKES[case])
+    code, out, err = said(capsys, "tasks", "check", "my.jsonl")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert len(err) < 500
+
+
+def test_an_error_of_a_hundred_thousand_characters_is_cut_to_a_screen(capsys):
+    long = "label " * 17_500
+    csv("my.csv", *[(f"text {i}", [long, "b"][i % 2]) for i in range(60)])
+    code, _, err = said(capsys, "run", "--task", "my.csv", "--target", "lable" * 20_000)
+    assert code == 2
+    assert len(err) < SCREEN + 200
+    told = str(Outcome("a-run", "failed", f"TaskError: {long}\nTraceback"))
+    assert len(told) < SCREEN + 200
+    assert "characters; its record has the rest]" in told
+    assert "the rest is left out" in str(Outcome("a-run", "not recorded", long))
