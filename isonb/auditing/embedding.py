@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.auditing.texts import within
 from isonb.errors import InputError, fail
 from isonb.runtime.files import replace
 
@@ -34,9 +35,8 @@ class Embedder:
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, cut at the longest input."""
-        found: list[list[int]] = self.encoder.tokenizer(list(texts), truncation=True, max_length=self.max_length)[
-            "input_ids"
-        ]
+        read = within(texts, self.max_length)
+        found: list[list[int]] = self.encoder.tokenizer(read, truncation=True, max_length=self.max_length)["input_ids"]
         return found
 
     def states(self, ids: Sequence[Sequence[int]], layers: bool = False) -> Tensor:
