@@ -11,9 +11,10 @@ from isonb.auditing.reading.rows import NAMED
 from isonb.auditing.words import clipped, counted
 from isonb.errors import InputError, fail
 
-__all__ = ["check_texts", "distinct_rows", "text_findings"]
+__all__ = ["check_texts", "distinct_rows", "text_findings", "within"]
 
 WORDS = 4  # of an opening or ending that texts may share
+LETTERS = 1000  # of a token at most: what follows so many times the longest input can't be read
 SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it is boilerplate
 
 
@@ -28,6 +29,15 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
         got = f"{type(found[wrong]).__name__} at {wrong}"
         fail(InputError, f"{name} must be a list of strings", got, "Leave out what is missing.")
     return found
+
+
+def within(texts: Sequence[str], tokens: int) -> list[str]:
+    """The texts as far as a model can read them that takes so many tokens: a tokenizer needs seconds for a megabyte.
+
+    >>> [len(text) for text in within(["short", "long " * 10**6], 256)]
+    [5, 256000]
+    """
+    return [text[: LETTERS * tokens] for text in texts]
 
 
 def distinct_rows(texts: Sequence[str]) -> list[int]:

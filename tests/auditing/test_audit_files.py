@@ -2,17 +2,20 @@
 
 import csv
 import json
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from isonb.auditing.embedding import Embedder
 
 import isonb
 from isonb import cli
 from isonb.cli.audit_files import read_pairs, read_texts
 from isonb.errors import InputError
 from isonb.lab.data import corpus
+from isonb.lab.encoders.loading import load
 from tests.lab import random_models
 
 TEXTS = [sentence.text for sentence in corpus.sentences()][:60]
@@ -175,3 +178,13 @@ def test_any_mapped_file_gives_the_same(at):
     written[8] = 0
     assert isonb.audit(written, sample=200).findings[0].rows == (8,)
     assert not written[8].any()
+
+
+def test_a_line_of_ten_megabytes_is_read_as_far_as_the_model_reads(model):
+    encoder = load(model)
+    embedder = Embedder(encoder, "mean", 64)
+    line = " ".join(TEXTS)
+    many = line * (10**7 // len(line))
+    start = time.perf_counter()
+    assert embedder.tokens([many]) == embedder.tokens([line * 50])
+    assert time.perf_counter() - start < 5

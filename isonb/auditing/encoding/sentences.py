@@ -13,6 +13,7 @@ from torch import Tensor
 
 from isonb.auditing.encoding import Batch, Counts
 from isonb.auditing.encoding.tokens import contents, room_for_words
+from isonb.auditing.texts import within
 
 __all__ = ["SentenceEmbedder"]
 
@@ -20,9 +21,9 @@ __all__ = ["SentenceEmbedder"]
 class SentenceEmbedder:
     """What ``model.encode`` gives: default prompt, every module, truncation.
 
-    ``model``: a ``SentenceTransformer``, which is left as it was. ``name``: as the report calls it. ``max_length``: fewer
-    tokens than the model's own longest input; None: the model's own. ``batch_size``: texts at a time. ``revision``: of
-    the folder that it was loaded from, None where the model was passed.
+    ``model``: a ``SentenceTransformer``, which is left as it was. ``name``: as the report calls it. ``max_length``:
+    fewer tokens than the model's own longest input; None: the model's own. ``batch_size``: texts at a time.
+    ``revision``: of the folder that it was loaded from, None where the model was passed.
     """
 
     told = "as sentence-transformers encodes"
@@ -56,7 +57,7 @@ class SentenceEmbedder:
         """What the tokenizer says of the texts, the prompt included."""
         if self.tokenizer is None or not self.max_length:
             return Counts()
-        prompted = [(self._prompt() or "") + text for text in texts]
+        prompted = [(self._prompt() or "") + text for text in within(texts, self.max_length)]
         ids = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
         unknown = self.tokenizer.unk_token_id
         cut = sum(len(row) >= self.max_length for row in ids)
@@ -76,7 +77,10 @@ class SentenceEmbedder:
     def _encoded(self, texts: Sequence[str], size: int) -> Tensor:
         with self._as_asked():
             found: Tensor = self.model.encode(
-                list(texts), batch_size=size, convert_to_tensor=True, show_progress_bar=False
+                within(texts, self.max_length) if self.max_length else list(texts),
+                batch_size=size,
+                convert_to_tensor=True,
+                show_progress_bar=False,
             )
         return found.float().cpu()
 

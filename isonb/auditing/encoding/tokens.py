@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.encoding import Batch, Counts
+from isonb.auditing.texts import within
 from isonb.errors import InputError, fail
 
 __all__ = ["POOLS", "TokenEmbedder", "contents", "room_for_words"]
@@ -54,9 +55,8 @@ class TokenEmbedder:
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, cut at the longest input."""
-        found: list[list[int]] = self.encoder.tokenizer(list(texts), truncation=True, max_length=self.max_length)[
-            "input_ids"
-        ]
+        read = within(texts, self.max_length)
+        found: list[list[int]] = self.encoder.tokenizer(read, truncation=True, max_length=self.max_length)["input_ids"]
         return found
 
     def states(self, ids: Sequence[Sequence[int]], layers: bool = False) -> Tensor:
