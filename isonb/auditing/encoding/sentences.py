@@ -20,9 +20,9 @@ __all__ = ["SentenceEmbedder"]
 class SentenceEmbedder:
     """What ``model.encode`` gives: default prompt, every module, truncation.
 
-    ``model``: a ``SentenceTransformer``, which is left as it was. ``name``: as the report calls it. ``max_length``: fewer
-    tokens than the model's own longest input; None: the model's own. ``batch_size``: texts at a time. ``revision``: of
-    the folder that it was loaded from, None where the model was passed.
+    ``model``: a ``SentenceTransformer``, which is left as it was. ``name``: as the report calls it. ``max_length``:
+    fewer tokens than the model's own longest input; None: the model's own. ``batch_size``: texts at a time.
+    ``revision``: of the folder that it was loaded from, None where the model was passed.
     """
 
     told = "as sentence-transformers encodes"
