@@ -95,7 +95,7 @@ def encoder_of(model: nn.Module, module: str | None = None) -> Any:
     encoder = found.base_model
     if getattr(encoder.config, "is_encoder_decoder", False) and hasattr(encoder, "get_decoder"):
         encoder = encoder.get_encoder()
-    if not isinstance(getattr(encoder.config, "num_hidden_layers", None), int):
+    if module is None and not _depth(encoder):
         got = f"{type(encoder).__name__}, which says nothing of layers"
         fail(InputError, "the model must be one transformer", got, "Name the part that gives the vectors: module=")
     return encoder
@@ -119,7 +119,8 @@ def _layer_modules(encoder: Any) -> list[nn.Module]:
 
 def _depth(encoder: Any) -> int:
     """Layers L of a transformer; 0 for any other module, which gives its output alone."""
-    return int(encoder.config.num_hidden_layers) if _is_transformer(encoder) else 0
+    found = getattr(encoder.config, "num_hidden_layers", 0) if _is_transformer(encoder) else 0
+    return found if isinstance(found, int) else 0
 
 
 def _first(output: Any) -> Tensor:

@@ -203,6 +203,7 @@ def test_a_function_from_texts_to_vectors_is_taken(shape, bert):
         (torch.nn.Linear(2, 2), InputError, "a model must come with its tokenizer; got Linear"),
         (lambda texts: np.zeros((3, 4)), ShapeError, "the function must give one vector a text; got 3 of"),
         (lambda texts: np.zeros(4), ShapeError, "must be an array"),
+        (lambda texts: [np.zeros(2 + i) for i, _ in enumerate(texts)], ShapeError, "must give vectors of one length"),
         (type("Flag", (), {"encode": lambda self, texts: texts})(), InputError, r"audit\(model.encode, texts\)"),
     ],
 )

@@ -1,6 +1,7 @@
 """The monitor in the training loops and models of others: real libraries, every kind of input, several processes."""
 
 import json
+import math
 import os
 import tempfile
 import warnings
@@ -14,6 +15,8 @@ from torch import nn
 from transformers import (
     BartConfig,
     BartForConditionalGeneration,
+    ResNetConfig,
+    ResNetForImageClassification,
     T5Config,
     T5EncoderModel,
     T5ForConditionalGeneration,
@@ -420,6 +423,18 @@ def test_a_thousand_steps_of_lightning(tmp_path, monkeypatch):
         )  # fmt: skip
         trainer.fit(Net(), torch.utils.data.DataLoader(data, batch_size=8))
     assert (trainer.global_step, len(monitor.events)) == (1000, 1000)
+
+
+def test_a_named_model_of_images_without_layers_is_read():
+    size = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
+    made = ResNetForImageClassification(ResNetConfig(**size)).train()
+    monitor = IsotropyMonitor(every=1, module="resnet", rule=PointRule("mean"))
+    monitor._points.check(made)
+    monitor._begin(made)
+    made(pixel_values=torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0)))
+    assert not math.isnan(monitor._end(1).values["mean_cosine"])
+    with pytest.raises(InputError, match="must be one transformer; got ResNetModel"):
+        IsotropyMonitor()._points.check(made)
 
 
 def test_t5_encoders_alone_are_read(tmp_path):

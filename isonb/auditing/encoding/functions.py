@@ -31,7 +31,11 @@ class FunctionEmbedder:
         """The vectors (B, d) of some texts in one call."""
         found = self.function(list(texts))
         if isinstance(found, list | tuple) and len(found) and not isinstance(found[0], str | bytes):
-            found = torch.stack([torch.as_tensor(row).detach().cpu() for row in found])
+            rows = [torch.as_tensor(row).detach().cpu() for row in found]
+            if len({row.shape for row in rows}) > 1:
+                got = ", ".join(sorted({str(tuple(row.shape)) for row in rows})[:4])
+                fail(ShapeError, "the function must give vectors of one length", got, "Pool over the tokens.")
+            found = torch.stack(rows)
         if isinstance(found, Tensor):
             found = found.detach().cpu().float()
         source = matrix(found, "the vectors of the function")
