@@ -12,7 +12,7 @@ __all__ = ["WIDTH", "visible", "visible_rule"]
 
 WIDTH = 80
 LINES = 12
-NOT_YET = ("book/results/", "book/reference/", "book/practice/collapse", "book/practice/use_it_in_training")
+NOT_YET: tuple[str, ...] = ()
 
 
 def visible(chapter: Chapter) -> list[bool]:
