@@ -12,6 +12,7 @@ import torch
 
 from isonb.auditing.reading.described import Described, Part, VectorsError, refuse
 from isonb.auditing.reading.sources import Changed, bfloat16, spooled
+from isonb.errors import DtypeError
 
 __all__ = [
     "array_parts",
@@ -45,7 +46,20 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
 
     version = layout.read_magic(file)
     read = layout.read_array_header_1_0 if version == (1, 0) else layout.read_array_header_2_0
-    found: tuple[tuple[int, ...], bool, Any] = read(file)
+    try:
+        found: tuple[tuple[int, ...], bool, Any] = read(file)
+    except ValueError as error:
+        if "'<f1'" not in str(error):
+            raise
+        lines = (
+            f"raw = open('{getattr(file, 'name', 'vectors.npy')}', 'rb').read()[{file.tell()}:]",
+            "x = numpy.frombuffer(raw, ml_dtypes.float8_e4m3fn).astype('float32').reshape(-1, 384)  # or float8_e5m2",
+        )
+        must, fix = (
+            "the array must have a type that numpy knows",
+            "It is float8, of one kind or another:",
+        )
+        refuse(DtypeError, must, "'<f1'", fix, lines)
     return found
 
 

@@ -216,10 +216,10 @@ def _ragged(lengths: Any, d: int, what: str, code: str) -> None:
     kinds, counts = np.unique(lengths, return_counts=True)
     usual = int(kinds[counts.argmax()])
     told = ", ".join(f"{count:,} of length {kind}" for kind, count in list(zip(kinds, counts, strict=True))[:4])
-    frame, _, column = code.rpartition("[")
+    frame, _, column = code.rpartition("[")  # the column keeps its closing bracket
     lines = (
         f"table = {frame}",
-        f"isonb.audit(table[[len(v) == {usual} for v in table[{column}]]][{column})  # or pool what is longer",
+        f"isonb.audit(table[[len(v) == {usual} for v in table[{column}]][{column})  # or pool what is longer",
     )
     fix = "Leave the others out."
     refuse(VectorsError, f"every row of {what} must hold a vector of one length", told, fix, lines)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from isonb.errors import CODE, DtypeError, InputError, ShapeError
 
-__all__ = ["Described", "Part", "VectorsError", "check_dtype", "check_shape", "largest_of", "refuse"]
+__all__ = ["Described", "Part", "VectorsError", "check_dtype", "check_shape", "largest_of", "refuse", "saving"]
 
 SHOWN = 8  # parts that an error names
-SAVE = "numpy.save('vectors.npy', {})"
+LIBRARIES = (
+    "numpy pandas torch isonb h5py faiss json pathlib sqlite3 safetensors.torch datasets chromadb gensim lance"
+    " ml_dtypes sklearn.decomposition"
+)
+MODULES = re.compile(rf"\b({'|'.join(LIBRARIES.split())})\.")
 
 
 class VectorsError(InputError):
@@ -61,12 +66,19 @@ class Described:
         told = ", ".join(map(str, usable[:SHOWN])) + (", ..." if len(usable) > SHOWN else "")
         if not usable:
             held = ", ".join(map(str, self.parts[:SHOWN])) or "nothing"
+            raw = [part.name for part in self.parts if "binary" in part.type]
+            if raw:
+                lines = (
+                    f"x = numpy.stack([numpy.frombuffer(cell, 'float32') for cell in {self.code}[{raw[0]!r}]])",
+                    saving("x  # or numpy.unpackbits of 'uint8', of binary vectors"),
+                )
+                refuse(VectorsError, f"{self.what} must hold numbers", held, "Say what the bytes are.", lines)
             refuse(
                 VectorsError,
                 f"{self.what} must hold vectors, one a row",
                 held,
                 "None of it is numbers of one length.",
-                (f"x = {self.code}", SAVE.format("numpy.stack(x)  # (n, d), one row a vector")),
+                (f"x = {self.code}", saving("numpy.stack(x)  # (n, d), one row a vector")),
             )
         got = f"{len(usable)} that may be them ({told})" if name is None else f"{name!r} of {told}"
         lines = (
@@ -86,6 +98,16 @@ class Described:
         return self.pick.format(name=part.name) if part.name else self.code
 
 
+def saving(code: str) -> str:
+    """A line that saves an array.
+
+    >>> saving("x.mean(1)  # or by the mask")
+    "numpy.save('vectors.npy', x.mean(1))  # or by the mask"
+    """
+    value, mark, note = code.partition("  # ")
+    return f"numpy.save('vectors.npy', {value}){mark}{note}"
+
+
 def refuse(kind: type[InputError], must: str, got: object, fix: str, lines: Sequence[str]) -> NoReturn:
     """Raise ``kind``: what must hold, what came, what to do, and the lines of code that do it.
 
@@ -93,9 +115,13 @@ def refuse(kind: type[InputError], must: str, got: object, fix: str, lines: Sequ
     Traceback (most recent call last):
     ...
     isonb.errors.ShapeError: vectors must be (n, d); got shape (3,). Stack them.
-        x = numpy.stack(parts)
+        import numpy; x = numpy.stack(parts)
     """
-    raise kind(CODE.join([f"{must}; got {got}. {fix}", *lines]))
+    first, *rest = lines
+    modules = ", ".join(dict.fromkeys(MODULES.findall("\n".join(line.partition("#")[0] for line in lines))))
+    shell = first.startswith("isonb audit")
+    brought = f"import {modules}; {first}" if modules and not shell else first
+    raise kind(CODE.join([f"{must}; got {got}. {fix}", brought, *rest]))
 
 
 def check_shape(shape: Sequence[int], what: str, code: str) -> None:
@@ -118,7 +144,7 @@ def check_shape(shape: Sequence[int], what: str, code: str) -> None:
         f"{what} must be an array (n, d) of d >= 2",
         f"shape {tuple(shape)}",
         fix,
-        [*lines, SAVE.format(line)],
+        [*lines, saving(line)],
     )
 
 
@@ -153,7 +179,7 @@ def check_dtype(kind: str, size: int, name: str, largest: Callable[[], float], w
     else:
         got, fix = name, "Pass the embeddings, not texts or objects."
         line = "numpy.stack(list(x)).astype('float32')"
-    refuse(DtypeError, f"{what} must be numbers", got, fix, [*lines, SAVE.format(line)])
+    refuse(DtypeError, f"{what} must be numbers", got, fix, [*lines, saving(line)])
 
 
 def largest_of(values: Any) -> float:

@@ -80,8 +80,8 @@ def _one(found: Any, what: str, code: str) -> Described:
 def _of_array(array: Any, what: str) -> Described:
     import numpy as np
 
-    if array.dtype.hasobject and array.ndim == 1 and len(array):
-        return _of_list(list(array), what)
+    if array.dtype.kind in "OUST" and array.ndim == 1 and len(array):
+        return _of_list(array.tolist(), what)
     if type(array) is not np.ndarray and not isinstance(array, np.memmap):
         array = np.asarray(array)
     parts = arrays.array_parts("", array.shape, array.dtype, lambda: array)

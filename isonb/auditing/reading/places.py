@@ -63,6 +63,8 @@ SUFFIXES: dict[str, Reader] = {
 }
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
 OURS = ("dataset_info.json", "state.json", "dataset_dict.json")  # what describes a data set, and holds no row
+BESIDE = (".json", ".txt")
+TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".txt", ".vec", ".glove", ".tab")
 FIXES = {
     b"SQLite format 3": (
         "an SQLite database",
@@ -101,7 +103,7 @@ def describe(path: Path, name: str | None = None) -> Described:
             f"print(pathlib.Path('{path}').stat(), pathlib.Path('{path}').open('rb').read(64))",
             "numpy.save('vectors.npy', x)  # from the program that has the vectors",
         )
-        told = "It is damaged or cut short: copy it again from where it came."
+        told = "If it is whole, its own program can take the vectors out; else copy it once more."
         try:
             refuse(VectorsError, f"{path.name} must be readable", reason[:200], told, lines)
         except VectorsError as said:
@@ -127,6 +129,9 @@ def _reader(path: Path) -> Reader:
         if head.startswith(start):
             _strange(path, what, [line.format(path=str(path)) for line in lines])
     suffix = path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
+    if path.suffix in PACKED and suffix.lower() not in TEXTS:
+        lines = [f"{path.suffix[1:]} -d '{path}'", f"isonb audit '{path.with_suffix('')}'"]
+        refuse(VectorsError, f"{path.name} must be unpacked", "a compressed file of numbers", "Unpack it:", lines)
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and suffix.lower() not in (".pt", ".pth"):
         arrays.pickled(path, f"pandas.read_pickle('{path}')")
     if is_binary_word2vec(path):
@@ -196,9 +201,11 @@ def _folder(folder: Path, name: str | None) -> Described:
         lines = (f"print(sorted(pathlib.Path('{folder}').iterdir()))", f"isonb audit '{folder}/FILE'")
         held = ", ".join(sorted(names)[:8]) or "nothing"
         refuse(VectorsError, f"{folder.name} must hold files of vectors", held, "Name one of its files.", lines)
+    if len(kinds) > 1:  # what stands beside the vectors tells about them
+        kinds = {suffix: files for suffix, files in kinds.items() if suffix not in BESIDE} or kinds
     if len(kinds) > 1:
         told = ", ".join(f"{len(files)} {suffix}" for suffix, files in kinds.items())
-        two = [f"isonb audit '{folder}/*{suffix}'" for suffix in list(kinds)[:2]]
+        two = [f"isonb audit '{files[0].parent}/*{suffix}'" for suffix, files in list(kinds.items())[:2]]
         refuse(VectorsError, f"{folder.name} must hold files of one kind", told, "Name one kind:", two)
     (files,) = kinds.values()
     return _shards(files, folder, name)

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,10 @@ def _records(rows: Any, what: str, code: str) -> Described:
         while some := list(itertools.islice(every, ROWS)):
             yield pa.Table.from_pylist([row if isinstance(row, dict) else {"vector": row} for row in some])
 
-    first = next(tables(), pa.table({}))
+    first = pa.table({})
+    for first in tables():  # a column of missing values says nothing: look on
+        if not any(pa.types.is_null(type_) for type_ in first.schema.types):
+            break
 
     def batches(columns: list[str]) -> Iterator[Any]:
         for table in tables():
@@ -135,4 +139,6 @@ def _records(rows: Any, what: str, code: str) -> Described:
                     table = table.append_column(name, pa.nulls(len(table), first.schema.field(name).type))
             yield table.select(columns).combine_chunks()
 
-    return described_table(Table(first.schema, first, batches), what, code)
+    found = described_table(Table(first.schema, first, batches), what, code)
+    bare = first.column_names == ["vector"] and not isinstance(next(iter(rows())), dict)
+    return replace(found, pick=code) if bare else found
