@@ -102,6 +102,8 @@ def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
     """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
     strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
     strip.add_(norms[:, low:high, None])
+    if high - low == strip.shape[-1]:
+        return torch.minimum(strip, strip.mT)
     square = strip[..., : high - low]
     square.copy_(torch.minimum(square, square.mT))
     return strip
