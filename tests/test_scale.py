@@ -50,6 +50,9 @@ def test_measures_of_shape_alone(name, size):
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_squares_that_do_not_fit_are_an_error(name, size):
     x = uneven(20, 6).float()
+    if name == "rbf_uniformity" and size == 1e19:  # the squares don't fit, and the answer does
+        assert_same(TOO_LARGE[name](x * size).double(), TOO_LARGE[name]((x * size).double()), rtol=1e-6)
+        return
     with pytest.raises(DegenerateError, match=r"scale of the points must fit torch.float32; got .*\."):
         TOO_LARGE[name](x * size)
     for out in TOO_LARGE[name](x.double() * size) if name == "squared_traces" and size < 1e30 else ():

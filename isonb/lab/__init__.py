@@ -6,5 +6,5 @@ The maths of :mod:`isonb` never imports this package. Submodules bring their hea
 from isonb.errors import needs
 
 # What the files of this package import at their top.
-with needs("isonb.lab", "lab", "numpy", "pandas", "scipy", "transformers", "yaml"):
+with needs("isonb.lab", "lab", "numpy", "pandas", "pyarrow", "scipy", "transformers", "yaml"):
     pass

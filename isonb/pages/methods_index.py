@@ -8,13 +8,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb.lab.studies.comparing import ABOVE, BELOW, OPEN
-from isonb.lab.studies.verdicts import NO_SETTING
 from isonb.pages.charts import GREY, OKABE_ITO
 
 __all__ = ["WORDS", "column_of", "evidence_map", "side", "told"]
 
-WORDS = (ABOVE, BELOW, OPEN, NO_SETTING)
+WORDS = ABOVE, BELOW, OPEN, NO_SETTING = ("above", "below", "not told apart", "no working setting")
 COLORS = (OKABE_ITO["blue"], OKABE_ITO["vermillion"], GREY, OKABE_ITO["purple"])
 SHAPES = ("triangle-up", "triangle-down", "circle", "cross")
 

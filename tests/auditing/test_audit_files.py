@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from isonb.auditing.embedding import Embedder
 
 import isonb
 from isonb import cli
+from isonb.auditing.encoding.tokens import TokenEmbedder
 from isonb.cli.audit_files import read_pairs, read_texts
 from isonb.errors import InputError
 from isonb.lab.data import corpus
@@ -182,7 +182,7 @@ def test_any_mapped_file_gives_the_same(at):
 
 def test_a_line_of_ten_megabytes_is_read_as_far_as_the_model_reads(model):
     encoder = load(model)
-    embedder = Embedder(encoder, "mean", 64)
+    embedder = TokenEmbedder(encoder, "mean", 64)
     line = " ".join(TEXTS)
     many = line * (10**7 // len(line))
     start = time.perf_counter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ class SentenceEmbedder:
         """What the tokenizer says of the texts, the prompt included."""
         if self.tokenizer is None or not self.max_length:
             return Counts()
-        prompted = [(self._prompt() or "") + text for text in within(texts, self.max_length)]
+        prompted = [(self._prompt() or "") + text for text in self._read(texts)]
         ids = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
         unknown = self.tokenizer.unk_token_id
         cut = sum(len(row) >= self.max_length for row in ids)
@@ -74,10 +75,14 @@ class SentenceEmbedder:
         name = self.model.default_prompt_name
         return None if name is None else str(self.model.prompts[name])
 
+    def _read(self, texts: Sequence[str]) -> list[str]:
+        """The texts as far as the model reads them; a model without a tokenizer of its own may have no limit."""
+        return within(texts, self.max_length) if self.max_length and math.isfinite(self.max_length) else list(texts)
+
     def _encoded(self, texts: Sequence[str], size: int) -> Tensor:
         with self._as_asked():
             found: Tensor = self.model.encode(
-                within(texts, self.max_length) if self.max_length else list(texts),
+                self._read(texts),
                 batch_size=size,
                 convert_to_tensor=True,
                 show_progress_bar=False,
