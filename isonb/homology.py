@@ -46,7 +46,7 @@ def h0_barcode(
     ``x`` (..., n, n) holds the distances themselves, of any kind.
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
-    On the CPU the tree is that of exact distances, whatever the offset and the scale: see :mod:`isonb.trees`; on
+    On the CPU the tree is that of exact distances, whatever the offset and the scale: see ``isonb.trees``; on
     accelerators, that of a product in float64. Memory O(n^2) a cloud up to 8,192 points; beyond, one strip of distances
     at a time.
 
