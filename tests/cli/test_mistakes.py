@@ -61,6 +61,7 @@ def here(tmp_path, monkeypatch):
         ("run --model ~nouser/x", "it is no folder and can't be a hub id"),
         ("run --out file", "out must be a folder"),
         ("run --out loop", "out must be a folder"),
+        ("run --out /proc/x", "out must be a folder that can be written"),
         ("run --out file/below", "out must be a folder"),
         ("run --method istar -o weight -3", "-o must be NAME=VALUE; got 'weight' and '-3'. Write -o weight=-3."),
         ("run --set epochs 3", "Write --set epochs=3."),

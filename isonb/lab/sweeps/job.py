@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -127,10 +128,13 @@ def _out(out: str | Path) -> Path:
         found = Path(out).resolve()
         there = next(path for path in (found, *found.parents) if path.exists() or path.is_symlink())
         good = there.is_dir()
+        if good:
+            tempfile.TemporaryDirectory(dir=there).cleanup()  # what only a try can tell, of /proc or a read-only disk
     except (OSError, RuntimeError, ValueError):  # a link to itself, too long a name, a zero byte
         good = False
     if not good or not writable(str(out)):
-        fail(ExecuteError, "out must be a folder, there or to be made", shown(str(out)), "Name another.")
+        want = "out must be a folder that can be written, there or to be made"
+        fail(ExecuteError, want, shown(str(out)), "Name another.")
     return found
 
 
