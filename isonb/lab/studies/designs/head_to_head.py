@@ -289,25 +289,12 @@ CLAIMS = (
     Claim(
         "C5",
         "Entropy class by class makes the whole cloud more isotropic, too",
-        (
-            Part(
-                "IsoScore within classes, entropy less none",
-                _last(ENTROPY, "isoscore_class_centered"),
-                "greater",
-                ALIKE,
-                gated=True,
-                arms=(ENTROPY,),
-                on=ENTROPY_ON,
-            ),
-            Part(
-                "IsoScore of all, entropy less none",
-                _last(ENTROPY, "isoscore"),
-                "greater",
-                ALIKE,
-                gated=True,
-                arms=(ENTROPY,),
-                on=ENTROPY_ON,
-            ),
+        tuple(
+            Part(words, _last(ENTROPY, name), "greater", ALIKE, gated=True, arms=(ENTROPY,), on=ENTROPY_ON)
+            for words, name in {
+                "IsoScore within classes, entropy less none": "isoscore_class_centered",
+                "IsoScore of all, entropy less none": "isoscore",
+            }.items()
         ),
     ),
     Claim(
