@@ -166,7 +166,7 @@ def test_a_record_that_cannot_be_written_fails_its_own_run_alone(tmp_path, exper
 def test_out_is_a_folder(name, tmp_path, experiments):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(ExecuteError, match="out must be a folder, there or to be made"):
+    with pytest.raises(ExecuteError, match="out must be a folder that can be written, there or to be made"):
         prepare(COLA, f"{tmp_path}/{name}", data="hub", experiments=experiments)
 
 
