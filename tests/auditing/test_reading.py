@@ -22,7 +22,7 @@ import isonb
 from isonb import cli
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import numbers
-from isonb.errors import InputError
+from isonb.errors import CODE, InputError
 
 N, D = 60, 16
 X = np.random.default_rng(0).normal(size=(N, D)).round(4).astype("float32")
@@ -564,3 +564,18 @@ def test_a_tensor_without_its_graph():
     buffer = io.BytesIO()
     torch.save(matrix(torch.nn.Parameter(torch.ones(3, 2))), buffer)
     assert buffer.tell() < 5000
+
+
+@pytest.mark.parametrize("name", ["it's.npy", "it's.raw", "it's not there.npy"])
+def test_the_lines_of_an_error_are_python_whatever_the_name_of_the_file(name, tmp_path):
+    path = tmp_path / name
+    if name.endswith(".npy") and "not" not in name:
+        np.save(path, np.random.default_rng(0).integers(0, 256, (N, D), dtype="uint8"))
+    elif name.endswith(".raw"):
+        path.write_bytes(X.tobytes())
+    with pytest.raises(InputError) as refused:
+        isonb.audit(str(path))
+    lines = str(refused.value).split(CODE)[1:]
+    assert any(repr(str(path)) in line or repr(str(tmp_path)) in line for line in lines)
+    for line in lines:
+        compile(line, "pasted", "exec")

@@ -32,11 +32,11 @@ def npy(path: Path) -> Described:
     """A .npy file, mapped."""
     import numpy as np
 
-    code = f"numpy.load('{path}')"
+    code = f"numpy.load({str(path)!r})"
     with path.open("rb") as file:
         shape, _, dtype = _header(file)
     if dtype.hasobject:
-        pickled(path, f"numpy.load('{path}', allow_pickle=True)")
+        pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)")
     parts = array_parts("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     return Described(f"{path.name} ({dtype} of shape {shape})", parts, code, code + "[{name!r}]")
 
@@ -87,7 +87,7 @@ def _field(load: Callable[[], Any], field: str) -> Any:
 
 def npz(path: Path) -> Described:
     """A .npz archive: one array, one of several by name, or one vector an id. Arrays are read in pieces."""
-    code = f"numpy.load('{path}')"
+    code = f"numpy.load({str(path)!r})"
     pick = code + "[{name!r}]"
     found: dict[str, tuple[tuple[int, ...], Any]] = {}
     parts: list[Part] = []
@@ -109,7 +109,7 @@ def npz(path: Path) -> Described:
     if len(whole) == 1:  # ids and labels stand beside the only matrix
         parts = [p if p is whole[0] else Part(p.name, p.type, p.take, certain=False) for p in parts]
     if found and not any(part.take for part in parts):
-        pickled(path, f"numpy.load('{path}', allow_pickle=True)['{next(iter(found))}']")
+        pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)['{next(iter(found))}']")
     return Described(f"{path.name} (npz)", tuple(parts), code, pick)
 
 
@@ -168,7 +168,7 @@ def fvecs(path: Path) -> Described:
     raw = np.memmap(path, "<i4", mode="r")
     d = int(raw[0])
     rows = raw.reshape(-1, d + 1)
-    code = f"numpy.fromfile('{path}', 'float32').reshape(-1, {d + 1})[:, 1:]"
+    code = f"numpy.fromfile({str(path)!r}, 'float32').reshape(-1, {d + 1})[:, 1:]"
     part = Part("", f"float32 of shape {(len(rows), d)}", lambda: rows.view("<f4")[:, 1:])
     return Described(f"{path.name} (fvecs)", (part,), code, code)
 

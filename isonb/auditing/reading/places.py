@@ -27,14 +27,7 @@ MAGIC: tuple[tuple[bytes, Reader], ...] = (
     (b"ARROW1", tables.arrow),
     (b"\xff\xff\xff\xff", tables.arrow),
     (b"\x89HDF", tensors.hdf5),
-    (b"IxF", tensors.faiss_index),
-    (b"IxM", tensors.faiss_index),
-    (b"IHN", tensors.faiss_index),
-    (b"Iw", tensors.faiss_index),
-    (b"IxP", tensors.faiss_index),
-    (b"IxR", tensors.faiss_index),
-    (b"IxS", tensors.faiss_index),
-    (b"IB", tensors.faiss_index),
+    *((start, tensors.faiss_index) for start in (b"IxF", b"IxM", b"IHN", b"Iw", b"IxP", b"IxR", b"IxS", b"IB")),
 )
 SUFFIXES: dict[str, Reader] = {
     ".npy": arrays.npy,
@@ -89,8 +82,8 @@ def describe(path: Path, name: str | None = None) -> Described:
         return _shards(sorted(path.parent.glob(path.name), key=_counted), path, name)
     if not there:
         lines = (
-            f"print(sorted(pathlib.Path('{path.parent}').iterdir()))",
-            f"isonb.audit(isonb.auditing.vectors_of('{path}'))",
+            f"print(sorted(pathlib.Path({str(path.parent)!r}).iterdir()))",
+            f"isonb.audit(isonb.auditing.vectors_of({str(path)!r}))",
         )
         refuse(VectorsError, "the vectors must be in a file", f"no file {path}", "Check the path.", lines)
     try:
@@ -100,7 +93,7 @@ def describe(path: Path, name: str | None = None) -> Described:
     except Exception as error:  # what a damaged file makes a library raise is its own business
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         lines = (
-            f"print(pathlib.Path('{path}').stat(), pathlib.Path('{path}').open('rb').read(64))",
+            f"print(pathlib.Path({str(path)!r}).stat(), pathlib.Path({str(path)!r}).open('rb').read(64))",
             "numpy.save('vectors.npy', x)  # from the program that has the vectors",
         )
         told = "If it is whole, its own program can take the vectors out; else copy it once more."
@@ -130,10 +123,10 @@ def _reader(path: Path) -> Reader:
             _strange(path, what, [line.format(path=str(path)) for line in lines])
     suffix = path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
     if path.suffix in PACKED and suffix.lower() not in TEXTS:
-        lines = [f"{path.suffix[1:]} -d '{path}'", f"isonb audit '{path.with_suffix('')}'"]
+        lines = [f"{path.suffix[1:]} -d {str(path)!r}", f"isonb audit {str(path.with_suffix(''))!r}"]
         refuse(VectorsError, f"{path.name} must be unpacked", "a compressed file of numbers", "Unpack it:", lines)
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and suffix.lower() not in (".pt", ".pth"):
-        arrays.pickled(path, f"pandas.read_pickle('{path}')")
+        arrays.pickled(path, f"pandas.read_pickle({str(path)!r})")
     if is_binary_word2vec(path):
         return word2vec_binary
     if suffix.lower() in SUFFIXES:
@@ -156,7 +149,9 @@ def _of_text(path: Path) -> Reader:
 
 
 def _raw(path: Path) -> list[str]:
-    code = f"x = numpy.fromfile('{path}', 'float32').reshape(-1, 384)  # its type, and the dimensions of your model"
+    code = (
+        f"x = numpy.fromfile({str(path)!r}, 'float32').reshape(-1, 384)  # its type, and the dimensions of your model"
+    )
     return [code, "numpy.save('vectors.npy', x)"]
 
 

@@ -41,10 +41,10 @@ def sql_dump(path: Path) -> Described:
                     yield dict(zip(names, (None if cell == "\\N" else cell for cell in cells), strict=False))
 
         if head:
-            described = _records(records, f"{path.name} (COPY {name})", f"pandas.read_table('{path}')")
+            described = _records(records, f"{path.name} (COPY {name})", f"pandas.read_table({str(path)!r})")
             found += [part for part in described.parts if part.take]
     return Described(
-        f"{path.name} (SQL)", tuple(found), f"pandas.read_table('{path}')", "pandas.read_sql({name!r}, database)"
+        f"{path.name} (SQL)", tuple(found), f"pandas.read_table({str(path)!r})", "pandas.read_sql({name!r}, database)"
     )
 
 
@@ -59,11 +59,11 @@ def json_file(path: Path) -> Described:
     lines = lines and (path.suffix in (".jsonl", ".ndjson") or not _one_value(path))
     if lines:
         return _records(
-            lambda: _json_lines(path), f"{path.name} (JSON lines)", f"pandas.read_json('{path}', lines=True)"
+            lambda: _json_lines(path), f"{path.name} (JSON lines)", f"pandas.read_json({str(path)!r}, lines=True)"
         )
     with opened(path) as file:
         value = json.loads(file.read())
-    return _json_value(value, f"{path.name} (JSON)", f"json.load(open('{path}'))")
+    return _json_value(value, f"{path.name} (JSON)", f"json.load(open({str(path)!r}))")
 
 
 def _one_value(path: Path) -> bool:

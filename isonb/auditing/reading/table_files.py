@@ -44,7 +44,7 @@ def parquet(path: Path) -> Described:
 
     first = next(batches(schema.names), None)
     table = Table(schema, first, batches)
-    return described_table(table, f"{path.name} (parquet)", f"pandas.read_parquet('{path}')")
+    return described_table(table, f"{path.name} (parquet)", f"pandas.read_parquet({str(path)!r})")
 
 
 def arrow(path: Path) -> Described:
@@ -61,7 +61,7 @@ def arrow(path: Path) -> Described:
             stream = pa.ipc.open_stream(pa.memory_map(str(path)))
             return stream.schema, iter(stream)
 
-    return _of_batches(opened_, f"{path.name} (Arrow)", f"pandas.read_feather('{path}')")
+    return _of_batches(opened_, f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})")
 
 
 def _of_batches(opened_: Any, what: str, code: str) -> Described:
@@ -114,7 +114,7 @@ def separated(path: Path) -> Described:
     def batches(columns: list[str]) -> Iterator[Any]:
         return iter(reader({name: widest.get(name, first.schema.field(name).type) for name in columns}, columns))
 
-    code = f"pandas.read_csv('{path}'{'' if mark == ',' else f', sep={mark!r}'})"
+    code = f"pandas.read_csv({str(path)!r}{'' if mark == ',' else f', sep={mark!r}'})"
     return described_table(Table(first.schema, first, batches), f"{path.name} (text separated by {mark!r})", code)
 
 

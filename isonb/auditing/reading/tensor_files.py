@@ -21,14 +21,14 @@ def torch_file(path: Path) -> Described:
     """Tensors of torch.save, without their pickled company."""
     import pickle
 
-    code = f"torch.load('{path}', weights_only=True)"
+    code = f"torch.load({str(path)!r}, weights_only=True)"
     try:
         try:
             held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except (RuntimeError, ValueError):  # the format before 1.6, and some others, can't be mapped
             held = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
-        pickled(path, f"torch.load('{path}', weights_only=False)")
+        pickled(path, f"torch.load({str(path)!r}, weights_only=False)")
     return of_tensors(held, f"{path.name} (torch)", code)
 
 
@@ -70,7 +70,7 @@ def safetensors(path: Path) -> Described:
         from safetensors import safe_open
     file: Any = safe_open(str(path), framework="pt")
     held = {name: file.get_tensor(name) for name in list(file.keys())}
-    return of_tensors(held, f"{path.name} (safetensors)", f"safetensors.torch.load_file('{path}')")
+    return of_tensors(held, f"{path.name} (safetensors)", f"safetensors.torch.load_file({str(path)!r})")
 
 
 def hdf5(path: Path) -> Described:
@@ -101,13 +101,13 @@ def hdf5(path: Path) -> Described:
     vectors = [name for name, node in numbers.items() if node.ndim == 1 and node.dtype.kind == "f"]
     if len(vectors) == len(numbers) > 1 and len({node.shape for node in numbers.values()}) == 1:
         parts = [stacked(vectors, lambda name: numbers[name][()], path.name)]
-    code = f"h5py.File('{path}')"
+    code = f"h5py.File({str(path)!r})"
     return Described(f"{path.name} (HDF5)", tuple(parts), code, code + "[{name!r}][()]")
 
 
 def faiss_index(path: Path) -> Described:
     """A FAISS index that keeps its vectors whole."""
-    code = f"faiss.read_index('{path}')"
+    code = f"faiss.read_index({str(path)!r})"
     try:
         import faiss
     except ImportError as error:
@@ -120,7 +120,7 @@ def faiss_index(path: Path) -> Described:
     with path.open("rb") as file:
         if file.read(2) == b"IB":
             lines = (
-                f"index = faiss.read_index_binary('{path}')",
+                f"index = faiss.read_index_binary({str(path)!r})",
                 "x = numpy.unpackbits(faiss.vector_to_array(index.xb).reshape(-1, index.d // 8), axis=-1) * 2.0 - 1",
             )
             refuse(DtypeError, f"{path.name} must hold numbers", "an index of packed bits", "Unpack them:", lines)

@@ -24,7 +24,10 @@ def words(path: Path) -> Described:
     body = head[1:] if counted else head
     runs = [_numbers_at_end(line.split()) for line in body]
     if not runs or min(runs) < 2:
-        lines = (f"texts = open('{path}').read().splitlines()", "print(isonb.audit('minilm', texts))  # or your model")
+        lines = (
+            f"texts = open({str(path)!r}).read().splitlines()",
+            "print(isonb.audit('minilm', texts))  # or your model",
+        )
         fix = "Texts are audited through a model: isonb audit MODEL --texts FILE."
         got = f"text, as {body[0][:40]!r}" if body else "an empty file"
         refuse(VectorsError, f"{path.name} must hold vectors, a line each", got, fix, lines)
@@ -47,7 +50,11 @@ def words(path: Path) -> Described:
                 ) from None
 
     kind = "numbers" if bare else "words and numbers"
-    code = f"numpy.loadtxt('{path}', comments=None)" if bare else f"pandas.read_table('{path}', sep=' ', header=None)"
+    code = (
+        f"numpy.loadtxt({str(path)!r}, comments=None)"
+        if bare
+        else f"pandas.read_table({str(path)!r}, sep=' ', header=None)"
+    )
     part = Part("", f"text of {d} numbers a line", lambda: spooled(pieces(), path.name))
     return Described(f"{path.name} ({kind})", (part,), code, code)
 
@@ -108,6 +115,6 @@ def word2vec_binary(path: Path) -> Described:
                     row[:] = np.frombuffer(file.read(4 * d), "<f4")
                 yield rows
 
-    code = f"gensim.models.KeyedVectors.load_word2vec_format('{path}', binary=True).vectors"
+    code = f"gensim.models.KeyedVectors.load_word2vec_format({str(path)!r}, binary=True).vectors"
     part = Part("", "words and float32", lambda: spooled(pieces(), path.name))
     return Described(f"{path.name} (binary word2vec)", (part,), code, code)
