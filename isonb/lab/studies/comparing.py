@@ -14,7 +14,7 @@ from isonb.lab.statistics.seeds import holm, student
 from isonb.lab.studies.arms import METHODS
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, Units, by_cell, difference
+from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, Units, by_cell, difference, smallest_visible
 
 __all__ = [
     "ABOVE",
@@ -43,21 +43,22 @@ def against_plain(study: Study, arms: Sequence[str] = METHODS, *, level: float =
     detectable effect at the first step of Holm's method, which is what a verdict needs.
     """
     broken = study.design.no_setting()
-    rows = [
-        {"arm": arm} | row | {"p": paired_p(gains[row["suite"]])}
+    plain = study.units("score", PLAIN)
+    gains = {
+        (arm, suite): values
         for arm in arms
-        for gains in [by_cell(difference(study.units("score", arm), study.units("score", PLAIN)))]
-        for row in study.paired("score", arm).to_dict("records")
-        if not study.learned(row["suite"])
-    ]
-    found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
-    works = pd.Series([(r.arm, r.suite) not in broken for r in found.itertuples()], index=found.index, dtype=bool)
-    tests = int(works.sum())
+        for suite, values in by_cell(difference(study.units("score", arm), plain)).items()
+        if len(values) >= FEWEST and not study.learned(suite)
+    }
+    tests = len(gains.keys() - broken)
     step = (1 - level) / max(tests, 1)
-    found.loc[~works, ["visible", "p"]] = np.nan
-    found.loc[works, "visible"] = [
-        study.paired("score", r.arm, suites=[r.suite], alpha=step)["visible"].iloc[0] for r in found[works].itertuples()
-    ]
+    rows = []
+    for (arm, suite), values in gains.items():
+        told = student(values)
+        test = (np.nan, np.nan) if (arm, suite) in broken else (smallest_visible(told, step), paired_p(values))
+        rows.append((arm, suite, told.n, told.estimate, told.low, told.high, *test))
+    found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
+    works = found["p"].notna()
     if tests:
         found.loc[works, "p"] = list(holm({f"{i}": p for i, p in found.loc[works, "p"].items()}).values())
     return found.assign(outcome=outcome_of(found, level).where(works, NO_SETTING))
