@@ -72,6 +72,14 @@ def test_nothing_raw_is_seen(lab, name, tmp_path):
     assert page.locator(".jp-InputCollapser + .jp-Placeholder, .jp-InputPlaceholder").count() > 5, "plumbing is folded"
 
 
+def test_no_chapter_shows_anything_raw(lab):
+    """Every chapter of the book, opened one after the other in one Lab."""
+    chapters = Book(ROOT).chapters
+    assert len(chapters) > 20
+    for chapter in chapters:
+        nothing_raw(opened(lab, chapter.name.removeprefix("book/")))
+
+
 def test_the_start_page_leads_to_the_chapters(lab):
     assert "The chapters, to play with" in opened(lab, "start")
     _, page, _ = lab
