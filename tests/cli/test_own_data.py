@@ -36,6 +36,14 @@ def said(capsys, *words):
     return code, told.out, told.err
 
 
+def refused_in_one_line(capsys, file):
+    code, out, err = said(capsys, "tasks", "check", file)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert len(err) < 500
+
+
 CLEAN = [(f"text {i}", "ab"[i % 2]) for i in range(20)]
 OTHER = [(f"other {i}", "ab"[i % 2]) for i in range(8)]
 DOUBTS = {
@@ -176,11 +184,7 @@ YAMLS = {
 def test_a_small_yaml_file_cannot_take_all_memory(here, capsys, case):
     csv("my.csv", *CLEAN)
     (here / "my.yaml").write_text(YAMLS[case])
-    code, out, err = said(capsys, "tasks", "check", "my.yaml")
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert len(err) < 500
+    refused_in_one_line(capsys, "my.yaml")
 
 
 def test_an_alias_in_good_faith_is_read(here):
@@ -201,11 +205,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_file_that_cannot_be_read_is_one_line_and_exit_code_2(here, capsys, case):
     (here / "my.jsonl").write_text(MISTAKES[case])
-    code, out, err = said(capsys, "tasks", "check", "my.jsonl")
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert len(err) < 500
+    refused_in_one_line(capsys, "my.jsonl")
 
 
 def test_an_error_of_a_hundred_thousand_characters_is_cut_to_a_screen(capsys):
