@@ -16,11 +16,11 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
 
-__all__ = ["Damage", "Scan", "check_table", "collect", "column_order", "scan", "series_table", "table"]
+__all__ = ["FIRST", "Damage", "Scan", "check_table", "collect", "column_order", "flat", "scan", "series_table", "table"]
 
 LARGEST = 2**53  # whole numbers that every column of numbers holds exactly
 LONG = "a number too long for a column"
-FIRST = ("run_id", "status", "error")  # columns of a table
+FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # parts of a manifest that a table shows
 
 
@@ -157,10 +157,10 @@ def _kind(value: Any) -> str:
 def _row(record: Record) -> dict[str, Any]:
     manifest = {name: record.manifest[name] for name in MANIFEST if name in record.manifest}
     return (
-        _flat(record.config)
+        flat(record.config)
         | {"run_id": record.run_id, "status": record.status, "error": record.error}
         | {f"metric.{name}": value for name, value in record.metrics.items()}
-        | {f"manifest.{name}": value for name, value in _flat(manifest).items()}
+        | {f"manifest.{name}": value for name, value in flat(manifest).items()}
     )
 
 
@@ -170,12 +170,16 @@ def column_order(name: str) -> tuple[int, int, str]:
     return (first, name.startswith("metric.") + 2 * name.startswith("manifest."), name)
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, names joined by dots; lists as JSON text."""
-    flat: dict[str, Any] = {}
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, as the columns of a :func:`table` hold them: names joined by dots, lists as JSON text.
+
+    >>> flat({"seed": 1, "method": {"name": "istar", "layers": [1, 2]}})
+    {'seed': 1, 'method.name': 'istar', 'method.layers': '[1, 2]'}
+    """
+    found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
+            found |= flat(value, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
-    return flat
+            found[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
+    return found

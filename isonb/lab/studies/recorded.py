@@ -20,7 +20,7 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.settings import resolve
-from isonb.lab.runs.table import column_order, scan, series_table, table
+from isonb.lab.runs.table import FIRST, column_order, flat, scan, series_table, table
 from isonb.lab.sweeps.grids import Planned
 from isonb.runtime.files import replace
 from isonb.runtime.places import RECORDINGS_FOLDER
@@ -41,7 +41,6 @@ FOLDER = RECORDINGS_FOLDER
 SCHEMA = 1
 KEPT = ("step.", "k.", "layer.end.cls.", "layer.start.cls.")  # beginnings of the series that are published
 FILES = ("runs.parquet", "series.parquet")
-FIRST = ("run_id", "status", "error")  # columns of a run that aren't settings of it
 
 
 class RecordedError(InputError):
@@ -162,21 +161,16 @@ def _there(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _looked_up(config: Mapping[str, Any], columns: Collection[str]) -> str:
     """The settings of a planned run as a row would have them; with an option that no row has, a text of no row."""
-    flat = _flat(config)
-    newer = {name: value for name, value in flat.items() if name not in columns and value is not None}
+    settings = flat(config)
+    newer = {name: value for name, value in settings.items() if name not in columns and value is not None}
     if newer:
         method = {"method": config["method"]["name"]} if "method" in config else {}
-        usual = _flat(
+        usual = flat(
             resolve({name: config[name] for name in ("experiment", "task", "model") if name in config} | method)
         )
         if any(usual.get(name) != value for name, value in newer.items()):
             return ""
-    return canonical({name: value for name, value in flat.items() if name in columns})
-
-
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    method = {f"method.{name}": value for name, value in config.get("method", {}).items()}
-    return {name: value for name, value in config.items() if name != "method"} | method
+    return canonical({name: value for name, value in settings.items() if name in columns})
 
 
 def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:
