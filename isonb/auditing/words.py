@@ -34,7 +34,7 @@ SHOWN = ("mean cosine", "IsoScore", "participation ratio", "TwoNN dimension")  #
 MOST_LAYERS = 8
 QUOTED = 2  # examples of a finding on the screen; a page shows them all
 WIDE = 88  # columns of the screen, and of a page of the book
-LONG = 70  # characters of a text that are quoted
+LONG = 64  # characters of a text that are quoted: its count stands on the same line
 
 
 def counted(count: int, what: str) -> str:

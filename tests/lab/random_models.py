@@ -1,12 +1,13 @@
 """Encoders of a few thousand random weights in the hub's layout: config, safetensors weights and a tokenizer.
 
-The tokenizers are trained on :mod:`isonb.lab.data.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and
-GPT-2.
+The tokenizers know :mod:`isonb.lab.data.corpus`: WordPiece for BERT and its kin, byte-level for RoBERTa and GPT-2. The
+trainer of WordPiece breaks ties in an order of its own in every process, so its vocabulary is counted here.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,17 @@ def _trained(byte_level: bool, special: tuple[str, ...]) -> Tokenizer:
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=list(special), initial_alphabet=alphabet)
     else:
-        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        tokenizer.normalizer = normalizers.BertNormalizer()
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        normalize, split = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        words = Counter(word for text in _texts() for word, _ in split.pre_tokenize_str(normalize.normalize_str(text)))
+        letters = sorted(set("".join(words)))
+        common = sorted(words, key=lambda word: (-words[word], word))
+        pieces = dict.fromkeys([*special, *letters, *(f"##{letter}" for letter in letters), *common])
+        vocabulary = {piece: number for number, piece in enumerate(list(pieces)[:500])}
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalize, split
         tokenizer.decoder = decoders.WordPiece()
-        trainer = trainers.WordPieceTrainer(vocab_size=500, special_tokens=list(special))
+        tokenizer.add_special_tokens(list(special))
+        return tokenizer
     tokenizer.train_from_iterator(_texts(), trainer)
     return tokenizer
 
