@@ -6,7 +6,9 @@ Leading directions are dropped by :class:`~isonb.AllButTheTop`; a decoder's firs
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 import torch
@@ -39,22 +41,27 @@ def isotropy_report(x: Tensor) -> dict[str, float]:
     """One cloud (n, d) of at least two points by every measure, each under the name of its function.
 
     ``isoscore_unbiased`` is ``isoscore(x, unbiased=True)``; ``anisotropy_1`` and ``explained_variance_3`` are those of
-    the points as they are, ``rbf_uniformity`` that of unit rows. Raises what the measures raise.
+    the points as they are, ``rbf_uniformity`` that of unit rows. A measure that isn't defined on the cloud is NaN, as
+    the unbiased IsoScore is where few points are orthogonal.
 
     >>> report = isotropy_report(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
     >>> report["isoscore"], report["anisotropy_1"], round(report["mean_cosine"], 4)
     (1.0, 0.5, -0.3333)
     """
-    values = {
-        "isoscore": isoscore(x),
-        "isoscore_unbiased": isoscore(x, unbiased=True),
-        "mean_cosine": mean_cosine(x),
-        "anisotropy_1": anisotropy(x, 1)[0],
-        "explained_variance_3": explained_variance(x, min(3, *x.shape))[-1],
-        "partition_score": partition_score(x),
-        "rbf_uniformity": rbf_uniformity(x),
+    measures: dict[str, Callable[[], Tensor]] = {
+        "isoscore": lambda: isoscore(x),
+        "isoscore_unbiased": lambda: isoscore(x, unbiased=True),
+        "mean_cosine": lambda: mean_cosine(x),
+        "anisotropy_1": lambda: anisotropy(x, 1)[0],
+        "explained_variance_3": lambda: explained_variance(x, min(3, *x.shape))[-1],
+        "partition_score": lambda: partition_score(x),
+        "rbf_uniformity": lambda: rbf_uniformity(x),
     }
-    return {name: float(value) for name, value in values.items()}
+    values = dict.fromkeys(measures, float("nan"))
+    for name, measure in measures.items():
+        with contextlib.suppress(DegenerateError):
+            values[name] = float(measure())
+    return values
 
 
 class _Turn(AffineTransform):
@@ -89,9 +96,9 @@ class PartialWhitening(_Turn):
 
     Of centred points :math:`X = A S U^\top` the turned ones are :math:`A S^{1-p} U^\top` up to a common factor:
     :math:`p = 0` leaves them, :math:`p = 1` makes them round (ZCA), beyond 1 the quiet directions become the loud ones,
-    and :math:`p < 0` draws the cloud towards a needle. The mean of the eigenvalues, :math:`\bar\lambda`, keeps the total
-    variance at p = 1. Directions with less than d times the eps of the dtype of the largest eigenvalue have no variance
-    to scale and come out 0. ``p`` may be set again after the fit.
+    and :math:`p < 0` draws the cloud towards a needle. The mean of the eigenvalues, :math:`\bar\lambda`, keeps the
+    total variance at p = 1. Directions with less than d times the eps of the dtype of the largest eigenvalue have no
+    variance to scale and come out 0. ``p`` may be set again after the fit.
 
     >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
     >>> dial = PartialWhitening(p=0.5).fit(x)

@@ -22,7 +22,18 @@ from isonb.lab.data.sources import data_folder, read_folder, sample
 from isonb.lab.encoders.loading import Encoder, load
 from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
 
-__all__ = ["LAYERS", "POOLS", "SETS", "SIMILARITY", "TextSet", "encode_set", "pooled", "read_set", "vectors_of"]
+__all__ = [
+    "LAYERS",
+    "POOLS",
+    "SETS",
+    "SIMILARITY",
+    "TextSet",
+    "encode_set",
+    "layers_of",
+    "pooled",
+    "read_set",
+    "vectors_of",
+]
 
 POOLS = ("mean", "without first")
 SEED = 43
@@ -95,7 +106,9 @@ def _squad(wanted: TextSet) -> dict[str, Any]:
     paragraphs = list(title_of)
     paragraphs = [paragraphs[row] for row in sample(len(paragraphs), PARAGRAPHS, SEED)]
     place = {text: number for number, text in enumerate(paragraphs)}
-    asked = {question: place[context] for context, question in zip(contexts, questions, strict=True) if context in place}
+    asked = {
+        question: place[context] for context, question in zip(contexts, questions, strict=True) if context in place
+    }
     chosen = [list(asked)[row] for row in sample(len(asked), wanted.limit, SEED)]
     return {
         "texts": [*paragraphs, *chosen],
@@ -137,9 +150,9 @@ def vectors_of(encoder: Encoder, texts: Sequence[str], layers: Sequence[int], to
     return torch.cat(made, dim=2)[:, :, torch.tensor(order).argsort()].float()
 
 
-def layers_kept(encoder: Encoder, kind: str, name: str) -> tuple[int, ...]:
-    """The layers of a set that are kept."""
-    return tuple(range(encoder.layers + 1)) if name in EVERY_LAYER else LAYERS[kind]
+def layers_of(kind: str, name: str, count: int) -> tuple[int, ...]:
+    """The layers of a set that are kept, where the encoder has ``count`` hidden states."""
+    return tuple(range(count)) if name in EVERY_LAYER else LAYERS[kind]
 
 
 def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> Path:
@@ -149,7 +162,7 @@ def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
         texts = read_set(name)["texts"]
-        vectors = vectors_of(encoder, texts, layers_kept(encoder, kind, name), SETS[name].tokens)
+        vectors = vectors_of(encoder, texts, layers_of(kind, name, encoder.layers + 1), SETS[name].tokens)
         partial = target.with_suffix(".partial")
         with partial.open("wb") as file:
             np.save(file, vectors.numpy())
