@@ -14,6 +14,7 @@ ROOT = Path(isonb.__file__).parent
 ROOMS = (
     "cli",
     "lab/studies",
+    "lab/dial",
     "lab/sweeps",
     "lab/engines",
     "lab/pretraining",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,36 @@ import numpy as np
 import pandas as pd
 import torch
 
-from isonb.cosine import mean_cosine
 from isonb.errors import FitWarning
-from isonb.isotropy import isoscore
 from isonb.lab.dial import readers
 from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, read_set
 from isonb.lab.dial.readers import Outcome
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
 from isonb.runtime.places import EXPERIMENTS_FOLDER
-from isonb.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise, isotropy_report
+from isonb.transforms.turns import (
+    DimensionScale,
+    MeanShift,
+    PartialWhitening,
+    SingularDecay,
+    Standardise,
+    isotropy_report,
+)
 
-__all__ = ["FULL", "PLACES", "SHORT", "Cell", "Turned", "best_place", "cell", "parts_of", "plan_digest", "rows_of"]
+__all__ = [
+    "FULL",
+    "PLACES",
+    "SHORT",
+    "Cell",
+    "Turned",
+    "best_place",
+    "cell",
+    "parts_of",
+    "plan_digest",
+    "read_layer",
+    "rows_of",
+    "tables_of",
+]
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]  # the family and its strength
@@ -124,9 +145,12 @@ class Cell:
     outcomes: dict[tuple[Any, ...], dict[tuple[str, str], Outcome]] = field(default_factory=dict)
     isotropy: dict[tuple[Any, ...], dict[str, float]] = field(default_factory=dict)
 
-    def add(self, key: tuple[Any, ...], found: dict[tuple[str, str], Outcome]) -> None:
-        """Keep the outcomes of one turn beside those that are there."""
-        self.outcomes.setdefault(key, {}).update(found)
+    def add(self, other: Cell) -> None:
+        """Take in what was read on other sets."""
+        for key, found in other.outcomes.items():
+            self.outcomes.setdefault(key, {}).update(found)
+            if key not in self.isotropy or "isoscore" not in self.isotropy[key]:
+                self.isotropy[key] = other.isotropy.get(key, {})
 
     def overall(self, key: tuple[Any, ...], reader: str) -> Outcome | None:
         """A reader's mean over its sets, if it read them all."""
@@ -193,25 +217,27 @@ def _read_labelled(name: str, heavy: bool) -> Read:
     return read
 
 
-def cell(load: Load, names: tuple[str, ...], *, heavy: bool = False) -> Cell:
-    """All turns and parts of one layer, read on the sets of these names. ``heavy`` adds the hidden layer."""
+def cell(load: Load, name: str, wikipedia: Sequence[Turned] = (), *, heavy: bool = False) -> Cell:
+    """All turns and parts of one layer, read on the sets of one name; ``heavy`` adds the hidden layer.
+
+    ``wikipedia``: turns fitted on the Wikipedia rows, one a pool; without them there is the other fit alone.
+    """
     made = Cell()
-    wikipedia = [Turned(load("wikipedia")[pool]) for pool in range(len(POOLS))] if names != ("corpus",) else []
-    for name in names:
-        fitted_on, read = _reading(name, heavy)
-        own = [Turned(load(fitted_on)[pool]) for pool in range(len(POOLS))]
-        for pool, fit, fitted, turns in _fits(own, wikipedia):
-            reads = _Reads(load, fitted, POOLS.index(pool))
-            for turn in turns:
-                reads.turn = turn
-                key = (pool, fit, *turn)
-                slow = pool == "mean" and fit == "own" and (turn == RAW or turn in _SLOW)
-                made.add(key, read(reads, slow))
-                if name in ("stsb_test", "corpus"):
-                    made.isotropy[key] = _reached(reads(fitted_on), whole=pool == "mean" and fit == "own")
-        for order, done in _orders():
-            reads = _Reads(load, own[int("first token" in done)], int("first token" in done), done)
-            made.add(("parts", order, len(done)), read(reads, False))
+    fitted_on, read = _reading(name, heavy)
+    own = [Turned(load(fitted_on)[pool]) for pool in range(len(POOLS))]
+    for pool, fit, fitted, turns in _fits(own, wikipedia):
+        reads = _Reads(load, fitted, POOLS.index(pool))
+        for turn in turns:
+            reads.turn = turn
+            key = (pool, fit, *turn)
+            slow = pool == "mean" and fit == "own" and (turn == RAW or turn in _SLOW)
+            made.outcomes[key] = read(reads, slow)
+            if name in ("stsb_test", "corpus"):
+                made.isotropy[key] = _reached(reads(fitted_on), whole=pool == "mean" and fit == "own")
+    for order, done in _orders():
+        pool_of_part = int("first token" in done)
+        reads = _Reads(load, own[pool_of_part], pool_of_part, done)
+        made.outcomes["parts", order, len(done)] = read(reads, False)
     return made
 
 
@@ -241,7 +267,7 @@ class _Reads:
         return self.known[name](self.turn)
 
 
-def _fits(own: list[Turned], wikipedia: list[Turned]) -> Iterator[tuple[str, str, Turned, tuple[Turn, ...]]]:
+def _fits(own: Sequence[Turned], wikipedia: Sequence[Turned]) -> Iterator[tuple[str, str, Turned, tuple[Turn, ...]]]:
     for fit, turned in (("own", own), ("wikipedia", wikipedia)):
         for pool, fitted in zip(POOLS, turned, strict=False):
             yield pool, fit, fitted, FULL if pool == "mean" and fit == "own" else SHORT
@@ -324,25 +350,48 @@ def layers_read(encoder: str) -> tuple[int, ...]:
     return tuple(layer for layer in LAYERS[encoder] if encoder != "smollm2" or layer not in (5, 25))
 
 
-NAMES = ("corpus", *SIMILARITY, "squad", "qqp", *HEADS)
+NAMES = (*SIMILARITY, "squad", "qqp", *HEADS, "corpus")
 
 
-def run_layer(cache: Path, encoder: str, layer: int) -> None:
-    """Read one layer by every reader and keep its three tables in the cache, unless they are there."""
-    target = cache / "tables" / f"{encoder}-{layer}"
-    if (target / "parts.parquet").exists():
-        return
-    read = layers_read(encoder)
-    made = cell(layer_loader(cache, encoder, layer), NAMES, heavy=layer in (read[2], read[-1]))
+def read_layer(cache: Path, encoder: str, layer: int) -> Cell | None:
+    """Read one layer on every set whose vectors lie in the cache; None where some are still missing.
+
+    What was read of a set is kept in the cache, so a run that was stopped goes on where it stood.
+    """
+    load, read, whole = layer_loader(cache, encoder, layer), layers_read(encoder), Cell()
+    wikipedia: list[Turned] = []
+    complete = True
+    for name in NAMES:
+        kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
+        if not kept.exists() and all(
+            (cache / encoder / f"{one}.npy").exists() for one in (*_stored(name), "wikipedia")
+        ):
+            wikipedia = wikipedia or [Turned(load("wikipedia")[pool]) for pool in range(len(POOLS))]
+            made = cell(load, name, wikipedia, heavy=layer in (read[2], read[-1]))
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.with_suffix(".partial").write_bytes(pickle.dumps((made.outcomes, made.isotropy)))
+            kept.with_suffix(".partial").replace(kept)
+        if kept.exists():
+            whole.add(Cell(*pickle.loads(kept.read_bytes())))
+        else:
+            complete = False
+    return whole if complete else None
+
+
+def _stored(name: str) -> tuple[str, ...]:
+    """The sets of texts that are read under a name."""
+    return (f"{name}_train", f"{name}_test") if name in HEADS else ("qqp_test",) if name == "qqp" else (name,)
+
+
+def tables_of(made: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
+    """The tables of a layer: scores of turns, best places, and the parts of the gain."""
     fits = [(pool, fit) for pool in POOLS for fit in ("own", "wikipedia")]
-    tables: dict[str, Any] = {
-        "scores": rows_of(made),
-        "best": filter(None, (best_place(made, *place, reader) for place in fits for reader in READERS)),
-        "parts": (row for reader in READERS for row in parts_of(made, reader)),
+    rows = {
+        "scores": list(rows_of(made)),
+        "best": [row for place in fits for reader in READERS if (row := best_place(made, *place, reader))],
+        "parts": [row for reader in READERS for row in parts_of(made, reader)],
     }
-    target.mkdir(parents=True, exist_ok=True)
-    for name, rows in tables.items():
-        table = pd.DataFrame(rows)
-        table.insert(0, "encoder", encoder)
-        table.insert(1, "layer", layer)
-        table.to_parquet(target / f"{name}.parquet", index=False)
+    return {
+        name: pd.DataFrame([{"encoder": encoder, "layer": layer, **row} for row in found])
+        for name, found in rows.items()
+    }

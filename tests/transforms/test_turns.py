@@ -8,7 +8,14 @@ from support import assert_same, uneven
 import isonb
 from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
 from isonb.transforms import load_transform
-from isonb.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise, isotropy_report
+from isonb.transforms.turns import (
+    DimensionScale,
+    MeanShift,
+    PartialWhitening,
+    SingularDecay,
+    Standardise,
+    isotropy_report,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 

@@ -15,16 +15,16 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import border
-from isonb.cosine import mean_cosine
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
-from isonb.fitted import AffineTransform
-from isonb.isotropy import isoscore
-from isonb.moments import Moments
-from isonb.partition import partition_score
-from isonb.softdecay import soft_decay
-from isonb.spectrum import anisotropy, explained_variance
-from isonb.uniformity import rbf_uniformity
-from isonb.whitening import principal_axes
+from isonb.layers.soft_decay import soft_decay
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
+from isonb.measures.partition import partition_score
+from isonb.measures.spectrum import anisotropy, explained_variance
+from isonb.measures.uniformity import rbf_uniformity
+from isonb.streaming.moments import Moments
+from isonb.transforms.base import AffineTransform
+from isonb.transforms.whitening import principal_axes
 
 __all__ = [
     "DimensionScale",
