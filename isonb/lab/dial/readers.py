@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = [
 
 DRAWS = 300
 NEIGHBOURS = 10
+PENALTIES = tuple(float(size) for size in np.logspace(0, 6, 7))
 Array = np.ndarray[Any, Any]
 
 
@@ -66,20 +68,30 @@ def similarity(x: Array, first: Array, second: Array, score: Array, name: str = 
     """Spearman of the cosines of pairs of rows and human scores.
 
     >>> x = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
-    >>> similarity(x, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, 2.0])).score
+    >>> round(similarity(x, np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([5.0, 1.0, 2.0])).score, 6)
     1.0
     """
+    cosine = _cosines(x, first, second)
+    drawn = draws_of(len(first), name)
+    gold, gold_drawn = _standard_ranks(score), _gold_ranks(name, score.tobytes(), str(score.dtype))
+    return Outcome(float(_standard_ranks(cosine) @ gold), (_standard_ranks(cosine[drawn]) * gold_drawn).sum(1))
+
+
+def _standard_ranks(values: Array) -> Array:
+    """Ranks along the last axis, ties in their middle, with mean 0 and length 1 (0 where all are equal)."""
     from scipy.stats import rankdata
 
-    found, drawn = _cosines(x, first, second), draws_of(len(first), name)
+    ranks = rankdata(values, axis=-1)
+    ranks -= ranks.mean(-1, keepdims=True)
+    length = np.linalg.norm(ranks, axis=-1, keepdims=True)
+    return np.asarray(ranks / np.where(length > 0, length, 1))
 
-    def correlation(one: Array, other: Array) -> Array:
-        one, other = (rankdata(side, axis=-1) for side in (one, other))
-        one, other = (side - side.mean(-1, keepdims=True) for side in (one, other))
-        size = np.sqrt((one**2).sum(-1) * (other**2).sum(-1))
-        return np.asarray((one * other).sum(-1) / np.where(size > 0, size, 1))
 
-    return Outcome(float(correlation(found, score)), correlation(found[drawn], score[drawn]))
+@functools.lru_cache(maxsize=16)
+def _gold_ranks(name: str, gold: bytes, kind: str) -> Array:
+    """The ranks of the human scores in each draw, which no turn changes."""
+    score = np.frombuffer(gold, dtype=kind)
+    return _standard_ranks(score[draws_of(len(score), name)])
 
 
 def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "") -> Outcome:
@@ -174,12 +186,28 @@ def _head_inputs(train: Array, test: Array) -> tuple[Array, Array]:
 
 
 def linear_head(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> Outcome:
-    """Accuracy of a ridge classifier whose penalty is chosen by leave-one-out on the training rows."""
-    from sklearn.linear_model import RidgeClassifierCV
+    """Accuracy of a ridge classifier whose penalty is chosen by leave-one-out on the training rows.
 
+    The same as scikit-learn's ``RidgeClassifierCV`` of two classes, through one decomposition of the smaller Gram
+    matrix for all penalties.
+    """
     train, test = _head_inputs(train.astype(np.float64), test.astype(np.float64))
-    head = RidgeClassifierCV(alphas=np.logspace(0, 6, 7)).fit(train, labels)
-    return _mean_outcome((head.predict(test) == truth).astype(float), name)
+    target = np.where(labels == labels.max(), 1.0, -1.0)
+    mean, target = target.mean(), target - target.mean()
+    wide = train.shape[1] > train.shape[0]
+    values, basis = np.linalg.eigh(train @ train.T if wide else train.T @ train)
+    values = values.clip(0)
+    left = basis if wide else (train @ basis) / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    along, squares = left.T @ target, left**2
+    errors = {}
+    for penalty in PENALTIES:
+        kept = values / (values + penalty)  # the hat matrix is left * kept @ left.T, and 1/n for the intercept
+        residual = target - left @ (kept * along)
+        errors[penalty] = np.mean((residual / (1 - squares @ kept - 1 / len(train))) ** 2)
+    best = min(PENALTIES, key=errors.__getitem__)
+    weights = (basis / (values + best)) @ (basis.T @ (target if wide else train.T @ target))
+    scores = test @ (train.T @ weights if wide else weights) + mean
+    return _mean_outcome(((scores > 0) == (truth == labels.max())).astype(float), name)
 
 
 def hidden_layer(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from isonb.errors import FitWarning
+from isonb.errors import FitWarning, InputError, fail
 from isonb.lab.dial import readers
 from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, read_set
 from isonb.lab.dial.readers import Outcome
@@ -165,12 +165,12 @@ Read = Callable[[Callable[[str], Array], bool], dict[tuple[str, str], Outcome]]
 def _reading(name: str, heavy: bool) -> tuple[str, Read]:
     """The set that turns are fitted on, and how the sets of that name are read, given each set's turned vectors."""
     if name in (*SIMILARITY, "qqp"):
-        stored = "qqp_test" if name == "qqp" else name
-        rows = read_set(stored)
+        (place,) = stored(name)
+        rows = read_set(place)
         reader, function = ("threshold", readers.threshold) if name == "qqp" else ("similarity", readers.similarity)
         gold = rows["label"] if name == "qqp" else rows["score"]
-        return stored, lambda turned, slow: {
-            (reader, name): function(turned(stored), rows["first"], rows["second"], gold, name)
+        return place, lambda turned, slow: {
+            (reader, name): function(turned(place), rows["first"], rows["second"], gold, name)
         }
     if name == "squad":
         return name, _read_squad(read_set(name))
@@ -217,24 +217,32 @@ def _read_labelled(name: str, heavy: bool) -> Read:
     return read
 
 
-def cell(load: Load, name: str, wikipedia: Sequence[Turned] = (), *, heavy: bool = False) -> Cell:
+def cell(
+    load: Load,
+    name: str,
+    wikipedia: Sequence[Turned] = (),
+    *,
+    heavy: bool = False,
+    only: Collection[Turn] | None = None,
+) -> Cell:
     """All turns and parts of one layer, read on the sets of one name; ``heavy`` adds the hidden layer.
 
-    ``wikipedia``: turns fitted on the Wikipedia rows, one a pool; without them there is the other fit alone.
+    ``wikipedia``: turns fitted on the Wikipedia rows, one a pool; without them there is the other fit alone. ``only``
+    names the turns to read, and leaves out the parts.
     """
     made = Cell()
     fitted_on, read = _reading(name, heavy)
     own = [Turned(load(fitted_on)[pool]) for pool in range(len(POOLS))]
     for pool, fit, fitted, turns in _fits(own, wikipedia):
         reads = _Reads(load, fitted, POOLS.index(pool))
-        for turn in turns:
+        for turn in turns if only is None else [turn for turn in turns if turn in only]:
             reads.turn = turn
             key = (pool, fit, *turn)
             slow = pool == "mean" and fit == "own" and (turn == RAW or turn in _SLOW)
             made.outcomes[key] = read(reads, slow)
             if name in ("stsb_test", "corpus"):
                 made.isotropy[key] = _reached(reads(fitted_on), whole=pool == "mean" and fit == "own")
-    for order, done in _orders():
+    for order, done in _orders() if only is None else ():
         pool_of_part = int("first token" in done)
         reads = _Reads(load, own[pool_of_part], pool_of_part, done)
         made.outcomes["parts", order, len(done)] = read(reads, False)
@@ -339,8 +347,8 @@ def layer_loader(cache: Path, encoder: str, layer: int) -> Load:
     """The vectors (pools, n, d) of a layer, set by set, from the cache."""
 
     def load(name: str) -> Array:
-        stored = np.load(cache / encoder / f"{name}.npy", mmap_mode="r")
-        return np.asarray(stored[layers_of(encoder, name, len(stored)).index(layer)])
+        vectors = np.load(cache / encoder / f"{name}.npy", mmap_mode="r")
+        return np.asarray(vectors[layers_of(encoder, name, len(vectors)).index(layer)])
 
     return load
 
@@ -363,9 +371,7 @@ def read_layer(cache: Path, encoder: str, layer: int) -> Cell | None:
     complete = True
     for name in NAMES:
         kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
-        if not kept.exists() and all(
-            (cache / encoder / f"{one}.npy").exists() for one in (*_stored(name), "wikipedia")
-        ):
+        if not kept.exists() and all((cache / encoder / f"{one}.npy").exists() for one in (*stored(name), "wikipedia")):
             wikipedia = wikipedia or [Turned(load("wikipedia")[pool]) for pool in range(len(POOLS))]
             made = cell(load, name, wikipedia, heavy=layer in (read[2], read[-1]))
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -378,9 +384,17 @@ def read_layer(cache: Path, encoder: str, layer: int) -> Cell | None:
     return whole if complete else None
 
 
-def _stored(name: str) -> tuple[str, ...]:
+def stored(name: str) -> tuple[str, ...]:
     """The sets of texts that are read under a name."""
     return (f"{name}_train", f"{name}_test") if name in HEADS else ("qqp_test",) if name == "qqp" else (name,)
+
+
+def names_of(wanted: Iterable[str]) -> list[str]:
+    """The names of what some readers read. Raises :class:`~isonb.errors.InputError` for a reader that isn't there."""
+    wanted = list(wanted)
+    if unknown := sorted(set(wanted) - set(READERS)):
+        fail(InputError, f"readers must be some of {', '.join(READERS)}", ", ".join(unknown), "Name these.")
+    return [name for name in NAMES if any(name in READERS[reader] for reader in wanted)]
 
 
 def tables_of(made: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
