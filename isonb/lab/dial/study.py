@@ -241,7 +241,7 @@ def cell(
             slow = pool == "mean" and fit == "own" and (turn == RAW or turn in _SLOW)
             made.outcomes[key] = read(reads, slow)
             if name in ("stsb_test", "corpus"):
-                made.isotropy[key] = _reached(reads(fitted_on), whole=pool == "mean" and fit == "own")
+                made.isotropy[key] = _reached(reads(fitted_on), whole=slow)
     for order, done in _orders() if only is None else ():
         pool_of_part = int("first token" in done)
         reads = _Reads(load, own[pool_of_part], pool_of_part, done)
@@ -257,7 +257,7 @@ def _reached(x: Array, *, whole: bool) -> dict[str, float]:
     return {"isoscore": float(isoscore(points)), "mean_cosine": float(mean_cosine(points))}
 
 
-_SLOW = frozenset(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5))
+_SLOW = frozenset(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5))  # for readers and measures that take time
 
 
 class _Reads:
