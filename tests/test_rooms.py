@@ -16,7 +16,6 @@ ROOMS = (
     "lab/studies",
     "lab/sweeps",
     "lab/engines",
-    "lab/pretraining",
     "lab/runs",
     "lab/data",
     "lab/encoders",

@@ -58,7 +58,7 @@ EMBEDDED: dict[str, Embedded] = {
         module="isonb.lab.data",
         folder="tiny",
         sha256="a7022efe8c0ef85ce6a44085f090967eacdd433aa8cab20ccac6b5af71c5924c",
-        source="isonb.lab.pretraining",
+        source="isonb (book/recipes/tiny)",
         same=("a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",),
     ),
 }

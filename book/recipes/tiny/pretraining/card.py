@@ -16,7 +16,7 @@ from isonb.lab.encoders.catalogue import weights_digest
 from isonb.lab.encoders.locate import find
 from isonb.lab.encoders.text_models import with_dropout
 from isonb.lab.options import describe
-from isonb.lab.pretraining import PretrainSettings
+from pretraining import PretrainSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ def _unigram(train: torch.Tensor, held: torch.Tensor, vocabulary: int) -> float:
 
 def _command(out: Path, settings: PretrainSettings) -> str:
     """The command line, without the paths and the hardware of this machine."""
-    default, words = type(settings)(), [f"isonb pretrain --text TEXT --out {out.resolve().name}"]
+    default, words = type(settings)(), [f"python book/recipes/tiny/pretrain.py --text TEXT --out {out.resolve().name}"]
     for name, value in describe(settings).items():
         if value != getattr(default, name) and name not in ("about", "threads", "device"):
             value = Path(value).name if name == "start" else value
