@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from isonb.errors import fail
+from isonb.errors import fail, in_one_line
 from isonb.lab.data.sources import SourceError
-from isonb.lab.encoders.hub import first_line
 from isonb.lab.options import shown
 
 __all__ = ["SPLITS", "SUFFIXES", "Found", "read_file", "read_place", "state_of"]
@@ -85,7 +84,7 @@ def read_file(path: Path) -> Any:
     except (OSError, ArrowException, csv.Error, ValueError, OverflowError, RecursionError, MemoryError) as error:
         if isinstance(error, SourceError):
             raise
-        _reject(path, f"must be a readable {path.suffix} file", first_line(error), "Correct or save it again.")
+        _reject(path, f"must be a readable {path.suffix} file", in_one_line(error), "Correct or save it again.")
     if len(table) == 0:
         _reject(path, "must have rows", "an empty file" if not table.column_names else "a header alone", "Fill it.")
     names = table.column_names
@@ -194,7 +193,7 @@ def _saved(place: Path) -> Found:
         parts = dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"": loaded}
         tables = {name: part.with_format("arrow")[:] for name, part in parts.items()}
     except Exception as error:  # a damaged set makes several libraries fail in ways of their own
-        why = f"{type(error).__name__}: {first_line(error)}"
+        why = f"{type(error).__name__}: {in_one_line(error)}"
         fail(SourceError, f"{place} must be a data set saved by save_to_disk", why, "Save it again.")
     if not all(len(table) for table in tables.values()):
         fail(SourceError, f"{place} must have rows in each split", "an empty one", "Save it again.")

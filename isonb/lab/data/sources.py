@@ -16,8 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from isonb.errors import InputError, fail
-from isonb.lab.encoders.hub import Silence, ask, first_line
+from isonb.errors import InputError, fail, in_one_line
 
 __all__ = [
     "DATA_VARIABLE",
@@ -67,7 +66,7 @@ def read_folder(root: Path, data_set: str, split: str) -> Any:
     try:  # file by file: column types and metadata as written, and no folder name is taken for a column
         return concat_tables([file.read() for file in _opened(files)], promote_options="default")
     except (ArrowException, OSError) as error:
-        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+        fail(SourceError, f"{files[0]} must be a readable parquet file", in_one_line(error), "Copy the file again.")
 
 
 def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any, int]:
@@ -84,7 +83,7 @@ def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any,
         rows = list(itertools.islice(first.iter_batches(batch_size=count), 1))
         return Table.from_batches(rows, first.schema_arrow), sum(file.metadata.num_rows for file in opened)
     except (ArrowException, OSError) as error:
-        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+        fail(SourceError, f"{files[0]} must be a readable parquet file", in_one_line(error), "Copy the file again.")
 
 
 def _opened(files: Iterable[Path]) -> list[Any]:
@@ -120,14 +119,18 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
     Raises :class:`SourceError` with the way out (a folder) when neither gives it.
     """
     import datasets
+    from huggingface_hub.errors import HfHubHTTPError
 
     wanted = f"{hub_id} ({config or 'default'}, {split})"
-    reachable = _reachable(hub_id)
+    try:
+        reachable = _answers(hub_id)
+    except HfHubHTTPError:  # the reader will say what it means
+        reachable = True
     with _quiet(offline=not reachable):
         try:
             rows = datasets.load_dataset(hub_id, config, split=split, revision=revision)
         except Exception as error:  # the clients raise errors of five libraries; each means that there are no rows
-            why = f"{type(error).__name__}: {first_line(error)}"
+            why = f"{type(error).__name__}: {in_one_line(error)}"
             why = why if reachable else f"no answer from {datasets.config.HF_ENDPOINT} and no copy in the cache"
             fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
             raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error
@@ -142,41 +145,32 @@ def place_on_hub(hub_id: str) -> str:
 
     Raises :class:`SourceError` when the hub doesn't have it, or doesn't answer and there is no copy in the cache.
     """
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import constants
     from huggingface_hub.errors import HfHubHTTPError
 
-    fix = f"Connect once to fill the cache, or name a folder of data by --data, source= or {DATA_VARIABLE}."
     try:
-        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
+        if _answers(hub_id):
+            return f"{hub_id} on the hub"
     except HfHubHTTPError as error:
-        fail(SourceError, f"{hub_id} must be on the hub", first_line(error), "Name a folder of data.")
-    except Silence:
-        if _prepared(hub_id):
-            return f"{hub_id} in the hub's cache"
-        got = f"no answer from {constants.ENDPOINT} and no copy"
-        fail(SourceError, f"{hub_id} must be on the hub or in its cache", got, fix)
-    return f"{hub_id} on the hub"
-
-
-def _prepared(hub_id: str) -> bool:
-    """Whether ``datasets`` has prepared some part of a data set of the hub before."""
-    from huggingface_hub import constants
-
+        fail(SourceError, f"{hub_id} must be on the hub", in_one_line(error), "Name a folder of data.")
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets")
-    wanted = hub_id.replace("/", "___").lower()
-    return cache.is_dir() and any(path.name.lower() == wanted for path in cache.iterdir())
+    if cache.is_dir() and hub_id.replace("/", "___").lower() in (path.name.lower() for path in cache.iterdir()):
+        return f"{hub_id} in the hub's cache"
+    got = f"no answer from {constants.ENDPOINT} and no copy"
+    fix = f"Connect once to fill the cache, or name a folder of data by --data, source= or {DATA_VARIABLE}."
+    return fail(SourceError, f"{hub_id} must be on the hub or in its cache", got, fix)
 
 
-def _reachable(hub_id: str) -> bool:
-    """Whether the hub answers at all; a refusal counts, since the reader will say what it means."""
+def _answers(hub_id: str) -> bool:
+    """Whether the hub answers that it has a data set; a refusal is raised as the HfHubHTTPError it is."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
+        HfApi().dataset_info(hub_id, timeout=10)
     except HfHubHTTPError:
-        return True
-    except Silence:
+        raise
+    except Exception:  # offline mode, no route, no answer in time: of whichever client is in use
         return False
     return True
 
@@ -230,6 +224,6 @@ def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     digest = hashlib.sha256()
     for row in rows:
-        digest.update(json.dumps(dict(row), sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        digest.update(json.dumps(dict(row), sort_keys=True, ensure_ascii=False).encode())
         digest.update(b"\n")
     return digest.hexdigest()

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from isonb.errors import needs
+from isonb.errors import in_one_line, needs
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
-from isonb.lab.encoders.hub import first_line
 from isonb.lab.encoders.locate import find, place_of, reject
 from isonb.lab.encoders.text_models import quiet
 
@@ -51,7 +50,7 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
                 model_kwargs={"use_safetensors": True},
             )
     except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
-        reject(name, f"sentence-transformers can't load {folder}: {first_line(error)}", error)
+        reject(name, f"sentence-transformers can't load {folder}: {in_one_line(error)}", error)
     return model, commit or fingerprint(folder)
 
 

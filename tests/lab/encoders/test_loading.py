@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from isonb.errors import DependencyError, InputError
 from isonb.lab.data import corpus
@@ -226,14 +225,15 @@ def test_bad_texts(minilm: Encoder, texts: Any, size: int, message: str) -> None
         loading.encode(minilm, texts, batch_size=size)
 
 
-def test_text_without_tokens(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_without_tokens(minilm: Encoder) -> None:
     class Bare:
-        model_max_length = 8
+        model_max_length, pad_token_id = 8, 0
 
-        def __call__(self, texts: list[str], **_: object) -> dict[str, Tensor]:
-            return {"input_ids": torch.zeros(len(texts), 2).long(), "attention_mask": torch.tensor([[1, 1], [0, 0]])}
+        def __call__(self, texts: list[str], **_: object) -> dict[str, list[list[int]]]:
+            ids = [[1] * len(text) for text in texts]
+            return {"input_ids": ids, "special_tokens_mask": ids}
 
-    with pytest.raises(InputError, match="got none for text 1"):
+    with pytest.raises(InputError, match="every sentence must give at least one token; got ''"):
         loading.encode(Encoder(Bare(), minilm.model, "bare", "0"), ["a", ""])
 
 

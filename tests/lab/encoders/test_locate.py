@@ -75,7 +75,7 @@ def test_code_beside_a_known_architecture_is_passed_over(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"model_type": "nothing"}, "doesn't know its architecture 'nothing'"),
+        ({"model_type": "nothing"}, "model type `nothing` but Transformers does not recognize"),
         ({"model_type": "t5", "is_encoder_decoder": True, "classifier_dropout": 0.0}, "t5 is an encoder-decoder"),
         ({"model_type": "vit"}, "vit is no encoder or decoder of text"),
         ({"hidden_size": "wide"}, "hidden_size"),

@@ -13,9 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from isonb.lab.encoders import loading, locate, text_models
-from isonb.lab.encoders.catalogue import ModelError, fingerprint, weights_digest
+from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
 from isonb.lab.encoders.locate import fingerprint_now, spelled
-from isonb.lab.encoders.weights import INDEX
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
