@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 from collections import Counter
+from pathlib import Path
 
 import english
 import pytest
@@ -22,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.tree import DecisionTreeClassifier
 
-from isonb.lab.data import english as shipped
+from isonb.lab.data import tasks as shipped
 
 suite = functools.cache(english.suite)  # rows are only read here
 CLASSIFIED = [name for name, task in TASKS.items() if task.kind == "classification"]
@@ -329,6 +330,13 @@ def test_majority_of_nothing():
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_rows_that_ship_are_those_of_the_recipe(task, split):
-    assert shipped.rows(task, split) == suite(task, split)
-    assert shipped.SPLITS == SPLITS
-    assert list(shipped.TASKS) == list(TASKS)
+    known = shipped.TASKS[f"english_{task}"]
+    assert known.splits == SPLITS
+    assert shipped.GENERATED[known.name](split) == [
+        {column: row[column] for column in known.columns} for row in suite(task, split)
+    ]
+
+
+def test_every_task_of_the_recipe_ships_in_less_than_a_megabyte():
+    assert {f"english_{task}" for task in TASKS} | {"english_sts"} == set(shipped.GENERATED)
+    assert Path(shipped.__file__).with_name("english.parquet").stat().st_size < 1_000_000

@@ -10,10 +10,9 @@ from isonb.errors import InputError
 from isonb.lab.data import own_columns
 from isonb.lab.data.own import SHARE, is_own, own_task, spelled, with_options
 from isonb.lab.data.rows import load_task
-from isonb.lab.data.sizes import task_size
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.task import TaskError
-from isonb.lab.data.tasks import TASKS, task_named
+from isonb.lab.data.tasks import TASKS, task_named, task_size
 from isonb.lab.engines.experiment import run
 from isonb.lab.options import OptionError
 from isonb.lab.runs.command import command
@@ -263,7 +262,12 @@ MISTAKES = {
     "one label": ({"a.csv": lines("text,label", "x,1", "y,1")}, "a.csv", "got '1' in each row", SourceError),
     "empty file": ({"a.csv": ""}, "a.csv", "must have rows; got an empty file", SourceError),
     "header alone": ({"a.jsonl": "", "b.csv": "text,label\n"}, "b.csv", "got a header alone", SourceError),
-    "ragged": ({"a.csv": lines("text,label", "x,1", "a, b,0")}, "a.csv", "got 3 of them in line 3", SourceError),
+    "ragged": (
+        {"a.csv": lines("text,label", "x,1", "a, b,0")},
+        "a.csv",
+        "Expected 2 fields in line 3, saw 3",
+        SourceError,
+    ),
     "open quote": ({"a.csv": lines("text,label", '"x,1', "y,0")}, "a.csv", "must be a readable .csv file", SourceError),
     "empty text": ({"a.csv": lines("text,label", "x,1", ",0")}, "a.csv", "an empty one in row 2", SourceError),
     "nan": ({"a.csv": lines("text,label", "x,1", "nan,0")}, "a.csv", "got nan in row 2", SourceError),
@@ -275,12 +279,12 @@ MISTAKES = {
     ),
     "bad JSON": ({"a.jsonl": lines('{"text": "x"}', "{text}")}, "a.jsonl", "of line 2", SourceError),
     "binary": (
-        {"a.csv": b"PAR1\0\0\0"},
+        {"a.csv": b"PK\3\4\xff"},
         "a.csv",
-        "got a file that is parquet",
+        "must be text in UTF-8",
         SourceError,
     ),
-    "text as parquet": ({"a.parquet": "text,label\n"}, "a.parquet", "must be a parquet file", SourceError),
+    "text as parquet": ({"a.parquet": "text,label\n"}, "a.parquet", "must be a readable .parquet file", SourceError),
     "not UTF-8": (
         {"a.csv": b"text,label\ncaf\xe9,1\n"},
         "a.csv",

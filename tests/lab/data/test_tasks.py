@@ -15,6 +15,7 @@ from isonb.lab.data import scores, sources, tasks
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
 from isonb.lab.data.tasks import TASKS, Task, TaskError
+from isonb.lab.encoders.locate import find
 
 pytest.importorskip("datasets")
 pyarrow = pytest.importorskip("pyarrow")
@@ -228,6 +229,21 @@ def test_embedded_tasks_load_without_any_source(name: str, monkeypatch: pytest.M
         gold = [row["text"] for row in gold]
     predicted = [refs[0] for refs in gold] if task.kind == "span" else gold
     assert scores.score(task.metrics, predicted, gold) == pytest.approx(dict.fromkeys(task.metrics, 1.0))
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_sizes_in_the_table_are_the_tasks(name: str) -> None:
+    task, size = TASKS[name], tasks.task_size(name)
+    assert len(load_task(name, split=task.splits[0])) == (size.train or size.evaluation)
+    rows = load_task(name, split=task.splits[0], limit=200)
+    texts = [list(rows[column]) for column in task.inputs]
+    texts = [texts[0] + texts[1]] if task.kind == "similarity" else texts
+    lengths = [len(ids) for ids in find("minilm").tokenizer(*texts)["input_ids"]]
+    assert size.tokens == pytest.approx(sum(lengths) / len(lengths), rel=0.1)
+
+
+def test_every_task_has_a_size() -> None:
+    assert all(tasks.task_size(name) is not tasks.UNKNOWN for name in TASKS)
 
 
 @pytest.mark.usefixtures("registry")
