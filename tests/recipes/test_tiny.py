@@ -17,7 +17,7 @@ transformers = pytest.importorskip("transformers")
 
 import pretrain  # noqa: E402
 from pretraining import PretrainSettings, training  # noqa: E402
-from pretraining.text import NOT_ASKED, Hiding, Rows, TextError, read_folder, train_tokenizer  # noqa: E402
+from pretraining.text import NOT_ASKED, Hiding, Rows, train_tokenizer  # noqa: E402
 
 from isonb.lab.encoders import catalogue, loading  # noqa: E402
 
@@ -74,6 +74,8 @@ def test_the_command_gives_a_model_that_the_lab_loads(text: Path, tmp_path: Path
     assert points(tmp_path / "model")[-1][5] < 0.6 * by_frequency  # it reads the first noun to guess the last
     assert pretrain.main([*words, "--seed", "9"]) == 2
     assert "error: a run is resumed with the settings it was started with; got seed 0 -> 9" in capfd.readouterr().err
+    assert pretrain.main(["--text", str(tmp_path / "model"), "--out", str(tmp_path)]) == 2
+    assert "no *.parquet or *.txt files" in capfd.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_weights_also_after_a_kill(
@@ -140,17 +142,6 @@ def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:
     assert hidden.sum() / (rows >= 5).sum() == pytest.approx(0.15, abs=0.005)
     assert (there == tokenizer.mask_token_id).double().mean().item() == pytest.approx(0.8, abs=0.015)
     assert (there == rows[hidden]).double().mean().item() == pytest.approx(0.1, abs=0.015)
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [({}, r"got none in .*no \*\.parquet or \*\.txt files"), ({"train.txt": b"caf\xe9"}, "must be UTF-8 lines")],
-)
-def test_text_that_cannot_be_used(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
-    for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(TextError, match=message):
-        read_folder(tmp_path)
 
 
 # the model that ships

@@ -101,11 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--resume", action=argparse.BooleanOptionalAction, default=True, help="go on with the run there"
     )
-    for part in fields(PretrainSettings):
-        action: Any = argparse.BooleanOptionalAction if isinstance(part.default, bool) else "store"
-        meaning = rules(PretrainSettings)[part.name].replace("%", "%%")
-        flag = "--" + part.name.replace("_", "-")
-        parser.add_argument(flag, action=action, default=argparse.SUPPRESS, help=f"{meaning} ({part.default})")
+    for setting in fields(PretrainSettings):
+        action: Any = argparse.BooleanOptionalAction if isinstance(setting.default, bool) else "store"
+        meaning = rules(PretrainSettings)[setting.name].replace("%", "%%")
+        flag = "--" + setting.name.replace("_", "-")
+        parser.add_argument(flag, action=action, default=argparse.SUPPRESS, help=f"{meaning} ({setting.default})")
     try:
         print(f"finished: {pretrain(**vars(parser.parse_args(argv)))}")
     except InputError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from isonb.errors import InputError, fail
 
-__all__ = ["Sentence", "registers", "sentences", "topics"]
+__all__ = ["Sentence", "sentences", "topics"]
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,3 @@ def sentences(topic: str | None = None, register: str | None = None) -> list[Sen
 def topics() -> list[str]:
     """The topics present, sorted."""
     return sorted({s.topic for s in sentences()})
-
-
-def registers() -> list[str]:
-    """The registers present, sorted."""
-    return sorted({s.register for s in sentences()})

@@ -103,15 +103,15 @@ def checked_kind(wanted: Wanted, inputs: tuple[str, ...], target: str, values: S
     """
     kind, column = wanted.kind, target.strip().lower()
     if not kind:
-        found = [_number(value) for value in values if value is not None]
+        read = [_number(value) for value in values if value is not None]
         if column in ANSWERS:
             kind = "span"
-        elif named or None in found:
+        elif named or None in read:
             kind = "classification"
         elif column in SCORES:
             kind = "similarity" if len(inputs) == 2 else "regression"
         else:
-            kind = "classification" if all(number.is_integer() for number in found if number) else "regression"
+            kind = "classification" if all(number.is_integer() for number in read if number) else "regression"
     if kind not in KINDS:
         unknown(kind, KINDS, "kind")
     counts = {"classification": (1, 2), "regression": (1, 2), "span": (2,), "similarity": (2,)}[kind]

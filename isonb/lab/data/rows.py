@@ -36,7 +36,7 @@ def load_task(
     split
         None: the task's first one.
     limit, seed
-        At most so many rows, drawn by the seed and kept in file order; a smaller limit is a part of a larger one.
+        At most so many rows, drawn by the seed and kept in file order; a smaller limit takes some of a larger one's.
     revision
         A commit or tag of the hub's data set.
 

@@ -129,7 +129,7 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
             fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
             raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error
     if not reachable and revision is not None and not any(revision in file["filename"] for file in rows.cache_files):
-        fix = "Connect, or leave revision out to take what is there (only a full commit can be found offline)."
+        fix = "Connect, or leave revision out to take what is there (only a full commit can be had offline)."
         fail(SourceError, f"{wanted} must be in the local cache at revision {revision}", "another revision", fix)
     return rows.with_format("arrow")[:]
 
@@ -189,7 +189,7 @@ def _quiet(*, offline: bool) -> Iterator[None]:
 def sample(size: int, limit: int | None, seed: int) -> list[int]:
     """``limit`` of ``size`` row numbers drawn by ``seed``, in file order; all of them when that is fewer or None.
 
-    The draw depends on nothing but the three numbers, and a smaller limit gives a part of a larger one.
+    The draw depends on nothing but the three numbers, and a smaller limit gives some of a larger one's.
 
     >>> sample(10, 3, 0), sample(10, 4, 0), sample(3, None, 0)
     ([3, 5, 7], [2, 3, 5, 7], [0, 1, 2])

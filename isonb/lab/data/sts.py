@@ -68,8 +68,8 @@ def sts_score(predicted: Any, gold: Any, subset: Sequence[str] | None = None, pr
     Raises :class:`~isonb.errors.InputError` for an unknown protocol, for another number of names than of pairs, and for
     empty names under "mean" and "weighted" (rows from the hub don't carry them: use "all").
 
-    >>> found = sts_score([0.1, 0.2, 0.3, 0.9, 0.8, 0.95], [1, 2, 3, 1, 2, 3], ["a", "a", "a", "b", "b", "b"])
-    >>> found.value, found.subsets, found.sizes
+    >>> score = sts_score([0.1, 0.2, 0.3, 0.9, 0.8, 0.95], [1, 2, 3, 1, 2, 3], ["a", "a", "a", "b", "b", "b"])
+    >>> score.value, score.subsets, score.sizes
     (75.0, {'a': 100.0, 'b': 50.0}, {'a': 3, 'b': 3})
     """
     if protocol not in PROTOCOLS:

@@ -36,7 +36,7 @@ WEIGHTS = (".safetensors", ".bin")  # of the modules of sentence-transformers
 
 
 class ModelError(InputError):
-    """A model that can't be found, isn't in safetensors, or isn't the one it claims to be."""
+    """A model that is nowhere, isn't in safetensors, or isn't the one it claims to be."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ CURVE = {  # column: key of the Trainer's log. The loss in training is the sum o
 
 
 class BertForPreTraining(transformers.BertForPreTraining):  # type: ignore[misc]
-    """BERT with both heads, whose output layer sees the hidden tokens alone: of a small model it is the costliest part.
+    """BERT with both heads, whose output layer sees the hidden tokens alone: in a small model that layer costs most.
 
     A batch without a pair has no loss of next sentence prediction.
     """
@@ -190,7 +190,7 @@ class BudgetTrainer(Trainer):  # type: ignore[misc]
             train_dataset=rows,
             eval_dataset=Subset(held, (torch.arange(count) * len(held) // count).tolist()),
             processing_class=tokenizer,
-            compute_metrics=lambda found: _metrics(torch.as_tensor(found.predictions), held),
+            compute_metrics=lambda seen: _metrics(torch.as_tensor(seen.predictions), held),
             callbacks=[budget],
         )
         self.remove_callback(PrinterCallback)
