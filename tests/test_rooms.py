@@ -16,7 +16,6 @@ ROOMS = (
     "lab/studies",
     "lab/sweeps",
     "lab/engines",
-    "lab/pretraining",
     "lab/runs",
     "lab/data",
     "lab/encoders",
@@ -173,4 +172,4 @@ def test_a_file_outside_the_rooms_has_none():
     assert room("isonb.lab.stray") is None
     assert room("isonb.lab.optionsful") is None
     assert room("isonb.lab.options") == "lab/options"
-    assert room("isonb.lab.data.english") == "lab/data"
+    assert room("isonb.lab.data.tasks") == "lab/data"

@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.lab.data.sizes import task_size
-from isonb.lab.data.tasks import TASKS
+from isonb.lab.data.tasks import TASKS, task_size
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.table import series_table, table
 from isonb.lab.studies.design import Design
