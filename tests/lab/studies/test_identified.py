@@ -4,11 +4,11 @@ import dataclasses
 import shutil
 
 import pytest
+from isonb.lab.runs.recordings import FOLDER, identified, recorded
 
 from isonb.lab import methods
 from isonb.lab.methods.istar import IStar
 from isonb.lab.options import option
-from isonb.lab.studies.recorded import FOLDER, identified, recorded
 from isonb.lab.studies.run_list import every_design, untaken
 from isonb.lab.studies.study import Study
 from isonb.lab.sweeps.grids import Planned, load_grid
@@ -55,7 +55,7 @@ def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
     whole = Study.load(design, folder=folder)
     gone = whole.recorded["run_id"].iloc[0]
     one = recorded("istar_doses", folder)
-    from isonb.lab.studies.recorded import _written
+    from isonb.lab.runs.recordings import _written
 
     _written(folder / "istar_doses", one.runs[one.runs["run_id"] != gone], one.series, one.manifest["series"])
     assert whole.absent == []

@@ -4,11 +4,13 @@ import json
 
 import pandas as pd
 import pytest
+from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
+from isonb.lab.runs.publishing import publish
+from isonb.lab.studies.study import tail_means
 
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import series_table, table
-from isonb.lab.studies.recorded import FOLDER, RecordedError, publish, recorded, tail_means
 from isonb.lab.sweeps.grids import load_grid
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from isonb.lab.runs.recordings import recorded
 from scipy import stats
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import istar
 from isonb.lab.studies.known_clouds import disagreements, estimates
-from isonb.lab.studies.recorded import recorded
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows
 

@@ -1,11 +1,11 @@
 """The study of today's neighbours: an arm a setting, gains and clouds from made-up runs, and a recording half done."""
 
 import pytest
+from isonb.lab.runs.publishing import publish
 
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.studies.comparing import against_plain, changed
 from isonb.lab.studies.designs import neighbours
-from isonb.lab.studies.recorded import publish
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.sweeps.grids import load_grid
 

@@ -1,12 +1,12 @@
 """The plain encoders' study: arms and tasks by their words, evidence recomputed from the recorded table."""
 
 import pytest
+from isonb.lab.runs.recordings import recorded
 from scipy import stats
 
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.competence import row_error
 from isonb.lab.studies.designs import plain_encoders
-from isonb.lab.studies.recorded import recorded
 from isonb.lab.studies.summary import cell_rows
 
 STS = {"experiment": "similarity", "task": "sts13"}

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from isonb.lab.runs.recordings import FOLDER, recorded
 
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import softdecay
 from isonb.lab.studies.pair_gains import TRANSFORMS
 from isonb.lab.studies.printed import printed
-from isonb.lab.studies.recorded import FOLDER, recorded
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows
 
