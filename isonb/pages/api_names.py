@@ -1,4 +1,4 @@
-"""A sphinx extension: a function documented as ``isonb.isoscore`` is also found as ``isonb.isotropy.isoscore``.
+"""A sphinx extension: what is documented as ``isonb.isoscore`` is also ``isonb.measures.isoscore.isoscore``.
 
 The reference pages call everything by the name that a user imports; docstrings link to the file that defines it.
 Classes need no help: autodoc gives them their second name itself.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from isonb.isotropy import isoscore
+from isonb.measures.isoscore import isoscore
 from isonb.pages.charts import GREY
 
 __all__ = ["LAYERS", "border_chart", "border_facts", "border_frames", "plane_layer", "two_classes"]

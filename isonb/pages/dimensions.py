@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 from torch import Tensor
 
-from isonb.cosine import cosine_contributions
+from isonb.measures.cosine import cosine_contributions
 from isonb.pages.charts import GREY, OKABE_ITO, points
 
 __all__ = ["dimensions"]

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from isonb.errors import InputError, fail
 from isonb.layers import IsoBN
+from isonb.layers.soft_decay import soft_decay
 from isonb.pages.charts import OKABE_ITO
-from isonb.softdecay import soft_decay
 
 __all__ = ["KINDS", "Errata", "apart", "cells_over_the_bound", "highest_isoscore", "mean_correlation", "svd_slopes"]
 

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 from torch import Tensor
 
-from isonb.homology import h0_barcode, rips_barcode
+from isonb.barcodes.rips import h0_barcode, rips_barcode
 from isonb.pages.charts import GREY, OKABE_ITO
 
 __all__ = ["bar_frame", "edge_frame", "growing_discs"]

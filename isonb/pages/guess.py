@@ -10,11 +10,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.cosine import mean_cosine
-from isonb.isotropy import isoscore
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
+from isonb.measures.spectrum import singular_values
 from isonb.pages.charts import GREY, OKABE_ITO, option_menu, slider
 from isonb.pages.errors import PageError
-from isonb.spectrum import singular_values
 
 __all__ = ["bent", "guess_chart", "guess_frames"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from torch import Tensor
 
-from isonb.nearest import nearest_by_cosine
+from isonb.layers.soft_decay import soft_decay
+from isonb.numerics.nearest import nearest_by_cosine
 from isonb.pages.errors import PageError
-from isonb.softdecay import soft_decay
 from isonb.transforms import SoftZCA, ZeroMean
 
 __all__ = ["VIEWS", "Microscope", "found_first", "new_neighbours", "views"]

@@ -11,8 +11,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.entropy import persistent_entropy, prominent_bars
-from isonb.homology import h0_barcode
+from isonb.barcodes.entropy import persistent_entropy, prominent_bars
+from isonb.barcodes.rips import h0_barcode
 from isonb.pages.charts import GREY, OKABE_ITO
 
 __all__ = ["ranked_bars", "ranked_frames", "tree_chart", "tree_frames"]

@@ -9,9 +9,9 @@ import torch
 
 from isonb.errors import InputError
 from isonb.lab.studies.printed import printed
+from isonb.measures.spectrum import explained_variance
 from isonb.pages.chapters import Book
 from isonb.pages.errata import KINDS, Errata, apart, cells_over_the_bound, highest_isoscore, svd_slopes
-from isonb.spectrum import explained_variance
 from tests.support import normal
 
 BOOK = Book(Path(__file__).resolve().parents[2])

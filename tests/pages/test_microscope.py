@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import isonb
-from isonb.nearest import nearest_by_cosine
+from isonb.layers.soft_decay import soft_decay
+from isonb.numerics.nearest import nearest_by_cosine
 from isonb.pages.errors import PageError
 from isonb.pages.microscope import VIEWS, Microscope, found_first, new_neighbours, views
-from isonb.softdecay import soft_decay
 from isonb.transforms import SoftZCA
 
 N, D = 30, 12

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.clouds import centered
+from isonb.points import centered
 
 __all__ = ["walk"]
 
