@@ -54,14 +54,15 @@ def publish(
         fix = "Run the sweep first, or name other runs."
         raise RecordedError(f"a recording needs at least one complete record; got none in {records}. {fix}")
     runs, logged = table(chosen), series_table(_shortened(record, series) for record in chosen)
-    usual: Mapping[str, Mapping[str, Any]] = {}
+    defaults = defaults_of(runs)
     if add:
         before = recorded(name, out)
-        usual = before.defaults  # what was recorded under them stays described by them
+        for kind, options in before.defaults.items():  # what was recorded stays described by the defaults of its time
+            defaults[kind] = defaults.get(kind, {}) | dict(options)
         runs, logged = (_joined(*pair) for pair in ((before.runs, runs), (before.series, logged)))
         runs = runs[sorted(runs.columns, key=column_order)]
         series = tuple(sorted({*before.manifest["series"], *series}))
-    return write_recording(Path(out) / name, runs, logged, series, defaults_of(runs) | usual)
+    return write_recording(Path(out) / name, runs, logged, series, defaults)
 
 
 def defaults_of(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:

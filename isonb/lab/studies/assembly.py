@@ -54,7 +54,7 @@ def assemble(
 
 def _written_out(cell: PlannedCell, defaults: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The settings of a planned cell, with what the recordings say of the defaults."""
-    settings = usual_settings(cell.given, defaults) | cell.given
+    settings = {**usual_settings(cell.given, defaults), **cell.given}
     return {name: value for name, value in settings.items() if value is not None}
 
 

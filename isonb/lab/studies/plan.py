@@ -83,7 +83,7 @@ def _product(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _spelled_out(given: dict[str, Any]) -> dict[str, Any]:
     """A cell with the values of its protocol, by column."""
-    protocol, task = given.pop("protocol"), given.get("task")
+    protocol, task = given.pop("protocol"), str(given.get("task"))
     kind = TASKS[task].kind if task in TASKS else ""
     given = {"experiment": "similarity" if kind == "similarity" else "finetune"} | given
     like = "finetune" if given["experiment"] == "doses" else given["experiment"]

@@ -88,7 +88,7 @@ class Study:
     @property
     def absent(self) -> list[str]:
         """The planned cells that no recorded row fills, in words."""
-        return self.plan.loc[self.plan["run_id"].isna(), "cell"].tolist()
+        return list(self.plan.loc[self.plan["run_id"].isna(), "cell"])
 
     @property
     def in_order(self) -> pd.DataFrame:

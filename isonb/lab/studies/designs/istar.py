@@ -73,7 +73,7 @@ def arm_of(settings: Settings) -> str | None:
 def suite_of(settings: Settings) -> str:
     """The task; of a run of Figure 2 the size of the larger sample, and its tails."""
     if settings["experiment"] != "synthetic":
-        return TASK_NAMES.get(settings["task"], settings["task"])
+        return TASK_NAMES.get(str(settings["task"]), str(settings["task"]))
     tails = "heavy tails, " if settings.get("tail", "gaussian") != "gaussian" else ""
     return f"{tails}|S| = {int(settings['shrinkage_rows']):,}"
 
