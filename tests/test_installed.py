@@ -94,7 +94,7 @@ def test_an_installed_package_has_the_grids_by_name_and_says_where_recordings_ar
     code = """
 import isonb
 from isonb.cli import main
-from isonb.lab.studies.recorded import RecordedError, recorded
+from isonb.lab.runs.recordings import RecordedError, recorded
 
 print(isonb.__file__)
 main(["list", "grids"])
