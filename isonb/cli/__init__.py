@@ -199,26 +199,6 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
 
 
-def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
-    text = "pretrain a small BERT on a folder of text: masked words and which segment follows"
-    examples = (
-        "isonb pretrain --text corpus --out runs/tiny --minutes 60\n"
-        "isonb pretrain --text corpus --out runs/try --steps 200 --no-resume\n"
-        "isonb pretrain --text corpus --out runs/mine --start tiny --minutes 20"
-    )
-    parser = _command(name, commands, text, examples)
-    if name in words[:1]:  # its options live with its code
-        from isonb.lab.options import add_arguments
-        from isonb.lab.pretraining import PretrainSettings
-
-        parser.add_argument("--text", required=True, help="folder with *.parquet (column text) or *.txt files")
-        parser.add_argument("--out", required=True, help="folder for checkpoints, the curve and the finished model")
-        parser.add_argument(
-            "--resume", action=argparse.BooleanOptionalAction, default=True, help="go on with the run in --out (yes)"
-        )
-        add_arguments(parser, PretrainSettings)
-
-
 def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = (
         "isonb audit vectors.npy\n"
@@ -274,7 +254,6 @@ ADD = {
     "sweep": _add_sweep,
     "status": _add_status,
     "collect": _add_collect,
-    "pretrain": _add_pretrain,
     "audit": _add_audit,
     "tasks": _add_tasks,
     "list": _add_list,

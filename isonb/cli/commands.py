@@ -155,14 +155,6 @@ def _collect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pretrain(options: argparse.Namespace) -> int:
-    from isonb.lab.pretraining.pretrain import pretrain
-
-    given = {name: value for name, value in vars(options).items() if name != "command"}
-    print(f"finished: {pretrain(**given)}")
-    return 0
-
-
 def _list(options: argparse.Namespace) -> int:
     print(LISTS[options.what]())
     return 0
@@ -191,7 +183,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _sweep,
     "status": _status,
     "collect": _collect,
-    "pretrain": _pretrain,
     "audit": run_audit,
     "tasks": check,
     "list": _list,

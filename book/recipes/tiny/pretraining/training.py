@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shutil
@@ -19,19 +18,19 @@ from torch.utils.data import Subset
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
 from isonb.lab.encoders.text_models import quiet, with_dropout
-from isonb.lab.pretraining import PretrainSettings
-from isonb.lab.pretraining.text import NOT_ASKED, Hiding, Rows, TextError
 from isonb.runtime.files import replace
+from pretraining import PretrainSettings
+from pretraining.text import NOT_ASKED, Hiding, Rows, TextError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RECORD", "BertForPreTraining", "Budget", "BudgetTrainer", "checkpoints", "curve", "digest", "fresh", "read"]
+__all__ = ["RECORD", "BertForPreTraining", "Budget", "BudgetTrainer", "checkpoints", "curve", "fresh", "read"]
 
 SPREAD = 0.05  # of fresh weights; BERT's 0.02 is for a width of 768
 POINTS = 40  # of the curve, each with a checkpoint
 SAMPLE = 1024  # held-out rows of a point
-RECORD = "run.json"  # written last into a checkpoint: what it belongs to, and the sha256 of its files
+RECORD = "run.json"  # written last into a checkpoint: the settings and the text of its run
 CURVE = {  # column: key of the Trainer's log. The loss in training is the sum of both tasks'
     **{name: name for name in ("step", "tokens", "minutes", "learning_rate")},
     "train_loss": "loss",
@@ -40,7 +39,7 @@ CURVE = {  # column: key of the Trainer's log. The loss in training is the sum o
 
 
 class BertForPreTraining(transformers.BertForPreTraining):  # type: ignore[misc]
-    """BERT with both heads, whose output layer sees the hidden tokens alone: of a small model it is the costliest part.
+    """BERT with both heads, whose output layer sees the hidden tokens alone: in a small model that layer costs most.
 
     A batch without a pair has no loss of next sentence prediction.
     """
@@ -170,8 +169,7 @@ class Budget(TrainerCallback):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Seal the checkpoint that was just written: without its record it doesn't count. The one before stays, too."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        files = {path.name: digest(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
-        replace(folder / RECORD, json.dumps({"settings": self.fixed, "files": files}, indent=1).encode())
+        replace(folder / RECORD, json.dumps(self.fixed, indent=1).encode())
         for old in checkpoints(folder.parent)[:-2]:
             shutil.rmtree(old)
 
@@ -192,7 +190,7 @@ class BudgetTrainer(Trainer):  # type: ignore[misc]
             train_dataset=rows,
             eval_dataset=Subset(held, (torch.arange(count) * len(held) // count).tolist()),
             processing_class=tokenizer,
-            compute_metrics=lambda found: _metrics(torch.as_tensor(found.predictions), held),
+            compute_metrics=lambda seen: _metrics(torch.as_tensor(seen.predictions), held),
             callbacks=[budget],
         )
         self.remove_callback(PrinterCallback)
@@ -244,12 +242,6 @@ def curve(log: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def checkpoints(out: Path) -> list[Path]:
     """The folders of the checkpoints in ``out``, sealed or not, in the order of their updates."""
     return sorted(out.glob("checkpoint-*"), key=lambda path: int(path.name.removeprefix("checkpoint-")))
-
-
-def digest(path: Path) -> str:
-    """sha256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _metrics(counts: Tensor, held: Rows) -> dict[str, float]:

@@ -67,9 +67,9 @@ def read_folder(folder: str | Path) -> Texts:
     if not held:
         train, validation = [p for i, p in enumerate(train, 1) if i % EVERY], train[EVERY - 1 :: EVERY] or train[-1:]
     if not train or not validation:
-        part, names = "validation" if train else "train", ", ".join(path.name for path in files)
+        lacking, names = "validation" if train else "train", ", ".join(path.name for path in files)
         got = f"none in {folder} ({names or 'no *.parquet or *.txt files'})"
-        raise TextError(f"the {part} text must hold at least one paragraph; got {got}. Add text.")
+        raise TextError(f"the {lacking} text must hold at least one paragraph; got {got}. Add text.")
     digest = hashlib.sha256("".join(f"{paragraph}\n" for paragraph in (*train, "\0", *validation)).encode())
     return Texts(train, validation, digest.hexdigest())
 
@@ -79,10 +79,10 @@ def _paragraphs(file: Path) -> list[str]:
 
     try:
         if file.suffix == ".txt":
-            found = file.read_text(encoding="utf-8").splitlines()
+            lines = file.read_text(encoding="utf-8").splitlines()
         else:
-            found = [text or "" for text in parquet.read_table(file, columns=["text"])["text"].to_pylist()]
-        return [text.strip() for text in found if text.strip()]
+            lines = [text or "" for text in parquet.read_table(file, columns=["text"])["text"].to_pylist()]
+        return [text.strip() for text in lines if text.strip()]
     except (OSError, ValueError, KeyError, AttributeError) as error:  # the last: values that aren't strings
         wanted = "UTF-8 lines" if file.suffix == ".txt" else "a parquet file with a column 'text' of strings"
         raise TextError(f"{file.name} must be {wanted}; got {error}. Convert it.") from error
@@ -91,7 +91,7 @@ def _paragraphs(file: Path) -> list[str]:
 def sentences_of(paragraph: str) -> list[str]:
     """Cut a paragraph after ``.``, ``!`` or ``?`` where a capital, a digit or an opening quote follows.
 
-    A rule of thumb (it cuts after "Dr."), good enough to choose where a training row begins.
+    Roughly (it cuts after "Dr."), good enough to choose where a training row begins.
 
     >>> sentences_of("It rained. Did it stop? No, e.g. not today.")
     ['It rained.', 'Did it stop?', 'No, e.g. not today.']
@@ -139,8 +139,8 @@ class Rows(Dataset[dict[str, Tensor]]):
         self.cls, self.sep = tokenizer.cls_token_id, tokenizer.sep_token_id
         cut = [sentences_of(paragraph) for paragraph in paragraphs]
         sentences, encode = list(chain.from_iterable(cut)), tokenizer.backend_tokenizer.encode_batch_fast
-        parts = (encode(sentences[at : at + CHUNK], add_special_tokens=False) for at in range(0, len(sentences), CHUNK))
-        pieces = [torch.tensor(one.ids, dtype=torch.int32) for part in parts for one in part]
+        coded = (encode(sentences[at : at + CHUNK], add_special_tokens=False) for at in range(0, len(sentences), CHUNK))
+        pieces = [torch.tensor(one.ids, dtype=torch.int32) for chunk in coded for one in chunk]
         lengths, self.ids = torch.tensor([len(piece) for piece in pieces]), torch.cat(pieces)
         starts = lengths.cumsum(0) - lengths
         paragraph = torch.repeat_interleave(torch.tensor([len(one) for one in cut]))
@@ -148,7 +148,7 @@ class Rows(Dataset[dict[str, Tensor]]):
         room = (lengths > 0) & (starts <= len(self.ids) - 2 * length)
         if not room.any():
             got = f"at least one row of {2 * length} tokens; got {len(self.ids)}"
-            raise TextError(f"each part of the text must fill {got}. Add text.")
+            raise TextError(f"the text to train on and the held-out one must each fill {got}. Add text.")
         self.starts, self.ends = starts[room], ends[room]
 
     def __len__(self) -> int:

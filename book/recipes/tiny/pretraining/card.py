@@ -16,7 +16,7 @@ from isonb.lab.encoders.catalogue import weights_digest
 from isonb.lab.encoders.locate import find
 from isonb.lab.encoders.text_models import with_dropout
 from isonb.lab.options import describe
-from isonb.lab.pretraining import PretrainSettings
+from pretraining import PretrainSettings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,14 +32,14 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
 
     The configuration gets BERT's dropout back, for fine-tuning on few examples.
     """
-    folder, part, settings, curve = out / "model", out / "model.part", trainer.budget.settings, trainer.budget.points
-    shutil.rmtree(part, ignore_errors=True)
+    folder, begun, settings, curve = out / "model", out / "model.begun", trainer.budget.settings, trainer.budget.points
+    shutil.rmtree(begun, ignore_errors=True)
     model, train, held = trainer.model.half().float(), trainer.train_dataset, trainer.eval_dataset.dataset
     reached = trainer.predict(held).metrics
     with_dropout(model.config, 0.1)
-    model.save_pretrained(part, save_original_format=False)  # today's names, whatever the start's were
-    trainer.processing_class.save_pretrained(part)
-    shutil.copy(out / "curve.csv", part / "curve.csv")
+    model.save_pretrained(begun, save_original_format=False)  # today's names, whatever the start's were
+    trainer.processing_class.save_pretrained(begun)
+    shutil.copy(out / "curve.csv", begun / "curve.csv")
     on_cpu = f"{settings.threads} thread(s) of {platform.machine()} ({torch.backends.cpu.get_cpu_capability()})"
     values = {
         "name": out.resolve().name,
@@ -48,7 +48,7 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
         "r": reached,
         "fixed": fixed,
         "parameters": model.num_parameters(),
-        "sha256": weights_digest(part),
+        "sha256": weights_digest(begun),
         "about": settings.about or "not stated",
         "sizes": f"{len(train.ids):,} tokens to train on, {len(held.ids):,} held out",
         "origin": f"the model `{fixed['start']}`" if settings.start else "random weights",
@@ -62,11 +62,11 @@ def export(out: Path, trainer: Any, fixed: dict[str, Any]) -> Path:
         "history": _history(settings.start),
     }
     values |= {name: text.format(**values) for name, text in (FOLLOW if settings.follow else NO_FOLLOW).items()}
-    (part / "README.md").write_text(CARD.format(**values), encoding="utf-8", newline="\n")
-    for file in part.iterdir():  # made for their owner alone
+    (begun / "README.md").write_text(CARD.format(**values), encoding="utf-8", newline="\n")
+    for file in begun.iterdir():  # made for their owner alone
         file.chmod(0o644)
     shutil.rmtree(folder, ignore_errors=True)
-    os.replace(part, folder)
+    os.replace(begun, folder)
     return folder
 
 
@@ -78,7 +78,7 @@ def _unigram(train: torch.Tensor, held: torch.Tensor, vocabulary: int) -> float:
 
 def _command(out: Path, settings: PretrainSettings) -> str:
     """The command line, without the paths and the hardware of this machine."""
-    default, words = type(settings)(), [f"isonb pretrain --text TEXT --out {out.resolve().name}"]
+    default, words = type(settings)(), [f"python book/recipes/tiny/pretrain.py --text TEXT --out {out.resolve().name}"]
     for name, value in describe(settings).items():
         if value != getattr(default, name) and name not in ("about", "threads", "device"):
             value = Path(value).name if name == "start" else value
@@ -97,8 +97,8 @@ def _history(start: str) -> str:
     """What the card of the model before says of its training and of what it reached."""
     card = find(start).folder / "README.md" if start else Path()
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
-    parts = dict(re.findall(r"^## (.+?)\n\n(.*?)(?=\n## |\Z)", text, re.MULTILINE | re.DOTALL))
-    told = [f"### {name}\n\n{parts[name].strip()}" for name in ("Training", "What it reached") if name in parts]
+    sections = dict(re.findall(r"^## (.+?)\n\n(.*?)(?=\n## |\Z)", text, re.MULTILINE | re.DOTALL))
+    told = [f"### {name}\n\n{sections[name].strip()}" for name in ("Training", "What it reached") if name in sections]
     return "\n\n".join(["## What came before", *told]) + "\n\n" if told else ""
 
 
@@ -138,7 +138,7 @@ from its folder, as float32.
 
 {sizes} (sha256 of all paragraphs
 `{fixed[text]}`).
-The text isn't part of this folder.
+The text isn't in this folder.
 
 ## Training
 

@@ -1,29 +1,35 @@
-"""One pretraining from a folder of text to a finished model, taken up where it was interrupted."""
+"""Pretrains a small BERT on a folder of text: masked words, and which segment follows.
+
+``python book/recipes/tiny/pretrain.py --text corpus --out runs/mine --minutes 60``; ``--start tiny`` goes on from the
+model that ships. An interrupted run is taken up where its last checkpoint stands.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from pretraining import PretrainSettings, card, training
+from pretraining.text import Rows, Texts, read_folder, train_tokenizer
 
 from isonb.errors import InputError, fail
-from isonb.lab.options import OptionError, build, describe
-from isonb.lab.pretraining import PretrainSettings
-
-if TYPE_CHECKING:
-    from isonb.lab.pretraining.text import Texts
-
-__all__ = ["CheckpointError", "pretrain"]
+from isonb.lab.encoders.locate import find
+from isonb.lab.encoders.text_models import quiet
+from isonb.lab.options import OptionError, build, describe, rules
 
 # Options that may change when a run is resumed; with another budget the learning rate moves to its new share.
 FREE = ("minutes", "steps", "threads", "device", "about")
 
 
 class CheckpointError(InputError):
-    """A checkpoint that is damaged, or that belongs to a run with other settings."""
+    """A checkpoint that belongs to a run with other settings."""
 
 
 def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress: bool = True, **options: Any) -> Path:
@@ -31,15 +37,15 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
 
     ``options`` are those of :class:`PretrainSettings`. An interrupted run in ``out`` is taken up where its last
     checkpoint stands; a finished one is exported again. Raises :class:`~isonb.lab.options.OptionError` for options
-    that can't be used, :class:`~isonb.lab.pretraining.text.TextError` for such a text folder, :class:`CheckpointError`
-    for a checkpoint that is damaged or belongs to other settings.
+    that can't be used, :class:`~pretraining.text.TextError` for such a text folder, :class:`CheckpointError` for a
+    checkpoint of other settings.
     """
-    settings = _checked(build(PretrainSettings, options, "pretraining"))
-    from isonb.lab.encoders.locate import find
-    from isonb.lab.encoders.text_models import quiet
-    from isonb.lab.pretraining import card, training
-    from isonb.lab.pretraining.text import Rows, read_folder
-
+    settings = build(PretrainSettings, options, "pretraining")
+    if settings.width % (2 * settings.heads):
+        got = f"{settings.width}, {settings.heads}"
+        fail(OptionError, "width must be an even multiple of heads", got, "Change one.")
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        fail(OptionError, "the device must be present", repr(settings.device), "Use 'cpu'.")
     torch.set_num_threads(settings.threads)
     out, texts = Path(out).expanduser(), read_folder(text)
     fixed = {name: value for name, value in describe(settings).items() if name not in FREE}
@@ -60,22 +66,8 @@ def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress
         return card.export(out, trainer, fixed)
 
 
-def _checked(settings: PretrainSettings) -> PretrainSettings:
-    """What no range says: a shape that can be, a device that is there."""
-    if settings.width % (2 * settings.heads):
-        got = f"{settings.width}, {settings.heads}"
-        fail(OptionError, "width must be an even multiple of heads", got, "Change one.")
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        fail(OptionError, "the device must be present", repr(settings.device), "Use 'cpu'.")
-    return settings
-
-
 def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tuple[Any, Any]:
     """Model and tokenizer: of the checkpoint, of the model to go on from, or fresh ones."""
-    from isonb.lab.encoders.locate import find
-    from isonb.lab.pretraining import training
-    from isonb.lab.pretraining.text import train_tokenizer
-
     if not saved and not settings.start:
         tokenizer = train_tokenizer(texts.train, settings.vocabulary, 2 * settings.length)
         return training.fresh(settings, len(tokenizer)), tokenizer
@@ -89,24 +81,38 @@ def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tupl
 
 
 def _last_checkpoint(out: Path, fixed: dict[str, Any]) -> Path | None:
-    """The last sealed checkpoint. CheckpointError unless it belongs to this run and is as it was written."""
-    from isonb.lab.pretraining.training import RECORD, checkpoints, digest
-
-    sealed = [folder for folder in checkpoints(out) if (folder / RECORD).is_file()]
+    """The last sealed checkpoint. CheckpointError unless it was written with these settings and this text."""
+    sealed = [folder for folder in training.checkpoints(out) if (folder / training.RECORD).is_file()]
     if not sealed:
         return None
-    folder, bad = sealed[-1], RECORD
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        then = {name: record["settings"].get(name, "unknown (an older run)") for name in fixed}
-        bad = next((name for name, whole in record["files"].items() if digest(folder / name) != whole), "")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        bad = f"{bad} ({type(error).__name__}: {error})"
-    if bad:
-        fix = "Delete that checkpoint to go on from the one before, or begin again with --no-resume (resume=False)."
-        fail(CheckpointError, "a run is resumed from the files that it wrote", f"other bytes in {folder / bad}", fix)
-    other = [f"{name} {then[name]!r} -> {value!r}" for name, value in fixed.items() if then[name] != value]
+    then = json.loads((sealed[-1] / training.RECORD).read_text(encoding="utf-8"))
+    other = [f"{name} {then.get(name)!r} -> {value!r}" for name, value in fixed.items() if then.get(name) != value]
     if other:
-        fix = "Use the old settings and text, or choose another output folder."
+        fix = "Use the old settings and text, choose another folder, or begin again with --no-resume."
         fail(CheckpointError, "a run is resumed with the settings it was started with", ", ".join(other), fix)
-    return folder
+    return sealed[-1]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command: 0, or 2 and one line for what can't be done."""
+    parser = argparse.ArgumentParser(prog="pretrain.py", description="Pretrains a small BERT on a folder of text.")
+    parser.add_argument("--text", required=True, help="folder with *.parquet (column text) or *.txt files")
+    parser.add_argument("--out", required=True, help="folder for checkpoints, the curve and the finished model")
+    parser.add_argument(
+        "--resume", action=argparse.BooleanOptionalAction, default=True, help="go on with the run there"
+    )
+    for setting in fields(PretrainSettings):
+        action: Any = argparse.BooleanOptionalAction if isinstance(setting.default, bool) else "store"
+        meaning = rules(PretrainSettings)[setting.name].replace("%", "%%")
+        flag = "--" + setting.name.replace("_", "-")
+        parser.add_argument(flag, action=action, default=argparse.SUPPRESS, help=f"{meaning} ({setting.default})")
+    try:
+        print(f"finished: {pretrain(**vars(parser.parse_args(argv)))}")
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
