@@ -373,7 +373,7 @@ def read_layer(cache: Path, encoder: str, layer: int) -> Cell | None:
         kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
         if not kept.exists() and all((cache / encoder / f"{one}.npy").exists() for one in (*stored(name), "wikipedia")):
             wikipedia = wikipedia or [Turned(load("wikipedia")[pool]) for pool in range(len(POOLS))]
-            made = cell(load, name, wikipedia, heavy=layer in (read[2], read[-1]))
+            made = cell(load, name, wikipedia, heavy=layer == read[2])
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.with_suffix(".partial").write_bytes(pickle.dumps((made.outcomes, made.isotropy)))
             kept.with_suffix(".partial").replace(kept)
