@@ -6,7 +6,21 @@ A chapter begins with ``from isonb import pages`` and ``pages.setup()``. The eng
 from isonb.errors import needs
 
 with needs("isonb.pages", "lab"):
-    from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
+    from isonb.pages.charts import (
+        CLOUD,
+        DASHES,
+        GREY,
+        OKABE_ITO,
+        dash,
+        figures,
+        option_menu,
+        points,
+        setup,
+        show,
+        slider,
+    )
+    from isonb.pages.charts.comparisons import courses, forest
+    from isonb.pages.charts.live import live
     from isonb.pages.errors import (
         BuildError,
         ChapterError,
@@ -21,9 +35,7 @@ with needs("isonb.pages", "lab"):
         SPREAD,
         cells_table,
         claims_table,
-        courses,
         estimate,
-        forest,
         half_width,
         intervals,
         joined,
@@ -33,7 +45,6 @@ with needs("isonb.pages", "lab"):
     from isonb.pages.expect import expect, holds
     from isonb.pages.parameters import check_parameters
     from isonb.pages.values import Table, glue, table
-    from isonb.pages.widgets import live
 
 __all__ = [
     "CLOUD",
@@ -57,6 +68,7 @@ __all__ = [
     "dash",
     "estimate",
     "expect",
+    "figures",
     "forest",
     "glue",
     "half_width",

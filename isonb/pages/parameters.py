@@ -15,7 +15,6 @@ from difflib import get_close_matches
 from IPython.core.interactiveshell import InteractiveShell
 
 from isonb.pages.errors import ParameterError
-from isonb.pages.names import first_seen
 
 __all__ = ["Parameter", "check_parameters", "parse_parameters", "validate_parameters"]
 
@@ -188,7 +187,8 @@ def check_parameters() -> None:
         raise ParameterError("the cell that declares the parameters must have run; none has. Run it, as it was.")
     parameters = parse_parameters(declared[-1])
     injected = [source for source in ran[len(ran) - ran[::-1].index(declared[-1]) :] if source.startswith(INJECTED)]
-    given = {name for source in injected for name in first_seen(source)[1]}
+    lines = [line for source in injected for line in ast.parse(source).body if isinstance(line, ast.Assign)]
+    given = {ast.unparse(line.targets[0]) for line in lines}
     values = {name: names[name] for name in sorted(given) + [p.name for p in parameters] if name in names}
     names.update(validate_parameters(parameters, values))
 

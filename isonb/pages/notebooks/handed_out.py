@@ -13,11 +13,10 @@ import nbformat
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.edits import digest
+from isonb.pages.notebooks.pair import last_run
 from isonb.pages.notebooks.plain import PAIR, plain
 from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import code_cells, graft
-from isonb.pages.pair import last_run
-from isonb.pages.plain_text import glued
+from isonb.pages.outputs import code_cells, glued, graft
 from isonb.runtime.files import update
 
 __all__ = ["hand_out", "worked_in", "write_copies"]

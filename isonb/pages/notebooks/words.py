@@ -11,9 +11,8 @@ import yaml  # type: ignore[import-untyped]
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.markdown import key, roles
-from isonb.pages.plain_text import short_citations
 
-__all__ = ["NOT_RUN", "Index", "citation"]
+__all__ = ["NOT_RUN", "Index", "citation", "short_citations"]
 
 NOT_RUN = "(run this chapter)"
 YEAR = re.compile(r" (\d{4})$")
@@ -24,6 +23,7 @@ EXERCISE = re.compile(
 )
 FIGURE = re.compile(r"^ *(?:name: *|:name: *)(?P<label>fig-[\w-]+) *$", re.MULTILINE)
 SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\n+#+ +(?P<title>.+?) *$", re.MULTILINE)
+ENTRY = re.compile(r"@\w+\{(?P<key>[^,]+),(?P<body>.*?)(?=^@|\Z)", re.MULTILINE | re.DOTALL)
 MARKDOWN = re.compile(r"([\\*`<$])")
 
 
@@ -37,6 +37,28 @@ def citation(role: str, keys: str, known: Mapping[str, str]) -> str:
     if role == "cite:t":
         return ", ".join(YEAR.sub(r" (\1)", name) for name in named)
     return "(" + "; ".join(YEAR.sub(r", \1", name) for name in named) + ")"
+
+
+def short_citations(bibliography: str) -> dict[str, str]:
+    """Author and year of each entry of a BibTeX file, by key.
+
+    >>> short_citations("@misc{a1, author = {Doe, Ann and Roe, Bo and Poe, Cy}, year = {2020}}")
+    {'a1': 'Doe et al. 2020'}
+    """
+    found = {}
+    for entry in ENTRY.finditer(bibliography):
+        author = re.search(r"author = \{(.*?)\},?\s*$|author = \{(.*?)\},", entry["body"], re.MULTILINE)
+        year = re.search(r"year = \{(\d+)", entry["body"])
+        names = [_family(name) for name in re.split(r"\s+and\s+", (author[1] or author[2]))] if author else []
+        who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+        found[entry["key"].strip()] = f"{who} {year[1] if year else ''}".strip()
+    return found
+
+
+def _family(name: str) -> str:
+    """The family name of "Doe, Ann" and of "Ann Doe", and all of "{The Project}"."""
+    whole = name.startswith("{") or "," in name
+    return (name.split(",")[0] if whole else name.split()[-1]).strip("{} ")
 
 
 class Index:
