@@ -2,10 +2,9 @@
 
 from isonb import checks
 from isonb.auditing import Audit, audit, compare
+from isonb.barcodes.entropy import persistent_entropy, prominent_bars
+from isonb.barcodes.rips import h0_barcode, rips_barcode
 from isonb.checks import strict
-from isonb.clouds import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
-from isonb.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
-from isonb.entropy import persistent_entropy, prominent_bars
 from isonb.errors import (
     CloudWarning,
     DegenerateError,
@@ -18,11 +17,8 @@ from isonb.errors import (
     PrecisionWarning,
     ShapeError,
 )
-from isonb.flow import GlowFlow, fit_flow
-from isonb.homology import h0_barcode, rips_barcode
-from isonb.isotropy import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
-from isonb.layer_fusion import sbert_wk
 from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
+from isonb.layers.soft_decay import negative_count, soft_decay
 from isonb.losses import (
     CosRegLoss,
     GaoCosineLoss,
@@ -36,11 +32,11 @@ from isonb.losses import (
     SpectrumControlLoss,
     points_from_hidden_states,
 )
-from isonb.moments import Moments
-from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
-from isonb.partition import partition_score
-from isonb.softdecay import negative_count, soft_decay
-from isonb.spectrum import (
+from isonb.measures.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
+from isonb.measures.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.measures.neighbors import id_score, knn, lsds, mle_dimension, two_nn
+from isonb.measures.partition import partition_score
+from isonb.measures.spectrum import (
     anisotropy,
     explained_variance,
     singular_values,
@@ -49,6 +45,9 @@ from isonb.spectrum import (
     spectral_skewness,
     varex_score,
 )
+from isonb.measures.uniformity import rbf_uniformity
+from isonb.points import centered, cls_pool, label_groups, layer_average, mean_pool, token_cloud
+from isonb.streaming.moments import Moments
 from isonb.transforms import (
     AllButTheTop,
     ClusterRemoval,
@@ -59,7 +58,8 @@ from isonb.transforms import (
     ZeroMean,
     load_transform,
 )
-from isonb.uniformity import rbf_uniformity
+from isonb.transforms.flow import GlowFlow, fit_flow
+from isonb.transforms.sbert_wk import sbert_wk
 
 __all__ = [
     "AllButTheTop",

@@ -9,9 +9,11 @@ from scipy.spatial.distance import cdist
 from support import some_mask
 from torch import Tensor
 
-from isonb import homology, nearest, trees
-from isonb.homology import h0_barcode
-from isonb.neighbors import knn
+from isonb.barcodes import rips as homology
+from isonb.barcodes import trees
+from isonb.barcodes.rips import h0_barcode
+from isonb.measures.neighbors import knn
+from isonb.numerics import nearest
 
 KINDS = ("offset", "skewed", "far twins", "far clusters", "lattice", "copies", "lone", "signs")
 

@@ -136,8 +136,8 @@ EXTRAS = [
     ("isonb.lab", "transformers", "lab"),
     ("isonb.pages", "altair", "lab"),
     ("isonb.metrics", "torchmetrics", "metrics"),
-    ("isonb.integrations.trainer", "transformers", "lab"),
-    ("isonb.integrations.sentence_transformers", "sentence_transformers", "lab"),
+    ("isonb.training.trainer", "transformers", "lab"),
+    ("isonb.training.sentence_transformers", "sentence_transformers", "lab"),
 ]
 
 

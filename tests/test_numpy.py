@@ -8,8 +8,8 @@ from test_bad_input import ALL, CLOUDS, NUMBERS, leaves
 
 import isonb
 from isonb import DtypeError
-from isonb.integrations.points import pool
 from isonb.metrics import IsoScore, MeanCosine, Sampled, SpectralSkewness, TokenUniformity
+from isonb.training.points import pool
 
 X = uneven(60, 6)
 

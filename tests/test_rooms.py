@@ -149,10 +149,10 @@ def test_an_arrow_up_is_seen_however_it_is_written(house, text):
 
 
 def test_the_lowest_room_uses_the_ground_alone(house):
-    files = {"errors.py": "", "spectrum.py": "", "runtime/files.py": "from isonb.errors import InputError"}
+    files = {"errors.py": "", "measures/spectrum.py": "", "runtime/files.py": "from isonb.errors import InputError"}
     assert not forbidden(arrows(house(files)))
-    root = house({"runtime/files.py": "from isonb.spectrum import singular_values"})
-    assert forbidden(arrows(root)) == ["isonb.runtime.files -> isonb.spectrum"]
+    root = house({"runtime/files.py": "from isonb.measures.spectrum import singular_values"})
+    assert forbidden(arrows(root)) == ["isonb.runtime.files -> isonb.measures.spectrum"]
 
 
 def test_a_circle_is_seen_and_a_diamond_is_none(house):

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from isonb.entropy import persistent_entropy, prominent_bars
-from isonb.homology import h0_barcode, rips_barcode
-from isonb.neighbors import id_score, knn, lsds, mle_dimension, two_nn
+from isonb.barcodes.entropy import persistent_entropy, prominent_bars
+from isonb.barcodes.rips import h0_barcode, rips_barcode
+from isonb.measures.neighbors import id_score, knn, lsds, mle_dimension, two_nn
 
 FUNCTIONS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {
     "h0_barcode": lambda x, mask: h0_barcode(x, mask=mask),

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 from torch import Tensor
 
-from isonb.homology import h0_barcode, rips_barcode
+from isonb.barcodes.rips import h0_barcode, rips_barcode
 from isonb.pages.charts import GREY, OKABE_ITO
 
 UNIT = 57  # pixels a unit of length, so that the discs have the right size

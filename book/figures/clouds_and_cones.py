@@ -9,9 +9,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.clouds import centered
-from isonb.cosine import cosine_contributions
+from isonb.measures.cosine import cosine_contributions
 from isonb.pages.charts import GREY, OKABE_ITO, points
+from isonb.points import centered
 
 NAMED = 3
 

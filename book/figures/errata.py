@@ -13,8 +13,8 @@ from torch import Tensor
 
 from isonb.errors import InputError, fail
 from isonb.layers import IsoBN
+from isonb.layers.soft_decay import soft_decay
 from isonb.pages.charts import OKABE_ITO
-from isonb.softdecay import soft_decay
 
 KINDS = ("text and code", "code", "printed")
 """Text and code differ, code does another thing than it is meant to, a printed number contradicts its neighbours."""

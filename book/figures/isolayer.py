@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from isonb.isotropy import isoscore
+from isonb.measures.isoscore import isoscore
 from isonb.pages.charts import GREY
 
 LAYERS = ("stretch what isn't read", "squeeze what is read", "turn")

@@ -14,13 +14,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.cosine import mean_cosine
-from isonb.isotropy import isoscore
-from isonb.nearest import nearest_by_cosine
+from isonb.layers.soft_decay import soft_decay
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
+from isonb.measures.spectrum import singular_values
+from isonb.numerics.nearest import nearest_by_cosine
 from isonb.pages.charts import GREY, OKABE_ITO, option_menu, slider
 from isonb.pages.errors import PageError
-from isonb.softdecay import soft_decay
-from isonb.spectrum import singular_values
 from isonb.transforms import SoftZCA, ZeroMean
 
 BARS = 10  # directions shown of the spectrum

@@ -11,10 +11,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.clouds import centered
-from isonb.entropy import persistent_entropy, prominent_bars
-from isonb.homology import h0_barcode
+from isonb.barcodes.entropy import persistent_entropy, prominent_bars
+from isonb.barcodes.rips import h0_barcode
 from isonb.pages.charts import GREY, OKABE_ITO
+from isonb.points import centered
 
 ROLE = alt.Scale(domain=["counts", "left out"], range=[OKABE_ITO["vermillion"], GREY])
 ARROW = 0.35  # drawn length of an arrow, of a step of length 1

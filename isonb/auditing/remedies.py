@@ -13,10 +13,10 @@ from isonb.auditing.defects import SHIFTED, USED
 from isonb.auditing.parts import Remedy
 from isonb.auditing.shape import GROUPS, groups_of, jackknife
 from isonb.auditing.thresholds import Pairs, pair_score
-from isonb.cosine import mean_cosine
 from isonb.errors import DegenerateError, FitWarning
-from isonb.isotropy import isoscore
-from isonb.softdecay import soft_decay
+from isonb.layers.soft_decay import soft_decay
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 
 __all__ = ["next_steps", "remedies", "score_words", "stands_out"]

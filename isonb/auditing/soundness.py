@@ -9,8 +9,8 @@ from torch import Tensor
 
 from isonb.auditing.encoding import Embedder
 from isonb.auditing.parts import Check, Finding
-from isonb.cosine import unit_rows
 from isonb.errors import InputError
+from isonb.measures.cosine import unit_rows
 
 __all__ = ["check_model", "probes_of"]
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from isonb.auditing.parts import Match
 from isonb.auditing.shape import random_cosines
-from isonb.cosine import unit_rows
 from isonb.errors import InputError, fail
+from isonb.measures.cosine import unit_rows
 
 __all__ = ["Pairs", "pair_score", "pair_thresholds", "query_thresholds"]
 

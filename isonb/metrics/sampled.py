@@ -10,9 +10,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isonb.checks import cloud, strict
-from isonb.distributed import process_group as group_of
 from isonb.errors import InputError, ShapeError, fail
 from isonb.metrics.streaming import Base
+from isonb.numerics.distributed import process_group as group_of
 
 __all__ = ["Sampled"]
 

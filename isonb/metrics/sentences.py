@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from isonb.checks import strict, tensor_of
-from isonb.cosine import cls_uniformity, token_uniformity
+from isonb.measures.cosine import cls_uniformity, token_uniformity
+from isonb.measures.spectrum import singular_values
 from isonb.metrics.streaming import Streaming
-from isonb.spectrum import singular_values
-from isonb.streams import Average, Skewness, UnitSums
+from isonb.streaming.streams import Average, Skewness, UnitSums
 
 __all__ = [
     "ClsUniformity",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class MeanCosine(Streaming):
-    """:func:`isonb.cosine.mean_cosine` of all points, exact over all pairs."""
+    """:func:`isonb.measures.cosine.mean_cosine` of all points, exact over all pairs."""
 
     least = 2
 
@@ -36,21 +36,21 @@ class MeanCosine(Streaming):
 
 
 class CosinePenalty(MeanCosine):
-    """:func:`isonb.cosine.cosine_penalty` of all points: CosReg's form, divided by n^2."""
+    """:func:`isonb.measures.cosine.cosine_penalty` of all points: CosReg's form, divided by n^2."""
 
     def _value(self, summary: UnitSums) -> Tensor:
         return summary.penalty
 
 
 class CosineContributions(MeanCosine):
-    """:func:`isonb.cosine.cosine_contributions` (d) of all points."""
+    """:func:`isonb.measures.cosine.cosine_contributions` (d) of all points."""
 
     def _value(self, summary: UnitSums) -> Tensor:
         return summary.contributions
 
 
 class TokenUniformity(Streaming):
-    """Mean over sentences of :func:`isonb.cosine.token_uniformity`; feed it (B, T, d) and a mask (B, T)."""
+    """Mean over sentences of :func:`isonb.measures.cosine.token_uniformity`; feed it (B, T, d) and a mask (B, T)."""
 
     function = staticmethod(token_uniformity)
 
@@ -69,7 +69,7 @@ class TokenUniformity(Streaming):
 
 
 class ClsUniformity(TokenUniformity):
-    """Mean over sentences of :func:`isonb.cosine.cls_uniformity`; feed it (B, T, d) and a mask (B, T)."""
+    """Mean over sentences of :func:`isonb.measures.cosine.cls_uniformity`; feed it (B, T, d) and a mask (B, T)."""
 
     function = staticmethod(cls_uniformity)
 
@@ -78,7 +78,7 @@ class ClsUniformity(TokenUniformity):
 
 
 class SpectralSkewness(Streaming):
-    """:func:`isonb.spectrum.spectral_skewness` of the pooled singular values of the token matrices of all sentences."""
+    """:func:`isonb.spectral_skewness` of the pooled singular values of the token matrices of all sentences."""
 
     least = 2
 

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from isonb.errors import ShapeError, fail
-from isonb.isotropy import checked_zeta, isoscore_from_cov, shrinkage_matrix
-from isonb.length_moments import LengthMoments
+from isonb.measures.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
+from isonb.measures.purity import purity_of
+from isonb.measures.spectrum import anisotropy, explained_variance, varex_score
 from isonb.metrics.streaming import Streaming
-from isonb.moments import Moments
-from isonb.purity import purity_of
-from isonb.spectrum import anisotropy, explained_variance, varex_score
+from isonb.streaming.length_moments import LengthMoments
+from isonb.streaming.moments import Moments
 
 __all__ = [
     "Anisotropy",
@@ -58,7 +58,7 @@ class Covariance(_FromMoments):
 
 
 class ParticipationRatio(_FromMoments):
-    """:func:`isonb.isotropy.participation_ratio` of all points; ``unbiased=True`` for PR-U."""
+    """:func:`isonb.measures.isoscore.participation_ratio` of all points; ``unbiased=True`` for PR-U."""
 
     def __init__(self, *, unbiased: bool = False, **kwargs: Any) -> None:
         super().__init__(LengthMoments if unbiased else Moments, **kwargs)
@@ -70,7 +70,7 @@ class ParticipationRatio(_FromMoments):
 
 
 class IsoScore(ParticipationRatio):
-    """:func:`isonb.isotropy.isoscore` of all points, (PR - 1)/(d - 1); ``unbiased=True`` takes PR-U.
+    """:func:`isonb.measures.isoscore.isoscore` of all points, (PR - 1)/(d - 1); ``unbiased=True`` takes PR-U.
 
     >>> metric = IsoScore()
     >>> metric.update(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
@@ -89,7 +89,7 @@ class IsoScore(ParticipationRatio):
 
 
 class IsoScoreStar(_FromMoments):
-    """:func:`isonb.isotropy.isoscore_star` of all points with a fixed ``zeta``; None: the trace-scaled identity."""
+    """:func:`isonb.isoscore_star` of all points with a fixed ``zeta``; None: the trace-scaled identity."""
 
     def __init__(self, zeta: float = 0.2, shrinkage_cov: Tensor | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -102,7 +102,7 @@ class IsoScoreStar(_FromMoments):
 
 
 class Anisotropy(_FromMoments):
-    """:func:`isonb.spectrum.anisotropy` (k) of all points; ``center=True`` for shares of variance."""
+    """:func:`isonb.measures.spectrum.anisotropy` (k) of all points; ``center=True`` for shares of variance."""
 
     function = staticmethod(anisotropy)
 
@@ -118,13 +118,13 @@ class Anisotropy(_FromMoments):
 
 
 class ExplainedVariance(Anisotropy):
-    """:func:`isonb.spectrum.explained_variance` (k) of all points, the running sum of :class:`Anisotropy`."""
+    """:func:`isonb.measures.spectrum.explained_variance` (k) of all points, the running sum of :class:`Anisotropy`."""
 
     function = staticmethod(explained_variance)
 
 
 class VarEx(_FromMoments):
-    """:func:`isonb.spectrum.varex_score` of all points."""
+    """:func:`isonb.measures.spectrum.varex_score` of all points."""
 
     def __init__(self, p: float = 0.3, **kwargs: Any) -> None:
         super().__init__(**kwargs)

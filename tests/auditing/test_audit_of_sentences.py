@@ -18,10 +18,10 @@ import isonb
 from isonb.auditing.encoding.job import embed_to
 from isonb.auditing.models import Encoding, _embedder
 from isonb.errors import InputError, ShapeError
-from isonb.integrations.sentence_transformers import SoftDecay, append_transform
 from isonb.lab.data import corpus
 from isonb.lab.encoders.catalogue import ModelError, fingerprint
 from isonb.lab.encoders.loading import load
+from isonb.training.sentence_transformers import SoftDecay, append_transform
 from isonb.transforms import AllButTheTop, Whitening
 from tests.lab import random_models
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import threadpoolctl
 import torch
 
-from isonb import compiled_nearest, compiled_prim
+from isonb.numerics import compiled_nearest, compiled_prim
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
 from tests.benchmarks.publish import CARD_PUBLISHED, PUBLISHED, PublishError, publish

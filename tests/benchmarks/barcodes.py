@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 import isonb
-from isonb.compiled_prim import compiled_prim
-from isonb.distances import edge_lengths, squared_distances
-from isonb.products import gram
-from isonb.trees import _prim, spanning_tree
+from isonb.barcodes.trees import _prim, spanning_tree
+from isonb.numerics.compiled_prim import compiled_prim
+from isonb.numerics.distances import edge_lengths, squared_distances
+from isonb.numerics.products import gram
 from tests.benchmarks.harness import Row, compare
 from tests.benchmarks.measures import gaussian
 from tests.benchmarks.peers import barcodes

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 import isonb
-from isonb.compiled_nearest import compiled_choice
-from isonb.distances import localized, weighted_rows
-from isonb.moments import summarised
-from isonb.nearest import SPARE, distances_to
-from isonb.products import add_upper_gram, gram
+from isonb.numerics.compiled_nearest import compiled_choice
+from isonb.numerics.distances import localized, weighted_rows
+from isonb.numerics.nearest import SPARE, distances_to
+from isonb.numerics.products import add_upper_gram, gram
+from isonb.streaming.moments import summarised
 from tests.benchmarks import peers
 from tests.benchmarks.harness import Row, compare, relative_error
 from tests.benchmarks.pieces import Piece

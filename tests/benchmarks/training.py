@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 import isonb
-from isonb.distances import lengths_between, pulled
-from isonb.products import gram
-from isonb.trees import spanning_tree
+from isonb.barcodes.trees import spanning_tree
+from isonb.numerics.distances import lengths_between, pulled
+from isonb.numerics.products import gram
 from tests.benchmarks.harness import Row, compare, relative_error, taken
 from tests.benchmarks.measures import gaussian, shrinkage_matrix
 from tests.benchmarks.peers import there

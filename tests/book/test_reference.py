@@ -115,15 +115,15 @@ def test_every_name_of_a_module_has_an_entry(told, module):
     "module", ["trainer", "accelerate", "sentence_transformers", "points", "union", "monitor", "watch"]
 )
 def test_every_name_of_an_integration_has_an_entry(told, module):
-    names = listed(ROOT / "isonb" / "integrations" / f"{module}.py")
+    names = listed(ROOT / "isonb" / "training" / f"{module}.py")
     known = {*told["names"], *told["second"]}
-    missing = [name for name in names if f"isonb.integrations.{module}.{name}" not in known]
+    missing = [name for name in names if f"isonb.training.{module}.{name}" not in known]
     assert not [name for name in missing if name not in ("Layers", "Points", "Penalty")], "those three are types"
 
 
 def test_a_function_is_found_by_both_names(told):
     assert told["names"]["isonb.isoscore_star"] == "book/reference/api/measures"
-    assert {"isonb.isotropy.isoscore_star", "isonb.losses.IStarLoss"} <= set(told["second"])
+    assert {"isonb.measures.isoscore.isoscore_star", "isonb.losses.IStarLoss"} <= set(told["second"])
 
 
 def test_a_class_on_a_stand_in_keeps_its_own_signature():

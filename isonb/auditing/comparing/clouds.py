@@ -21,9 +21,9 @@ from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
 from isonb.auditing.shape import GROUPS, MEASURES, TWO_NN, groups_of, jackknife
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.auditing.words import counted
-from isonb.cosine import unit_rows
 from isonb.errors import DegenerateError, ShapeError, fail
-from isonb.nearest import nearest_by_cosine
+from isonb.measures.cosine import unit_rows
+from isonb.numerics.nearest import nearest_by_cosine
 
 __all__ = ["compare"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from isonb.isotropy import isoscore_from_cov
+from isonb.measures.isoscore import isoscore_from_cov
 
 __all__ = ["Points", "expected_score", "true_score", "variances"]
 

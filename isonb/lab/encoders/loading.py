@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from isonb.errors import InputError, fail
-from isonb.integrations.points import encoder_of
 from isonb.lab.encoders.hub import first_line
 from isonb.lab.encoders.locate import Source, find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
+from isonb.training.points import encoder_of
 
 __all__ = ["Encoded", "Encoder", "as_encoder", "encode", "hidden_states", "load", "load_for_training"]
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isonb.integrations.points import PointRule, pool
 from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
+from isonb.training.points import PointRule, pool
 
 __all__ = ["TaskModel", "is_decoder", "task_loss"]
 

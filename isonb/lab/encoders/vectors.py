@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail
-from isonb.integrations.points import pool
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.measuring.layers import Sample
 from isonb.lab.methods import Site
+from isonb.training.points import pool
 
 __all__ = [
     "Pool",

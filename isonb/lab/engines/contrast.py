@@ -26,12 +26,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isonb.clouds import mean_pool
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.vectors import SentenceVector, States, TokenizedSentences, first_token, forward
 from isonb.lab.engines.contrast_penalty import ContrastPenalty
 from isonb.lab.methods import Contrast, Method
+from isonb.points import mean_pool
 
 __all__ = ["Series", "info_nce", "tension_loss", "tune"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from torch import Tensor
 
-from isonb.integrations.points import PointRule
-from isonb.integrations.union import asked, trainable
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.encoders.vectors import TokenizedSentences, forward
 from isonb.lab.methods import Contrast, Method
-from isonb.shrinkage import ShrinkageCovariance
+from isonb.losses.shrinkage import ShrinkageCovariance
+from isonb.training.points import PointRule
+from isonb.training.union import asked, trainable
 
 __all__ = ["ContrastPenalty"]
 

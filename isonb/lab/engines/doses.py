@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.isotropy import isoscore
 from isonb.lab.engines import task_training
 from isonb.lab.engines.frozen import features, scored
 from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
@@ -26,6 +25,7 @@ from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.inputs import own_files
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.measures.isoscore import isoscore
 
 __all__ = ["LOSSES", "RATES", "run"]
 

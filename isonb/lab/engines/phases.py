@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.isotropy import isoscore
 from isonb.lab.engines import task_training
 from isonb.lab.engines.frozen import features
 from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
 from isonb.lab.engines.stages import Finetuning, prepare
 from isonb.lab.methods import SecondPhase, method_from
 from isonb.lab.runs.settings import resolve
-from isonb.spectrum import explained_variance
+from isonb.measures.isoscore import isoscore
+from isonb.measures.spectrum import explained_variance
 
 __all__ = ["FineTuned", "Layered", "cloud_shape", "fine_tune"]
 

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from isonb.errors import DegenerateError, fail
-from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
 from isonb.lab.engines.contrast import info_nce
 from isonb.lab.methods import SecondPhase
+from isonb.training.union import asked
 
 __all__ = ["Features", "SecondModel", "balanced", "descend", "fit_second", "fit_views", "shuffled"]
 

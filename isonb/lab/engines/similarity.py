@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import strict
-from isonb.clouds import mean_pool
 from isonb.errors import DegenerateError, fail
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.sts import pair_cosine
@@ -41,6 +40,7 @@ from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.inputs import own_files, pair_rows
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import LAYERS, SimilaritySettings, resolve, settings_of
+from isonb.points import mean_pool
 
 __all__ = ["run"]
 

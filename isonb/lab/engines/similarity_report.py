@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.cosine import token_uniformity
 from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.contrast import Series
 from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number, squared_shares
 from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import rank_difference
-from isonb.neighbors import lsds
-from isonb.spectrum import singular_values
-from isonb.uniformity import rbf_uniformity
+from isonb.measures.cosine import token_uniformity
+from isonb.measures.neighbors import lsds
+from isonb.measures.spectrum import singular_values
+from isonb.measures.uniformity import rbf_uniformity
 
 __all__ = ["CLOUD_ROWS", "Gold", "features", "gains", "scores"]
 

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from isonb.errors import fail
-from isonb.isotropy import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.lab.data.populations import Points, expected_score, true_score
 from isonb.lab.options import OptionError
 from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import SyntheticSettings, resolve, settings_of
-from isonb.moments import Moments
-from isonb.squared_traces import squared_traces
+from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
+from isonb.streaming.moments import Moments
+from isonb.streaming.squared_traces import squared_traces
 
 __all__ = ["check_sizes", "run"]
 

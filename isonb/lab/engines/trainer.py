@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
 
-from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.data.batches import LengthGrouped
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FinetuneSettings
 from isonb.runtime.progress import Progress
+from isonb.training.trainer import IsotropyTrainerMixin
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "trainer_class"]
 

@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.barcodes.entropy import persistent_entropy
+from isonb.barcodes.rips import h0_barcode
 from isonb.checks import strict
-from isonb.clouds import centered, label_groups
-from isonb.cosine import mean_cosine
-from isonb.entropy import persistent_entropy
 from isonb.errors import InputError
-from isonb.homology import h0_barcode
-from isonb.isotropy import isoscore, isoscore_star
-from isonb.neighbors import two_nn
-from isonb.spectrum import singular_values
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.neighbors import two_nn
+from isonb.measures.spectrum import singular_values
+from isonb.points import centered, label_groups
 
 __all__ = ["ZETA", "Values", "attempt", "cloud_measures", "number", "shares_named", "squared_shares"]
 

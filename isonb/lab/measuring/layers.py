@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from isonb.checks import cloud, strict
-from isonb.cosine import cls_uniformity, token_uniformity
 from isonb.errors import InputError
-from isonb.integrations.watch import chosen
-from isonb.isotropy import isoscore_from_cov, shrinkage_matrix
 from isonb.lab.measuring.cloud import ZETA, Values, attempt, number, shares_named
-from isonb.moments import Moments
-from isonb.products import gram
-from isonb.spectrum import spectral_cdf, spectral_median, spectral_skewness
-from isonb.streams import Average, UnitSums
+from isonb.measures.cosine import cls_uniformity, token_uniformity
+from isonb.measures.isoscore import isoscore_from_cov, shrinkage_matrix
+from isonb.measures.spectrum import spectral_cdf, spectral_median, spectral_skewness
+from isonb.numerics.products import gram
+from isonb.streaming.moments import Moments
+from isonb.streaming.streams import Average, UnitSums
+from isonb.training.watch import chosen
 
 __all__ = ["Sample", "SentenceSums", "TokenSums", "chosen", "star_from_cov"]
 

@@ -16,8 +16,8 @@ from torch import Tensor
 from isonb.errors import ShapeError, fail
 from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, chosen, star_from_cov
-from isonb.moments import Moments
-from isonb.spectrum import explained_variance
+from isonb.measures.spectrum import explained_variance
+from isonb.streaming.moments import Moments
 
 __all__ = ["AXES", "Profile", "placed", "profile"]
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud
-from isonb.clouds import row_count
-from isonb.cosine import cls_uniformity, token_uniformity
-from isonb.spectrum import spectral_median, spectral_skewness
+from isonb.measures.cosine import cls_uniformity, token_uniformity
+from isonb.measures.spectrum import spectral_median, spectral_skewness
+from isonb.points import row_count
 
 __all__ = ["TokenSpectrum", "token_spectrum"]
 

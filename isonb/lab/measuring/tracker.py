@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
-from isonb.distributed import all_rows
-from isonb.integrations.points import PointRule
-from isonb.integrations.watch import TrainingPoints
 from isonb.lab.measuring.cloud import Values, cloud_measures
+from isonb.numerics.distributed import all_rows
+from isonb.training.points import PointRule
+from isonb.training.watch import TrainingPoints
 
 __all__ = ["Tracker", "series_from_log"]
 

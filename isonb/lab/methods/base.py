@@ -24,7 +24,7 @@ from isonb.lab.options import Options
 if TYPE_CHECKING:  # settings are read without torch
     from torch import Tensor, nn
 
-    from isonb.integrations.points import PointRule
+    from isonb.training.points import PointRule
 
 __all__ = ["Contrast", "Method", "MethodError", "Place", "SecondPhase", "Site"]
 
@@ -97,7 +97,7 @@ class Method(Options):
 
     def points(self) -> PointRule:
         """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
-        from isonb.integrations.points import PointRule
+        from isonb.training.points import PointRule
 
         return PointRule()
 

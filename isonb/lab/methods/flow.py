@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from isonb.flow import GlowFlow, fit_flow
 from isonb.lab.methods.shared import Fitted, OnVectors
 from isonb.lab.options import option
+from isonb.transforms.flow import GlowFlow, fit_flow
 
 __all__ = ["METHODS", "Flow"]
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from torch import nn
 
 from isonb import losses
-from isonb.integrations.points import Layers, PointRule
 from isonb.lab.methods.base import Method, Place
 from isonb.lab.methods.shared import PointsAlone, RandomDirection, number_or
 from isonb.lab.options import option
+from isonb.training.points import Layers, PointRule
 
 __all__ = ["METHODS", "CosReg", "IStar"]
 

@@ -13,10 +13,10 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from isonb import losses, transforms
-from isonb.integrations.points import PointRule
 from isonb.lab.methods.base import Method
 from isonb.lab.methods.shared import Fitted, OnVectors
 from isonb.lab.options import option
+from isonb.training.points import PointRule
 
 __all__ = ["GOR", "METHODS", "LogIsoScore", "MeanDirection", "SIGReg"]
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from isonb.lab.methods.base import Method, Place, SecondPhase
 from isonb.lab.options import option
-from isonb.layer_fusion import sbert_wk
+from isonb.transforms.sbert_wk import sbert_wk
 
 __all__ = ["METHODS", "SbertWK"]
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from torch import nn
 
 from isonb import losses
-from isonb.integrations.points import PointRule
 from isonb.lab.methods.base import Method
 from isonb.lab.methods.shared import PointsAlone
 from isonb.lab.options import option
+from isonb.training.points import PointRule
 
 __all__ = ["METHODS", "Entropy"]
 

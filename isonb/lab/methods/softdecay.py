@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from isonb import layers, losses
 from isonb.errors import fail
-from isonb.integrations.points import PointRule
 from isonb.lab.methods.base import Method, Place, Site
 from isonb.lab.options import OptionError, option
-from isonb.softdecay import soft_decay
+from isonb.layers.soft_decay import soft_decay
+from isonb.training.points import PointRule
 
 __all__ = ["METHODS", "SoftDecay", "SpectrumControl"]
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from isonb import transforms
-from isonb.clouds import layer_average, mean_pool
 from isonb.lab.methods.shared import Fitted, OnVectors, number_or
 from isonb.lab.options import option
+from isonb.points import layer_average, mean_pool
 
 __all__ = ["METHODS", "SoftZCA", "WhiteBert", "Whitening", "ZeroMean"]
 

@@ -10,14 +10,14 @@ import torch
 from scipy import stats as scipy_stats
 from torch import Tensor
 
-from isonb.clouds import centered
-from isonb.cosine import mean_cosine
-from isonb.isotropy import isoscore, isoscore_star
 from isonb.lab.data.populations import true_score
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Evidence
-from isonb.spectrum import anisotropy
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.spectrum import anisotropy
+from isonb.points import centered
 
 __all__ = ["ALONE", "FIGURE_2", "ZETAS", "disagreements", "estimates", "isotropic_readings", "nearer", "too_low"]
 

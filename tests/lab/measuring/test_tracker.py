@@ -9,15 +9,15 @@ import torch
 import torch.distributed as dist
 from transformers import Trainer, TrainingArguments
 
-from isonb.integrations.points import PointRule, pool
-from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.isotropy import isoscore
 from isonb.lab.measuring import tracker as tracker_module
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.losses import IsoScoreLoss
+from isonb.measures.isoscore import isoscore
+from isonb.training.points import PointRule, pool
+from isonb.training.trainer import IsotropyTrainerMixin
 from tests.gloo import run
-from tests.integrations import tiny
+from tests.training import tiny
 
 
 class Recording(Trainer):

@@ -8,20 +8,20 @@ import torch
 from torch import nn
 
 from isonb import layers, losses, transforms
-from isonb.clouds import layer_average, mean_pool
-from isonb.entropy_penalty import entropy_penalty
 from isonb.errors import InputError, ShapeError
-from isonb.flow import GlowFlow, fit_flow
-from isonb.integrations.points import PointRule
-from isonb.integrations.union import asked
 from isonb.lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
 from isonb.lab.methods.shared import FittedModule
 from isonb.lab.options import OptionError, rules
 from isonb.lab.runs.settings import resolve
-from isonb.layer_fusion import sbert_wk
-from isonb.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
-from isonb.softdecay import soft_decay
-from isonb.spreading import gor_penalty, random_directions, sigreg_penalty
+from isonb.layers.soft_decay import soft_decay
+from isonb.losses.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
+from isonb.losses.persistent_entropy import entropy_penalty
+from isonb.losses.spreading import gor_penalty, random_directions, sigreg_penalty
+from isonb.points import layer_average, mean_pool
+from isonb.training.points import PointRule
+from isonb.training.union import asked
+from isonb.transforms.flow import GlowFlow, fit_flow
+from isonb.transforms.sbert_wk import sbert_wk
 from tests.support import assert_same, gpu, normal, uneven
 
 every = pytest.mark.parametrize("name", methods())

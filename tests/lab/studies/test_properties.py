@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import torch
 
-from isonb.isotropy import isoscore
 from isonb.lab.studies.properties import DECAY, HAS, LACKS, UNDEFINED, has_property, properties
+from isonb.measures.isoscore import isoscore
 
 
 @pytest.fixture(scope="module")

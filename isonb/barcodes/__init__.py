@@ -1,0 +1,1 @@
+"""Vietoris-Rips barcodes, the spanning trees they come from, and their entropy."""

@@ -1,0 +1,112 @@
+"""The entropy of the H0 bars of clouds with its gradient in closed form: one step of autograd from points to value.
+
+:func:`entropy_term` is the plain form of the same rule, for bars that are there already. A second derivative is its.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from isonb.barcodes.entropy import persistent_entropy, prominent_bars
+from isonb.barcodes.rips import tree_edges
+from isonb.checks import nonnegative
+from isonb.numerics.distances import edge_lengths, lengths_between, numbered, pulled
+from isonb.numerics.precision import precise
+
+__all__ = ["Rule", "entropy_term", "tree_entropy"]
+
+
+class Rule(NamedTuple):
+    """Which bars count and how, as :class:`~isonb.losses.PersistentEntropyLoss` explains; ``in_cluster`` signed."""
+
+    select: bool = True
+    keep_breaking: bool = True
+    in_cluster: float = 0.0
+    normalize: bool = False
+
+
+def entropy_term(bars: Tensor, rule: Rule) -> Tensor:
+    """Entropy (C,) of the kept bars of each barcode (C, bars), plus ``in_cluster`` times the mean of the others."""
+    real, kept = _chosen(bars.detach(), rule)
+    empty = ~real.any(-1, keepdim=True)  # all points equal, or no loop: the term is 0
+    entropy = persistent_entropy(torch.where(empty, 1.0, bars), mask=kept | empty)
+    if rule.normalize:
+        entropy = entropy / _largest_entropy(kept, bars.dtype)
+    entropy = torch.where(empty.squeeze(-1), 0.0, entropy)
+    if rule.in_cluster == 0:
+        return entropy
+    noise = real & ~kept
+    return entropy + rule.in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
+
+
+def tree_entropy(clouds: Tensor, mask: Tensor | None, rule: Rule) -> Tensor:
+    """The same (C,) of the H0 bars of checked clouds (C, m, d), m >= 2, under a mask (C, m)."""
+    value: Tensor = _TreeEntropy.apply(clouds, *tree_edges(clouds, mask), rule)  # type: ignore[no-untyped-call]
+    return value
+
+
+def _chosen(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+    real = bars > 0
+    return real, prominent_bars(bars, rule.keep_breaking) if rule.select else real
+
+
+def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
+    """The logarithm of the number of kept bars; of fewer than two, whose entropy is 0, that of three."""
+    count = kept.sum(-1).to(dtype)
+    return torch.where(count > 1, count, 3.0).log()
+
+
+def value_and_slopes(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+    r"""The term (C,) and its derivatives by the bars (C, bars).
+
+    With :math:`p_k = l_k / L` of the kept bars, :math:`\partial H / \partial l_k = -(\ln p_k + H) / L`; of nearly
+    equal bars the two terms nearly cancel, so all of it is computed in the widest type of the device.
+    """
+    real, kept = _chosen(bars, rule)
+    dtype, bars = bars.dtype, precise(bars)
+    own = torch.where(kept, bars, 0.0)
+    longest = own.amax(-1, keepdim=True)
+    unit = torch.where(longest > 0, longest, 1.0)
+    shares = own / unit
+    total = shares.sum(-1, keepdim=True).clamp_min(1)  # the longest has share 1
+    shares = shares / total
+    value = torch.special.entr(shares).sum(-1, keepdim=True)
+    logs = shares.clamp_min(torch.finfo(bars.dtype).tiny).log()
+    slopes = torch.where(shares > 0, -(logs + value) / total / unit, 0.0)
+    if rule.normalize:
+        most = _largest_entropy(kept, bars.dtype).unsqueeze(-1)
+        value, slopes = value / most, slopes / most
+    if rule.in_cluster:
+        noise = real & ~kept
+        share = torch.where(noise, rule.in_cluster / noise.sum(-1, keepdim=True).clamp_min(1).to(bars.dtype), 0.0)
+        value, slopes = value + (share * bars).sum(-1, keepdim=True), slopes + share
+    return value.squeeze(-1).to(dtype), slopes.to(dtype)
+
+
+class _TreeEntropy(torch.autograd.Function):
+    """Of clouds (C, m, d) with the edges (C, m-1, 2) of their trees, and which of those are real, None for all."""
+
+    @staticmethod
+    def forward(ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, rule: Rule) -> Tensor:
+        ends = numbered(edges, clouds.shape[1])
+        lengths = lengths_between(clouds.flatten(0, 1), ends)
+        value, slopes = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), rule)
+        ctx.save_for_backward(clouds, edges, real, ends, lengths, slopes)
+        ctx.rule = rule
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        clouds, edges, real, ends, lengths, slopes = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.rule)
+            return *torch.autograd.grad(value, clouds, grad, create_graph=True), None, None, None
+        slopes = (slopes * grad.unsqueeze(-1)).flatten()
+        return pulled(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None
+
+
+def _bars(lengths: Tensor, real: Tensor | None) -> Tensor:
+    return nonnegative(lengths if real is None else torch.where(real, lengths, 0.0), name="bars")

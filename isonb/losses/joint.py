@@ -1,0 +1,61 @@
+"""A task loss and an isotropy loss on one scale, by their running means."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from isonb.losses.penalties import as_single, balanced_sum
+from isonb.numerics.distributed import Group, all_sum, process_group
+
+__all__ = ["JointLoss"]
+
+
+class JointLoss(nn.Module):
+    r"""Task loss and isotropy loss, balanced by running means (IsoLayer, Attieh et al., ICDAR 2023).
+
+    Returns :func:`isonb.losses.penalties.balanced_sum` of the two with the means before this step; then, in training,
+    :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
+    initial means: they are the losses of the first batch. Means and step are buffers.
+
+    Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
+    weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
+    module are.
+
+    >>> joint, scalar = JointLoss(s=0.15), torch.tensor
+    >>> [round(joint(scalar(a), scalar(b)).item(), 6) for a, b in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0))]
+    [2.5, 2.09375, 1.689862]
+    """
+
+    mean1: Tensor
+    mean2: Tensor
+    step: Tensor
+
+    def __init__(self, s: float = 0.15, *, group: Group = "world") -> None:
+        super().__init__()
+        self.s, self.group = s, group
+        self.register_buffer("mean1", torch.zeros(()))
+        self.register_buffer("mean2", torch.zeros(()))
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+    def forward(self, l1: Tensor, l2: Tensor, count: int | Tensor | None = None) -> Tensor:
+        """Task loss, isotropy loss, examples behind the task loss; returns a scalar."""
+        l1, l2 = self._everywhere(as_single(l1), as_single(l2), count)
+        step = self.step.to(l1.device)
+        first = step == 0
+        mean1 = torch.where(first, l1.detach(), self.mean1.to(l1))
+        mean2 = torch.where(first, l2.detach(), self.mean2.to(l2))
+        total = balanced_sum(l1, l2, mean1, mean2)
+        if self.training:
+            share = self.s / (1 + step)
+            self.mean1.copy_(torch.lerp(mean1.detach(), l1.detach(), share.to(mean1)))
+            self.mean2.copy_(torch.lerp(mean2.detach(), l2.detach(), share.to(mean2)))
+            self.step += 1
+        return total
+
+    def _everywhere(self, l1: Tensor, l2: Tensor, count: int | Tensor | None) -> tuple[Tensor, Tensor]:
+        if process_group(self.group) is None:
+            return l1, l2
+        weight = torch.as_tensor(1 if count is None else count, dtype=l1.dtype, device=l1.device)
+        sums = all_sum(torch.stack([l1 * weight, weight, l2.to(l1), torch.ones_like(weight)]), self.group)
+        return sums[0] / sums[1], sums[2] / sums[3]

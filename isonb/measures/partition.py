@@ -1,0 +1,52 @@
+"""The partition isotropy score of Arora et al. and of Mu and Viswanath."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isonb.checks import border, cloud
+from isonb.errors import InputError, fail
+from isonb.points import row_count
+
+__all__ = ["partition_score"]
+
+_SIGNS = ("both", "as_returned", "canonical")
+
+
+@border
+@torch.no_grad()
+def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = None, log: bool = False) -> Tensor:
+    r"""How even the partition function is: :math:`I = \min_c Z(c) / \max_c Z(c)`, :math:`Z(c) = \sum_i e^{c^T x_i}`.
+
+    c runs over the unit eigenvectors of :math:`X^T X`, not centred (Arora et al. 2016; Mu and Viswanath, ICLR 2018;
+    used in I-STAR). An eigenvector has no sign of its own and Z(c) differs from Z(-c): ``signs="both"`` takes both and
+    so depends on nothing else; ``"as_returned"`` takes what the decomposition gives; ``"canonical"`` makes the
+    entry of largest size positive. With n < d the other eigenvectors are orthogonal to all points and have Z = n.
+    ``log=True`` returns log I, for clouds whose score underflows.
+
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [0, 1], 1 for an isotropic cloud (and for one of
+    zeros). Not scale invariant. Not differentiable: runs without gradient. Repeated eigenvalues leave the eigenvectors,
+    and so the score, undetermined. Errors: fewer than 2 points :class:`~isonb.errors.ShapeError`; another ``signs``
+    :class:`~isonb.errors.InputError`.
+
+    >>> round(partition_score(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
+    0.150469
+    """
+    x, mask = cloud(x, mask)
+    if signs not in _SIGNS:
+        fail(InputError, f"signs must be one of {', '.join(_SIGNS)}", repr(signs), "The default is 'both'.")
+    axes = torch.linalg.svd(x, full_matrices=False).Vh.mT  # (..., d, min(n, d))
+    if signs == "canonical":
+        largest = axes.gather(-2, axes.abs().argmax(-2, keepdim=True))
+        axes = axes * torch.where(largest < 0, -1.0, 1.0).to(axes)
+    along = x @ axes
+    if signs == "both":
+        along = torch.cat([along, -along], -1)
+    if mask is not None:
+        along = along.masked_fill(~mask.unsqueeze(-1), -torch.inf)
+    heights = along.logsumexp(-2)
+    if x.shape[-2] < x.shape[-1]:
+        heights = torch.cat([heights, row_count(x, mask).log().unsqueeze(-1)], -1)
+    score: Tensor = heights.amin(-1) - heights.amax(-1)
+    return score if log else score.exp()

@@ -1,0 +1,1 @@
+"""What the measures compute with: products, scales, distances, neighbours, compiled loops, several processes."""

@@ -1,0 +1,253 @@
+"""Distances between the points of one cloud, for deciding who is near whom, and the exact lengths of chosen edges.
+
+The decision and the value are kept apart. Candidates come from squared distances that are known up to a bound, by
+product where that pays; among them differences in float64 decide. Lengths that leave the library are those of the live
+points.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.checks import check_values
+from isonb.numerics.compiled_lengths import compiled_lengths
+from isonb.numerics.precision import precise
+from isonb.numerics.scale import largest, power_of_two, square_norms
+from isonb.points import row_count
+
+__all__ = [
+    "PIECE",
+    "about_middle",
+    "by_differences",
+    "distances_from",
+    "edge_lengths",
+    "exact_squares",
+    "lengths_between",
+    "localized",
+    "numbered",
+    "pulled",
+    "rough_distances",
+    "rows",
+    "slack",
+    "squared_distances",
+    "weighted_rows",
+]
+
+PIECE = 2**18  # coordinates of differences held at a time on the CPU
+BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
+
+
+def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """A detached copy for products: moved to its own point nearest the mean, then to unit size. It is rounded.
+
+    A central point keeps a single far one from spoiling the rest. The scale is a power of two, so squares neither
+    overflow nor vanish. Rows off the mask are zero.
+    """
+    moved = about_middle(x, mask)
+    return moved.div_(power_of_two(largest(moved, (-2, -1))))
+
+
+def about_middle(x: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The same in the unit of ``x``."""
+    x = x.detach()
+    mean = (x.sum(-2) / row_count(x, mask).clamp_min(1).unsqueeze(-1)).unsqueeze(-2)
+    moved = x - mean
+    away = largest(moved, -1)
+    if mask is not None:
+        away = away.masked_fill(~mask.unsqueeze(-1), math.inf)
+    middle = away.argmin(-2, keepdim=True).expand(*x.shape[:-2], 1, x.shape[-1])
+    torch.sub(x, x.gather(-2, middle), out=moved)
+    return moved if mask is None else moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
+
+
+def by_differences(x: Tensor) -> bool:
+    """Whether :func:`squared_distances` subtracts point from point (few dimensions, small clouds) or multiplies."""
+    n, d = x.shape[-2:]
+    return d <= 8 or n * n * d <= 2**16
+
+
+def squared_distances(x: Tensor) -> Tensor:
+    r"""All :math:`\|x_i - x_j\|^2` of a localized cloud (..., n, d) -> (..., n, n); O(n^2) memory.
+
+    By differences each entry is good to a few units in its own last place. As
+    :math:`\|x_i\|^2 + \|x_j\|^2 - 2 x_i \cdot x_j` it is good to about :math:`4 \epsilon R^2`, with R the radius of the
+    cloud and :math:`\epsilon` the precision of the dtype: one below :math:`\sqrt\epsilon R` can't be told from 0.
+    """
+    if by_differences(x):
+        return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    n, d = x.shape[-2:]
+    points = x.reshape(-1, n, d)
+    return _by_product(points, points.square().sum(-1)).view(*x.shape[:-1], n)
+
+
+def _by_product(points: Tensor, norms: Tensor) -> Tensor:
+    """Squared distances (b, n, n), alike in both directions: on the CPU those above the diagonal are computed."""
+    n = points.shape[1]
+    if n <= BLOCK or points.device.type != "cpu":
+        return _strip(points, norms, 0, n)
+    out = points.new_empty(len(points), n, n)
+    for low in range(0, n, BLOCK):
+        high = min(low + BLOCK, n)
+        strip = _strip(points, norms, low, high)
+        out[:, low:high, low:] = strip
+        out[:, high:, low:high] = strip[:, :, high - low :].mT
+    return out
+
+
+def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
+    """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
+    strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
+    strip.add_(norms[:, low:high, None])
+    if high - low == strip.shape[-1]:
+        return torch.minimum(strip, strip.mT)
+    square = strip[..., : high - low]
+    square.copy_(torch.minimum(square, square.mT))
+    return strip
+
+
+def slack(x: Tensor, norms: Tensor) -> Tensor:
+    """What a row of x (..., n, d) with these squared ``norms`` (..., n) adds to the error of its squared distances.
+
+    Of a sum of d rounded products that is about the square root of d units of precision (Higham and Mary 2019, a
+    probabilistic bound), and a few more for a copy that was moved and rounded; what is too small for the type is lost.
+    """
+    info, d = torch.finfo(x.dtype), x.shape[-1]
+    return norms * float((6 + d**0.5) * info.eps) + d * info.tiny
+
+
+def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Symmetric squared distances (b, n, n) of clouds (b, n, d) on the CPU, and their slack (b, n).
+
+    The exact one, also of points that ``points`` is a rounded and moved copy of, differs from an entry by less than the
+    slack of both rows together. None where squares don't fit.
+    """
+    norms = square_norms(points)
+    if not 1e-20 < float(norms.amax()) < 1e20:
+        return None
+    weights = squared_distances(points) if by_differences(points) else _by_product(points, norms)
+    return weights, slack(points, norms)
+
+
+def exact_squares(x: Tensor, edges: Tensor) -> Tensor:
+    """Squared lengths (m,) of edges (m, 2) between rows (n, d), by differences in float64."""
+    parts = (precise(x[piece[:, 0]]) - precise(x[piece[:, 1]]) for piece in _pieces(x, edges))
+    return torch.cat([gap.square_().sum(-1) for gap in parts])
+
+
+def distances_from(points: Tensor, some: Tensor) -> Tensor:
+    r"""Squared distances (m, n) from the points ``some`` (m,) of one localized cloud (n, d) to all of them.
+
+    By differences up to 8 dimensions, else by product, with the precision that :func:`squared_distances` has.
+    """
+    if points.shape[-1] <= 8:
+        return torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    norms = points.square().sum(-1)
+    return torch.addmm(norms, points[some], points.T, alpha=-2).add_(norms[some].unsqueeze(1))
+
+
+def rows(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of each cloud: x (..., n, d), index (..., m) -> (..., m, d), differentiable in ``x``."""
+    n, d = x.shape[-2:]
+    batch = index.shape[:-1]
+    first = torch.arange(math.prod(batch), device=x.device).view(*batch, 1) * n
+    return x.reshape(-1, d).index_select(0, (index + first).flatten()).view(*index.shape, d)
+
+
+def weighted_rows(x: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+    r""":math:`\sum_j w_{ij} x_{\mathrm{index}(i, j)}`: x (..., n, d), index and weights (..., m, k) -> (..., m, d).
+
+    On the CPU no row is copied; there is no second derivative then.
+    """
+    n, d = x.shape[-2:]
+    if x.device.type != "cpu":
+        return (weights.unsqueeze(-2) @ rows(x, index.flatten(-2)).view(*index.shape, d)).squeeze(-2)
+    first = torch.arange(math.prod(index.shape[:-2]), device=x.device).view(*index.shape[:-2], 1, 1) * n
+    flat, own = (index + first).flatten(0, -2), weights.flatten(0, -2)
+    out: Tensor = torch.nn.functional.embedding_bag(flat, x.reshape(-1, d), mode="sum", per_sample_weights=own)
+    return out.view(*index.shape[:-1], d)
+
+
+def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
+    """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0."""
+    lengths: Tensor = _Lengths.apply(x.reshape(-1, x.shape[-1]), numbered(edges, x.shape[-2]))  # type: ignore[no-untyped-call]
+    return lengths.view(edges.shape[:-1])
+
+
+def numbered(edges: Tensor, n: int) -> Tensor:
+    """Edges (..., m, 2) of a batch of clouds of n points as edges (..., 2) between the rows of all clouds."""
+    clouds = math.prod(edges.shape[:-2])
+    if clouds > 1:
+        edges = edges + torch.arange(clouds, device=edges.device).view(*edges.shape[:-2], 1, 1) * n
+    return edges.reshape(-1, 2)
+
+
+class _Lengths(torch.autograd.Function):
+    """Lengths of edges (m, 2) between rows (n, d), a piece of edges at a time; no difference is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, edges: Tensor) -> Tensor:
+        length = lengths_between(x, edges)
+        ctx.save_for_backward(x, edges, length)
+        return length
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, edges, length = ctx.saved_tensors
+        return pulled(x, edges, None if torch.is_grad_enabled() else length, grad), None
+
+
+def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
+    """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers: by the compiled loop where it is loaded."""
+    if x.device.type == "cpu" and x.dtype == torch.float32 and (compiled := compiled_lengths()):
+        return compiled(x.detach(), edges)
+    if x.device.type == "cpu" and x.dtype == torch.float32:
+        return exact_squares(x.detach(), edges).sqrt().float()
+    return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
+
+
+def pulled(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Tensor:
+    r"""The gradient (n, d) of a function with derivative ``slope`` (m,) by each length (m,).
+
+    The derivative of :math:`\|x_a - x_b\|` is the unit vector from b to a. Where that is to be derived again ``length``
+    is None, and computed anew.
+    """
+    out, low = torch.zeros_like(x), 0
+    for piece in _pieces(x, edges):
+        gap, high = _gaps(x, piece), low + len(piece)
+        size = _lengths(gap) if length is None else length[low:high]
+        unit = gap / torch.where(size > 0, size, 1.0).unsqueeze(-1)  # at first: a slope over a short length overflows
+        pull = unit * slope[low:high].unsqueeze(-1)
+        out.index_add_(0, piece[:, 0], pull).index_add_(0, piece[:, 1], pull, alpha=-1)
+        low = high
+    return out
+
+
+def _pieces(x: Tensor, edges: Tensor) -> tuple[Tensor, ...]:
+    """On the CPU as many edges at a time as its cache holds differences of."""
+    return torch.split(edges, max(1, PIECE // x.shape[-1])) if x.device.type == "cpu" else (edges,)
+
+
+def _gaps(x: Tensor, edges: Tensor) -> Tensor:
+    return x.index_select(0, edges[:, 0]) - x.index_select(0, edges[:, 1])
+
+
+def _lengths(gap: Tensor) -> Tensor:
+    """Squares of float32 are summed in float64 on the CPU, where they neither overflow nor vanish.
+
+    Elsewhere, where they might, each difference is first brought to unit size, by a power of two.
+    """
+    if gap.device.type == "cpu" and gap.dtype == torch.float32:
+        exact: Tensor = torch.linalg.vector_norm(gap.double(), dim=-1)
+        return exact.float()
+    length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
+    if check_values(gap) and length.numel():
+        least, most = (float(end) for end in length.detach().aminmax())
+        if torch.finfo(gap.dtype).tiny ** 0.25 < least and most < torch.inf:
+            return length
+    scale = power_of_two(largest(gap.detach(), -1))
+    scaled: Tensor = torch.linalg.vector_norm(gap / scale, dim=-1)
+    return scaled * scale.squeeze(-1)

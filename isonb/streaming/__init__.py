@@ -1,0 +1,1 @@
+"""Statistics of a cloud that arrives in pieces."""

@@ -1,0 +1,135 @@
+"""A training loop with Accelerate, to use or to copy from: the same update on any number of processes.
+
+::
+
+    accelerator = Accelerator()
+    model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    rule = PointRule("tokens", layers="all")
+    for batches in groups(loader, 4):  # four micro-batches an update
+        log = update(accelerator, model, optimizer, batches, IStarLoss(), rule, max_norm=1.0, scheduler=scheduler)
+    score = measure(accelerator, model, loader, IsoScore(), rule).compute()
+
+The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isonb.errors import InputError, fail
+from isonb.training.points import PointRule
+from isonb.training.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
+
+__all__ = ["groups", "measure", "own_rows", "update"]
+
+Batch = Mapping[str, Any]
+
+
+def groups(loader: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
+    """The loader's batches, ``size`` at a time; the last list may be shorter.
+
+    >>> list(groups([{"n": 1}, {"n": 2}, {"n": 3}], 2))
+    [[{'n': 1}, {'n': 2}], [{'n': 3}]]
+    """
+    batches = iter(loader)
+    while group := list(islice(batches, size)):
+        yield group
+
+
+def own_rows(accelerator: Any, size: int) -> int:
+    """How many of this process's ``size`` rows aren't copies that fill up the last batch.
+
+    ``gather_for_metrics`` drops those copies; a metric that reduces itself has to leave them out when it is fed.
+    """
+    state = accelerator.gradient_state
+    if not (state.in_dataloader and state.end_of_dataloader and state.remainder > 0):
+        return size
+    return min(max(int(state.remainder) - int(accelerator.process_index) * size, 0), size)
+
+
+def update(
+    accelerator: Any,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: list[Batch],
+    penalty: Callable[..., Tensor],
+    rule: PointRule,
+    weight: float = 1.0,
+    *,
+    max_norm: float | None = None,
+    scheduler: Any = None,
+    shrinkage_cov: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """One optimiser step on all ``batches`` of all processes: mean task loss plus ``weight * penalty`` of their union.
+
+    The model must return a mean loss over its rows. ``max_norm`` clips the gradient of both together to that length,
+    as :meth:`Accelerator.clip_grad_norm_` does; ``scheduler``, a prepared one, takes a step after the optimiser;
+    ``shrinkage_cov`` goes to a penalty that takes one, as ``IStarLoss`` does: the covariance of a
+    :class:`~isonb.losses.shrinkage.ShrinkageCovariance`, measured at each epoch's start.
+
+    Returns the task loss, ``weight * penalty`` (what was added) and, where it is clipped, the length of the gradient
+    before. With one batch there is one forward pass; with several each passes twice (see
+    :mod:`isonb.training.union`), so memory is that of one.
+    """
+    offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
+    if len(asked(penalty, **offered)) < len(offered):
+        fix = "Leave it out, or pass an IStarLoss."
+        fail(InputError, "the penalty must take a shrinkage_cov where one is given", type(penalty).__name__, fix)
+
+    def penalised(points: Tensor, labels: Tensor | None) -> Tensor:
+        return weight * penalty(points, **asked(penalty, labels=labels, **offered))
+
+    model.train()
+    rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)
+    shares = rows / (accelerator.reduce(rows.sum(), "sum") / accelerator.num_processes)  # gradients are averaged
+    value, gradients = _rehearse(accelerator, model, batches, penalised, rule)
+    task = torch.zeros((), device=accelerator.device)
+    for step, batch in enumerate(batches):
+        with nullcontext() if step == len(batches) - 1 else accelerator.no_sync(model):
+            loss, points, labels = _forward(accelerator, model, batch, rule)
+            points, share = trainable(points), loss * shares[step]
+            extra = carrying(points, gradients[step]) if gradients else penalised(points, labels)
+            accelerator.backward(share + extra)
+        task = task + share.detach()
+    norm = {} if max_norm is None else {"grad_norm": accelerator.clip_grad_norm_(model.parameters(), max_norm)}
+    optimizer.step()
+    if scheduler is not None:
+        scheduler.step()
+    optimizer.zero_grad()
+    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": value if gradients else extra.detach(), **norm}
+
+
+def _rehearse(
+    accelerator: Any, model: nn.Module, batches: list[Batch], penalised: Penalty, rule: PointRule
+) -> tuple[Tensor, list[Tensor]]:
+    """The penalty of all batches together and its gradient at the points of each; none for a single batch."""
+    if len(batches) == 1:
+        return torch.zeros(()), []
+    with rehearsal(model):
+        seen = [_forward(accelerator, model, batch, rule)[1:] for batch in batches]
+    labels = [found for _, found in seen if found is not None]
+    return penalty_gradients(penalised, [points for points, _ in seen], labels if len(labels) == len(seen) else None)
+
+
+def _forward(accelerator: Any, model: nn.Module, batch: Batch, rule: PointRule) -> tuple[Tensor, Tensor, Tensor | None]:
+    with accelerator.autocast(), rule.watch(model) as seen:
+        loss: Tensor = model(**batch).loss
+    return loss, *rule.cloud(seen, batch)
+
+
+@torch.no_grad()
+def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric: Any, rule: PointRule) -> Any:
+    """Feed a metric of :mod:`isonb.metrics` the points of every row of ``loader``, each once; returns the metric."""
+    model.eval()
+    for batch in loader:
+        with rule.watch(model) as seen:
+            model(**batch)
+        metric.update(rule.cloud(seen, batch, partial(own_rows, accelerator))[0])
+    return metric

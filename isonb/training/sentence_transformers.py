@@ -1,0 +1,172 @@
+"""sentence-transformers: a loss with a penalty, SoftDecay as a module, whitening that loads anywhere.
+
+Affine post-processing (whitening, all-but-the-top, zero mean) becomes the library's own ``Dense``, so the saved model
+needs nothing of isonb. SoftDecay isn't affine: a model with it needs isonb installed and, since the library refuses
+modules of others by default, ``SentenceTransformer(folder, trust_remote_code=True)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isonb.errors import InputError, fail, needs
+from isonb.layers import SoftDecay as SoftDecayLayer
+from isonb.training.points import unwrapped
+from isonb.training.union import asked, trainable, warn_of_half_weights
+
+with needs("isonb.training.sentence_transformers", "lab"):
+    from sentence_transformers.base.losses import uses_gradient_cache
+    from sentence_transformers.base.modules import Dense, Module
+    from sentence_transformers.sentence_transformer.losses.adaptive_layer import ForwardDecorator as AdaptiveLayer
+    from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator as Matryoshka
+    from sentence_transformers.sentence_transformer.modules import Normalize
+
+__all__ = ["IsotropyLoss", "SoftDecay", "append_transform", "dense"]
+
+
+def dense(transform: Any) -> Dense:
+    """A fitted affine transform, or a linear layer, as the library's ``Dense`` without activation; frozen.
+
+    Raises :class:`~isonb.errors.InputError` for a transform no linear layer can hold, such as cluster-based removal.
+    """
+    if not isinstance(transform, nn.Linear) and not hasattr(transform, "to_dense"):
+        fix = "Whitening, AllButTheTop and ZeroMean are affine."
+        fail(InputError, "the transform must be affine (have to_dense)", type(transform).__name__, fix)
+    linear = transform if isinstance(transform, nn.Linear) else transform.to_dense()
+    bias = torch.zeros(linear.out_features) if linear.bias is None else linear.bias
+    made = Dense(
+        linear.in_features,
+        linear.out_features,
+        activation_function=None,
+        init_weight=linear.weight.detach().clone(),
+        init_bias=bias.detach().clone(),
+    )
+    return made.requires_grad_(False)
+
+
+def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> Any:
+    """Put a transform fitted on ``model.encode(...)`` behind the model, in place; ``normalize`` adds unit length.
+
+    Returns the model, which saves and loads as any other and needs no isonb.
+    """
+    model.append(dense(transform).to(model.device))
+    if normalize:
+        model.append(Normalize())
+    return model
+
+
+class SoftDecay(Module):  # type: ignore[misc]
+    """:class:`isonb.layers.SoftDecay` on the token vectors of each sentence; goes between Transformer and Pooling.
+
+    Put it in with ``model.insert(1, SoftDecay())``. alpha is trained with the model (give it a learning rate of its
+    own) and saved.
+    """
+
+    config_keys = ["alpha", "mode", "trainable"]  # noqa: RUF012 - the library's form
+
+    def __init__(self, alpha: float = -0.2, mode: str = "code", trainable: bool = True) -> None:
+        super().__init__()
+        self.mode, self.trainable = mode, trainable
+        self.layer = SoftDecayLayer(alpha, trainable, mode)
+
+    @property
+    def alpha(self) -> float:
+        """The current alpha."""
+        return float(self.layer.alpha.detach())
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Replace the token vectors; padding stays out of the matrix of each sentence."""
+        features["token_embeddings"] = self.layer(features["token_embeddings"], features.get("attention_mask"))
+        return features
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Configuration and alpha."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+    @classmethod
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> SoftDecay:
+        """Inverse of :meth:`save`, from a folder or the hub."""
+        place = {key: kwargs[key] for key in ("subfolder", "token", "cache_folder", "revision") if key in kwargs}
+        made = cls(**cls.load_config(model_name_or_path, **place))
+        cls.load_torch_weights(model_name_or_path, model=made, **place)
+        return made
+
+
+class IsotropyLoss(nn.Module):
+    """A loss of the library plus ``weight`` times the mean of ``penalty`` over the columns of the batch.
+
+    The penalty acts within a column (anchors, positives, ...), as the library's
+    ``GlobalOrthogonalRegularizationLoss`` does: the two sentences of a pair are to be alike, so they are no pair to
+    spread. For example ``IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())``.
+
+    ``model``
+        the ``SentenceTransformer`` that is trained.
+    ``loss``
+        a loss of the library. Around ``MatryoshkaLoss`` or ``AdaptiveLayerLoss`` the penalty sees the full
+        vectors of the last layer; inside one of them it sees what they make, at each width and layer.
+    ``penalty``
+        a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels``, it
+        gets those of a batch of one column with one integer label per vector.
+    ``weight``
+        of the penalty.
+
+    Returns a dict, so the Trainer logs ``isonb_penalty`` apart (inside another loss the sum); in evaluation the penalty
+    is left out. The vectors are those that ``loss`` itself computes: no second pass. The batch is that of one step on
+    all processes; gradient accumulation averages, as it does for ``loss``. Raises
+    :class:`~isonb.errors.InputError` for the ``Cached...`` losses, which build the graph after the penalty is taken.
+    """
+
+    def __init__(self, model: Any, loss: nn.Module, penalty: Callable[..., Tensor], weight: float = 1.0) -> None:
+        super().__init__()
+        late = next((part for part in loss.modules() if uses_gradient_cache(part)), None)
+        if late is not None:
+            got = f"{type(late).__name__}, which builds it in the backward pass"
+            fix = (
+                f"Take {type(late).__name__.removeprefix('Cached')} without a cache; the penalty needs the whole batch."
+            )
+            fail(InputError, "the loss must build the graph of the vectors", got, fix)
+        self.model, self.loss, self.penalty, self.weight = model, loss, penalty, weight
+        warn_of_half_weights(model)
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> Any:
+        """What the library calls: features of each column, and labels."""
+        columns, model = list(sentence_features), unwrapped(self.model)
+        inside = isinstance(model.forward, Matryoshka | AdaptiveLayer)
+        seen: list[Tensor] = []
+        source = model if inside else list(model.children())[-1]
+        hook = source.register_forward_hook(lambda *call: seen.append(call[-1]["sentence_embedding"]))
+        try:
+            value = self.loss(columns, labels)
+        finally:
+            hook.remove()
+        parts = dict(value) if isinstance(value, dict) else {"task": value}
+        if self.model.training:
+            parts["isonb_penalty"] = self.weight * self._penalty(seen, columns, labels)
+        return sum(parts.values()) if inside else parts
+
+    def _penalty(self, seen: list[Tensor], columns: list[dict[str, Any]], labels: Tensor | None) -> Tensor:
+        """The mean over the columns. They pass in their order, alone or together; later passes are of cut vectors."""
+        size = _rows(columns[0])
+        points = trainable(torch.cat([part for part in seen if part.shape[-1] == seen[0].shape[-1]]))
+        clouds = torch.split(points[: size * len(columns)], size)
+        each = isinstance(labels, Tensor) and labels.shape == (size,) and not labels.is_floating_point()
+        given = asked(self.penalty, labels=labels if each and len(clouds) == 1 else None)
+        return torch.stack([self.penalty(cloud, **given) for cloud in clouds]).mean()
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What the model card says of this loss."""
+        penalty = type(self.penalty).__name__ if isinstance(self.penalty, nn.Module) else str(self.penalty)
+        return {"loss": type(self.loss).__name__, "penalty": penalty, "weight": self.weight}
+
+
+def _rows(features: dict[str, Any]) -> int:
+    """Texts of a column: its features are padded, packed (with the starts of each text), or bags (with offsets)."""
+    if "cu_seq_lens_q" in features:
+        return len(features["cu_seq_lens_q"]) - 1
+    known = [features[key] for key in ("offsets", "input_ids", "attention_mask") if key in features]
+    return len(known[0] if known else next(value for value in features.values() if isinstance(value, Tensor)))

@@ -1,0 +1,107 @@
+"""The points of the forward passes of one training update, seen by hooks: no pass is added, nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isonb.training.points import HiddenStates, PointRule, Points, named_part, only_part, pool
+
+__all__ = ["TrainingPoints", "chosen"]
+
+
+def chosen(state: Tensor, mask: Tensor | None, points: Points) -> Tensor:
+    """:func:`isonb.training.points.pool` of one hidden state (B, T, d), whatever the values of first tokens."""
+    if points == "cls":
+        return state[:, 0]
+    return pool([state], mask, points) if mask is None or points != "tokens" else state[mask.bool()]
+
+
+def _gives_sentences(part: nn.Module) -> bool:
+    return hasattr(part, "encode") and hasattr(part, "tokenizer") and isinstance(part, nn.Sequential)
+
+
+class TrainingPoints:
+    """Between :meth:`start` and :meth:`take` the points of every training pass of a model are kept, detached.
+
+    Passes without gradients, such as rehearsals of a penalty or validations, are not looked at. A model of
+    sentence-transformers gives its sentence embeddings, once for each batch that it sees and as its last module gives
+    them: losses that cut them or stop at earlier layers see them several times. Every other model gives what ``rule``
+    says. Vectors of another width than the widest are left out.
+    """
+
+    def __init__(self, rule: PointRule) -> None:
+        self.rule = rule
+        self._watch = ExitStack()
+        self._parts: list[Tensor] = []
+        self._inputs: list[Any] = []
+        self.failure = ""  # why points of the last watch are missing
+
+    def check(self, model: nn.Module) -> None:
+        """Raise :class:`~isonb.errors.InputError` for a model whose points can't be seen; nothing is changed."""
+        if self._sentences(model) is None:
+            self.rule.watch(model)
+
+    def start(self, model: nn.Module) -> None:
+        """Watch the passes that follow."""
+        self.stop()
+        self.failure = ""
+        sentences = self._sentences(model)
+        if sentences is not None:
+            handle = list(sentences.children())[-1].register_forward_hook(self._on_sentences)
+        else:
+            self._seen: HiddenStates = self._watch.enter_context(self.rule.watch(model))
+            handle = self._seen.encoder.register_forward_hook(
+                self._on_encoder, with_kwargs=True
+            )  # after those of watch
+        self._watch.callback(handle.remove)
+
+    def take(self) -> Tensor | None:
+        """The points (n, d) since the start, or None; watching ends."""
+        width = max((part.shape[-1] for part in self._parts), default=0)
+        parts = [part for part in self._parts if part.shape[-1] == width]
+        found = None
+        with self._harmless():
+            found = torch.cat(parts) if parts else None
+        self.stop()
+        return found
+
+    def stop(self) -> None:
+        """Take away the hooks and forget the points."""
+        self._watch.close()
+        self._parts.clear()
+        self._inputs.clear()
+
+    def _sentences(self, model: nn.Module) -> nn.Module | None:
+        if self.rule.module is None:
+            return only_part(model, _gives_sentences)
+        part = named_part(model, self.rule.module)
+        return part if _gives_sentences(part) else None
+
+    def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        with self._harmless():
+            states = self._seen.take()
+            mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
+            given = isinstance(mask, Tensor) and mask.ndim == 2 and not self.rule.include_pads
+            if torch.is_grad_enabled():
+                known = self._seen.mask(mask if given else None, states[0])
+                self._parts += [chosen(state.detach(), known, self.rule.points).clone() for state in states]
+
+    def _on_sentences(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        with self._harmless():
+            words = args[0].get("input_ids", args[0].get("attention_mask"))
+            if torch.is_grad_enabled() and not any(words is one for one in self._inputs if words is not None):
+                self._inputs.append(words)
+                self._parts.append(output["sentence_embedding"].detach().clone())
+
+    @contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """Hooks run inside the training: what goes wrong in them is told later, and ends nothing."""
+        try:
+            yield
+        except Exception as error:
+            self.failure = f"{type(error).__name__}: {error}"

@@ -1,0 +1,197 @@
+"""What fitted transforms share: state in named tensors, saving and loading, checks, folding into a linear layer."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from isonb.checks import border, cloud, tensor_of
+from isonb.errors import FitWarning, InputError, ShapeError, fail, not_fitted
+from isonb.numerics.precision import precise
+from isonb.streaming.moments import Moments
+from isonb.transforms.persist import read_folder, write_folder
+
+__all__ = ["AffineTransform", "Transform", "dense", "load_transform"]
+
+ROWS = 5  # points a dimension, below which a fitted covariance is said to be rough
+
+_KNOWN: dict[str, type[Transform]] = {}
+
+
+class Transform(ABC):
+    """What every fitted transform shares: state in named tensors, saving, loading, checks of what comes in.
+
+    >>> import isonb
+    >>> fitted = isonb.ZeroMean().fit(torch.tensor([[0.0, 2.0], [2.0, 4.0]]))
+    >>> isinstance(fitted, Transform), fitted.transform(torch.tensor([[1.0, 3.0]])).tolist()
+    (True, [[0.0, 0.0]])
+    """
+
+    OPTIONS: ClassVar[tuple[str, ...]] = ()  # constructor arguments, saved with the state
+    CENTRE: ClassVar[str] = "mean"  # the tensor whose last axis is the dimension
+    state: dict[str, Tensor]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _KNOWN[cls.__name__] = cls
+
+    def __init__(self) -> None:
+        self.state = {}
+
+    @abstractmethod
+    def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
+        """Learn from points (..., d), all leading axes one cloud; mask (...) marks the real ones. Returns self."""
+
+    @abstractmethod
+    def _apply(self, x: Tensor) -> Tensor:
+        """Transform checked rows (n, d)."""
+
+    def transform(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (..., n, d) to (..., n, k), in float32 or float64; masked rows become zero."""
+        return _transform(x, mask, self)
+
+    def fit_transform(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """:meth:`fit`, then :meth:`transform` of the same points."""
+        return self.fit(x, mask).transform(x, mask)
+
+    @property
+    def dims(self) -> int:
+        """The dimension the transform was fitted on."""
+        return self._learned(self.CENTRE).shape[-1]
+
+    def _learned(self, name: str) -> Tensor:
+        if name not in self.state:
+            not_fitted(type(self).__name__)
+        return self.state[name]
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``config.json`` and ``weights.safetensors`` (needs safetensors) to ``folder``."""
+        options = {name: getattr(self, name) for name in self.OPTIONS}
+        config = {"class": type(self).__name__, "dims": self.dims, "options": options}
+        write_folder(folder, config, self.state)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what :meth:`save` of this class wrote."""
+        found = load_transform(folder)
+        if not isinstance(found, cls):
+            fail(InputError, f"{folder} must hold a {cls.__name__}", type(found).__name__, "Use load_transform.")
+        return found
+
+
+@border
+def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:
+    d = fitted.dims
+    x, mask = cloud(x, mask, points=0)
+    if x.shape[-1] != d:
+        fix = "Fit and apply the transform on the same kind of vector."
+        fail(ShapeError, f"x must have the {d} dimensions {type(fitted).__name__} was fitted on", x.shape[-1], fix)
+    rows = fitted._apply(x.reshape(-1, d))
+    out = rows.reshape(*x.shape[:-1], rows.shape[-1])
+    return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
+
+
+def load_transform(folder: str | Path) -> Any:
+    """The fitted transform that ``save`` wrote to ``folder``, of whichever class.
+
+    Raises :class:`~isonb.errors.InputError` for a folder that holds no such transform, or one of an unknown class.
+
+    >>> import isonb, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     isonb.ZeroMean().fit(torch.eye(2)).save(folder)
+    ...     load_transform(folder).transform(torch.ones(1, 2)).tolist()
+    [[0.5, 0.5]]
+    """
+    config, tensors = read_folder(folder)
+    name, options = config["class"], config.get("options", {})
+    if name not in _KNOWN:
+        fail(
+            InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), "Import its class first."
+        )
+    try:
+        found = _KNOWN[name](**options)
+    except TypeError as unknown:
+        fail(InputError, f"options of {name} must be {', '.join(_KNOWN[name].OPTIONS)}", options, str(unknown))
+    found.state = tensors
+    if found.dims != config.get("dims"):
+        got = f"{config.get('dims')} in the configuration"
+        fail(InputError, f"the tensors in {folder} have {found.dims} dimensions", got, "Save it again.")
+    return found
+
+
+def dense(matrix: Tensor, bias: Tensor, dtype: torch.dtype = torch.float32) -> nn.Linear:
+    """A frozen linear layer on the CPU for rows x -> x @ matrix + bias.
+
+    >>> dense(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0]))(torch.tensor([[1.0, 1.0]])).tolist()
+    [[6.0]]
+    """
+    layer = nn.Linear(matrix.shape[0], matrix.shape[1], device="cpu", dtype=dtype)
+    with torch.no_grad():
+        layer.weight.copy_(matrix.mT)
+        layer.bias.copy_(bias)
+    return layer.requires_grad_(False)
+
+
+def few_points(n: int, d: int) -> list[str]:
+    r"""What to say of a covariance of ``d`` dimensions fitted on ``n`` points: nothing from 5 d points on.
+
+    The variance of such a sample along some direction is between :math:`(1 \mp \sqrt{d/n})^2` times the true one, for
+    Gaussian points of any covariance (Marchenko and Pastur 1967).
+
+    >>> few_points(1000, 100), few_points(100, 100)[0][:70]
+    ([], '100 points are few for 100 dimensions: a fitted variance is between 0 ')
+    """
+    if n >= ROWS * d:
+        return []
+    low, high = max(0.0, 1 - (d / n) ** 0.5) ** 2, (1 + (d / n) ** 0.5) ** 2
+    size = f"a fitted variance is between {low:.2g} and {high:.2g} times the true one, depending on the direction"
+    return [f"{n} points are few for {d} dimensions: {size}. Fit on {ROWS * d} or more."]
+
+
+class AffineTransform(Transform):
+    """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what to do off the mean."""
+
+    def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
+        """Learn from points (..., d), at least two. Returns self.
+
+        Products are taken in float64, so that directions without variance are told from rounding; where the points
+        don't fit in memory twice, stream them to a :class:`~isonb.streaming.moments.Moments` and use
+        :meth:`fit_moments`. Fewer than 5 d points give a :class:`~isonb.errors.FitWarning` with the size of the error.
+        """
+        x = tensor_of(x)
+        exact = precise(x) if isinstance(x, Tensor) and x.is_floating_point() else x
+        return self.fit_moments(Moments().update(exact, mask))
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self."""
+        cov = moments.cov  # checks that there are points enough
+        self.state = {"mean": moments.mean.clone(), **self._learn(moments.mean, cov)}
+        if remarks := self._remarks(int(moments.n), len(cov)):
+            warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=3)
+        return self
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        """What the user has to know of this fit on n points, in sentences."""
+        return few_points(n, d)
+
+    @abstractmethod
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        """The tensors to keep beside the mean."""
+
+    @abstractmethod
+    def _linear(self, y: Tensor) -> Tensor:
+        """The linear part, on rows that have the mean subtracted."""
+
+    def _apply(self, x: Tensor) -> Tensor:
+        return self._linear(x - self.state["mean"].to(x))
+
+    def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
+        """The same map as a frozen linear layer with bias, on the CPU."""
+        origin = torch.zeros_like(self._learned("mean")).unsqueeze(0)
+        identity = torch.eye(self.dims, dtype=origin.dtype, device=origin.device)
+        return dense(self._linear(identity), self._apply(origin)[0], dtype)

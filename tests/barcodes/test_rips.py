@@ -1,0 +1,331 @@
+"""Barcodes against gudhi, ripser and saved values; trees against each other; gradients, masks, precision, errors."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import gudhi
+import numpy as np
+import pytest
+import ripser
+import torch
+from golden_cases import cases, points, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import cdist, pdist, squareform
+from support import (
+    assert_same,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_finite_gradient,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    check_rejects,
+    gpu,
+    gradient,
+    normal,
+    some_mask,
+)
+from torch import Tensor
+
+from isonb.barcodes import rips as homology
+from isonb.barcodes.rips import h0_barcode, rips_barcode
+from isonb.errors import CloudWarning, DegenerateError, DependencyError, DtypeError, InputError, ShapeError
+from isonb.measures.neighbors import two_nn
+
+CLOUDS = [case for case in cases("topology") if case != "barcodes_a"]
+CLOSE = 1e-5  # largest allowed error of a bar, as a share of the diameter: ripser computes in float32
+KINDS = ("normal", "grid", "line", "copies", "far", "circle", "blobs")
+
+
+def make_cloud(kind: str, n: int, d: int, seed: int) -> np.ndarray:
+    """A cloud of one of the kinds that break shortcuts: ties, duplicates, collinear points, a far-off mean."""
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(n, d))
+    if kind == "grid":
+        x = draw.integers(0, 3, size=(n, d)).astype(float)
+    if kind == "line":
+        x = draw.normal(size=(n, 1)) * draw.normal(size=(1, d))
+    if kind == "copies":
+        x = x[draw.integers(0, max(1, n // 2), size=n)]
+    if kind == "far":
+        x = x + 1e4
+    if kind == "circle":
+        turn = 2 * np.pi * np.arange(n) / n
+        x = np.stack([np.cos(turn), np.sin(turn)], 1)
+    if kind == "blobs":
+        x = 1e-3 * x + 10.0 * draw.integers(0, 2, size=(n, 1))
+    return x
+
+
+def clouds(least: int, most: int) -> st.SearchStrategy[np.ndarray]:
+    """Clouds of any kind; in 300 dimensions distances come from a matrix product."""
+    size, dims = st.integers(least, most), st.sampled_from((1, 2, 3, 6, 300))
+    return st.builds(make_cloud, st.sampled_from(KINDS), size, dims, st.integers(0, 2**32 - 1))
+
+
+def gudhi_bars(x: np.ndarray, dim: int) -> np.ndarray:
+    tree = gudhi.RipsComplex(points=x).create_simplex_tree(max_dimension=dim + 1)
+    tree.compute_persistence()
+    bars = tree.persistence_intervals_in_dimension(dim).reshape(-1, 2)
+    return bars[np.isfinite(bars[:, 1])]
+
+
+def ripser_bars(x: np.ndarray, dim: int) -> np.ndarray:
+    bars = ripser.ripser(cdist(x, x), maxdim=dim, distance_matrix=True)["dgms"][dim]
+    return bars[np.isfinite(bars[:, 1])]
+
+
+def diagram(bars: tuple[Tensor, Tensor]) -> np.ndarray:
+    return torch.stack(bars, -1).numpy()
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.CloudWarning")  # two points in 300 dimensions, on purpose
+@settings(max_examples=1200)
+@given(clouds(2, 40))
+def test_h0_equals_gudhi_and_ripser(x):
+    bars = h0_barcode(torch.tensor(x)).numpy()
+    assert bars.shape == (len(x) - 1,)
+    assert np.all(np.diff(bars) <= 0)
+    for peer in (gudhi_bars(x, 0), ripser_bars(x, 0)):
+        deaths = np.sort(peer[:, 1])[::-1]
+        assert np.count_nonzero(bars) == len(deaths)  # the peers drop the zero bars of duplicates
+        if len(deaths):
+            assert np.abs(bars[: len(deaths)] - deaths).max() <= CLOSE * cdist(x, x).max()
+
+
+@settings(max_examples=300)
+@given(clouds(4, 24))
+def test_h1_equals_gudhi_and_ripser(x):
+    ours = diagram(rips_barcode(torch.tensor(x))[1])
+    size = cdist(x, x).max()
+    assert np.all(ours[:, 1] > ours[:, 0])
+    for peer in (gudhi_bars(x, 1), ripser_bars(x, 1)):
+        assert gudhi.bottleneck_distance(ours, peer) <= CLOSE * size
+    theirs = gudhi_bars(x, 1)
+    long = theirs[:, 1] - theirs[:, 0] > 1e-12 * size  # bars of rounding only, where tied distances come out unequal
+    assert len(ours) == np.count_nonzero(long)
+
+
+@pytest.mark.parametrize("case", CLOUDS)
+def test_saved_barcodes(case):
+    x, saved = points(case), values("topology", case)
+    deaths = torch.tensor(saved["h0"], dtype=torch.float64).flip(0)
+    assert_same(h0_barcode(x), deaths, rtol=1e-9, atol=1e-12)
+    if "h1" in saved:
+        birth, death = rips_barcode(x)[1]
+        got = torch.stack((birth, death), -1).numpy()
+        want = np.array(saved["h1"])
+        np.testing.assert_allclose(got[np.lexsort(got.T[::-1])], want[np.lexsort(want.T[::-1])], rtol=1e-9)
+
+
+def test_edges_are_aligned_with_the_bars():
+    x = normal(2, 30, 4)
+    bars, edges = h0_barcode(x, return_edges=True)
+    assert edges.dtype == torch.int64
+    assert bool((edges[..., 0] < edges[..., 1]).all())
+    for cloud, length, edge in zip(x, bars, edges, strict=True):
+        assert_same((cloud[edge[:, 0]] - cloud[edge[:, 1]]).norm(dim=-1), length)
+
+
+def test_gradients():
+    check_gradient(h0_barcode, normal(2, 9, 3))
+    x = normal(12, 2, seed=3)
+    assert [len(death) for _, death in rips_barcode(x)] == [11, 1]
+    check_gradient(lambda z: [part for bars in rips_barcode(z) for part in bars if part.requires_grad], x)
+
+
+def test_the_gradient_of_a_zero_bar_is_zero():
+    x = normal(8, 3)
+    x = torch.cat([x, x[:4]])
+    check_finite_gradient(h0_barcode, x)
+    slope = gradient(lambda z: h0_barcode(z)[-4:], x)
+    assert bool((slope == 0).all())
+    assert bool((h0_barcode(x)[-4:] == 0).all())
+    check_finite_gradient(h0_barcode, torch.ones(5, 2, dtype=torch.float64))
+
+
+def test_batch_mask_and_invariances():
+    x = normal(3, 15, 4)
+    check_batch_equals_loop(h0_barcode, x)
+    check_batch_equals_loop(partial(h0_barcode, return_edges=True), x, some_mask(3, 15))
+    mask = some_mask(15)
+    check_mask_equals_drop(lambda z, mask=None: h0_barcode(z, mask=mask)[..., : some_mask(15).sum() - 1], x[0], mask)
+    check_invariant(h0_barcode, x, ["permutation", "rotation", "translation", "reflection"])
+    assert_same(h0_barcode(2.75 * x), 2.75 * h0_barcode(x))
+    loop = normal(40, 2)
+    check_invariant(rips_barcode, loop, ["permutation", "rotation", "translation"])
+    assert_same(rips_barcode(2.75 * loop)[1], [2.75 * part for part in rips_barcode(loop)[1]])
+
+
+def test_bars_of_masked_rows_are_zero_last_and_have_no_edge():
+    x, mask = normal(10, 3), torch.tensor([0, 1, 1, 0, 1, 1, 1, 0, 0, 1])
+    bars, edges = h0_barcode(x, return_edges=True, mask=mask)
+    assert bool((bars[:5] > 0).all())
+    assert bool((bars[5:] == 0).all())
+    assert bool((edges[5:] == -1).all())
+    assert bool(mask[edges[:5]].all())
+
+
+def test_dtypes_and_precision():
+    check_dtypes(h0_barcode, normal(2, 20, 3, dtype=torch.float32))
+    check_dtypes(h0_barcode, normal(80, 40, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bars_of_rounding_alone_are_dropped(dtype):
+    """Off their axes the ties of a cross-polytope and of a cube break in the last place: no bar comes of that."""
+    cube = torch.cartesian_prod(*[torch.arange(2.0)] * 4).double()
+    cross = torch.cat([torch.eye(5), -torch.eye(5)]).double()
+    want = {"cube": [len(gudhi_bars(cube.numpy(), dim)) for dim in (1, 2)], "cross": [0, 0]}
+    for name, x in (("cube", cube), ("cross", cross)):
+        for seed in range(20):
+            turn = torch.linalg.qr(normal(x.shape[1], x.shape[1], seed=seed))[0]
+            bars = rips_barcode((x @ turn).to(dtype), max_dim=2)[1:]
+            assert [len(birth) for birth, _ in bars] == want[name]
+
+
+BACKENDS: dict[str, Callable] = {"giotto-ph": homology._giotto, "gudhi": homology._gudhi}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["normal", "grid", "copies", "circle"])
+def test_either_library_gives_the_same_bars(monkeypatch, backend, kind):
+    x = make_cloud(kind, 18, 3, 5)
+    want = [np.sort(gudhi_bars(x, dim), 0) for dim in (1, 2)]
+    monkeypatch.setattr(homology, "_giotto", BACKENDS[backend])
+    got = rips_barcode(torch.tensor(x), max_dim=2)
+    assert len(got) == 3
+    for ours, theirs in zip(got[1:], want, strict=True):
+        np.testing.assert_allclose(np.sort(diagram(ours), 0), theirs, rtol=1e-9)
+
+
+def test_a_missing_library_falls_back_and_then_says_what_to_install(monkeypatch):
+    x = torch.tensor(make_cloud("circle", 12, 2, 0))
+    want = rips_barcode(x)
+    monkeypatch.setitem(sys.modules, "gph", None)
+    assert_same(rips_barcode(x), want)
+    monkeypatch.setitem(sys.modules, "gudhi", None)
+    with pytest.raises(DependencyError, match=r"pip install 'isonb\[topology\]'"):
+        rips_barcode(x)
+    assert len(rips_barcode(x, max_dim=0)) == 1
+
+
+def test_float32_inside_the_library_neither_merges_nor_splits():
+    """A rhombus whose short diagonal is longer than its sides by 1e-9 of them: the bar is lost in float32."""
+    half = (1 + 1e-9) / 2
+    height = (1 - half**2) ** 0.5
+    x = torch.tensor([[half, 0], [-half, 0], [0, height], [0, -height]], dtype=torch.float64)
+    birth, death = rips_barcode(x)[1]
+    assert len(ripser_bars(x.numpy(), 1)) == 0
+    assert_same(birth, torch.ones(1, dtype=torch.float64))
+    assert_same(death - birth, torch.full((1,), 1e-9, dtype=torch.float64), rtol=1e-6)
+
+
+def test_rips_order_births_and_dimensions():
+    x = normal(30, 3)
+    h0, h1, h2 = rips_barcode(x, max_dim=2)
+    assert_same(h0[1], h0_barcode(x))
+    assert bool((h0[0] == 0).all())
+    for birth, death in (h1, h2):
+        assert bool(((death - birth).diff() <= 0).all())
+    assert [len(part) for part in rips_barcode(normal(2, 3), max_dim=2)[1]] == [0, 0]
+    assert_same(rips_barcode(x, max_dim=1), [h0, h1])
+
+
+def test_an_empty_barcode_keeps_the_graph():
+    x = normal(3, 2).requires_grad_()
+    birth, death = rips_barcode(x)[1]
+    (birth.sum() + death.sum()).backward()
+    assert bool((x.grad == 0).all())
+
+
+@pytest.mark.parametrize("function", [h0_barcode, rips_barcode])
+def test_errors(function):
+    check_rejects(function, ShapeError, "at least 2 points", torch.ones(1, 3))
+    check_rejects(function, ShapeError, "shape", torch.ones(3))
+    check_rejects(function, DtypeError, "floating-point", torch.ones(3, 2, dtype=torch.long))
+    check_rejects(function, DegenerateError, "finite", torch.tensor([[0.0], [float("nan")]]))
+
+
+def test_errors_of_one_function():
+    check_rejects(h0_barcode, ShapeError, "one entry a row", torch.ones(3, 2), mask=torch.ones(2, dtype=torch.bool))
+    check_rejects(h0_barcode, ShapeError, "leave at least 2", torch.ones(3, 2), mask=torch.tensor([1, 0, 0]))
+    check_rejects(rips_barcode, ShapeError, r"\(n, d\)", torch.ones(2, 3, 2))
+    for wrong in (-1, 3, 1.5, True, "1"):
+        check_rejects(rips_barcode, InputError, "max_dim must be 0, 1 or 2", torch.ones(3, 2), max_dim=wrong)
+
+
+def test_no_library_is_imported_for_h0():
+    code = """
+import sys, torch, isonb.barcodes.rips
+isonb.barcodes.rips.h0_barcode(torch.eye(3))
+sys.exit(bool({"gudhi", "gph"} & set(sys.modules)))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@gpu
+@pytest.mark.parametrize("shape", [(2, 3), (4, 33, 5), (300, 64)])
+def test_cuda(shape):
+    check_cuda(h0_barcode, normal(*shape))
+    x = normal(*shape)
+    check_cuda(lambda z: h0_barcode(z, mask=torch.ones(shape[:-1], dtype=torch.bool, device=z.device)), x)
+
+
+@gpu
+def test_cuda_h1():
+    x = normal(40, 3)
+    assert_same([part.cpu() for bars in rips_barcode(x.cuda()) for part in bars], rips_barcode(x))
+
+
+def cosine_distances(seed: int, n: int = 24) -> Tensor:
+    return torch.tensor(squareform(pdist(normal(n, 8, seed=seed).numpy(), "cosine")))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bars_of_given_distances_are_those_of_single_linkage_and_of_ripser(dtype):
+    for seed in range(4):
+        matrix = cosine_distances(seed).to(dtype)
+        heights = linkage(squareform(matrix.double().numpy(), checks=False), "single")[:, 2]
+        bars, edges = h0_barcode(matrix, return_edges=True, metric="precomputed")
+        assert_same(bars, torch.tensor(np.sort(heights)[::-1].copy()), rtol=1e-6, dtype=False)
+        assert torch.equal(bars, matrix[edges[:, 0], edges[:, 1]])
+        want = ripser.ripser(matrix.double().numpy(), distance_matrix=True, maxdim=1)["dgms"][1]
+        birth, death = rips_barcode(matrix, metric="precomputed")[1]
+        got = torch.stack((birth, death), -1).double().numpy()
+        np.testing.assert_allclose(got[np.lexsort(got.T)], want[np.lexsort(want.T)], rtol=1e-5)
+
+
+def test_distances_in_a_batch_under_a_mask_and_in_a_gradient():
+    matrix = torch.stack([cosine_distances(seed) for seed in range(3)]).requires_grad_()
+    mask = some_mask(3, 24, keep=3)
+    bars = h0_barcode(matrix, mask=mask, metric="precomputed")
+    for one, real, its in zip(matrix, mask, bars, strict=True):
+        alone = h0_barcode(one[real][:, real], metric="precomputed")
+        assert torch.equal(its[: len(alone)], alone)
+        assert not bool(its[len(alone) :].any())
+    slope = torch.autograd.grad(bars.sum(), matrix)[0]
+    assert float(slope.sum()) == int(mask.sum()) - 3
+    points = normal(30, 3)
+    assert_same(h0_barcode(torch.cdist(points, points), metric="precomputed"), h0_barcode(points), rtol=1e-9)
+    assert_same(two_nn(torch.cdist(points, points), metric="precomputed"), two_nn(points), rtol=1e-9)
+
+
+def test_points_that_look_like_distances_or_transposed_are_told():
+    matrix = cosine_distances(0)
+    for function in (h0_barcode, rips_barcode, two_nn):
+        with pytest.warns(CloudWarning, match='is taken as points. Pass metric="precomputed"'):
+            function(matrix)
+        check_rejects(function, InputError, "metric must be one of euclidean, precomputed", matrix, metric="cosine")
+        check_rejects(function, ShapeError, "must be square", matrix[:, :5], metric="precomputed")
+        check_rejects(function, DegenerateError, "must be symmetric", matrix - 1, metric="precomputed")
+        check_rejects(function, DegenerateError, "must be symmetric", matrix.triu(), metric="precomputed")
+    check_rejects(two_nn, InputError, "keep needs points", matrix, keep=0.2, metric="precomputed")
+    for function in (h0_barcode, rips_barcode):
+        with pytest.warns(CloudWarning, match=r"3 points in 200 dimensions.*x\.T"):
+            function(normal(200, 3).T)

@@ -1,0 +1,61 @@
+"""The entropy of the bars of a tree in one step of autograd, against the plain form in float64."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import assert_same, check_gradient, nasty, normal, some_mask
+
+from isonb.barcodes.rips import tree_edges
+from isonb.barcodes.tree_entropy import Rule, entropy_term, tree_entropy, value_and_slopes
+from isonb.losses import PersistentEntropyLoss
+from isonb.numerics.distances import edge_lengths
+
+RULES = st.builds(Rule, st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, -0.2]), st.booleans())
+
+
+def plain(x: torch.Tensor, mask: torch.Tensor | None, rule: Rule) -> torch.Tensor:
+    """The term as it reads: lengths of the edges, then the entropy of those that are kept."""
+    edges, real = tree_edges(x, mask)
+    bars = edge_lengths(x, edges)
+    return entropy_term(bars if real is None else torch.where(real, bars, 0.0), rule)
+
+
+KINDS = ["normal", "grid", "equal", "copies", "clusters", "far point", "tiny", "huge"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(2, 40),
+    d=st.sampled_from([1, 3, 40]),
+    kind=st.sampled_from(KINDS),
+    masked=st.booleans(),
+    rule=RULES,
+    seed=st.integers(0, 999),
+)
+def test_value_and_gradient_are_those_of_the_plain_form(n, d, kind, masked, rule, seed):
+    x = nasty(normal(3, n, d, seed=seed), kind).requires_grad_()
+    mask = some_mask(3, n, keep=2) if masked and n > 2 else None
+    got, want = tree_entropy(x, mask, rule), plain(x, mask, rule)
+    assert_same(got, want, rtol=1e-9, atol=1e-12)
+    slopes = [torch.autograd.grad(value.sum(), x)[0] for value in (got, want)]
+    largest = slopes[1].abs().amax().clamp_min(1e-300)
+    assert_same(slopes[0] / largest, slopes[1] / largest, rtol=1e-7, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(3, 40), d=st.sampled_from([3, 40, 300]), rule=RULES, seed=st.integers(0, 999))
+def test_float32_equals_float64(n, d, rule, seed):
+    x = normal(2, n, d, seed=seed).float()
+    edges, _ = tree_edges(x, None)
+    found = []
+    for points in (x, x.double()):
+        bars = edge_lengths(points, edges)
+        found.append(value_and_slopes(bars, rule._replace(select=False)))  # which bars are kept may hang on rounding
+    assert_same(found[0], found[1], rtol=1e-5, atol=1e-5, dtype=False)
+
+
+@pytest.mark.parametrize("select", [True, False])
+def test_it_can_be_derived_twice(select):
+    x = normal(9, 4)
+    check_gradient(PersistentEntropyLoss(select, in_cluster=0.2), x, twice=True)

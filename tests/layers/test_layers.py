@@ -1,0 +1,240 @@
+"""Layers: saved IsoBN sequences, state, placement of SoftDecay, mixed precision, what happens to hard batches."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import assert_matches, cases, load, values
+from support import assert_same, check_gradient, check_rejects, gpu, leaf, normal, some_mask, uneven
+from torch import nn
+
+from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
+from isonb.layers import IsoBN, IsotropyLayer, SoftDecay
+from isonb.layers.isobn import isobn_scale, isobn_statistics
+from isonb.layers.soft_decay import soft_decay
+
+SEQUENCES = [case for case in cases("layers") if "isobn" in values("layers", case)]
+LAYERS = {
+    "SoftDecay": lambda: SoftDecay(),
+    "SoftDecay, safe": lambda: SoftDecay(alpha=-0.4, mode="safe"),
+    "IsoBN": lambda: IsoBN(8),
+    "IsotropyLayer": lambda: IsotropyLayer(8, activation="tanh"),
+}
+
+
+@pytest.mark.parametrize("case", SEQUENCES)
+def test_saved_sequence_of_isobn(case):
+    saved, x = values("layers", case)["isobn"], load(case)["points"]
+    size = saved["rows_per_batch"]
+    layer = IsoBN(x.shape[-1]).double()
+    # three dimensions of the encoder are dead: the saved factors contain correlations of their rounding noise
+    tolerances = {"rtol": 3 / 384, "atol": 1e-3} if case.startswith("minilm") else {}
+    for k in range(3):
+        out = layer(x[k * size : (k + 1) * size])
+        if f"train_output_{k + 1}" in saved:
+            assert_matches(out, saved[f"train_output_{k + 1}"], **tolerances)
+    layer.eval()
+    assert_matches(layer(x[3 * size : 4 * size]), saved["eval_output"], **tolerances)
+    scale = torch.tensor(saved["eval_scale_vector"], dtype=torch.float64)
+    assert_same(layer.scale, scale, **({"rtol": 3 / 384} if tolerances else {}))
+    if "running_std" in saved:
+        assert_same(layer.running_std, torch.tensor(saved["running_std"], dtype=torch.float64))
+        diagonal = torch.tensor(saved["running_cov_diagonal"], dtype=torch.float64)
+        assert_same(layer.running_cov.diagonal(), diagonal)
+    if "eval_output_with_eps_0.1_beta_1" in saved and not tolerances:
+        layer.eps, layer.beta = 0.1, 1.0
+        assert_matches(layer(x[3 * size : 4 * size]), saved["eval_output_with_eps_0.1_beta_1"])
+
+
+def test_published_factors_of_isobn():
+    layer = IsoBN(2).double()
+    batch = torch.tensor([[1.0, 2.0], [2.0, 1.0], [3.0, 5.0], [4.0, 4.0]], dtype=torch.float64)
+    layer(batch)
+    assert layer.scale.tolist() == pytest.approx([1.112843, 0.938204], abs=1e-6)
+    for _ in range(199):
+        layer(batch)
+    assert layer.scale.tolist() == pytest.approx([1.114469, 0.937317], abs=1e-6)
+
+
+def test_isobn_by_loops():
+    """The formula once more, index by index."""
+    x = uneven(30, 4).numpy()
+    std, cov = x.std(0), np.cov(x.T, bias=True)
+    gamma = [np.mean([np.clip(cov[i, j] / (std[i] * std[j]), -1, 1) ** 2 for j in range(4)]) for i in range(4)]
+    theta = [(gamma[i] * std[i] + 0.01) ** -0.7 for i in range(4)]
+    energy = sum(cov[i, i] * theta[i] ** 2 for i in range(4))
+    want = [t * np.sqrt(np.trace(cov) / (energy + 0.01)) for t in theta]
+    got = isobn_statistics(torch.from_numpy(x))
+    assert_same(got, (torch.from_numpy(cov), torch.from_numpy(std)))
+    assert_same(isobn_scale(*got, eps=0.01, beta=0.7), torch.tensor(want, dtype=torch.float64))
+    check_rejects(isobn_scale, ShapeError, r"cov must be \(4, 4\)", torch.eye(3), torch.ones(4))
+
+
+def test_isobn_keeps_the_energy():
+    layer = IsoBN(6, momentum=1.0, eps=1e-12).double()
+    x = uneven(50, 6)
+    assert_same(layer(x).var(0).sum(), x.var(0).sum(), rtol=1e-6)
+
+
+def test_isobn_state_travels():
+    layer, x = IsoBN(6), uneven(20, 6).float()
+    with pytest.raises(NotFittedError, match="IsoBN must be fitted before it is used"):
+        copy.deepcopy(layer).eval()(x)
+    layer(x)
+    fresh = IsoBN(6)
+    fresh.load_state_dict(layer.state_dict())
+    assert_same(fresh.eval()(x), layer.eval()(x))
+    before = layer.state_dict()["running_cov"].clone()
+    layer(x * 3)
+    assert torch.equal(layer.running_cov, before)
+    assert set(layer.state_dict()) == {"running_cov", "running_std", "batches"}
+
+
+def test_isobn_passes_its_factors_as_constants():
+    layer, x = IsoBN(5).double(), leaf(uneven(12, 5))
+    layer(x).sum().backward()
+    assert_same(x.grad, layer.scale.expand(12, 5))
+
+
+def test_isobn_with_dead_dimensions_and_small_batches():
+    x = uneven(16, 6).float()
+    x[:, 2], x[:, 4] = 0.3, 1e-33 * x[:, 4]
+    layer = IsoBN(6)
+    lone = x[:1]
+    assert_same(layer(lone), lone)  # nothing seen yet
+    assert int(layer.batches) == 0
+    for rows in (x, x[:1], x[:2], x[:1].repeat(4, 1), x[:0]):
+        out = layer(rows)
+        assert out.shape == rows.shape
+        assert bool(torch.isfinite(out).all())
+    assert bool(torch.isfinite(layer.scale).all())
+    assert_same(IsoBN(6)(x[:1].repeat(4, 1)), x[:1].repeat(4, 1))  # no variance at all
+    with pytest.raises(ShapeError, match="6 dimensions"):
+        layer(uneven(4, 5))
+
+
+def test_a_dead_dimension_correlates_with_itself_alone():
+    x = uneven(30, 5)
+    x[:, 3] = 1e-9 * x[:, 0]  # rounding noise that happens to follow another dimension
+    cov, std = isobn_statistics(x)
+    rho = torch.from_numpy(np.corrcoef(x.numpy().T)).clamp(-1, 1)
+    rho[3], rho[:, 3], rho[3, 3] = 0, 0, 1
+    theta = (rho.square().mean(1) * std + 1e-3) ** -0.5
+    energy = (cov.trace() / ((cov.diagonal() * theta**2).sum() + 1e-3)).sqrt()
+    assert_same(isobn_scale(cov, std), theta * energy)
+
+
+def test_soft_decay_layer():
+    x, mask = uneven(3, 6, 8), some_mask(3, 6)
+    for mode in ("code", "safe"):
+        layer = SoftDecay(alpha=-0.4, mode=mode).double()
+        assert_same(layer(x, mask), soft_decay(x, -0.4, mode, mask), rtol=1e-6, atol=1e-7)
+        layer(x, mask).sum().backward()
+        assert bool(layer.raw.grad != 0)
+        fixed = SoftDecay(alpha=-0.4, mode=mode, trainable=False).double()
+        assert not list(fixed.parameters())
+        assert_same(fixed(x, mask), layer(x, mask))
+        restored = SoftDecay(mode=mode).double()
+        restored.load_state_dict(layer.state_dict())
+        assert_same(restored(x[0]), layer(x[0]))
+        assert "alpha=-0.4" in repr(layer)
+        check_gradient(lambda z, m=layer: m(z), x)
+    with pytest.raises(InputError, match="-1 < alpha < 0"):
+        SoftDecay(alpha=0.2, mode="safe")
+
+
+def test_soft_decay_alpha_learns_and_stays_inside():
+    torch.manual_seed(0)
+    layer, x = SoftDecay(alpha=-0.5, mode="safe"), uneven(6, 8).float() * 3
+    target = soft_decay(x, -0.9, "safe")
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.1)
+    for _ in range(150):
+        optimiser.zero_grad()
+        (layer(x) - target).square().sum().backward()
+        optimiser.step()
+    assert layer.alpha.item() == pytest.approx(-0.9, abs=0.02)
+    code = SoftDecay(alpha=0.5)
+    with pytest.raises(DegenerateError, match=r"alpha = 0\.5"):
+        code(x * 10)
+
+
+def test_soft_decay_of_a_sentence_ignores_its_batch():
+    x, mask = uneven(2, 7, 9), torch.tensor([[1, 1, 1, 1, 0, 0, 0], [1] * 7])
+    layer = SoftDecay().double()
+    assert_same(layer(x, mask)[0, :4], layer(x[0, :4]), rtol=1e-8)
+
+
+def test_isotropy_layer():
+    x = uneven(5, 8)
+    layer = IsotropyLayer(8).double()
+    assert_same(layer(x), x)
+    check_gradient(layer, x)
+    assert_same(IsotropyLayer(8, activation=torch.relu).double()(x), x.relu())
+    assert_same(IsotropyLayer(8, activation="tanh").double()(x), x.tanh())
+    assert not torch.equal(IsotropyLayer(8, init="default").linear.weight, torch.eye(8))
+    with pytest.raises(InputError, match="init must be"):
+        IsotropyLayer(8, init="zeros")
+    with pytest.raises(InputError, match="activation must be"):
+        IsotropyLayer(8, activation="relu6")
+
+
+def cloud_for(name, hard):
+    x = uneven(10, 8).float()
+    return {
+        "plain": x,
+        "zero rows": torch.cat([x, torch.zeros(3, 8)]),
+        "duplicates": torch.cat([x, x[:4]]),
+        "rank one": normal(10, 1).float() @ normal(1, 8, seed=1).float(),
+        "one row": x[:1],
+        "no variance": x[:1].repeat(5, 1),
+    }[hard]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("hard", ["plain", "zero rows", "duplicates", "rank one", "one row", "no variance"])
+def test_hard_batches(name, hard):
+    x, layer = leaf(cloud_for(name, hard)), LAYERS[name]()
+    out = layer(x)
+    out.square().sum().backward()
+    assert out.shape == x.shape
+    assert bool(torch.isfinite(out).all())
+    assert bool(torch.isfinite(x.grad).all())
+    assert all(bool(torch.isfinite(p.grad).all()) for p in layer.parameters())
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_bfloat16_autocast(name):
+    torch.manual_seed(0)
+    encoder, layer, x = nn.Linear(12, 8), LAYERS[name](), normal(24, 12).float()
+    weights = normal(24, 8, seed=4).float()
+
+    def run():
+        fresh = copy.deepcopy(layer)
+        encoder.zero_grad()
+        out = fresh(encoder(x))
+        (out * weights).sum().backward()
+        return out.detach().float(), encoder.weight.grad.clone()
+
+    want, want_grad = run()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got, grad = run()
+    assert ((got - want).norm() / want.norm()).item() < 2e-2
+    assert ((grad - want_grad).norm() / want_grad.norm()).item() < 2e-2
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_result_has_the_dtype_of_the_input(name, dtype):
+    layer = LAYERS[name]().to(dtype)
+    x = uneven(12, 8).to(dtype)
+    assert layer(x).dtype == dtype
+    layer(x).float().sum().backward() if list(layer.parameters()) else None
+
+
+@gpu
+@pytest.mark.parametrize("name", LAYERS)
+def test_cuda(name):
+    layer, x = LAYERS[name]().double(), uneven(12, 8)
+    on_device = copy.deepcopy(layer).cuda()(x.cuda())
+    assert_same(on_device.cpu(), layer(x), rtol=1e-7, atol=1e-9)

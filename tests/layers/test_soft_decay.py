@@ -1,0 +1,311 @@
+"""SoftDecay: saved values, the derivative where an SVD's breaks, masks, domain of alpha, dtypes."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import assert_matches, cases, load, values
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support import (
+    assert_same,
+    check_batch_equals_loop,
+    check_dtypes,
+    check_finite_gradient,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    check_rejects,
+    gpu,
+    gradient,
+    leaf,
+    normal,
+    some_mask,
+    uneven,
+)
+
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.layers.soft_decay import _SoftDecay, negative_count, soft_decay
+
+CASES = [case for case in cases("layers") if "softdecay" in values("layers", case)]
+BATCHED = [case for case in cases("layers") if "softdecay_batched" in values("layers", case)]
+
+
+def by_svd(x, alpha=-0.2, mode="code"):
+    """The definition, through numpy's SVD."""
+    u, s, v = np.linalg.svd(x.numpy(), full_matrices=False)
+    f = -np.log(1 - alpha * (s + alpha) + (1e-7 if mode == "code" else 0)) / alpha
+    f = f if mode == "code" else np.maximum(f, 0)
+    return torch.from_numpy((u * (f * s[..., :1] / f[..., :1])[..., None, :]) @ v)
+
+
+def weighted(x, alpha, weights):
+    """The scalar whose gradient is saved."""
+    x = leaf(x)
+    alpha = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
+    loss = (soft_decay(x, alpha) * weights).sum()
+    return loss, *torch.autograd.grad(loss, (x, alpha))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_saved_output(case):
+    x = load(case)["points"]
+    for key, saved in values("layers", case)["softdecay"].items():
+        if key.startswith("alpha"):
+            assert_matches(soft_decay(x, float(key.removeprefix("alpha_"))), saved, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_saved_gradient(case):
+    # close singular values cost the SVD digits, so 1e-5; on the lattice the saved values are central differences
+    x = load(case)["points"]
+    _, slope, _ = weighted(x, -0.2, torch.roll(x, 1, 0))
+    saved = values("layers", case)["softdecay"]["grad"]
+    assert_matches(slope, saved, rtol=1e-5, atol=1e-6 if case == "lattice_27x3" else 1e-7)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "small_scale" in values("layers", case)])
+def test_saved_values_below_alpha(case):
+    saved = values("layers", case)["small_scale"]
+    x = load(case)["points"] * saved["scale"]
+    assert_matches(soft_decay(x, -0.6), saved["alpha_-0.6"], rtol=1e-8, atol=1e-10)
+    if "grad_alpha_-0.2" in saved:
+        _, slope, _ = weighted(x, -0.2, torch.roll(x, 1, 0))
+        assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("case", BATCHED)
+def test_saved_batch(case):
+    inputs, saved = load(case), values("layers", case)["softdecay_batched"]
+    x = inputs["tokens"] if "tokens" in inputs else inputs["hidden_states"][-1]
+    for alpha in (-0.2, -0.6):
+        assert_matches(soft_decay(x, alpha), saved[f"alpha_{alpha}"], rtol=1e-8, atol=1e-9)
+    loss, slope, by_alpha = weighted(x, -0.2, torch.roll(x, 1, 1))
+    assert loss.item() == pytest.approx(saved["loss_alpha_-0.2"], rel=1e-9)
+    assert by_alpha.item() == pytest.approx(saved["grad_wrt_alpha_at_-0.2"], rel=1e-8)
+    assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("case", BATCHED)
+def test_saved_batch_of_real_tokens(case):
+    inputs, saved = load(case), values("layers", case)["softdecay_batched"]["valid_tokens_only_per_sample"]
+    x = inputs["tokens"] if "tokens" in inputs else inputs["hidden_states"][-1]
+    out = soft_decay(x, -0.2, mask=inputs["attention_mask"])
+    for row, one in zip(out, saved, strict=True):
+        assert_matches(row[: one["tokens"]], one["alpha_-0.2"], rtol=1e-8, atol=1e-9)
+        assert not row[one["tokens"] :].any()
+
+
+@pytest.mark.parametrize(("alpha", "want"), [(-0.6, [3, 0.723471, -0.208101]), (-0.2, [3, 1.001292, 0.393102])])
+def test_published_singular_values(alpha, want):
+    x = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
+    assert soft_decay(x, alpha).diagonal().tolist() == pytest.approx(want, abs=1e-6)
+    want = [max(w, 0) for w in want]
+    assert soft_decay(x, alpha, mode="safe").diagonal().tolist() == pytest.approx(want, abs=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["code", "safe"])
+@pytest.mark.parametrize("shape", [(5, 9), (9, 5), (6, 6), (1, 4), (4, 1), (2, 5, 7)])
+def test_definition(mode, shape):
+    x = uneven(*shape) * 2
+    assert_same(soft_decay(x, -0.4, mode), by_svd(x, -0.4, mode), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["code", "safe"])
+@pytest.mark.parametrize("shape", [(4, 6), (6, 4)])
+def test_base(mode, shape):
+    def apply(x, mask=None):
+        return soft_decay(x, -0.3, mode, mask)
+
+    x, mask = uneven(3, *shape), some_mask(3, shape[0], keep=3)
+    check_gradient(apply, x)
+    check_batch_equals_loop(apply, x)
+    check_batch_equals_loop(apply, x, mask, rtol=1e-8, atol=1e-10)
+    check_mask_equals_drop(apply, x[0], mask[0], rows=True, rtol=1e-8, atol=1e-10)
+    check_dtypes(apply, x)
+
+
+def test_gradient_of_alpha():
+    x = uneven(3, 4, 6)
+    for alpha in (torch.tensor(-0.3), torch.tensor([-0.1, -0.5, -0.9])):
+        check_gradient(soft_decay, x, alpha)
+        check_gradient(lambda z, a: soft_decay(z, a, "safe"), x, alpha)
+
+
+def test_alpha_of_each_matrix():
+    x, alpha = uneven(3, 4, 6), torch.tensor([-0.1, -0.5, -0.9])
+    assert_same(soft_decay(x, alpha), torch.stack([soft_decay(m, float(a)) for m, a in zip(x, alpha, strict=True)]))
+
+
+def central_differences(function, x, step=1e-6):
+    slopes = [(function(x + step * e) - function(x - step * e)) / (2 * step) for e in torch.eye(x.numel()).double()]
+    return torch.stack(slopes)
+
+
+@pytest.mark.parametrize("values", [[4, 2, 2, 1], [4, 2, 2 + 1e-9, 2 - 1e-9], [4, 1, 1 + 1e-5, 1 + 3e-5], [3, 3, 2, 1]])
+def test_gradient_at_repeated_singular_values(values):
+    # with a twofold largest value the central difference is the even share of its two slopes, which is the choice made
+    left, right = (torch.linalg.qr(normal(k, 4, seed=k))[0] for k in (5, 7))
+    x = left * torch.tensor(values, dtype=torch.float64) @ right.T
+    weights = normal(5, 7, seed=3)
+    slope = torch.autograd.grad((soft_decay(z := leaf(x), -0.3, "safe") * weights).sum(), z)[0]
+    want = central_differences(lambda flat: (soft_decay(flat.view(5, 7), -0.3, "safe") * weights).sum(), x.flatten())
+    assert_same(slope.flatten(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_stays_on_the_row_space():
+    # rank 2 of 4: moving along matrices of the same row and column space, code mode is smooth
+    x = normal(5, 2, seed=1) @ normal(2, 7, seed=2)
+    left, right = normal(2, 2, seed=3), normal(2, 2, seed=4)
+    u, _, v = torch.linalg.svd(x, full_matrices=False)
+    step = u[:, :2] @ left @ v[:2] + x @ normal(7, 7, seed=5) @ v[:2].T @ right @ v[:2]
+    weights = normal(5, 7, seed=6)
+    slope = torch.autograd.grad((soft_decay(z := leaf(x), -0.3) * weights).sum(), z)[0]
+    up, down = (soft_decay(x + h * step, -0.3) for h in (1e-6, -1e-6))
+    assert (slope * step).sum().item() == pytest.approx((((up - down) / 2e-6) * weights).sum().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["code", "safe"])
+def test_finite_gradient(mode):
+    x = uneven(2, 6, 5)
+    zero_rows = x.clone()
+    zero_rows[:, 3:5] = 0
+    duplicates = torch.cat([x, x[:, :2]], 1)
+    rank_one = normal(2, 6, 1) @ normal(2, 1, 5, seed=2)
+    for hard in (zero_rows, duplicates, rank_one, x[:, :1], torch.zeros(2, 6, 5), torch.eye(5), torch.ones(4, 3)):
+        for dtype in (torch.float64, torch.float32):
+            check_finite_gradient(lambda z: soft_decay(z, -0.3, mode), hard.to(dtype))
+    assert soft_decay(zero_rows, -0.3, mode)[:, 3:5].abs().max() < 1e-12
+    assert_same(soft_decay(rank_one, -0.3), rank_one, rtol=1e-8)
+    assert not soft_decay(torch.zeros(3, 4)).any()
+
+
+def test_empty_batch_and_huge_float32():
+    assert soft_decay(torch.zeros(0, 3, 4)).shape == (0, 3, 4)
+    x = uneven(4, 3).float() * 1e25
+    assert_same(soft_decay(x), by_svd(x.double()).float(), rtol=1e-3, atol=1e20)
+    far = uneven(4, 3) * 1e200  # no square fits float64 either
+    assert_same(soft_decay(far) / 1e200, by_svd(far) / 1e200, rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e-12, 1e12, 1e20, 1e30])
+def test_gradient_of_float32_at_any_scale(scale):
+    x, alpha = uneven(4, 7).float() * scale, torch.tensor(-0.2)
+
+    def slopes(x, alpha):
+        x, alpha = leaf(x), leaf(alpha)
+        weight = normal(4, 7, seed=5).to(x)
+        return torch.autograd.grad((soft_decay(x, alpha) * weight).sum(), (x, alpha))
+
+    got, want = slopes(x, alpha), slopes(x.double(), alpha.double())
+    assert_same(got[0], want[0].float(), rtol=1e-3, atol=1e-4)
+    assert_same(got[1] / scale, (want[1] / scale).float(), rtol=1e-3, atol=1e-4)
+
+
+def test_fully_masked_rows_get_no_gradient():
+    x, mask = leaf(uneven(2, 6, 9)), some_mask(2, 6)
+    soft_decay(x, mask=mask).square().sum().backward()
+    assert not x.grad[~mask].any()
+    assert bool(torch.isfinite(x.grad).all())
+
+
+def test_float32_of_an_ill_conditioned_matrix():
+    left, right = (torch.linalg.qr(normal(k, 20, seed=k))[0] for k in (20, 48))
+    x = left * torch.logspace(2, -1, 20, dtype=torch.float64) @ right.T
+    got, want = soft_decay(x.float(), -0.6), by_svd(x, -0.6)
+    assert ((got - want).norm() / want.norm()).item() < 1e-4
+    got, want = (gradient(lambda z: soft_decay(z, -0.6), z) for z in (x.float(), x))
+    assert ((got - want).norm() / want.norm()).item() < 1e-3
+
+
+@given(st.integers(0, 10**6), st.integers(2, 8), st.integers(2, 8), st.floats(-0.95, -0.05))
+def test_keeps_the_largest_value_and_the_signed_order(seed, n, d, alpha):
+    x = normal(n, d, seed=seed) * 3
+    u, s, v = torch.linalg.svd(x, full_matrices=False)
+    assume(s[0] > abs(alpha) + 0.05)
+    for mode in ("code", "safe"):
+        core = u.T @ soft_decay(x, alpha, mode) @ v.T
+        new = core.diagonal()
+        assert_same(core, torch.diag(new), rtol=1e-7, atol=1e-7)
+        assert new[0].item() == pytest.approx(s[0].item(), rel=1e-7)
+        assert bool((new.diff() <= 1e-7).all())
+        assert bool((new > -1e-7).all()) or mode == "code"
+    negative = u.T @ soft_decay(x, alpha) @ v.T
+    assert negative_count(x, alpha).item() == int((negative.diagonal() < -1e-7).sum())
+
+
+def test_turns_with_the_cloud():
+    x, rotation = uneven(5, 8), torch.linalg.qr(normal(8, 8, seed=2))[0]
+    assert_same(soft_decay(x @ rotation), soft_decay(x) @ rotation, rtol=1e-8, atol=1e-9)
+    assert_same(soft_decay(x.flip(0)), soft_decay(x).flip(0), rtol=1e-8, atol=1e-9)
+    assert_same(soft_decay(-x), -soft_decay(x), rtol=1e-8, atol=1e-9)
+    check_invariant(lambda z: torch.linalg.svdvals(soft_decay(z)), x, ["permutation", "rotation", "reflection"])
+
+
+def test_alpha_zero_is_the_identity():
+    x = uneven(3, 6, 4)
+    for mode in ("code", "safe"):
+        assert_same(soft_decay(x, 0.0, mode), x)
+        check_gradient(lambda z, m=mode: soft_decay(z, 0.0, m), x)
+    assert_same(soft_decay(x, -1e-6, "safe"), x, rtol=1e-4, atol=1e-5)
+    alpha = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    slope = torch.autograd.grad((soft_decay(x, alpha, "safe") * uneven(3, 6, 4, seed=5)).sum(), alpha)[0]
+    near = [(soft_decay(x, a, "safe") * uneven(3, 6, 4, seed=5)).sum() for a in (-1e-5, -2e-5)]
+    assert slope.item() == pytest.approx(((near[0] - near[1]) / 1e-5).item(), rel=1e-3)
+
+
+def test_safe_mode_leaves_a_tiny_matrix_alone():
+    x = uneven(4, 3) * 1e-3
+    assert_same(soft_decay(x, -0.5, "safe"), x)
+    check_gradient(lambda z: soft_decay(z, -0.5, "safe"), x)
+    assert negative_count(x, -0.5).item() == 3
+
+
+@pytest.mark.parametrize(("alpha", "scale"), [(0.2, 10.0), (-1.2, 0.1), (-2.0, 1.0)])
+def test_outside_the_domain(alpha, scale):
+    x = torch.eye(3) * scale
+    check_rejects(soft_decay, DegenerateError, f"s = {scale:g} at alpha = {alpha:g}", x, alpha)
+    held = _SoftDecay.apply(leaf(x).unsqueeze(0), torch.tensor([[alpha]]), "code", False)  # as on an accelerator
+    assert bool(torch.isfinite(held).all())
+
+
+def test_alpha_of_minus_one_is_the_logarithm():
+    x = torch.diag(torch.tensor([math.e**2, math.e, 1.0], dtype=torch.float64))
+    assert soft_decay(x, -1.0).diagonal().tolist() == pytest.approx([math.e**2, math.e**2 / 2, 0], abs=1e-6)
+
+
+def test_bad_input():
+    x = uneven(4, 3)
+    check_rejects(soft_decay, InputError, "mode must be one of", x, -0.2, "paper")
+    check_rejects(soft_decay, ShapeError, "alpha must be", x, torch.ones(2))
+    check_rejects(soft_decay, ShapeError, r"\(\.\.\., n, d\)", x[0])
+    check_rejects(soft_decay, DtypeError, "floating", x.long())
+    check_rejects(soft_decay, DegenerateError, "finite", x * float("nan"))
+    check_rejects(negative_count, DegenerateError, "must fit", x * 1e200)
+    check_rejects(soft_decay, DegenerateError, "-1 < alpha", x, -1.0, "safe")
+    check_rejects(soft_decay, DegenerateError, "alpha", x, float("nan"))
+    check_rejects(soft_decay, ShapeError, "mask", x, mask=torch.ones(3, dtype=torch.bool))
+    check_rejects(negative_count, ShapeError, r"\(\.\.\., n, d\)", x[0])
+
+
+def test_negative_count():
+    x = uneven(3, 6, 4)
+    s = torch.linalg.svdvals(x)
+    assert negative_count(x, -0.9).tolist() == (s < 0.9).sum(-1).tolist()
+    mask = some_mask(3, 6)
+    want = [int((torch.linalg.svdvals(m[k]) < 0.9).sum()) for m, k in zip(x, mask, strict=True)]
+    assert negative_count(x, -0.9, mask).tolist() == want
+    assert negative_count(x, torch.tensor([-0.1, -0.5, -0.9])).shape == (3,)
+    assert negative_count(x, 0.5).tolist() == [0, 0, 0]  # f is positive everywhere
+
+
+@gpu
+@pytest.mark.parametrize("mode", ["code", "safe"])
+def test_cuda(mode):
+    def apply(z):
+        return soft_decay(z, -0.3, mode)
+
+    x = uneven(3, 12, 20)
+    assert_same(apply(x.cuda()).cpu(), apply(x), rtol=1e-8, atol=1e-9)
+    assert_same(gradient(apply, x.cuda()).cpu(), gradient(apply, x), rtol=1e-7, atol=1e-8)

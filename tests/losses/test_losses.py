@@ -1,0 +1,439 @@
+"""Losses: saved values and gradients, published numbers, degenerate batches, mixed precision, shrinkage covariance."""
+
+import itertools
+import math
+import sys
+
+import pytest
+import torch
+from golden_cases import assert_matches, cases, load, shrinkage, values
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import cdist
+from support import assert_same, check_dtypes, check_gradient, check_rejects, gpu, gradient, leaf, normal, uneven
+from torch import nn
+
+from isonb.barcodes.entropy import prominent_bars
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
+from isonb.losses import (
+    CosRegLoss,
+    GaoCosineLoss,
+    GORLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    JointLoss,
+    PersistentEntropyLoss,
+    ShrinkageCovariance,
+    SIGRegLoss,
+    SpectrumControlLoss,
+    points_from_hidden_states,
+)
+from isonb.losses.penalties import attached_zero
+
+CASES = cases("losses")
+P4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)
+LOSSES = {
+    "entropy": PersistentEntropyLoss(),
+    "entropy, all bars": PersistentEntropyLoss(select=False, in_cluster=0.1, normalize=True),
+    "I-STAR": IStarLoss(weight=-1.0),
+    "I-STAR, auto": IStarLoss(zeta="auto"),
+    "I-STAR, unbiased": IStarLoss(unbiased=True),
+    "IsoScore": IsoScoreLoss(),
+    "IsoScore, unbiased": IsoScoreLoss(unbiased=True),
+    "CosReg": CosRegLoss(),
+    "Gao": GaoCosineLoss(),
+    "spectrum": SpectrumControlLoss(weight=1.0, prior="polynomial"),
+    "GOR": GORLoss(),
+    "GOR, spread-out": GORLoss(mean_weight=0.0, hinge=False),
+    "SIGReg": SIGRegLoss(slices=16, seed=0),
+    "SIGReg, directions": SIGRegLoss(slices=16, seed=0, normalize=True),
+}
+MASKED = [name for name in LOSSES if not name.startswith("entropy")]
+
+
+def slope(loss, x, *args):
+    x = leaf(x)
+    value = loss(x, *args)
+    return value.detach(), torch.autograd.grad(value, x)[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", ["all_bars", "selected_no_l2", "selected_l2_lambda_0.5"])
+def test_saved_entropy(case, kind):
+    saved = values("losses", case)["entropy"][kind]
+    loss = PersistentEntropyLoss(select=kind != "all_bars", in_cluster=0.5 if "0.5" in kind else 0.0)
+    value, grad = slope(loss, load(case)["points"])
+    assert value.item() == pytest.approx(-saved["value"], rel=1e-9)
+    if case != "ties_dups_32x8":  # which of tied edges is in the tree is arbitrary
+        assert_matches(-grad, saved["grad"])
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "all_bars_with_h1" in values("losses", case)["entropy"]])
+@pytest.mark.parametrize("kind", ["all_bars", "selected_no_l2", "selected_l2_lambda_0.5"])
+def test_saved_entropy_with_loops(case, kind):
+    saved = values("losses", case)["entropy"][f"{kind}_with_h1"]
+    loss = PersistentEntropyLoss(select=kind != "all_bars", in_cluster=0.5 if "0.5" in kind else 0.0, max_dim=1)
+    value, grad = slope(loss, load(case)["points"])
+    assert value.item() == pytest.approx(-saved["value"], rel=1e-9)
+    assert_matches(-grad, saved["grad"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_saved_istar(case):
+    saved = values("losses", case)["isoscore_star"]
+    value, grad = slope(IStarLoss(weight=-2.0), load(case)["points"], shrinkage(case))
+    assert value.item() == pytest.approx(-2 * (1 - saved["value_zeta_0.2_saved_c0"]), rel=1e-9)
+    # saved with a singular-value decomposition; on ties its gradient loses digits
+    assert_matches(grad / 2, saved["grad_zeta_0.2_saved_c0"], rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_saved_cosreg(case):
+    saved = values("losses", case)["cosreg"]
+    value, grad = slope(CosRegLoss(weight=3.0), load(case)["points"])
+    assert value.item() == pytest.approx(3 * saved["value"], rel=1e-9, abs=1e-12)
+    assert_matches(grad / 3, saved["grad"], atol=1e-14)
+    assert_same(GaoCosineLoss(weight=3.0)(load(case)["points"]), value)
+
+
+def test_published_numbers():
+    assert CosRegLoss()(torch.tensor([[1.0, 0], [0, 1], [1, 1]])).item() == pytest.approx(0.314270, abs=1e-6)
+    for zeta, want in ((0.0, 0.470588), (0.3, 0.628944), (1.0, 1.0)):
+        assert IStarLoss(1.0, zeta)(P4, torch.eye(2)).item() == pytest.approx(1 - want, abs=1e-6)
+    assert IsoScoreLoss()(P4).item() == pytest.approx(-math.log(0.470588), abs=1e-6)
+    s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
+    curve = SpectrumControlLoss(1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
+    assert curve(s).item() == pytest.approx(2.775309, abs=1e-6)
+    q8 = [[3.0, 0, 0], [-3, 0, 1], [0, 2, 0], [0, -2, -1], [1, 1, 1], [-1, -1, -1], [2, 1, 0], [-2, -1, 0]]
+    assert IsoScoreLoss(unbiased=True)(torch.tensor(q8)).item() == pytest.approx(-math.log(0.594711), abs=1e-5)
+    assert IStarLoss(zeta="auto")(torch.tensor(q8)).item() == pytest.approx(1 - 0.586115, abs=1e-5)
+
+
+def test_joint_loss_follows_the_published_steps():
+    joint = JointLoss(s=0.15).double()
+    totals = []
+    for l1, l2 in ((1.0, 4.0), (0.8, 3.5), (0.6, 3.0)):
+        totals.append(joint(torch.tensor(l1).double(), torch.tensor(l2).double()).item())
+        if len(totals) == 2:
+            assert (joint.mean1.item(), joint.mean2.item()) == pytest.approx((0.985, 3.9625))
+    assert totals == pytest.approx([2.5, 2.09375, 1.689862], abs=1e-6)
+    state = {name: value.clone() for name, value in joint.state_dict().items()}
+    assert set(state) == {"mean1", "mean2", "step"}
+    joint.eval()(torch.tensor(9.0), torch.tensor(9.0))
+    assert all(torch.equal(value, state[name]) for name, value in joint.state_dict().items())
+    restored = JointLoss().double()
+    restored.load_state_dict(state)
+    again = joint.train()(torch.tensor(0.5).double(), torch.tensor(2.0).double())
+    assert_same(restored(torch.tensor(0.5).double(), torch.tensor(2.0).double()), again)
+
+
+def test_joint_loss_has_constant_means():
+    x = leaf(torch.tensor([2.0, 6.0], dtype=torch.float64))
+    total = JointLoss()(x[0] ** 2, x[1])
+    grad = torch.autograd.grad(total, x)[0]  # means 4 and 6: factors 5/4 and 5/6
+    assert grad.tolist() == pytest.approx([0.5 * 4 * 5 / 4, 0.5 * 5 / 6])
+    assert JointLoss()(torch.tensor(0.0), torch.tensor(2.0)).item() == pytest.approx(0.5)
+    half = JointLoss()(torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(2.0))
+    assert half.dtype == torch.float32
+
+
+def reference_entropy(points, select):
+    """Entropy of the bars of one group, through scipy's spanning tree."""
+    tree = minimum_spanning_tree(cdist(points, points)).tocoo()
+    bars = torch.from_numpy(tree.data)
+    bars = bars[prominent_bars(bars)] if select else bars
+    p = bars / bars.sum()
+    return -(p * p.log()).sum(), len(bars)
+
+
+@pytest.mark.parametrize("select", [True, False])
+def test_entropy_of_labels(select):
+    x, labels = normal(40, 6) * 2, torch.tensor([3] * 12 + [-1] * 4 + [8] * 24)[torch.randperm(40)]
+    parts = {label: reference_entropy(x[labels == label], select) for label in (3, 8)}
+    total = sum(h for h, _ in parts.values())
+    assert_same(PersistentEntropyLoss(select)(x, labels), -total)
+    assert_same(PersistentEntropyLoss(select, reduction="mean", weight=3.0)(x, labels), -1.5 * total)
+    even = sum(h / math.log(m) for h, m in parts.values())
+    assert_same(PersistentEntropyLoss(select, normalize=True)(x, labels), -even)
+    four = reference_entropy(x[labels == -1], False)[0]
+    assert_same(PersistentEntropyLoss(select, min_points=4)(x, labels), -total - four)
+    assert_same(PersistentEntropyLoss(select)(x, labels * 0), PersistentEntropyLoss(select)(x))
+
+
+def test_in_cluster_term_has_two_signs():
+    x = normal(30, 4)
+    plain = PersistentEntropyLoss()(x)
+    code, described = (PersistentEntropyLoss(in_cluster=0.3, in_cluster_sign=sign)(x) for sign in (1, -1))
+    assert_same(code - plain, plain - described)
+    assert code < plain
+
+
+def test_groups_of_one_size_need_no_padding():
+    x = normal(24, 5)
+    labels = torch.arange(24) % 3
+    alone = sum(PersistentEntropyLoss()(x[labels == label]) for label in range(3))
+    assert_same(PersistentEntropyLoss()(x, labels), alone)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_base(name):
+    x = uneven(14, 5)
+    check_gradient(LOSSES[name], x)
+    check_dtypes(LOSSES[name], x)
+
+
+def test_base_of_entropy_with_labels():
+    x, labels = uneven(20, 4), torch.arange(20) % 3
+    check_gradient(lambda z: PersistentEntropyLoss(in_cluster=0.2)(z, labels), x)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_mask(name):
+    x = uneven(14, 5)
+    keep = torch.arange(14) % 3 > 0
+    args = (None, keep) if name.startswith("I-STAR") else (keep,)
+    for filler in (0.0, 7.0, float("nan")):
+        padded = torch.where(keep.unsqueeze(-1), x, filler)
+        value, grad = slope(LOSSES[name], padded, *args)
+        want, want_grad = slope(LOSSES[name], x[keep])
+        assert_same((value, grad[keep]), (want, want_grad))
+        assert not grad[~keep].any()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4])
+def test_small_batches_do_not_stop_a_run(name, rows):
+    x = leaf(uneven(5, 4)[:rows])
+    loss = LOSSES[name](x)
+    loss.backward()
+    assert loss.shape == ()
+    assert bool(torch.isfinite(loss))
+    assert bool(torch.isfinite(x.grad).all())
+    if rows < 2 and name != "spectrum":
+        assert loss.item() == 0
+        assert not x.grad.any()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_hard_clouds(name):
+    x = uneven(12, 5)
+    clouds = {
+        "zero rows": torch.cat([x, torch.zeros(3, 5)]),
+        "duplicates": torch.cat([x, x[:4]]),
+        "rank one": normal(12, 1) @ normal(1, 5, seed=1),
+        "two distinct points": x[:2].repeat(6, 1),
+        "far": x + 1e4,
+    }
+    for (_, cloud), dtype in itertools.product(clouds.items(), (torch.float32, torch.float64)):
+        value, grad = slope(LOSSES[name], cloud.to(dtype))
+        assert bool(torch.isfinite(value))
+        assert bool(torch.isfinite(grad).all())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
+    """What an accelerator computes: the same code with the value checks off."""
+    for module in [m for key, m in list(sys.modules.items()) if key.startswith("isonb") and hasattr(m, "check_values")]:
+        monkeypatch.setattr(module, "check_values", lambda x: False)
+    for x in (torch.zeros(8, 4), torch.ones(8, 4), normal(8, 1) @ normal(1, 4, seed=1), torch.eye(4), torch.ones(1, 4)):
+        value, grad = slope(LOSSES[name], x.double())
+        assert bool(torch.isfinite(value))
+        assert bool(torch.isfinite(grad).all())
+        if name in MASKED:
+            none = torch.zeros(len(x), dtype=torch.bool)
+            value, grad = slope(LOSSES[name], x.double(), *((None, none) if name.startswith("I-STAR") else (none,)))
+            assert bool(torch.isfinite(value))
+            assert not grad.any()
+
+
+def test_labels_of_every_small_size():
+    labels = torch.tensor([0] * 1 + [1] * 2 + [2] * 3 + [3] * 4 + [4] * 5)
+    x = uneven(15, 4)
+    value, grad = slope(PersistentEntropyLoss(), x, labels)
+    assert not grad[:10].any()
+    assert_same((value, grad[10:]), slope(PersistentEntropyLoss(), x[10:]))
+    value, grad = slope(PersistentEntropyLoss(), x[:10], labels[:10])
+    assert value.item() == 0
+    assert not grad.any()
+    same = x[:1].repeat(6, 1)  # a label all of whose points are equal
+    more = torch.cat([labels, labels.new_full((6,), 5)])
+    value, grad = slope(PersistentEntropyLoss(in_cluster=0.1), torch.cat([x, same]), more)
+    assert bool(torch.isfinite(grad).all())
+    assert_same(slope(PersistentEntropyLoss(), same), (torch.zeros(()).double(), torch.zeros(6, 4).double()))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_bfloat16_autocast(name):
+    torch.manual_seed(0)
+    encoder, x = nn.Linear(12, 8), uneven(24, 12).float()
+    x = x + 8 * (torch.arange(24) % 3 == torch.arange(12).unsqueeze(-1)).float().T  # clear features: a steady selection
+
+    def run():
+        encoder.zero_grad()
+        loss = LOSSES[name](encoder(x))
+        loss.backward()
+        return loss.detach(), encoder.weight.grad.clone()
+
+    want, want_grad = run()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got, grad = run()
+    assert got.dtype == torch.float32
+    assert got.item() == pytest.approx(want.item(), rel=2e-2, abs=2e-2)
+    assert ((grad - want_grad).norm() / want_grad.norm()).item() < 2e-2
+
+
+def test_istar_lowers_and_raises_isotropy():
+    x = leaf(uneven(60, 6))
+    for weight, better in ((1.0, 1), (-1.0, -1)):
+        step = torch.autograd.grad(IStarLoss(weight)(x), x)[0]
+        moved = IStarLoss(1.0)(x - 10 * step)
+        assert better * (IStarLoss(1.0)(x) - moved) > 0
+
+
+def test_floor_of_minus_log_isoscore():
+    x = leaf(normal(12, 1) @ normal(1, 5, seed=1))
+    loss = IsoScoreLoss()(x)
+    assert loss.item() == pytest.approx(-math.log(1e-12), rel=1e-2)
+    assert IsoScoreLoss(floor=0.1)(x).item() == pytest.approx(-math.log(0.1))
+
+
+def test_gao_takes_the_module():
+    table = nn.Embedding(9, 4)
+    assert_same(GaoCosineLoss()(table), CosRegLoss()(table.weight))
+    GaoCosineLoss()(table).backward()
+    assert table.weight.grad.any()
+    padded = nn.Embedding(9, 4, padding_idx=0)
+    GaoCosineLoss()(padded).backward()
+    assert bool(torch.isfinite(padded.weight.grad).all())
+
+
+def test_spectrum_control():
+    x = uneven(3, 9, 5)
+    s = torch.linalg.svdvals(x)
+    k = torch.arange(1.0, 4.0, dtype=torch.float64)
+    want = (s[:, :3] - 2 * torch.exp(-0.5 * k**1.5)).square().sum(-1).mean()
+    assert_same(SpectrumControlLoss(1.0, c1=2.0, c2=0.5, power=1.5, top=3)(x), want)
+    want = 2 * (s[:, :3] - 2 * k**-0.5).square().sum(-1).mean()
+    assert_same(SpectrumControlLoss(2.0, c1=2.0, power=0.5, prior="polynomial", top=3)(x), want)
+
+
+def test_bad_input():
+    x, labels = uneven(8, 3), torch.arange(8) % 2
+    entropy = PersistentEntropyLoss()
+    for call, kind, match in (
+        (lambda: entropy(x, labels.double()), DtypeError, "labels must be integers"),
+        (lambda: entropy(x, labels.bool()), DtypeError, "labels must be integers"),  # a mask, it seems
+        (lambda: IStarLoss()(x, labels.bool(), labels.bool()), InputError, "one mask"),
+        (lambda: entropy(x, labels[:5]), ShapeError, r"shape \(8,\)"),
+        (lambda: entropy(x.unsqueeze(0)), ShapeError, r"\(n, d\)"),
+        (lambda: PersistentEntropyLoss(reduction="max")(x), InputError, "reduction"),
+        (lambda: PersistentEntropyLoss(in_cluster_sign=0)(x), InputError, "in_cluster_sign"),
+        (lambda: IStarLoss(zeta=1.5)(x), InputError, "zeta"),
+        (lambda: IStarLoss()(x, torch.eye(4)), ShapeError, "shrinkage_cov"),
+        (lambda: IStarLoss()(x[:, :1]), ShapeError, "dimensions"),
+        (lambda: IsoScoreLoss()(x * float("nan")), DegenerateError, "finite"),
+        (lambda: IsoScoreLoss()(torch.ones(8, 3)), DegenerateError, "equal"),
+        (lambda: CosRegLoss()(x.long()), DtypeError, "floating"),
+        (lambda: CosRegLoss()(x, torch.ones(7, dtype=torch.bool)), ShapeError, "mask"),
+        (lambda: SpectrumControlLoss(prior="linear")(x), InputError, "prior"),
+        (lambda: CosRegLoss(group="all")(x), InputError, 'group must be "world"'),
+    ):
+        with pytest.raises(kind, match=match):
+            call()
+    assert_same(attached_zero(x), torch.zeros(()).double())
+
+
+class Encoder(nn.Module):
+    """Stands for a transformer: an embedding and two layers, with dropout that must be off while measuring."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.drop = nn.Embedding(30, 6), nn.Dropout(0.5)
+        self.layers = nn.ModuleList([nn.Linear(6, 6), nn.Linear(6, 6)])
+        self.layers[1].eval()
+
+    def forward(self, input_ids, attention_mask, output_hidden_states, return_dict):
+        states = [self.table(input_ids)]
+        for layer in self.layers:
+            states.append(torch.tanh(layer(self.drop(states[-1]))))
+        return type("Output", (), {"hidden_states": tuple(states)})
+
+
+def loader_of(generator=None):
+    rows = torch.randint(0, 30, (20, 7), generator=torch.Generator().manual_seed(3))
+    mask = (torch.arange(7) < torch.arange(20).unsqueeze(-1) % 5 + 3).long()
+    data = [{"input_ids": r, "attention_mask": m, "labels": torch.tensor(1)} for r, m in zip(rows, mask, strict=True)]
+    return torch.utils.data.DataLoader(data, batch_size=4, shuffle=True, generator=generator)
+
+
+@pytest.mark.parametrize("layers", ["all", 1, -1, [0, 2]])
+@pytest.mark.parametrize("include_pads", [False, True])
+def test_shrinkage_covariance(layers, include_pads):
+    torch.manual_seed(0)
+    model, loader = Encoder(), loader_of()
+    chosen = {"all": [1, 2], 1: [1], -1: [2]}.get(layers if isinstance(layers, (str, int)) else "", [0, 2])
+    got = ShrinkageCovariance(layers, include_pads).refresh(model, loader)
+    rows = []
+    flags = [layer.training for layer in model.modules()]
+    model.eval()
+    for batch in torch.utils.data.DataLoader(loader.dataset, batch_size=20):
+        states = model(batch["input_ids"], batch["attention_mask"], True, True).hidden_states
+        keep = batch["attention_mask"].bool() | include_pads
+        rows += [states[layer][keep] for layer in chosen]
+    assert_same(got, torch.cat(rows).T.cov(), rtol=1e-4, atol=1e-6)
+    assert flags != [False] * len(flags)
+
+
+def test_shrinkage_covariance_leaves_no_trace():
+    torch.manual_seed(0)
+    model, generator = Encoder(), torch.Generator().manual_seed(5)
+    loader, measure = loader_of(generator), ShrinkageCovariance(max_rows=30)
+    before = torch.get_rng_state(), generator.get_state(), [m.training for m in model.modules()]
+    cov = measure.refresh(model, loader)
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert torch.equal(before[1], generator.get_state())
+    assert before[2] == [m.training for m in model.modules()]
+    assert not cov.requires_grad
+    assert cov is measure.cov
+    full = ShrinkageCovariance().refresh(model, loader)
+    assert not torch.allclose(cov, full)
+    with pytest.raises(NotFittedError, match="must be fitted before it is used"):
+        ShrinkageCovariance().cov  # noqa: B018
+
+
+@pytest.mark.parametrize("mask", [None, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1]])])
+def test_losses_take_points_and_mask_as_they_come(mask):
+    states = list(uneven(3, 3, 4, 6))
+    real = torch.ones(3, 4, dtype=torch.bool) if mask is None else mask.bool()
+    points = torch.cat([state[real] for state in states[1:]])
+    spread = GORLoss(), SIGRegLoss(seed=0)
+    for loss in (
+        IStarLoss(),
+        IStarLoss(unbiased=True),
+        IsoScoreLoss(),
+        CosRegLoss(),
+        SpectrumControlLoss(1.0),
+        *spread,
+    ):
+        assert_same(loss(*points_from_hidden_states(states, mask)), loss(points))
+    named = dict(zip(("points", "mask"), points_from_hidden_states(states, mask), strict=True))
+    assert_same(IStarLoss()(**named, shrinkage_cov=torch.eye(6)), IStarLoss()(points, torch.eye(6)))
+
+
+def test_points_from_hidden_states():
+    states = load("minilm_tokens_3s")["hidden_states"]
+    mask = load("minilm_tokens_3s")["attention_mask"]
+    points, real = points_from_hidden_states(tuple(states), mask)
+    assert_same(points[real], torch.cat([state[mask.bool()] for state in states[1:]]))
+    points, real = points_from_hidden_states(tuple(states), mask, layers=-1, include_pads=True)
+    assert real is None
+    assert_same(points, states[-1].flatten(0, 1))
+    check_rejects(points_from_hidden_states, ShapeError, "7 hidden states", tuple(states), mask, 7)
+    check_rejects(points_from_hidden_states, ShapeError, '"all"', tuple(states), mask, "last")
+
+
+@gpu
+@pytest.mark.parametrize("name", LOSSES)
+def test_cuda(name):
+    x = uneven(24, 6)
+    assert_same(LOSSES[name](x.cuda()).cpu(), LOSSES[name](x), rtol=1e-8)
+    assert_same(gradient(LOSSES[name], x.cuda()).cpu(), gradient(LOSSES[name], x), rtol=1e-7, atol=1e-10)

@@ -1,0 +1,209 @@
+"""GOR and SIGReg: values worked out by hand, the definitions written out, batches, masks, scale, directions, memory."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from support import assert_same, check_gradient, check_invariant, check_mask_equals_drop, check_rejects, normal, uneven
+
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.losses import GORLoss, SIGRegLoss
+from isonb.losses.spreading import gor_penalty, random_directions, sigreg_penalty
+from isonb.measures.cosine import mean_cosine
+
+P4 = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]], dtype=torch.float64)
+ALONG = torch.ones(1, 1, dtype=torch.float64)
+SLICES = random_directions(5, 7, seed=1).double()
+
+
+def line(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64).unsqueeze(-1)
+
+
+def pairs_of(x):
+    """All cosines of two different rows."""
+    unit = x / x.norm(dim=-1, keepdim=True)
+    return torch.stack([unit[i] @ unit[j] for i in range(len(x)) for j in range(len(x)) if i != j])
+
+
+def written_out(x, directions):
+    """SIGReg with complex numbers and numpy's trapezoid rule."""
+    t = np.linspace(0, 3, 17)
+    slices = x.numpy() @ directions.numpy().T
+    ecf = np.exp(1j * t[:, None, None] * slices).mean(1)
+    gauss = np.exp(-(t**2) / 2)
+    squared = np.abs(ecf - gauss[:, None]) ** 2 * gauss[:, None]
+    return float(len(x) * 2 * np.trapezoid(squared, t, axis=0).mean())
+
+
+def test_values_worked_out_by_hand():
+    assert gor_penalty(P4).item() == pytest.approx(0.354730, abs=1e-6)
+    assert gor_penalty(P4, mean_weight=0.0).item() == 0  # 0.466667 is under the half of two dimensions
+    assert gor_penalty(P4, mean_weight=0.0, hinge=False).item() == pytest.approx(0.466667, abs=1e-6)
+    assert sigreg_penalty(line(-1, 0, 1), ALONG).item() == pytest.approx(0.032947, abs=1e-6)
+    assert sigreg_penalty(line(-1, 0, 1, 2), ALONG).item() == pytest.approx(0.558190, abs=1e-6)
+    assert sigreg_penalty(line(0, 0, 0, 0, 0), ALONG).item() / 5 == pytest.approx(0.402048, abs=1e-6)
+
+
+def test_gor_is_the_means_over_pairs():
+    x = uneven(9, 5)
+    cosines = pairs_of(x)
+    first, second = cosines.mean(), cosines.square().mean()
+    assert second > 1 / 5
+    assert_same(gor_penalty(x), first**2 + second - 1 / 5)
+    assert_same(gor_penalty(x, mean_weight=3.0, square_weight=0.5), 3 * first**2 + (second - 1 / 5) / 2)
+    assert_same(gor_penalty(x, mean_weight=0.0, hinge=False), second)
+    assert_same(gor_penalty(x, square_weight=0.0), mean_cosine(x) ** 2)
+    many = uneven(40, 5)  # more points than dimensions: through the other product
+    assert_same(gor_penalty(many, mean_weight=0.0, hinge=False), pairs_of(many).square().mean())
+
+
+def test_gor_is_not_biased_by_a_small_batch():
+    cloud = uneven(4000, 6)
+    unit = cloud / cloud.norm(dim=-1, keepdim=True)
+    batches = torch.stack([gor_penalty(part, mean_weight=0.0, hinge=False) for part in cloud.split(8)])
+    whole = (unit.T @ unit / len(unit)).square().sum()
+    error = batches.std() / len(batches) ** 0.5
+    assert abs(batches.mean() - whole) < 3 * error < 0.05 * whole
+
+
+def test_gor_stops_where_directions_have_no_preference():
+    frame = torch.eye(4, dtype=torch.float64).requires_grad_()
+    value = gor_penalty(frame)
+    value.backward()
+    assert value.item() == 0
+    assert not frame.grad.any()
+    line_of = torch.ones(6, 4, dtype=torch.float64)
+    assert gor_penalty(line_of).item() == pytest.approx(1 + 1 - 1 / 4)
+
+
+def test_gor_leaves_zero_rows_out():
+    x = uneven(7, 4)
+    assert_same(gor_penalty(torch.cat([x, torch.zeros(3, 4).double()])), gor_penalty(x))
+    assert gor_penalty(torch.zeros(5, 4)).item() == 0
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_sigreg_is_the_integral(n):
+    x = uneven(n, 5)
+    assert sigreg_penalty(x, SLICES).item() == pytest.approx(written_out(x, SLICES), rel=1e-12)
+    unit = 5**0.5 * x / x.norm(dim=-1, keepdim=True)
+    assert sigreg_penalty(x, SLICES, normalize=True).item() == pytest.approx(written_out(unit, SLICES), rel=1e-12)
+
+
+def test_sigreg_asks_for_a_scale():
+    x = normal(256, 384)
+    directions = random_directions(384, 256, seed=0)
+    unit = x / x.norm(dim=-1, keepdim=True)
+    assert sigreg_penalty(x, directions).item() == pytest.approx(1.0525, abs=0.05)
+    assert sigreg_penalty(unit, directions).item() > 100  # read as collapsed
+    fixed = [sigreg_penalty(cloud, directions, normalize=True) for cloud in (x, unit, 1e-3 * x)]
+    assert_same(fixed[1:], [fixed[0]] * 2, rtol=1e-8)
+    assert fixed[0].item() == pytest.approx(1.05, abs=0.1)
+
+
+@pytest.mark.parametrize("n", [64, 1024])
+def test_sigreg_of_a_normal_cloud_does_not_depend_on_n(n):
+    found = torch.stack(
+        [sigreg_penalty(normal(n, 48, seed=seed), random_directions(48, 64, seed=seed)) for seed in range(8)]
+    )
+    assert found.mean().item() == pytest.approx(1.0525, abs=0.15)
+
+
+def test_sigreg_tells_few_directions_from_many_only_with_enough_points():
+    directions = random_directions(256, 256, seed=0)
+    quarter = torch.tensor([2.0] * 64 + [0.0] * 192).double()  # the same trace in a quarter of the directions
+
+    def times(n):
+        x = normal(n, 256)
+        return (sigreg_penalty(x * quarter, directions) / sigreg_penalty(x, directions)).item()
+
+    assert times(64) < 1.3
+    assert times(2000) > 3
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_gradients_and_masks(normalize):
+    def sigreg(x, mask=None):
+        return sigreg_penalty(x, SLICES, normalize=normalize, mask=mask)
+
+    x, keep = uneven(11, 5), torch.arange(11) % 3 > 0
+    check_gradient(sigreg, x)
+    check_mask_equals_drop(sigreg, x, keep)
+    check_gradient(gor_penalty, x)
+    check_gradient(lambda z: gor_penalty(z, hinge=False), x)
+    check_mask_equals_drop(gor_penalty, x, keep)
+
+
+def test_invariances():
+    x = uneven(12, 5)
+    check_invariant(gor_penalty, x, ("permutation", "rotation", "scale", "row lengths", "reflection"))
+    check_invariant(lambda z: sigreg_penalty(z, SLICES), x, ("permutation", "reflection"))
+    check_invariant(lambda z: sigreg_penalty(z, SLICES, normalize=True), x, ("permutation", "scale", "row lengths"))
+    assert_same(sigreg_penalty(x, -SLICES), sigreg_penalty(x, SLICES))
+    apart = torch.stack([sigreg_penalty(x, one.unsqueeze(0)) for one in SLICES])
+    assert_same(sigreg_penalty(x, SLICES), apart.mean())
+
+
+def test_sigreg_has_no_slope_at_the_origin():
+    x = torch.zeros(6, 5, dtype=torch.float64, requires_grad=True)
+    sigreg_penalty(x, SLICES).backward()
+    assert not x.grad.any()
+
+
+def test_sigreg_keeps_one_number_a_point_and_slice():
+    kept = []
+    x, directions = normal(50, 8).requires_grad_(), random_directions(8, 400, seed=0).double()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.numel()) or t, lambda t: t):
+        sigreg_penalty(x, directions)
+    large = [size for size in kept if size >= 50 * 400]
+    assert large == [50 * 400]
+
+
+def test_directions():
+    many = random_directions(6, 20_000, seed=3)
+    assert_same(many.norm(dim=-1), torch.ones(20_000), rtol=1e-5)
+    assert (many.mT @ many / 20_000 - torch.eye(6) / 6).abs().max() < 0.01
+    assert torch.equal(many, random_directions(6, 20_000, seed=3))
+    assert not torch.equal(many, random_directions(6, 20_000, seed=4))
+    torch.manual_seed(0)
+    first, second = random_directions(6, 2), random_directions(6, 2)
+    torch.manual_seed(0)
+    assert torch.equal(first, random_directions(6, 2))
+    assert not torch.equal(first, second)
+
+
+def test_the_loss_draws_anew_unless_it_has_a_seed():
+    x = uneven(30, 6)
+    fixed, fresh = SIGRegLoss(2.0, 4, seed=5, normalize=True), SIGRegLoss(2.0, 4)
+    want = 2 * sigreg_penalty(x, random_directions(6, 4, seed=5), normalize=True)
+    assert_same((fixed(x), fixed(x)), (want, want))
+    torch.manual_seed(1)
+    found = [fresh(x).item(), fresh(x).item()]
+    torch.manual_seed(1)
+    assert found == [fresh(x).item(), fresh(x).item()]
+    assert not math.isclose(*found)
+
+
+def test_the_losses_hand_their_options_on():
+    x = uneven(9, 4)
+    found = GORLoss(3.0, mean_weight=0.5, square_weight=2.0, hinge=False)(x)
+    assert_same(found, 3 * gor_penalty(x, mean_weight=0.5, square_weight=2.0, hinge=False))
+    keep = torch.arange(9) > 2
+    assert_same(GORLoss()(x, keep), gor_penalty(x[keep]))
+    assert_same(SIGRegLoss(slices=3, seed=0)(x, keep), SIGRegLoss(slices=3, seed=0)(x[keep]))
+
+
+def test_bad_input():
+    x = uneven(8, 5)
+    check_rejects(gor_penalty, ShapeError, r"\(n, d\)", x.unsqueeze(0))
+    check_rejects(gor_penalty, DegenerateError, "finite", x * float("nan"))
+    check_rejects(gor_penalty, DtypeError, "floating", x.long())
+    check_rejects(gor_penalty, InputError, 'group must be "world"', x, group="all")
+    check_rejects(sigreg_penalty, ShapeError, r"\(n, d\)", x.unsqueeze(0), SLICES)
+    check_rejects(sigreg_penalty, ShapeError, "5 dimensions of the points", x, SLICES[:, :4])
+    check_rejects(sigreg_penalty, ShapeError, "directions must hold at least 1", x, SLICES[:0])
+    check_rejects(sigreg_penalty, DegenerateError, "finite", x * float("inf"), SLICES)
+    check_rejects(random_directions, ShapeError, "at least 1", 3, 0)
+    check_rejects(random_directions, ShapeError, "at least 1", 0, 3)

@@ -1,0 +1,244 @@
+"""Cosine measures against the full matrix of cosines, the official values, and zero rows."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import assert_matches, cases, load, points, values
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import cosine_similarity
+from support import (
+    as_on_an_accelerator,
+    assert_same,
+    check_asynchronous,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_finite_gradient,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    check_rejects,
+    gpu,
+    gradient,
+    normal,
+    some_mask,
+    uneven,
+)
+
+from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.measures.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
+
+ROWS = torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64)
+
+MEASURES = {
+    "mean": mean_cosine,
+    "penalty": cosine_penalty,
+    "contributions": cosine_contributions,
+    "tokens": token_uniformity,
+    "tokens with self": functools.partial(token_uniformity, include_self=True),
+    "cls": cls_uniformity,
+    "cls without self": functools.partial(cls_uniformity, include_self=False),
+}
+
+
+def with_zero_rows(x):
+    """The cloud with a zero row at the end and one in the middle (not first)."""
+    zero = x.new_zeros(*x.shape[:-2], 1, x.shape[-1])
+    return torch.cat([x[..., :2, :], zero, x[..., 2:, :], zero], -2)
+
+
+def by_the_full_matrix(x):
+    """Every measure from the n x n matrix of cosines."""
+    n, c = len(x), cosine_similarity(np.asarray(x))
+    unit = np.asarray(x) / np.linalg.norm(x, axis=1, keepdims=True)
+    off = c.sum() - np.trace(c)
+    products = unit[:, None] * unit[None]
+    return {
+        "mean": off / (n * (n - 1)),
+        "penalty": off / n**2,
+        "contributions": (products.sum((0, 1)) - (unit**2).sum(0)) / (n * (n - 1)),
+        "tokens": off / (n * (n - 1)),
+        "tokens with self": c.sum() / n**2,
+        "cls": c[0].mean(),
+        "cls without self": c[0, 1:].mean(),
+    }
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (9, 4), (5, 12)])
+def test_all_pairs(shape):
+    x = uneven(*shape)
+    for name, want in by_the_full_matrix(x.numpy()).items():
+        assert_same(MEASURES[name](x), torch.as_tensor(want), rtol=1e-9, atol=1e-12)
+
+
+def test_known_numbers():
+    want = {"mean": 0.471405, "penalty": 0.314270, "tokens with self": 0.647603}
+    for name, value in want.items():
+        assert MEASURES[name](ROWS).item() == pytest.approx(value, abs=5e-7)
+    rogue = torch.tensor([[3.0, 1, 0], [3, -1, 1], [2, 0, -1]])
+    assert cosine_contributions(rogue).tolist() == pytest.approx([0.838561, -0.031782, -0.044947], abs=5e-7)
+    assert cosine_contributions(rogue).sum().item() == pytest.approx(0.761833, abs=5e-7)
+
+
+@pytest.mark.parametrize("case", cases("spectral"))
+def test_official_values(case):
+    x, want = points(case), values("spectral", case)["cosine"]
+    names = {
+        "mean": "avg_cosine_offdiagonal",
+        "penalty": "cosreg",
+        "tokens with self": "token_uniformity_with_diagonal",
+        "cls": "cls_uniformity_cosine_to_row0_including_itself",
+    }
+    for name, key in names.items():
+        assert MEASURES[name](x).item() == pytest.approx(want[key], rel=1e-9, abs=1e-12)
+    assert_matches(gradient(cosine_penalty, x), want["cosreg_grad"], rtol=1e-8, atol=1e-12)
+
+
+def check_sentences(tokens, mask, saved):
+    for padded, key in ((False, "valid_tokens"), (True, "padding_included_as_in_official_plots")):
+        keep = torch.ones_like(mask) if padded else mask
+        got = token_uniformity(tokens, keep), cls_uniformity(tokens, keep)
+        assert got[0].tolist() == pytest.approx(saved[f"token_uniformity_{key}"], rel=1e-9)
+        assert got[1].tolist() == pytest.approx(saved[f"cls_uniformity_{key}"], rel=1e-9)
+
+
+def test_official_values_of_each_sentence():
+    case = load("tokens_4x12x32")
+    check_sentences(case["tokens"], case["attention_mask"], values("spectral", "tokens_4x12x32")["per_sentence"])
+    case, saved = load("minilm_tokens_3s"), values("spectral", "minilm_tokens_3s")
+    for states, want in zip(case["hidden_states"], saved["per_sentence_by_layer"], strict=True):
+        check_sentences(states, case["attention_mask"], want)
+
+
+def test_sampled_pairs_approach_the_exact_mean():
+    x = uneven(2, 30, 6)
+    exact = mean_cosine(x)
+    sampled = mean_cosine(x, n_pairs=40_000, generator=torch.Generator().manual_seed(0))
+    cosines = [cosine_similarity(cloud.numpy()) for cloud in x]
+    error = max(c[~np.eye(30, dtype=bool)].std() for c in cosines) / 40_000**0.5
+    assert (sampled - exact).abs().max() < 4 * error
+    again = mean_cosine(x, n_pairs=40_000, generator=torch.Generator().manual_seed(0))
+    assert_same(sampled, again, rtol=0, atol=0)
+    assert not torch.equal(sampled, mean_cosine(x, n_pairs=40_000, generator=torch.Generator().manual_seed(1)))
+
+
+def test_a_sampled_pair_is_two_different_usable_points():
+    x = torch.tensor([[1.0, 0], [0, 0], [0, 1], [5, 5]]).double()
+    mask = torch.tensor([1, 1, 1, 0])
+    for seed in range(20):  # only the pair of rows 0 and 2 is left, and its cosine is 0
+        assert mean_cosine(x, mask=mask, n_pairs=7, generator=torch.Generator().manual_seed(seed)).item() == 0
+    opposite = torch.tensor([[1.0, 0], [-2, 0]])
+    assert mean_cosine(opposite, n_pairs=50, generator=torch.Generator().manual_seed(0)).item() == -1
+
+
+def test_sampled_mean_is_differentiable():
+    def sampled(z):
+        return mean_cosine(z, n_pairs=9, generator=torch.Generator().manual_seed(0))
+
+    check_gradient(sampled, uneven(2, 5, 3))
+    check_dtypes(sampled, uneven(5, 3))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_base(name):
+    function = MEASURES[name]
+    x, mask = uneven(3, 9, 4), some_mask(3, 9)
+    check_gradient(function, x[0])
+    check_gradient(lambda z: function(z, mask=mask[0]), x[0])
+    check_batch_equals_loop(function, x)
+    check_batch_equals_loop(function, x, mask)
+    check_mask_equals_drop(function, x[0], mask[0])
+    check_dtypes(function, x)
+    check_asynchronous(function, x)
+    check_asynchronous(function, x, mask=mask)
+    changes = ["row lengths", "scale", "reflection"]
+    changes += [] if name == "contributions" else ["rotation"]
+    changes += [] if "cls" in name else ["permutation"]
+    check_invariant(function, x, changes)
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURES if name != "penalty"])
+def test_zero_rows_are_left_out(name):
+    x = uneven(7, 4)
+    assert_same(MEASURES[name](with_zero_rows(x)), MEASURES[name](x))
+    check_finite_gradient(MEASURES[name], with_zero_rows(x))
+
+
+def test_zero_rows_count_in_the_penalty_and_add_nothing():
+    x = with_zero_rows(uneven(7, 4))
+    assert_same(cosine_penalty(x), cosine_penalty(uneven(7, 4)) * 49 / 81)
+    slope = gradient(cosine_penalty, x)
+    assert not slope[x.norm(dim=-1) == 0].any()
+    assert torch.isfinite(slope).all()
+    assert cosine_penalty(torch.zeros(4, 3)).item() == 0
+
+
+@given(st.integers(2, 12), st.integers(1, 6), st.integers(0, 10**6))
+def test_bounds_and_the_sum_of_contributions(n, d, seed):
+    x = normal(n, d, seed=seed)
+    mean = mean_cosine(x)
+    assert -1 / (n - 1) - 1e-12 <= mean <= 1 + 1e-12
+    assert_same(cosine_contributions(x).sum(), mean, atol=1e-10)
+    assert_same(cosine_penalty(x), mean * (n - 1) / n, atol=1e-10)
+
+
+def test_it_measures_the_mean():
+    x = normal(4000, 20)
+    assert abs(mean_cosine(x).item()) < 2e-3
+    assert mean_cosine(x + 10).item() > 0.98
+    narrow = x * 0.6 ** torch.arange(20)
+    assert abs(mean_cosine(narrow).item()) < 0.02  # anisotropic, and yet near zero
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30])
+def test_scale_does_not_matter_in_float32(name, scale):
+    x = uneven(20, 6).float()
+    assert_same(MEASURES[name](x * scale), MEASURES[name](x.double()), rtol=1e-4, atol=1e-6, dtype=False)
+    slope = gradient(MEASURES[name], x * scale).double() * scale
+    assert_same(slope, gradient(MEASURES[name], x.double()), rtol=1e-3, atol=1e-5)
+    one_short = torch.cat([x, x[:1] * scale])  # beside rows of common length too
+    assert_same(MEASURES[name](one_short), MEASURES[name](torch.cat([x, x[:1]])), rtol=1e-4, atol=1e-6)
+    check_finite_gradient(MEASURES[name], one_short)
+
+
+def test_rejected_input():
+    x = uneven(6, 4)
+    mean_zero = torch.zeros(5, 3)
+    for name, function in MEASURES.items():
+        bare = getattr(function, "func", function)
+        check_rejects(bare, ShapeError, "at least 2 points", x[:1])
+        if name != "penalty":
+            check_rejects(bare, DegenerateError, "differ from zero", mean_zero)
+    check_rejects(cls_uniformity, DegenerateError, "first token", torch.cat([torch.zeros(1, 4).double(), x]))
+    for n_pairs in (0, -1):
+        check_rejects(mean_cosine, InputError, "n_pairs", x, n_pairs=n_pairs)
+    assert mean_cosine(torch.full((3, 2), 3e38)).item() == pytest.approx(1.0)
+
+
+def test_the_first_real_token_is_the_cls():
+    x, mask = uneven(6, 4), torch.tensor([0, 0, 1, 1, 1, 1])
+    assert_same(cls_uniformity(x, mask), cls_uniformity(x[2:]))
+
+
+def test_limits_where_values_are_not_looked_at(monkeypatch):
+    as_on_an_accelerator(monkeypatch)
+    zeros = torch.zeros(5, 3)
+    one = torch.cat([zeros, torch.ones(1, 3)])
+    for name, function in MEASURES.items():
+        assert not function(zeros).any()
+        for cloud in (zeros, one, torch.full((3, 2), 3e38)):
+            assert torch.isfinite(function(cloud)).all()
+            check_finite_gradient(function, cloud)
+        if name != "tokens with self":
+            assert function(one).abs().max() < 1e-6
+    assert torch.isfinite(mean_cosine(one, n_pairs=5)).all()
+
+
+@gpu
+@pytest.mark.parametrize("name", MEASURES)
+def test_cuda(name):
+    check_cuda(MEASURES[name], uneven(2, 40, 6))

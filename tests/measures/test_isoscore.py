@@ -1,0 +1,327 @@
+"""IsoScore and IsoScore* against the five steps of the paper, the official code, and the properties it promises."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import assert_matches, cases, load, points, shrinkage, values
+from hypothesis import given
+from hypothesis import strategies as st
+from support import (
+    as_on_an_accelerator,
+    assert_same,
+    check_asynchronous,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_finite_gradient,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    check_rejects,
+    gpu,
+    gradient,
+    normal,
+    some_mask,
+    uneven,
+)
+
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.measures.isoscore import isoscore, isoscore_from_cov, isoscore_star, participation_ratio, shrinkage_intensity
+from isonb.measures.purity import purity
+
+P4 = torch.tensor([[2, 0], [0, 1], [1, 3], [4, 4]], dtype=torch.float64)
+CROSS = torch.tensor([[1, 0], [0, 2], [-1, 0], [0, -2]], dtype=torch.float64)
+VARIANCES = torch.cat([torch.tensor([10.0, 6, 4, 4]), torch.ones(764)]).double()
+
+
+def wishart(d, seed=3):
+    """A full covariance of d dimensions."""
+    return torch.cov(uneven(4 * d, d, seed=seed).T)
+
+
+@functools.cache
+def beside(d, dtype, device):
+    """The same where the points are, brought there once: a copy to a device waits for it."""
+    return wishart(d).to(device, dtype)
+
+
+def five_steps(cov):
+    """IsoScore by its published steps, from the eigenvalues."""
+    eigenvalues = np.linalg.eigvalsh(np.asarray(cov))
+    d = len(eigenvalues)
+    normed = np.sqrt(d) * eigenvalues / np.linalg.norm(eigenvalues)
+    defect = np.linalg.norm(normed - 1) / np.sqrt(2 * (d - np.sqrt(d)))
+    fraction = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2
+    return (d * fraction - 1) / (d - 1)
+
+
+# every path through the maths: few rows, many rows, half of the dimensions, equal
+SHAPES = [(6, 9), (9, 4), (5, 10), (7, 7)]
+STARS = {
+    "plain": isoscore,
+    "ratio": participation_ratio,
+    "unbiased": functools.partial(isoscore, unbiased=True),
+    "identity": functools.partial(isoscore_star, zeta=0.3),
+    "auto": functools.partial(isoscore_star, zeta="auto"),
+    "matrix": lambda x, **k: isoscore_star(x, 0.3, beside(x.shape[-1], x.dtype, x.device), **k),
+    "intensity": shrinkage_intensity,
+    "oas": functools.partial(shrinkage_intensity, method="oas"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("zeta", [0, 0.2, 0.7, 1])
+def test_the_ratio_of_norms_is_the_five_steps(shape, zeta):
+    x, base = uneven(*shape), wishart(shape[1])
+    cov = torch.cov(x.T)
+    assert_same(isoscore_star(x, zeta, base), torch.tensor(five_steps((1 - zeta) * cov + zeta * base)))
+    scaled = torch.eye(shape[1], dtype=torch.float64) * cov.trace() / shape[1]
+    assert_same(isoscore_star(x, zeta), torch.tensor(five_steps((1 - zeta) * cov + zeta * scaled)))
+    assert_same(isoscore_from_cov(cov), torch.tensor(five_steps(cov)))
+    assert_same(isoscore(x), isoscore_star(x, 0, base))
+
+
+@pytest.mark.parametrize("case", cases("spectral"))
+def test_official_values(case):
+    x, want = points(case), values("spectral", case)["isoscore"]
+    for name in ("official", "official_torch"):
+        if name in want:
+            assert isoscore(x).item() == pytest.approx(want[name], abs=1e-7)
+    bases = {"identity": torch.eye(x.shape[1]).double(), "saved_c0": shrinkage(case), "trace_scaled_identity": None}
+    for name, base in bases.items():
+        got = [isoscore_star(x, zeta, base).item() for zeta in want["zeta_values"]]
+        assert got == pytest.approx(want["star"][name], rel=1e-9, abs=1e-12)
+        assert got == pytest.approx(want["star_official"][name], abs=1e-7)  # its square roots of d are float32
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in cases("spectral") if "gradient_zeta_0.2" in values("spectral", c)["isoscore"]]
+)
+def test_official_gradient(case):
+    x, want = points(case), values("spectral", case)["isoscore"]["gradient_zeta_0.2"]
+    bases = {"identity": torch.eye(x.shape[1]).double(), "saved_c0": shrinkage(case)}
+    for name, base in bases.items():
+        slope = gradient(lambda z, base=base: isoscore_star(z, 0.2, base), x)
+        assert_matches(slope, want[name], rtol=1e-8, atol=1e-13)
+
+
+def test_official_values_with_padding_and_over_layers():
+    tokens = values("spectral", "tokens_4x12x32")["with_padding"]["isoscore"]
+    x = load("tokens_4x12x32")["tokens"].flatten(0, 1)
+    got = [isoscore_star(x, zeta).item() for zeta in tokens["zeta_values"]]
+    assert got == pytest.approx(tokens["star"]["trace_scaled_identity"], rel=1e-9)
+    case = load("minilm_tokens_3s")
+    layers = case["hidden_states"][1:].transpose(0, 1)  # any order: a score of the union
+    mask = case["attention_mask"][:, None].expand(-1, 6, -1).bool()
+    want = values("spectral", "minilm_tokens_3s")["layers_1_to_6"]["isoscore"]
+    flat, keep = layers.reshape(-1, 384), mask.reshape(-1)
+    for name, base in {"saved_c0": shrinkage("minilm_tokens_3s"), "trace_scaled_identity": None}.items():
+        got = [isoscore_star(flat, zeta, base, mask=keep).item() for zeta in want["zeta_values"]]
+        assert got == pytest.approx(want["star"][name], rel=1e-9)
+
+
+def test_known_numbers():
+    assert isoscore(P4).item() == pytest.approx(0.551724, abs=5e-7)
+    eye = torch.eye(2).double()
+    got = [isoscore_star(CROSS, zeta, eye).item() for zeta in (0, 0.3, 1)]
+    assert got == pytest.approx([0.470588, 0.628944, 1], abs=5e-7)
+    assert isoscore_from_cov(torch.diag(VARIANCES)).item() == pytest.approx(0.867339, abs=5e-7)
+
+
+@pytest.mark.parametrize("name", STARS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradient(name, shape):
+    check_gradient(STARS[name], uneven(*shape))
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (5, 3)])
+def test_second_derivative(shape):
+    for name in ("plain", "identity", "matrix"):
+        check_gradient(STARS[name], uneven(*shape), twice=True)
+
+
+def test_gradient_under_a_mask():
+    x, mask = uneven(2, 8, 5), some_mask(2, 8)
+    for function in STARS.values():
+        check_gradient(lambda z, f=function: f(z, mask=mask), x)
+
+
+@pytest.mark.parametrize("name", STARS)
+def test_batches_and_masks(name):
+    for shape in ((3, 9, 4), (3, 9, 20)):
+        x, mask = uneven(*shape), some_mask(*shape[:2])
+        check_batch_equals_loop(STARS[name], x)
+        check_batch_equals_loop(STARS[name], x, mask)
+        check_mask_equals_drop(STARS[name], x[0], mask[0])
+
+
+def test_one_matrix_a_cloud():
+    x, bases = uneven(3, 9, 4), torch.stack([wishart(4, seed) for seed in (1, 2, 3)])
+    want = torch.stack([isoscore_star(cloud, 0.4, base) for cloud, base in zip(x, bases, strict=True)])
+    assert_same(isoscore_star(x, 0.4, bases), want)
+
+
+@pytest.mark.parametrize("name", ["plain", "ratio", "unbiased", "identity", "auto", "intensity"])
+def test_invariances(name):
+    for shape in ((12, 5), (6, 15)):
+        check_invariant(STARS[name], uneven(*shape), ["permutation", "rotation", "translation", "scale", "reflection"])
+
+
+@given(st.integers(2, 12), st.integers(2, 12), st.integers(0, 10**6), st.floats(-3, 3))
+def test_bounds(n, d, seed, log_scale):
+    x = uneven(n, d, seed=seed) * 10**log_scale
+    assert 0 <= isoscore(x).item() <= (n - 2) / (d - 1) + 1e-9
+    assert 0 <= isoscore_star(x, 0.2).item() <= 1
+    assert 1 - 1e-12 <= participation_ratio(x).item() <= min(n - 1, d) + 1e-9
+    if n > 2:
+        assert 0 <= shrinkage_intensity(x).item() <= 1
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=8), st.integers(0, 100))
+def test_more_shrinkage_is_more_isotropic(spread, seed):
+    x = normal(20, len(spread), seed=seed) * torch.tensor(spread, dtype=torch.float64)
+    scores = [isoscore_star(x, zeta).item() for zeta in (0, 0.25, 0.5, 0.75, 1)]
+    assert scores == sorted(scores)
+    assert scores[-1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", [n for n in STARS if n != "matrix"])
+def test_dtypes(name):
+    check_dtypes(STARS[name], uneven(30, 6))
+
+
+def test_shrinkage_matrix_is_cast_and_constant():
+    x, base = uneven(30, 6), wishart(6).requires_grad_()
+    score = isoscore_star(x.float().requires_grad_(), 0.2, base)
+    assert score.dtype == torch.float32
+    assert score.item() == pytest.approx(isoscore_star(x, 0.2, base).item(), rel=1e-5)
+    score.backward()
+    assert base.grad is None
+
+
+def test_full_shrinkage_is_constant():
+    for base in (None, wishart(4)):
+        assert not gradient(lambda z, base=base: isoscore_star(z, 1, base), uneven(9, 4)).abs().gt(1e-12).any()
+    assert isoscore_star(uneven(9, 4), 1).item() == pytest.approx(1)
+
+
+def test_gradient_of_a_clamped_value_survives():
+    plane = torch.tensor([[1.0, 0], [-1, 0], [2, 0], [-2, 0]], dtype=torch.float64)
+    lifted = plane + 1e-3 * normal(4, 2)
+    assert gradient(isoscore, lifted).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.1, 1e6])
+def test_rank_one_and_equal_rows(offset):
+    line = torch.arange(5.0).double().unsqueeze(1) * torch.tensor([1.0, -2, 0.5]) + offset
+    assert isoscore(line).item() == pytest.approx(0, abs=1e-9)
+    check_finite_gradient(isoscore, line)
+    check_finite_gradient(lambda z: isoscore_star(z, 0.2), line)
+    equal = torch.full((7, 3), 0.1) + offset
+    for function in (isoscore, participation_ratio, isoscore_star, shrinkage_intensity):
+        check_rejects(function, DegenerateError, "must not all be equal", equal)
+    check_rejects(isoscore, DegenerateError, "must not all be equal", torch.stack([equal, uneven(7, 3).float()]))
+
+
+def test_equal_rows_beside_a_matrix_score_the_matrix():
+    base = wishart(3)
+    assert_same(isoscore_star(torch.ones(5, 3).double(), 0.2, base), isoscore_from_cov(base))
+    check_rejects(isoscore_star, DegenerateError, "equal", torch.ones(5, 3), 0.2, torch.zeros(3, 3))
+    check_rejects(isoscore_star, DegenerateError, "equal", torch.ones(5, 3), 0, torch.eye(3))
+
+
+def test_limits_where_values_are_not_looked_at(monkeypatch):
+    as_on_an_accelerator(monkeypatch)
+    equal = torch.full((7, 3), 0.1) + 1e3
+    assert isoscore(equal).item() == 0
+    assert participation_ratio(equal).item() == 1
+    assert isoscore(equal, unbiased=True).item() == pytest.approx(0, abs=1e-6)
+    assert isoscore_from_cov(torch.zeros(3, 3)).item() == 0
+    for function in STARS.values():
+        check_finite_gradient(function, equal)
+        assert not gradient(function, equal).any()
+    huge = torch.full((7, 3), 1e30) * torch.arange(7.0).unsqueeze(1)
+    for function in STARS.values():
+        check_finite_gradient(function, huge)
+    simplex = torch.eye(4)
+    assert participation_ratio(simplex, unbiased=True).item() == 0
+    check_finite_gradient(STARS["unbiased"], simplex)
+    no_rows = torch.zeros(2, 5, dtype=torch.bool)
+    for function in STARS.values():
+        assert torch.isfinite(function(uneven(2, 5, 3), mask=no_rows)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in STARS if "base" not in name and "matrix" not in name])
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e30])
+def test_shape_alone_counts_in_float32(name, scale):
+    x = uneven(20, 6).float()
+    assert_same(STARS[name](x * scale), STARS[name](x), rtol=1e-5, atol=1e-6)
+    assert_same(gradient(STARS[name], x * scale) * scale, gradient(STARS[name], x), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-9, 1e9, 1e15])
+def test_scale_does_not_overflow_float32(scale):
+    x = uneven(20, 6).float()
+    base = wishart(6).float()
+    assert isoscore(x * scale).item() == pytest.approx(isoscore(x).item(), rel=1e-5)
+    got = isoscore_star(x * scale, 0.2, base * scale**2)
+    assert got.item() == pytest.approx(isoscore_star(x, 0.2, base).item(), rel=1e-5)
+    check_finite_gradient(isoscore, x * scale)
+
+
+def test_rejected_input():
+    x = uneven(6, 4)
+    check_rejects(isoscore, ShapeError, "at least 2 dimensions", x[:, :1])
+    check_rejects(isoscore, ShapeError, "at least 2 points", x[:1])
+    check_rejects(isoscore, ShapeError, "at least 4 points", x[:3], unbiased=True)
+    check_rejects(isoscore_star, InputError, r"zeta must be a number in \[0, 1\]", x, 1.5)
+    check_rejects(isoscore_star, InputError, "zeta", x, float("nan"))
+    check_rejects(isoscore_star, InputError, "zeta", x, "automatic")
+    check_rejects(isoscore_star, InputError, "where shrinkage_cov is given; got .auto.. Leave", x, "auto", wishart(4))
+    check_rejects(isoscore_star, ShapeError, r"must be \(4, 4\)", x, 0.2, wishart(3))
+    check_rejects(isoscore_star, ShapeError, "shrinkage_cov", x, 0.2, torch.ones(4))
+    check_rejects(isoscore_star, ShapeError, "shrinkage_cov", x, 0.2, wishart(4).expand(2, 4, 4))
+    check_rejects(isoscore_star, DtypeError, "shrinkage_cov", x, 0.2, torch.eye(4).long())
+    check_rejects(isoscore_star, DtypeError, "shrinkage_cov", x, 0.2, [[1.0]])
+    check_rejects(isoscore_star, DegenerateError, "finite", x, 0.2, torch.full((4, 4), float("nan")))
+    check_rejects(isoscore_from_cov, ShapeError, "square", x)
+    check_rejects(isoscore_from_cov, ShapeError, "2 dimensions", torch.ones(1, 1))
+    check_rejects(isoscore_from_cov, DegenerateError, "must not be zero", torch.zeros(3, 3))
+    check_rejects(shrinkage_intensity, InputError, "method must be one of", x, "oracle")
+
+
+def test_scores_from_a_covariance_are_differentiable():
+    check_gradient(isoscore_from_cov, wishart(4))
+    check_batch_equals_loop(isoscore_from_cov, torch.stack([wishart(4, seed) for seed in (1, 2, 3)]))
+    check_dtypes(isoscore_from_cov, wishart(4))
+
+
+def test_no_eigenvalues(monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("an eigendecomposition on the hot path")
+
+    for name in ("svd", "svdvals", "eigh", "eigvalsh"):
+        monkeypatch.setattr(torch.linalg, name, forbidden)
+    gradient(lambda z: isoscore_star(z, 0.2, wishart(8)), uneven(20, 8))
+
+
+def test_purity_is_between_even_and_one_direction():
+    assert purity(torch.cat([torch.eye(4), -torch.eye(4)])).item() == pytest.approx(0.25)
+    assert purity(torch.arange(6.0).unsqueeze(1) * torch.ones(3)).item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", STARS)
+def test_nothing_is_read_back(name):
+    x, mask = uneven(2, 8, 5), some_mask(2, 8)
+    function = STARS[name] if name != "matrix" else lambda x, **k: isoscore_star(x, 0.3, x.new_ones(5, 5), **k)
+    check_asynchronous(function, x)
+    check_asynchronous(function, x, mask=mask)
+
+
+@gpu
+@pytest.mark.parametrize("name", STARS)
+def test_cuda(name):
+    check_cuda(STARS[name], uneven(2, 40, 12))
+    check_cuda(STARS[name], uneven(2, 8, 30))

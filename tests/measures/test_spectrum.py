@@ -1,0 +1,301 @@
+"""Spectra against numpy and scipy, the official values, and what must not change them."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import cases, load, points, values
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from support import (
+    as_on_an_accelerator,
+    assert_same,
+    check_asynchronous,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_finite_gradient,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    check_rejects,
+    gpu,
+    normal,
+    some_mask,
+    uneven,
+)
+
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.measures.isoscore import participation_ratio
+from isonb.measures.spectrum import (
+    anisotropy,
+    explained_variance,
+    singular_values,
+    spectral_cdf,
+    spectral_median,
+    spectral_skewness,
+    varex_score,
+)
+
+P4 = torch.tensor([[2, 0], [0, 1], [1, 3], [4, 4]], dtype=torch.float64)
+
+# functions of a cloud, with and without centring
+CLOUDS = {
+    "anisotropy": anisotropy,
+    "anisotropy centred": functools.partial(anisotropy, center=True),
+    "explained": explained_variance,
+    "explained centred": functools.partial(explained_variance, k=2, center=True),
+    "varex": functools.partial(varex_score, p=0.5),
+    "varex official": functools.partial(varex_score, p=0.5, official_index=True),
+}
+SPECTRA = {"skewness": spectral_skewness, "median": spectral_median, "cdf": spectral_cdf}
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (2, 6, 3)])
+def test_singular_values_match_numpy(shape):
+    x = uneven(*shape)
+    centred = x - x.mean(-2, keepdim=True)
+    assert_same(singular_values(x), torch.from_numpy(np.linalg.svd(x.numpy(), compute_uv=False)))
+    assert_same(singular_values(x, center=True), torch.from_numpy(np.linalg.svd(centred.numpy(), compute_uv=False)))
+    assert_same(singular_values(x, drop_last=True), singular_values(x)[..., :-1])
+
+
+def test_known_shares():
+    assert anisotropy(P4, 2).tolist() == pytest.approx([0.907740, 0.092260], abs=5e-7)
+    assert anisotropy(P4, 2, center=True).tolist() == pytest.approx([0.768742, 0.231258], abs=5e-7)
+    assert explained_variance(P4, 2).tolist() == pytest.approx([0.907740, 1], abs=5e-7)
+
+
+@pytest.mark.parametrize("case", cases("spectral"))
+def test_official_values(case):
+    x, want = points(case), values("spectral", case)
+    spectrum = want["spectrum"]
+    assert_same(singular_values(x), torch.tensor(spectrum["singular_values"]).double(), rtol=1e-5, atol=1e-5)
+    k = len(spectrum["ev_1_2_3"])
+    assert explained_variance(x, k).tolist() == pytest.approx(spectrum["ev_1_2_3"], rel=1e-9)
+    for name, center in (("raw", False), ("centred", True)):
+        share = want["anisotropy"][name]
+        assert anisotropy(x, len(share), center=center).tolist() == pytest.approx(share, rel=1e-9)
+    for center in (False, True):
+        saved = spectrum["singular_values_centred" if center else "singular_values"]
+        assert singular_values(x, center=center).tolist() == pytest.approx(saved, rel=1e-9, abs=1e-8)
+    skewness = spectrum["skewness_all_singular_values_biased"]
+    assert spectral_skewness(singular_values(x)).item() == pytest.approx(skewness, rel=1e-9, abs=1e-9)
+    if isinstance(skewness := spectrum.get("skewness_without_smallest_singular_value"), float) and k > 2:
+        got = spectral_skewness(singular_values(x, drop_last=True)).item()
+        assert got == pytest.approx(skewness, rel=1e-9, abs=1e-9)
+
+
+def sentence_values(tokens, mask, drop_last):
+    """Singular values of the sentences of a batch in one list."""
+    real = [sentence[keep] for sentence, keep in zip(tokens, mask.bool(), strict=True)]
+    return torch.cat([singular_values(sentence, drop_last=drop_last) for sentence in real])
+
+
+def check_pooled(tokens, mask, saved):
+    for key, drop_last in ((None, False), ("official_drop_smallest", True)):
+        want = saved if key is None else saved[key]
+        pooled = sentence_values(tokens, mask, drop_last)
+        assert len(pooled) == want["count"]
+        assert spectral_skewness(pooled).item() == pytest.approx(want["skewness"], rel=1e-8)
+        assert spectral_median(pooled).item() == pytest.approx(want["median_of_values_over_max"], rel=1e-8)
+
+
+def test_pooled_spectra_of_sentences():
+    case, saved = load("tokens_4x12x32"), values("spectral", "tokens_4x12x32")["per_sentence"]
+    tokens, mask = case["tokens"], case["attention_mask"]
+    check_pooled(tokens, mask, saved["pooled_singular_values_valid_tokens"])
+    everything = torch.ones_like(mask)
+    check_pooled(tokens, everything, saved["pooled_singular_values_padding_included_as_in_official_plots"])
+
+
+def test_pooled_spectra_of_every_layer_of_an_encoder():
+    case, saved = load("minilm_tokens_3s"), values("spectral", "minilm_tokens_3s")
+    for layer, want in enumerate(saved["per_sentence_by_layer"]):
+        states = case["hidden_states"][layer]
+        check_pooled(states, case["attention_mask"], want["pooled_singular_values_valid_tokens"])
+        flat, stacked = states[case["attention_mask"].bool()], saved["per_layer_valid_tokens"][layer]
+        assert anisotropy(flat).tolist() == pytest.approx(stacked["anisotropy"]["raw"], rel=1e-8)
+        assert anisotropy(flat, center=True).tolist() == pytest.approx(stacked["anisotropy"]["centred"], rel=1e-8)
+        assert spectral_skewness(singular_values(flat)).item() == pytest.approx(stacked["skewness"], rel=1e-8)
+
+
+def test_pooling_by_mask():
+    case = load("tokens_4x12x32")
+    tokens, mask = case["tokens"], case["attention_mask"]
+    padded = singular_values(tokens, mask=mask)
+    real = torch.arange(12) < mask.sum(-1, keepdim=True)  # values beyond the real tokens are zeros of the padding
+    assert padded[~real].abs().max() < 1e-9
+    pooled = spectral_skewness(padded.flatten(), mask=real.flatten())
+    assert_same(pooled, spectral_skewness(sentence_values(tokens, mask, False)))
+
+
+@given(st.lists(st.floats(0, 100, allow_subnormal=False), min_size=3, max_size=20).filter(lambda v: np.ptp(v) > 1e-3))
+def test_skewness_median_and_distribution_match_scipy(numbers):
+    s = torch.tensor(numbers, dtype=torch.float64)
+    assert spectral_skewness(s).item() == pytest.approx(stats.skew(numbers), rel=1e-7, abs=1e-9)
+    over = np.array(numbers) / max(numbers)
+    for q in (0.1, 0.25, 0.5, 1.0):
+        assert spectral_median(s, q).item() == pytest.approx(np.quantile(over, q), rel=1e-9, abs=1e-12)
+    x, share = spectral_cdf(s)
+    want = stats.ecdf(over).cdf
+    for value in over:
+        last = int((x <= value + 1e-12).sum()) - 1
+        assert share[last].item() == pytest.approx(want.evaluate(value + 1e-12))
+    assert (x.diff() >= 0).all()
+
+
+@pytest.mark.parametrize(("n", "d", "p"), [(40, 10, 0.3), (40, 10, 0.25), (5, 12, 0.75), (100, 100, 0.29)])
+def test_varex_is_the_ratio_of_shares(n, d, p):
+    x = uneven(n, d)
+    variances = np.sort(np.linalg.eigvalsh(np.cov(x.numpy().T)))[::-1]
+    explained = np.append(np.cumsum(variances) / variances.sum(), np.ones(2))
+    m = round(p * 1000) * d // 1000
+    assert varex_score(x, p).item() == pytest.approx(m / d / explained[m - 1], rel=1e-9)
+    assert varex_score(x, p, official_index=True).item() == pytest.approx(m / d / explained[m], rel=1e-9)
+
+
+def test_varex_of_isotropic_and_flat_clouds():
+    cross = torch.cat([torch.eye(10), -torch.eye(10)]).double()
+    assert varex_score(cross).item() == pytest.approx(1)
+    assert varex_score(cross, 1.0, official_index=True).item() == pytest.approx(1)
+    assert varex_score(normal(50, 1) * torch.ones(10)).item() == pytest.approx(0.3)
+
+
+def test_varex_is_not_linear_in_the_dimensions_used():
+    scores = [varex_score(normal(5000, 20, seed=k) * (torch.arange(20) < k)).item() for k in (1, 5, 10, 15, 20)]
+    gaps = np.diff(scores)
+    assert scores == sorted(scores)
+    assert gaps[0] < 0.05 < gaps[1]
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+@pytest.mark.parametrize("shape", [(9, 4), (4, 6)])
+def test_gradient(name, shape):
+    check_gradient(CLOUDS[name], uneven(*shape))
+
+
+def test_gradient_of_values_and_of_their_statistics():
+    check_gradient(singular_values, uneven(5, 3))
+    check_gradient(lambda x: singular_values(x, center=True), uneven(5, 7)[..., :4])
+    for function in SPECTRA.values():
+        check_gradient(function, uneven(2, 9).abs() + torch.arange(9.0))
+    mask = some_mask(2, 9)
+    check_gradient(lambda s: spectral_skewness(s, mask=mask), uneven(2, 9).abs())
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_batches_masks_and_dtypes(name):
+    function = CLOUDS[name]
+    for shape in ((3, 9, 4), (3, 9, 20)):
+        x, mask = uneven(*shape), some_mask(*shape[:2])
+        check_batch_equals_loop(function, x)
+        check_batch_equals_loop(function, x, mask)
+        check_mask_equals_drop(function, x[0], mask[0], rtol=1e-7, atol=1e-10)
+    check_dtypes(function, uneven(30, 6))
+    check_asynchronous(function, uneven(30, 6))
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_in_batches_and_dtypes(name):
+    s = uneven(3, 4, 9).abs()
+    check_batch_equals_loop(SPECTRA[name], s)
+    check_dtypes(SPECTRA[name], s)
+    check_invariant(SPECTRA[name], s, ["scale"])
+    check_asynchronous(SPECTRA[name], s)
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_invariances(name):
+    changes = ["permutation", "rotation", "scale", "reflection"]
+    moves = ["translation"] if "centred" in name or "varex" in name else []
+    check_invariant(CLOUDS[name], uneven(12, 5), changes + moves)
+
+
+@given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10**6))
+def test_shares_add_up(n, d, seed):
+    x, r = uneven(n, d, seed=seed), min(n, d)
+    shares = anisotropy(x, r, center=True)
+    assert shares.sum().item() == pytest.approx(1)
+    assert shares[0] >= 1 / r - 1e-12
+    assert (shares.diff() <= 1e-12).all()
+    assert_same(explained_variance(x, r), anisotropy(x, r).cumsum(-1))
+    assert_same(1 / shares.square().sum(), participation_ratio(x))
+
+
+def test_masked_spectrum_ends_in_zeros():
+    x, mask = uneven(9, 6), some_mask(9)
+    for center in (False, True):
+        full, dropped = singular_values(x, center=center, mask=mask), singular_values(x[mask], center=center)
+        assert_same(full[: len(dropped)], dropped)
+        assert (full[len(dropped) :].abs() < 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.arange(5.0).unsqueeze(1) * torch.tensor([1.0, -2, 0.5]),  # rank one
+        uneven(4, 3).repeat(2, 1),  # duplicates
+        torch.cat([torch.eye(4), -torch.eye(4)]),  # repeated singular values
+        torch.cat([uneven(4, 3), torch.zeros(3, 3)]),  # zero rows
+    ],
+)
+def test_gradients_stay_finite(x):
+    for function in (singular_values, *CLOUDS.values()):
+        if function is not CLOUDS["explained"] or x.shape[-1] >= 3:
+            check_finite_gradient(function, x.double())
+    check_finite_gradient(lambda z: spectral_median(singular_values(z)), x.double())
+
+
+def test_rejected_input():
+    x = uneven(6, 4)
+    for k in (0, 5, 2.0):
+        check_rejects(anisotropy, ShapeError, "k must be between 1 and 4", x, k)
+        check_rejects(explained_variance, ShapeError, "k must be between 1 and 4", x, k)
+    check_rejects(singular_values, ShapeError, "drop_last", x[:1], drop_last=True)
+    check_rejects(singular_values, ShapeError, "at least 2 points", x[:1], center=True)
+    check_rejects(singular_values, DtypeError, "int64", x.long())
+    check_rejects(anisotropy, DegenerateError, "not all be zero", torch.zeros(5, 3))
+    check_rejects(anisotropy, DegenerateError, "not all be equal", torch.full((7, 3), 0.1), center=True)
+    check_rejects(varex_score, DegenerateError, "not all be equal", torch.full((7, 4), 0.1))
+    for p in (0, 1.5, 0.1, float("nan")):
+        check_rejects(varex_score, InputError, "p must be in", x, p)
+    check_rejects(spectral_skewness, DegenerateError, "not all be equal", torch.full((5,), 0.1))
+    check_rejects(spectral_skewness, DegenerateError, "not all be equal", torch.ones(1))
+    check_rejects(spectral_skewness, DegenerateError, ">= 0", torch.tensor([1.0, -1]))
+    check_rejects(spectral_skewness, ShapeError, "mask", torch.rand(3), mask=torch.ones(2).bool())
+    check_rejects(spectral_median, DegenerateError, "positive", torch.zeros(3))
+    check_rejects(spectral_median, InputError, "q must be", torch.ones(3), 1.5)
+    check_rejects(spectral_cdf, ShapeError, "at least one number", torch.tensor(1.0))
+
+
+def test_one_point_has_a_raw_spectrum():
+    assert_same(singular_values(torch.tensor([[3.0, 4.0]])), torch.tensor([5.0]))
+    assert anisotropy(torch.tensor([[3.0, 4.0]]), 1).tolist() == [1]
+
+
+def test_limits_where_values_are_not_looked_at(monkeypatch):
+    as_on_an_accelerator(monkeypatch)
+    for name, function in CLOUDS.items():
+        cloud = torch.full((7, 4), 0.1) if "centred" in name or "varex" in name else torch.zeros(7, 4)
+        assert not function(cloud).any()
+        check_finite_gradient(function, cloud)
+    assert spectral_skewness(torch.full((5,), 0.1)).item() == 0
+    assert spectral_median(torch.zeros(3)).item() == 0
+    check_finite_gradient(spectral_skewness, torch.full((5,), 0.1))
+    check_finite_gradient(spectral_median, torch.zeros(3))
+
+
+@gpu
+@pytest.mark.parametrize("name", CLOUDS)
+def test_cuda(name):
+    want = CLOUDS[name](uneven(2, 40, 6))
+    assert_same(CLOUDS[name](uneven(2, 40, 6).cuda()).cpu(), want, rtol=1e-8)
+
+
+@gpu
+def test_cuda_statistics():
+    for function in SPECTRA.values():
+        check_cuda(function, uneven(3, 9).abs())

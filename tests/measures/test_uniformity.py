@@ -1,0 +1,198 @@
+"""RBF uniformity against scipy's distances, in blocks and out of them."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import cases, points, values
+from scipy.spatial.distance import pdist
+from scipy.special import logsumexp
+from support import (
+    as_on_an_accelerator,
+    assert_same,
+    check_asynchronous,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_finite_gradient,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    check_rejects,
+    gpu,
+    gradient,
+    normal,
+    some_mask,
+    uneven,
+)
+
+from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.uniformity import _Pairs, rbf_uniformity
+
+FORMS = {
+    "default": rbf_uniformity,
+    "as they are": functools.partial(rbf_uniformity, t=2.0, normalize=False),
+    "blocks": functools.partial(rbf_uniformity, chunk=4),
+    "blocks of one": functools.partial(rbf_uniformity, chunk=1, normalize=False),
+}
+
+
+def by_pairs(x, t=0.5, normalize=True):
+    x = x / np.linalg.norm(x, axis=1, keepdims=True) if normalize else x
+    square = pdist(x, "sqeuclidean")
+    return logsumexp(-square / t) - math.log(len(square))
+
+
+@pytest.mark.parametrize("n", [2, 5, 13])
+@pytest.mark.parametrize("chunk", [1, 4, 1024])
+def test_all_pairs(n, chunk):
+    x = uneven(n, 6)
+    for t in (0.1, 0.5, 3):
+        for normalize in (True, False):
+            want = by_pairs(x.numpy(), t, normalize)
+            assert rbf_uniformity(x, t, normalize, chunk=chunk).item() == pytest.approx(want, rel=1e-9)
+
+
+def test_known_number():
+    rows = torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64)
+    assert rbf_uniformity(rows).item() == pytest.approx(-1.547913, abs=5e-7)
+    p4 = torch.tensor([[2, 0], [0, 1], [1, 3], [4, 4]], dtype=torch.float64)
+    assert rbf_uniformity(p4).item() == pytest.approx(-1.015681, abs=5e-7)
+
+
+@pytest.mark.parametrize("case", cases("spectral"))
+def test_official_values(case):
+    x, want = points(case), values("spectral", case)["rbf"]
+    assert rbf_uniformity(x, chunk=50).item() == pytest.approx(want["normalised"], rel=1e-9)
+    if want["unnormalised"] == "-inf":  # the official sum underflows
+        assert rbf_uniformity(x, normalize=False).item() == pytest.approx(by_pairs(x.numpy(), normalize=False))
+    else:
+        assert rbf_uniformity(x, normalize=False).item() == pytest.approx(want["unnormalised"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_base(name):
+    function = FORMS[name]
+    x, mask = uneven(3, 9, 4), some_mask(3, 9)
+    check_gradient(function, x[0])
+    check_gradient(lambda z: function(z, mask=mask[0]), x[0])
+    check_batch_equals_loop(function, x)
+    check_batch_equals_loop(function, x, mask)
+    check_mask_equals_drop(function, x[0], mask[0])
+    check_dtypes(function, x)
+    check_asynchronous(function, x)
+    check_asynchronous(function, x, mask=mask)
+    alone = "as they are" in name or "one" in name
+    check_invariant(function, x, ["permutation", "rotation", "reflection", "translation" if alone else "row lengths"])
+
+
+def test_second_derivative():
+    check_gradient(rbf_uniformity, uneven(4, 3), twice=True)
+    check_gradient(FORMS["blocks of one"], uneven(4, 3), twice=True)
+
+
+def test_blocks_do_not_change_the_gradient():
+    x = uneven(40, 6)
+    assert_same(gradient(lambda z: rbf_uniformity(z, chunk=7), x), gradient(rbf_uniformity, x))
+
+
+def test_memory_stays_within_a_block():
+    n, chunk = 600, 50
+    kept = []
+
+    def pack(tensor):
+        kept.append(tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        value = rbf_uniformity(uneven(n, 8).requires_grad_(), chunk=chunk)
+    assert max(kept) < n * chunk
+    value.backward()
+
+
+def test_far_from_the_origin_in_float32():
+    x = (normal(50, 6, seed=3) + 1000).float()
+    want = by_pairs(x.double().numpy(), normalize=False)
+    assert rbf_uniformity(x, normalize=False).item() == pytest.approx(want, rel=1e-4)
+    mask = some_mask(50)
+    want = by_pairs(x[mask].double().numpy(), normalize=False)
+    assert rbf_uniformity(x, normalize=False, mask=mask).item() == pytest.approx(want, rel=1e-4)
+
+
+def test_equal_points_reach_the_maximum_and_duplicates_are_harmless():
+    equal = torch.full((7, 3), 0.1)
+    for function in FORMS.values():
+        assert function(equal).item() == pytest.approx(0, abs=1e-6)
+        assert function(equal).item() <= 0
+        check_finite_gradient(function, equal)
+        check_finite_gradient(function, uneven(4, 3).repeat(3, 1))
+
+
+def test_an_isotropic_cloud_is_near_the_floor():
+    value = rbf_uniformity(normal(1500, 64, seed=1)).item()
+    assert value == pytest.approx(-4 + 8 / 64, abs=0.01)
+    cone = normal(1500, 64, seed=1) + 1
+    first = mean_cosine(cone).item()
+    assert rbf_uniformity(cone).item() == pytest.approx(-4 + 4 * first, abs=0.1)
+
+
+def test_zero_rows_are_left_out_of_directions():
+    x = uneven(7, 4)
+    padded = torch.cat([x[:3], torch.zeros(2, 4).double(), x[3:]])
+    assert_same(rbf_uniformity(padded), rbf_uniformity(x))
+    assert not torch.equal(rbf_uniformity(padded, normalize=False), rbf_uniformity(x, normalize=False))
+    check_finite_gradient(rbf_uniformity, padded)
+    check_finite_gradient(FORMS["blocks"], padded)
+
+
+def test_rejected_input():
+    x = uneven(5, 3)
+    for t in (0, -1, float("nan"), float("inf")):
+        check_rejects(rbf_uniformity, InputError, "t must be positive", x, t)
+    check_rejects(rbf_uniformity, InputError, "chunk", x, chunk=0)
+    check_rejects(rbf_uniformity, ShapeError, "at least 2 points", x[:1])
+    check_rejects(rbf_uniformity, DegenerateError, "differ from zero", torch.zeros(4, 3))
+
+
+def test_limits_where_values_are_not_looked_at(monkeypatch):
+    as_on_an_accelerator(monkeypatch)
+    lonely = torch.tensor([1, 0, 0, 0, 0, 0, 0])
+    for function in FORMS.values():
+        for x in (torch.zeros(7, 3), torch.cat([torch.zeros(6, 3), torch.ones(1, 3)])):
+            assert function(x).item() == pytest.approx(0, abs=3)
+            check_finite_gradient(function, x)
+        assert function(uneven(7, 3), mask=lonely).item() == 0
+        alone = functools.partial(function, mask=lonely)
+        assert not gradient(alone, uneven(7, 3)).any()
+    assert rbf_uniformity(torch.zeros(7, 3)).item() == 0
+
+
+@pytest.mark.parametrize("log_sum", [math.inf, -math.inf, math.nan])
+def test_a_sum_that_does_not_fit_is_not_taken_for_the_largest_value(log_sum):
+    with pytest.raises(DegenerateError, match="must fit"):
+        _Pairs(None, None, 3, 2.0, 4).log_mean(torch.tensor(log_sum))
+
+
+@gpu
+@pytest.mark.parametrize("name", FORMS)
+def test_cuda(name):
+    check_cuda(FORMS[name], uneven(2, 40, 6))
+
+
+@pytest.mark.parametrize("far", [1e1, 1e3, 1e5, 1e8])
+@pytest.mark.parametrize("kind", ["a row", "clusters", "offset"])
+def test_far_rows_in_float32_have_the_value_and_the_gradient_of_float64(kind, far):
+    x = normal(300, 64).float() / 8
+    if kind == "a row":
+        x[0] *= far
+    elif kind == "clusters":
+        x += min(far, 1e3) * normal(3, 64, seed=1).float()[torch.arange(300) % 3]
+    else:
+        x += min(far, 1e5)
+    function = functools.partial(rbf_uniformity, normalize=False)
+    assert_same(function(x), function(x.double()), rtol=1e-4, atol=1e-5, dtype=False)
+    slopes = [gradient(function, points).double() for points in (x, x.double())]
+    assert float((slopes[0] - slopes[1]).norm()) < 1e-3 * float(slopes[1].norm())

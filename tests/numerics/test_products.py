@@ -1,0 +1,48 @@
+"""The blockwise product is the product."""
+
+import pytest
+import torch
+from support import assert_same, normal
+
+from isonb.numerics.products import add_upper_gram, gram, upper_gram
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (384, 128), (401, 130), (2, 450, 140), (0, 400, 128), (12, 66, 700)])
+def test_blocks_mirror_the_product(shape):
+    x = normal(*shape)
+    assert_same(gram(x), x @ x.mT, rtol=1e-12, atol=1e-11)
+    assert_same(gram(x.mT), x.mT @ x, rtol=1e-12, atol=1e-11)
+    assert_same(gram(x), gram(x).mT, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (401, 130), (130, 401), (5, 0), (450, 1)])
+def test_adding_above_the_diagonal(shape):
+    x, start = normal(*shape), normal(shape[0], shape[0], seed=1)
+    out = start.clone()
+    add_upper_gram(out, x)
+    assert_same(out.triu(), (start + x @ x.mT).triu(), rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (401, 130), (2, 450, 140)])
+def test_a_function_of_the_entries_is_that_of_the_product(shape):
+    x = normal(*shape)
+    half = x.square().sum(-1) / 2
+    found = gram(x, lambda block, i, j: block.sub_(half[..., i, None]).sub_(half[..., None, j]).exp_())
+    assert_same(found, (-torch.cdist(x, x).square() / 2).exp(), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("block", [1, 4, 7, 10, 12])
+def test_upper_blocks(block):
+    x = normal(2, 10, 3)
+    out = torch.full((2, 10, 10), torch.nan, dtype=x.dtype)
+    upper_gram(out, x, block)
+    for i in range(10):
+        first = i // block * block
+        assert_same(out[:, i, first:], (x @ x.mT)[:, i, first:])
+        assert out[:, i, :first].isnan().all()
+
+
+def test_a_recorded_product_has_its_gradient():
+    x = normal(400, 130).requires_grad_()
+    gram(x).sum().backward()
+    assert_same(x.grad, 2 * x.detach().sum(0).expand_as(x), rtol=1e-9, atol=1e-9)

@@ -1,0 +1,165 @@
+"""Clouds of any size in float32: the right value where there is one, a typed error where it doesn't fit."""
+
+import math
+
+import pytest
+import torch
+from support import as_on_an_accelerator, assert_same, check_finite_gradient, gradient, normal, uneven
+
+import isonb
+from isonb import DegenerateError
+from isonb.losses.penalties import spectrum_penalty
+from isonb.numerics.scale import largest, power_of_two, size_of, unit_sized
+from isonb.streaming.squared_traces import squared_traces
+
+SIZES = (1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30)
+SHAPE_ALONE = {
+    "anisotropy": lambda x: isonb.anisotropy(x, 2),
+    "explained_variance": lambda x: isonb.explained_variance(x, 2, center=True),
+    "spectral_skewness": lambda x: isonb.spectral_skewness(x[:, 0].abs()),
+    "spectral_median": lambda x: isonb.spectral_median(x[:, 0].abs()),
+    "persistent_entropy": lambda x: isonb.persistent_entropy(x[:, 0].abs()),
+    "varex_score": lambda x: isonb.varex_score(x, 0.5),
+    "shrinkage_intensity": lambda x: isonb.shrinkage_intensity(x, "lw"),
+    "rbf_uniformity": isonb.rbf_uniformity,
+    "lsds": lambda x: isonb.lsds(x, x.flip(-1), k=3),
+    "mle_dimension": lambda x: isonb.mle_dimension(x, k=3),
+    "two_nn": isonb.two_nn,
+}
+TOO_LARGE = {
+    "rbf_uniformity": lambda x: isonb.rbf_uniformity(x, normalize=False),
+    "IsoBN": lambda x: isonb.IsoBN(x.shape[-1])(x),
+    "SpectrumControlLoss": isonb.SpectrumControlLoss(),
+    "Moments": lambda x: isonb.Moments().update(x).cov,
+    "squared_traces": squared_traces,
+    "bits_per_dimension": lambda x: isonb.fit_flow(uneven(30, 6).float()).bits_per_dimension(x),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SHAPE_ALONE)
+def test_measures_of_shape_alone(name, size):
+    function, x = SHAPE_ALONE[name], uneven(20, 6).float()
+    assert_same(function(x * size), function(x.double()).float(), rtol=1e-3, atol=1e-5)
+    if name != "two_nn":
+        slope = gradient(function, x * size).double() * size
+        assert_same(slope, gradient(function, x.double()), rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e19, 1e20, 1e30])
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_squares_that_do_not_fit_are_an_error(name, size):
+    x = uneven(20, 6).float()
+    if name == "rbf_uniformity" and size == 1e19:  # the squares don't fit, and the answer does
+        assert_same(TOO_LARGE[name](x * size).double(), TOO_LARGE[name]((x * size).double()), rtol=1e-6)
+        return
+    with pytest.raises(DegenerateError, match=r"scale of the points must fit torch.float32; got .*\."):
+        TOO_LARGE[name](x * size)
+    for out in TOO_LARGE[name](x.double() * size) if name == "squared_traces" and size < 1e30 else ():
+        assert bool(torch.isfinite(out))  # float64 has room
+
+
+def test_a_refused_batch_leaves_no_trace():
+    x = uneven(20, 6).float()
+    layer, moments = isonb.IsoBN(6), isonb.Moments().update(x)
+    layer(x)
+    before = [part.clone() for part in (layer.running_cov, layer.running_std, *moments.state_tensors())]
+    for call in (layer, moments.update):
+        with pytest.raises(DegenerateError):
+            call(torch.cat([x, x * 1e20]))
+    for now, then in zip((layer.running_cov, layer.running_std, *moments.state_tensors()), before, strict=True):
+        assert torch.equal(now, then)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1e17])
+def test_moments_of_float32_points_neither_overflow_nor_vanish(size):
+    x = normal(5000, 4).float()
+    cov = isonb.Moments().update(x[:3000] * size).update(x[3000:] * size).cov
+    assert_same(cov / size**2, x.double().T.cov(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_a_flow_starts_from_points_of_any_size(size):
+    x = uneven(40, 4).float() * size
+    z = isonb.GlowFlow(4, levels=1, depth=1).begin(x)(x)[0]
+    assert_same(z.mean(0), torch.zeros(4), atol=1e-4)
+    assert_same(z.std(0, correction=0), torch.ones(4), rtol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_sentence_vectors_and_clusters_of_any_size(size):
+    states = uneven(6, 3, 5, 8).float()
+    got = isonb.sbert_wk(states * size, layer_start=1)
+    assert_same(got / size, isonb.sbert_wk(states, layer_start=1), rtol=1e-3, atol=1e-4)
+    x = torch.cat([uneven(20, 3), uneven(20, 3) + 9]).float()
+    same = [isonb.ClusterRemoval(2, 1, seed=1).fit(rows).state["centres"] for rows in (x * size, x)]
+    assert_same(same[0] / size, same[1], rtol=1e-5, atol=1e-5)
+
+
+def test_skewness_of_tiny_values():
+    s = torch.tensor([1.0, 1.2, 2.0, 4.5])
+    want = isonb.spectral_skewness(s.double()).item()
+    for size in (1e-30, 1e-15, 1e-12, 1.0, 1e30):
+        assert isonb.spectral_skewness(s * size).item() == pytest.approx(want, rel=1e-5)
+        check_finite_gradient(isonb.spectral_skewness, s * size)
+
+
+EMPTY = {
+    "knn": (lambda x, **kw: isonb.knn(x, 2, **kw), [(0, 6, 2), (0, 6, 2)]),
+    "two_nn": (isonb.two_nn, [(0,)]),
+    "mle_dimension": (lambda x, **kw: isonb.mle_dimension(x, 2, **kw), [(0,)]),
+    "id_score": (lambda x, **kw: isonb.id_score(x, 2, **kw), [(0,)]),
+    "lsds": (lambda x, **kw: isonb.lsds(x, x, 2, **kw), [(0,)]),
+    "lsds by code": (lambda x, **kw: isonb.lsds(x, x, 2, mode="code", **kw), [(0,)]),
+    "h0_barcode": (isonb.h0_barcode, [(0, 5)]),
+    "soft_decay": (isonb.soft_decay, [(0, 6, 4)]),
+    "partition_score": (isonb.partition_score, [(0,)]),
+    "isoscore": (isonb.isoscore, [(0,)]),
+    "mean_cosine": (isonb.mean_cosine, [(0,)]),
+    "rbf_uniformity": (isonb.rbf_uniformity, [(0,)]),
+    "anisotropy": (isonb.anisotropy, [(0, 3)]),
+    "singular_values": (isonb.singular_values, [(0, 4)]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("masked", [False, True])
+def test_an_empty_batch_gives_an_empty_result(name, masked):
+    function, shapes = EMPTY[name]
+    x = torch.zeros(0, 6, 4, requires_grad=True)
+    out = function(x, mask=torch.zeros(0, 6, dtype=torch.bool)) if masked else function(x)
+    parts = [out] if isinstance(out, torch.Tensor) else out
+    assert [tuple(part.shape) for part in parts] == shapes
+    if parts[0].requires_grad:
+        parts[0].sum().backward()
+        assert x.grad.shape == x.shape
+
+
+def test_a_penalty_of_no_matrix_is_zero():
+    x = torch.zeros(0, 6, 4, requires_grad=True)
+    assert spectrum_penalty(x).item() == 0
+    spectrum_penalty(x).backward()
+    assert isonb.sbert_wk(torch.zeros(13, 0, 6, 4)).shape == (0, 4)
+
+
+def test_powers_of_two():
+    sizes = torch.tensor([0.0, 1.0, 1.5, 3e-39, 3e38, 7.0])
+    powers = power_of_two(sizes)
+    assert torch.frexp(powers).mantissa.tolist() == [0.5] * 6
+    assert bool(((powers <= sizes) & (sizes < 2 * powers.double()))[1:].all())
+    x = torch.tensor([[3.0, -9.0], [0.0, 0.0]])
+    assert largest(x, -1).tolist() == [[9.0], [0.0]]
+    assert size_of(x).tolist() == [[8.0]]
+    assert largest(torch.zeros(0, 3, 2), (-2, -1)).shape == (0, 1, 1)
+
+
+def test_unit_size_is_exact_and_free_where_nothing_is_to_be_done(monkeypatch):
+    x = uneven(8, 3).float()
+    assert unit_sized(x) is x
+    assert unit_sized(torch.zeros(4, 3)).abs().max() == 0
+    far = torch.stack([x, x * 2.0**90])
+    assert torch.equal(unit_sized(far)[1] * size_of(far)[1], far[1])
+    assert math.isclose(unit_sized(far).abs().amax((-2, -1)).max(), 1, abs_tol=1)
+    as_on_an_accelerator(monkeypatch)
+    assert unit_sized(x) is not x
+    assert torch.equal(unit_sized(x) * size_of(x), x)

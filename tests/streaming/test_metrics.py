@@ -1,0 +1,363 @@
+"""The torchmetrics classes: what the function gives on all points, however they come, on one process or two."""
+
+import copy
+import functools
+import io
+import itertools
+import pickle
+
+import pytest
+import torch
+import torch.distributed as dist
+from gloo import run
+from support import assert_same, normal, some_mask, uneven
+from torchmetrics import MetricCollection
+
+from isonb import metrics
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.measures.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
+from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
+from isonb.measures.neighbors import two_nn
+from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_skewness, varex_score
+from isonb.measures.uniformity import rbf_uniformity
+
+# compute() on a process without data: torchmetrics warns, we answer with the value of the others
+pytestmark = pytest.mark.filterwarnings("ignore:The ``compute`` method of metric:UserWarning")
+
+X = uneven(40, 6)
+BASE = torch.diag(torch.arange(1.0, 7.0, dtype=torch.float64))
+CUTS = [0, 3, 4, 17, 40]
+POINTS = {  # metric, and the function of all points at once
+    "mean": (metrics.MeanVector, lambda x: x.mean(-2)),
+    "covariance": (metrics.Covariance, lambda x: torch.cov(x.mT)),
+    "PR": (metrics.ParticipationRatio, participation_ratio),
+    "PR-U": (
+        functools.partial(metrics.ParticipationRatio, unbiased=True),
+        functools.partial(participation_ratio, unbiased=True),
+    ),
+    "IsoScore": (metrics.IsoScore, isoscore),
+    "IsoScore-U": (functools.partial(metrics.IsoScore, unbiased=True), functools.partial(isoscore, unbiased=True)),
+    "IsoScore*": (functools.partial(metrics.IsoScoreStar, 0.3), lambda x: isoscore_star(x, 0.3)),
+    "IsoScore* of a sample": (
+        functools.partial(metrics.IsoScoreStar, 0.3, BASE),
+        lambda x: isoscore_star(x, 0.3, BASE),
+    ),
+    "A": (metrics.Anisotropy, anisotropy),
+    "A centred": (
+        functools.partial(metrics.Anisotropy, 2, center=True),
+        lambda x: anisotropy(x, 2, center=True),
+    ),
+    "EV": (metrics.ExplainedVariance, explained_variance),
+    "EV centred": (
+        functools.partial(metrics.ExplainedVariance, center=True),
+        lambda x: explained_variance(x, center=True),
+    ),
+    "VarEx": (functools.partial(metrics.VarEx, 0.5), lambda x: varex_score(x, 0.5)),
+    "mean cosine": (metrics.MeanCosine, mean_cosine),
+    "cosine penalty": (metrics.CosinePenalty, cosine_penalty),
+    "contributions": (metrics.CosineContributions, cosine_contributions),
+    "sampled TwoNN": (functools.partial(metrics.Sampled, two_nn), two_nn),
+    "sampled uniformity": (functools.partial(metrics.Sampled, rbf_uniformity), rbf_uniformity),
+}
+TOKENS, MASK = uneven(8, 7, 4), some_mask(8, 7)
+SENTENCES = {
+    "TokenUni": (metrics.TokenUniformity, lambda x, m: token_uniformity(x, m).mean()),
+    "TokenUni with self": (
+        functools.partial(metrics.TokenUniformity, include_self=True),
+        lambda x, m: token_uniformity(x, m, include_self=True).mean(),
+    ),
+    "CLS": (metrics.ClsUniformity, lambda x, m: cls_uniformity(x, m).mean()),
+    "skewness": (
+        metrics.SpectralSkewness,
+        lambda x, m: spectral_skewness(torch.cat([singular_values(a[b]) for a, b in zip(x, m, strict=True)])),
+    ),
+}
+
+
+def fed(make, data=X, cuts=CUTS):
+    metric = make()
+    for a, b in itertools.pairwise(cuts):
+        metric.update(data[a:b])
+    return metric
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_batches_give_the_function_of_all_points(name):
+    make, function = POINTS[name]
+    metric = fed(make)
+    assert_same(metric.compute(), function(X))
+    metric.reset()
+    metric.update(X.view(4, 10, 6))  # every leading axis is points
+    assert_same(metric.compute(), function(X))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_masked_points_do_not_count(name):
+    make, function = POINTS[name]
+    metric, mask = make(), some_mask(40, keep=10)
+    metric.update(torch.where(mask[:, None], X, float("nan")), mask)
+    assert_same(metric.compute(), function(X[mask]))
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_sentences(name):
+    make, function = SENTENCES[name]
+    metric = make()
+    for part in (slice(0, 3), slice(3, 8)):
+        metric.update(TOKENS[part], MASK[part])
+    assert_same(metric.compute(), function(TOKENS, MASK))
+    metric.reset()
+    metric.update(TOKENS)
+    assert_same(metric.compute(), function(TOKENS, torch.ones_like(MASK)))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_forward_gives_the_batch_and_keeps_the_whole(name):
+    make, function = POINTS[name]
+    metric = make()
+    for part in X.split(20):
+        assert_same(metric(part), function(part))
+    assert_same(metric.compute(), function(X))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_two_metrics_merge(name):
+    make, function = POINTS[name]
+    one, other = make(), make()
+    one.update(X[:7])
+    other.update(X[7:])
+    one.merge_state(other)
+    assert_same(one.compute(), function(X))
+    empty = make()
+    empty.merge_state(other)
+    assert_same(empty.compute(), function(X[7:]))
+
+
+@pytest.mark.parametrize("name", ["IsoScore", "IsoScore-U", "mean cosine", "sampled TwoNN"])
+def test_states_are_saved_copied_and_pickled(name):
+    make, function = POINTS[name]
+    metric = fed(make, cuts=[0, 20])
+    metric.persistent(True)
+    buffer = io.BytesIO()
+    torch.save(metric.state_dict(), buffer)
+    buffer.seek(0)
+    restored = make()
+    restored.load_state_dict(torch.load(buffer, weights_only=True))
+    for again in (restored, copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), metric.clone()):
+        again.update(X[20:])
+        assert_same(again.compute(), function(X))
+    assert make().state_dict() == {}
+
+
+def test_states_keep_float64_under_casts():
+    metric = fed(metrics.IsoScore, cuts=[0, 20])
+    for cast in (metric.half, metric.float, lambda: metric.to(torch.bfloat16), lambda: metric.set_dtype(torch.half)):
+        cast()
+        assert metric.scatter.dtype == torch.float64
+    torch.nn.ModuleList([metric]).to("cpu", torch.float16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        metric.update(X[20:])
+    assert_same(metric.compute(), isoscore(X))
+
+
+def test_float32_far_from_the_origin():
+    x = normal(2000, 16, dtype=torch.float32) + 100
+    metric = fed(metrics.IsoScore, x, [0, 700, 701, 2000])
+    assert_same(metric.compute(), isoscore(x.double()), rtol=1e-6)
+
+
+def test_a_collection_keeps_one_state_for_metrics_of_the_same_kind():
+    together = MetricCollection([metrics.IsoScore(), metrics.ExplainedVariance(), metrics.MeanCosine()])
+    for part in X.split(9):
+        together.update(part)
+    assert sorted(len(group) for group in together.compute_groups.values()) == [1, 2]
+    values = together.compute()
+    assert_same(values["IsoScore"], isoscore(X))
+    assert_same(values["ExplainedVariance"], explained_variance(X))
+    assert_same(values["MeanCosine"], mean_cosine(X))
+
+
+def test_flags():
+    for make, _ in (POINTS | SENTENCES).values():
+        metric = make()
+        assert metric.full_state_update is False
+        assert metric.is_differentiable is False
+        assert metric.higher_is_better is None
+
+
+def test_updates_leave_no_graph():
+    metric = metrics.IsoScore()
+    metric.update(X.clone().requires_grad_())
+    assert not metric.scatter.requires_grad
+    assert not metric(X.clone().requires_grad_()).requires_grad
+
+
+@pytest.mark.parametrize("name", POINTS | SENTENCES)
+def test_no_data_is_a_typed_error(name):
+    make = (POINTS | SENTENCES)[name][0]
+    with pytest.raises(ShapeError, match=r"\.compute needs .*points; got 0\. Call update with data first\."):
+        make().compute()
+
+
+def test_typed_errors():
+    metric = metrics.IsoScore()
+    metric.update(X)
+    with pytest.raises(ShapeError, match="points must have 6 dimensions as before; got 5"):
+        metric.update(X[:, :5])
+    with pytest.raises(DegenerateError, match="must be finite"):
+        metric.update(X / 0)
+    with pytest.raises(DtypeError, match="floating-point"):
+        metric.update(X.long())
+    assert_same(metric.compute(), isoscore(X))  # a refused batch leaves no trace
+    with pytest.raises(DegenerateError, match="must not be zero"):
+        fed(metrics.IsoScore, torch.ones(5, 3)).compute()
+    with pytest.raises(ShapeError, match="at least 2 dimensions; got 1"):
+        fed(functools.partial(metrics.IsoScore, unbiased=True), X[:, :1]).compute()
+    with pytest.raises(InputError, match="zeta must be a number"):
+        metrics.IsoScoreStar(1.5)
+    with pytest.raises(InputError, match="capacity must be at least 2"):
+        metrics.Sampled(two_nn, capacity=1)
+    with pytest.raises(ShapeError, match="as before; got 5"):
+        fed(POINTS["sampled TwoNN"][0]).update(X[:, :5])
+
+
+# -- Sampled beyond its capacity --------------------------------------------------------------------------------------
+
+
+def kept(x):
+    return x
+
+
+def test_a_sample_is_uniform_whatever_the_batches():
+    hits = torch.zeros(60)
+    for seed in range(400):
+        metric = metrics.Sampled(kept, capacity=12, seed=seed)
+        for part in torch.arange(60.0).unsqueeze(-1).split([1, 29, 25, 5]):
+            metric(part) if len(part) > 1 else metric.update(part)
+        found = metric.compute().flatten().long()
+        assert len(found) == len(found.unique()) == 12
+        hits[found] += 1
+    expected = 400 * 12 / 60
+    chi2 = ((hits - expected) ** 2 / (expected * (1 - 12 / 60))).sum().item()
+    assert chi2 < 100  # 59 degrees of freedom: beyond 100 with probability 0.0007
+
+
+def test_a_sample_is_reproducible_merges_and_says_so():
+    def draw(seed):
+        metric = fed(functools.partial(metrics.Sampled, kept, capacity=10, seed=seed))
+        assert not metric.exact
+        return metric.compute()
+
+    assert torch.equal(draw(1), draw(1))
+    assert not torch.equal(draw(1), draw(2))
+    one, other = (fed(functools.partial(metrics.Sampled, kept, capacity=10, seed=s)) for s in (1, 2))
+    smallest = torch.cat([one.keys, other.keys]).sort().values[:10]
+    one.merge_state(other)
+    assert_same(one.keys.sort().values, smallest)
+    assert one.seen == 80
+
+
+# -- two processes ----------------------------------------------------------------------------------------------------
+
+SHARDS = {"unequal": [[0, 3, 29], [29, 40]], "one empty": [[0, 11, 40], []], "one point": [[0, 1], [1, 25, 40]]}
+
+
+def count_collectives(counts):
+    """Count every collective that is called from here on."""
+    for name in ("all_reduce", "all_gather", "all_gather_into_tensor", "broadcast", "barrier", "all_gather_object"):
+        original = getattr(dist, name)
+
+        def counting(*args, original=original, name=name, **kwargs):
+            counts.append(name)
+            return original(*args, **kwargs)
+
+        setattr(dist, name, counting)
+
+
+def on_this_rank():
+    """Every metric on this rank's shard: value, collectives, and the value of all data after one more batch."""
+    found, counts = {}, []
+    count_collectives(counts)
+    for case, shards in SHARDS.items():
+        cuts = shards[dist.get_rank()]
+        for name, (make, _) in POINTS.items():
+            metric = fed(make, cuts=cuts)
+            counts.clear()
+            value = metric.compute()
+            sent = len(counts)
+            metric.update(X[:5])  # states are local again
+            found[case, name] = value, sent, metric.compute()
+    for name, (make, _) in SENTENCES.items():
+        metric = make()
+        metric.update(*((TOKENS[:2], MASK[:2]) if dist.get_rank() == 0 else (TOKENS[2:], MASK[2:])))
+        counts.clear()
+        found["sentences", name] = metric.compute(), len(counts), None
+    return {"values": found} | others_on_this_rank()
+
+
+def others_on_this_rank():
+    found = {}
+    for name in ("IsoScore", "sampled TwoNN"):
+        metric = fed(POINTS[name][0], X[:, : 4 + dist.get_rank()])
+        try:
+            metric.compute()
+        except ShapeError as error:
+            found["error", name] = str(error)
+    empty = metrics.IsoScore()
+    try:
+        empty.compute()
+    except ShapeError as error:
+        found["error", "no data"] = str(error)
+    known = metrics.IsoScore(dims=6)
+    known.update(X[10 * dist.get_rank() :][: 10 + 20 * dist.get_rank()])
+    found["dims"] = known.compute()
+    sample = fed(functools.partial(metrics.Sampled, kept, capacity=10), X + 100 * dist.get_rank())
+    found["sample"] = sample.compute()
+    return found
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_value_of_the_union_in_two_collectives():
+    first, second = run(on_this_rank)
+    for found in (first, second):
+        for (case, name), (value, sent, later) in found["values"].items():
+            told = f"{name}, {case}"
+            if case == "sentences":
+                want, more = SENTENCES[name][1](TOKENS, MASK), None
+            else:
+                want, more = (POINTS[name][1](x) for x in (X, torch.cat([X, X[:5], X[:5]])))
+            torch.testing.assert_close(value, want, rtol=1e-9, atol=1e-12, msg=told)
+            assert sent <= 2, told
+            assert more is None or torch.allclose(later, more, rtol=1e-9, atol=1e-12), told
+        for name in ("IsoScore", "sampled TwoNN"):
+            assert "all processes must have points of one dimension" in found["error", name]
+        assert "needs at least 2 points; got 0" in found["error", "no data"]
+        assert_same(found["dims"], isoscore(X))
+        assert torch.equal(found["sample"], first["sample"])
+    assert len(first["sample"]) == 10
+    assert 0 < int((first["sample"].mean(-1) > 50).sum()) < 10  # from both
+
+
+def test_a_gather_of_the_users_own():
+    def gather(state, group):
+        return [state, state]
+
+    metric = metrics.IsoScore(dist_sync_fn=gather, distributed_available_fn=lambda: True)
+    metric.update(X)
+    assert_same(metric.compute(), isoscore(torch.cat([X, X])))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_metric_draws_its_value_and_a_course_of_values(name):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    metric = POINTS[name][0]()
+    metric.update(X)
+    (figure, axes), value = metric.plot(), metric.compute()
+    drawn = axes.images[0].get_array() if value.ndim == 2 else [y for line in axes.lines for y in line.get_ydata()]
+    assert_same(torch.as_tensor(drawn).flatten().double(), value.flatten().double(), rtol=1e-5, dtype=False)
+    assert metric.plot(value, ax=axes)[0] is None
+    if value.ndim < 1:
+        assert len(metric.plot([value, value + 1])[1].lines[0].get_ydata()) == 2
+    matplotlib.pyplot.close("all")
+    assert figure is not None

@@ -1,0 +1,136 @@
+"""Hidden states to clouds: pooling, layers, groups, and centring."""
+
+import numpy as np
+import pytest
+import torch
+from golden_cases import load
+from support import (
+    assert_same,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    gpu,
+    leaf,
+    normal,
+    some_mask,
+    uneven,
+)
+
+from isonb.errors import DegenerateError, DtypeError, ShapeError
+from isonb.points import center_rows, centered, cls_pool, label_groups, layer_average, mean_pool, row_count, token_cloud
+
+
+def test_centered_matches_numpy():
+    x = uneven(3, 9, 4)
+    want = x.numpy() - x.numpy().mean(-2, keepdims=True)
+    assert_same(centered(x), torch.from_numpy(want))
+
+
+def test_centered_base():
+    x, mask = uneven(3, 9, 4), some_mask(3, 9)
+    check_gradient(centered, x)
+    check_batch_equals_loop(centered, x)
+    check_batch_equals_loop(centered, x, mask)
+    check_mask_equals_drop(centered, x[0], mask[0], rows=True)
+    check_invariant(centered, x, ["translation"])
+    check_dtypes(centered, x)
+
+
+def test_centered_leaves_masked_rows_zero():
+    x, mask = uneven(9, 4) + 5, some_mask(9)
+    assert not centered(x, mask)[~mask].any()
+
+
+def test_centered_keeps_its_shape_far_from_the_origin():
+    cloud = normal(4000, 3, seed=1) + 1000
+    x = cloud.float()
+    exact = x.double() - x.double().mean(-2)
+    assert_same(centered(x).double(), exact, rtol=0, atol=2e-7)
+    assert centered(x).mean(-2).abs().max() < 1e-6
+
+
+def test_center_rows_returns_the_mean():
+    x, mask = uneven(2, 9, 4), some_mask(2, 9)
+    _, mean = center_rows(torch.where(mask.unsqueeze(-1), x, 0.0), mask)
+    assert_same(mean, torch.stack([cloud[keep].mean(0) for cloud, keep in zip(x, mask, strict=True)]))
+    assert row_count(x, None).tolist() == [9, 9]
+    assert row_count(x, mask).tolist() == mask.sum(-1).tolist()
+
+
+def test_one_point_is_its_own_mean():
+    assert_same(centered(torch.tensor([[3.0, 4.0]])), torch.zeros(1, 2))
+
+
+def test_pooling():
+    case = load("tokens_4x12x32")
+    tokens, mask = case["tokens"], case["attention_mask"]
+    assert_same(cls_pool(tokens), tokens[:, 0])
+    want = np.stack([t[m == 1].mean(0) for t, m in zip(tokens.numpy(), mask.numpy(), strict=True)])
+    assert_same(mean_pool(tokens, mask), torch.from_numpy(want))
+    assert_same(mean_pool(tokens), tokens.mean(1))
+    flat = np.concatenate([t[m == 1] for t, m in zip(tokens.numpy(), mask.numpy(), strict=True)])
+    assert_same(token_cloud(tokens, mask), torch.from_numpy(flat))
+    assert token_cloud(tokens).shape == (48, 32)
+
+
+@pytest.mark.parametrize("pool", [cls_pool, mean_pool, token_cloud])
+def test_pooling_base(pool):
+    x = uneven(2, 5, 3)
+    check_gradient(pool, x)
+    check_dtypes(pool, x)
+
+
+def test_padding_gets_no_gradient():
+    x, mask = leaf(uneven(2, 6, 3)), some_mask(2, 6)
+    mean_pool(x, mask).sum().backward()
+    assert not x.grad[~mask].any()
+    assert x.grad[mask].all()
+
+
+def test_layer_average_counts_the_embedding_output_as_layer_zero():
+    states = load("minilm_tokens_3s")["hidden_states"]
+    assert_same(layer_average(states), (states[0] + states[-1]) / 2)
+    assert_same(layer_average(tuple(states), (1, -1)), (states[1] + states[6]) / 2)
+    check_gradient(lambda x: layer_average(x, (0, 2)), uneven(3, 2, 4, 3))
+
+
+@pytest.mark.parametrize("layers", [(), (7,), (0, -8)])
+def test_layer_average_names_existing_layers(layers):
+    with pytest.raises(ShapeError, match="7 hidden states"):
+        layer_average(load("minilm_tokens_3s")["hidden_states"], layers)
+
+
+def test_label_groups_are_the_parts_of_the_cloud():
+    x, labels = uneven(8, 3), torch.tensor([4, 0, 4, 7, 0, 4, 7, 7])
+    groups = dict(label_groups(x, labels))
+    assert list(groups) == [0, 4, 7]
+    for label, group in groups.items():
+        assert_same(group, x[labels == label])
+
+
+def test_label_groups_rejects_wrong_labels():
+    x = uneven(4, 2)
+    with pytest.raises(DtypeError, match="labels must be integers"):
+        label_groups(x, torch.ones(4))
+    with pytest.raises(ShapeError, match=r"shape \(4,\)"):
+        label_groups(x, torch.ones(3, dtype=torch.long))
+    with pytest.raises(ShapeError, match=r"\(n, d\)"):
+        label_groups(x.unsqueeze(0), torch.ones(4, dtype=torch.long))
+
+
+@pytest.mark.parametrize("function", [centered, cls_pool, mean_pool, token_cloud])
+def test_bad_input(function):
+    with pytest.raises(ShapeError, match=f"^{function.__name__}: "):
+        function(torch.ones(3))
+    with pytest.raises(DtypeError, match=f"^{function.__name__}: "):
+        function(torch.ones(3, 2, dtype=torch.long))
+    with pytest.raises(DegenerateError, match="finite"):
+        function(torch.tensor([[[1.0, float("inf")]]]))
+
+
+@gpu
+def test_centered_cuda():
+    check_cuda(centered, uneven(2, 40, 5))

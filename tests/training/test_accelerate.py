@@ -1,0 +1,154 @@
+"""The Accelerate loop: one update on any number of micro-batches and processes, every row measured once."""
+
+import os
+
+import pytest
+import tiny
+import torch
+import torch.distributed as dist
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState, PartialState
+from gloo import run
+from support import assert_same
+from torch.utils.data import DataLoader
+
+from isonb.errors import InputError
+from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
+from isonb.measures.isoscore import isoscore
+from isonb.metrics import IsoScore
+from isonb.training.accelerate import groups, measure, own_rows, update
+from isonb.training.points import PointRule
+
+CASES = {
+    "I-STAR": (IStarLoss(2.0), PointRule("tokens", "all")),
+    "entropy": (PersistentEntropyLoss(select=False, min_points=2), PointRule("cls")),
+}
+ROWS = tiny.sentences(22)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Accelerate keeps its state in classes; the tests must not find one another's."""
+    yield
+    for state in (AcceleratorState, GradientState, PartialState):
+        state._reset_state()
+
+
+def train(name, size, parts):
+    """Two updates of 8 rows: ``size`` a micro-batch on each process."""
+    penalty, rule = CASES[name]
+    accelerator, model = Accelerator(cpu=True), tiny.model()
+    loader = DataLoader(ROWS, batch_size=size)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    logs = []
+    for batches, _ in zip(groups(loader, parts), range(2), strict=False):
+        logs.append(update(accelerator, model, optimizer, batches, penalty, rule, weight=0.5))
+    return tiny.weights(model), [log["isonb_penalty"] for log in logs], [log["task"] for log in logs]
+
+
+def score(size):
+    accelerator, model = Accelerator(cpu=True), tiny.model()
+    model, loader = accelerator.prepare(model, DataLoader(ROWS, batch_size=size))
+    metric = measure(accelerator, model, loader, IsoScore(), PointRule("mean"))
+    return metric.compute()
+
+
+def want_score():
+    model, rule, batch = tiny.model().eval(), PointRule("mean"), tiny.batch(ROWS)
+    with rule.watch(model) as seen, torch.no_grad():
+        model(**batch)
+    return isoscore(rule.cloud(seen, batch)[0])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_micro_batches_make_the_same_update(name):
+    whole = train(name, 8, 1)
+    for parts in (2, 4):
+        assert_same(train(name, 8 // parts, parts), whole, rtol=1e-6, atol=1e-9)
+
+
+def test_the_update_is_minus_the_gradient_of_loss_plus_penalty():
+    penalty, rule = CASES["I-STAR"]
+    model, batch = tiny.model(), tiny.batch(ROWS[:8])
+    accelerator = Accelerator(cpu=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    log = update(accelerator, model, optimizer, [batch], penalty, rule, weight=0.5)
+    fresh = tiny.model()
+    with rule.watch(fresh) as seen:
+        loss = fresh(**batch).loss
+    extra = 0.5 * penalty(rule.cloud(seen, batch)[0])
+    (loss + extra).backward()
+    step = torch.cat([w.grad.flatten() for w in fresh.parameters()])
+    assert_same(tiny.weights(model), tiny.weights(fresh) - 0.5 * step)
+    assert_same(log["isonb_penalty"], extra.detach())
+    assert log["task"].item() == pytest.approx(loss.item(), abs=1e-6)
+
+
+def one_update(parts=1, **options):
+    """A batch of eight in ``parts``; weights before and after, the log, the rate that is left."""
+    model, rows = tiny.model(), 8 // parts
+    batches = [tiny.batch(ROWS[low : low + rows]) for low in range(0, 8, rows)]
+    accelerator, before = Accelerator(cpu=True), tiny.weights(model).clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    model, optimizer, scheduler = accelerator.prepare(model, optimizer, scheduler)
+    rule = PointRule("tokens", "all")
+    options = {"penalty": IStarLoss(2.0), "rule": rule} | options
+    options = {key: scheduler if value == "its own" else value for key, value in options.items()}
+    log = update(accelerator, model, optimizer, batches, **options)
+    return before, tiny.weights(model), log, optimizer.param_groups[0]["lr"]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_gradient_of_both_together_is_clipped(parts):
+    before, free, log, _ = one_update(parts)
+    assert "grad_norm" not in log
+    length = ((free - before) / 0.5).norm().item()
+    _, after, log, _ = one_update(parts, max_norm=length / 4)
+    assert log["grad_norm"].item() == pytest.approx(length, rel=1e-6)
+    assert_same(after - before, (free - before) / 4, rtol=1e-4, atol=1e-9)
+    assert_same(one_update(parts, max_norm=2 * length)[1], free)
+
+
+def test_the_scheduler_takes_a_step_an_update():
+    assert one_update()[3] == 0.5
+    assert one_update(2, scheduler="its own")[3] == 0.25
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_shrinkage_covariance_reaches_the_penalty(parts):
+    cov = torch.eye(8).double() * 3
+    _, after, log, _ = one_update(parts, shrinkage_cov=cov)
+    _, want, expected, _ = one_update(parts, penalty=lambda points: IStarLoss(2.0)(points, cov))
+    assert_same(after, want, rtol=1e-9)
+    assert_same(log["isonb_penalty"], expected["isonb_penalty"])
+    assert (after - one_update(parts)[1]).abs().max() > 1e-4
+    with pytest.raises(InputError, match="must take a shrinkage_cov where one is given; got CosRegLoss"):
+        one_update(penalty=CosRegLoss(), shrinkage_cov=cov)
+
+
+def test_every_row_is_measured_once():
+    assert_same(score(5), want_score())
+
+
+def test_rows_outside_a_loader_are_all_real():
+    assert own_rows(Accelerator(cpu=True), 7) == 7
+
+
+def on_this_rank():
+    rank, world = f"{dist.get_rank()}", f"{dist.get_world_size()}"
+    os.environ |= {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": world}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # not used: the group is there
+    found = {(name, parts): train(name, 4 // parts, parts) for name in CASES for parts in (1, 2)}
+    return found | {size: score(size) for size in (3, 4, 5, 16)}
+
+
+@pytest.mark.slow
+def test_two_processes():
+    for found in run(on_this_rank):
+        for name in CASES:
+            for parts in (1, 2):
+                assert_same(found[name, parts], train(name, 8, 1), rtol=1e-6, atol=1e-9)
+        for size in (3, 4, 5, 16):  # 22 rows: the last batches are filled up with copies
+            assert_same(found[size], want_score())

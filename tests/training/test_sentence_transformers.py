@@ -1,0 +1,280 @@
+"""sentence-transformers with a penalty, with SoftDecay, and whitened models that load without isonb."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import (
+    AdaptiveLayerLoss,
+    BatchAllTripletLoss,
+    CachedGISTEmbedLoss,
+    CachedMultipleNegativesRankingLoss,
+    CachedMultipleNegativesSymmetricRankingLoss,
+    CoSENTLoss,
+    GlobalOrthogonalRegularizationLoss,
+    MatryoshkaLoss,
+    MegaBatchMarginLoss,
+    MultipleNegativesRankingLoss,
+)
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from isonb.errors import InputError, PrecisionWarning
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
+from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
+from isonb.measures.isoscore import isoscore
+from isonb.training.sentence_transformers import IsotropyLoss, SoftDecay, append_transform, dense
+from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
+
+TEXTS = [
+    f"{subject} {verb} the {thing}."
+    for subject in ("Anna", "The dog", "Rain")
+    for verb in ("saw", "met", "hid")
+    for thing in ("river", "house", "road", "letter")
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A BERT of eight dimensions with a real tokenizer, in the hub's layout."""
+    place = tmp_path_factory.mktemp("tiny")
+    torch.manual_seed(0)
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    BertModel(BertConfig(**size, **off)).save_pretrained(place)
+    AutoTokenizer.from_pretrained(embedded_folder(EMBEDDED["minilm"])[0]).save_pretrained(place)
+    return str(place)
+
+
+def make(folder):
+    encoder = Transformer(folder)
+    return SentenceTransformer(modules=[encoder, Pooling(encoder.get_embedding_dimension())], device="cpu")
+
+
+def features(model, *columns):
+    return [model.preprocess(list(texts)) for texts in columns]
+
+
+@pytest.mark.parametrize("kind", [MultipleNegativesRankingLoss, CoSENTLoss])
+def test_the_loss_is_the_inner_loss_plus_the_mean_penalty_of_the_columns(folder, kind):
+    model = make(folder).train()
+    inner = kind(model)
+    columns = TEXTS[:6], TEXTS[6:12]
+    labels = torch.linspace(0, 1, 6)
+    parts = IsotropyLoss(model, inner, CosRegLoss(), weight=0.5)(features(model, *columns), labels)
+    first, second = (model(column)["sentence_embedding"] for column in features(model, *columns))
+    torch.testing.assert_close(parts["task"], inner(features(model, *columns), labels))
+    torch.testing.assert_close(parts["isonb_penalty"], 0.5 * (CosRegLoss()(first) + CosRegLoss()(second)) / 2)
+    sum(parts.values()).backward()
+    assert all(bool(weight.grad.any()) for name, weight in model.named_parameters() if "pooler" not in name)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_the_penalty_is_what_the_library_computes_of_the_columns(folder, columns):
+    """GOR acts within a column there: the cosine of a pair's two sentences is not to fall."""
+    model = make(folder).train()
+    texts = [TEXTS[start : start + 8] for start in range(0, 8 * columns, 8)]
+    inner = MultipleNegativesRankingLoss(model) if columns > 1 else GlobalOrthogonalRegularizationLoss(model)
+    parts = IsotropyLoss(model, inner, GORLoss())(features(model, *texts))
+    golden = GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
+    torch.testing.assert_close(parts["isonb_penalty"], sum(golden.values()))
+
+
+def matryoshka(model, loss):
+    return MatryoshkaLoss(model, loss, [8, 4], [1.0, 0.5])
+
+
+def adaptive(model, loss):
+    return AdaptiveLayerLoss(model, loss, kl_temperature=0)
+
+
+@pytest.mark.parametrize("wrap", [matryoshka, adaptive, lambda model, loss: adaptive(model, matryoshka(model, loss))])
+def test_around_another_loss_the_penalty_sees_the_full_vectors_of_the_last_layer(folder, wrap):
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12], TEXTS[12:18]
+    inner = wrap(model, MultipleNegativesRankingLoss(model))
+    parts = IsotropyLoss(model, inner, CosRegLoss())(features(model, *columns))
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(one) for one in vectors) / 3)
+    torch.testing.assert_close(parts["task"], inner(features(model, *columns), None))
+
+
+def test_inside_matryoshka_the_penalty_sees_each_width(folder):
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12]
+    loss = matryoshka(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss(), weight=2.0))
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    cut = {d: [torch.nn.functional.normalize(one[:, :d], dim=-1) for one in vectors] for d in (8, 4)}
+    penalty = {d: sum(CosRegLoss()(one) for one in both) / 2 for d, both in cut.items()}
+    task = matryoshka(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
+    total = loss(features(model, *columns), None)
+    torch.testing.assert_close(total, task + 2 * (penalty[8] + 0.5 * penalty[4]))
+    total.backward()
+    assert bool(model[0].auto_model.encoder.layer[0].output.dense.weight.grad.any())
+
+
+def test_inside_adaptive_layers_the_penalty_sees_each_layer(folder):
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12]
+    plain = adaptive(model, MultipleNegativesRankingLoss(model))(features(model, *columns), None)
+    loss = adaptive(model, IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss()))
+    seen = [model(column) for column in features(model, *columns)]
+    last = sum(CosRegLoss()(one["sentence_embedding"]) for one in seen) / 2
+    states = [model[0].auto_model(**column, output_hidden_states=True).hidden_states for column in (
+        {key: one[key] for key in ("input_ids", "attention_mask")} for one in features(model, *columns))]  # fmt: skip
+    masks = [one["attention_mask"].unsqueeze(-1) for one in seen]
+    earlier = sum(
+        CosRegLoss()((state[0] * mask).sum(1) / mask.sum(1)) for state, mask in zip(states, masks, strict=True)
+    )
+    torch.testing.assert_close(loss(features(model, *columns), None), plain + last + earlier / 2)
+
+
+def test_a_model_of_static_vectors_has_columns_too():
+    words = AutoTokenizer.from_pretrained(embedded_folder(EMBEDDED["minilm"])[0]).backend_tokenizer
+    model = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=8)], device="cpu").train()
+    columns = TEXTS[:6], TEXTS[6:12]
+    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())(features(model, *columns))
+    vectors = [model(column)["sentence_embedding"] for column in features(model, *columns)]
+    torch.testing.assert_close(parts["isonb_penalty"], sum(CosRegLoss()(one) for one in vectors) / 2)
+
+
+def test_half_weights_are_warned_of(folder):
+    model = make(folder).half()
+    with pytest.warns(PrecisionWarning, match=r"weights in torch.float16 are trained without a float32 copy"):
+        IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())
+
+
+def test_labels_reach_a_penalty_that_asks_for_them(folder):
+    model, labels = make(folder).train(), torch.arange(12) % 2
+    loss = IsotropyLoss(model, BatchAllTripletLoss(model), PersistentEntropyLoss(select=False))
+    parts = loss(features(model, TEXTS[:12]), labels)
+    vectors = model(features(model, TEXTS[:12])[0])["sentence_embedding"]
+    torch.testing.assert_close(parts["isonb_penalty"], PersistentEntropyLoss(select=False)(vectors, labels))
+
+
+def test_evaluation_leaves_the_penalty_out_and_hooks_are_removed(folder):
+    model = make(folder).eval()
+    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss())
+    assert list(loss(features(model, TEXTS[:4], TEXTS[4:8]))) == ["task"]
+    assert not model._forward_hooks
+
+
+def cached_in_matryoshka(model):
+    return matryoshka(model, CachedMultipleNegativesRankingLoss(model))
+
+
+@pytest.mark.filterwarnings("ignore:The CachedMultipleNegativesSymmetricRankingLoss is deprecated")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        CachedMultipleNegativesRankingLoss,
+        CachedMultipleNegativesSymmetricRankingLoss,
+        lambda model: CachedGISTEmbedLoss(model, model),
+        MegaBatchMarginLoss,
+        cached_in_matryoshka,
+    ],
+)
+def test_a_loss_that_builds_its_graph_later_is_refused_at_once(folder, kind):
+    model = make(folder).train()
+    with pytest.raises(InputError, match=r"the loss must build the graph of the vectors; got .*, which builds it in"):
+        IsotropyLoss(model, kind(model), CosRegLoss())
+    uncached = MegaBatchMarginLoss(model, use_mini_batched_version=False)
+    assert "isonb_penalty" in IsotropyLoss(model, uncached, CosRegLoss())(features(model, TEXTS[:4], TEXTS[4:8]))
+
+
+def test_the_trainer_logs_the_penalty_apart(folder, tmp_path):
+    model = make(folder)
+    data = Dataset.from_dict({"anchor": TEXTS[:16], "positive": TEXTS[16:32]})
+    args = SentenceTransformerTrainingArguments(
+        str(tmp_path),
+        max_steps=2,
+        logging_steps=1,
+        per_device_train_batch_size=8,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+    )
+    loss = IsotropyLoss(model, MultipleNegativesRankingLoss(model), IStarLoss(2.0))
+    trainer = SentenceTransformerTrainer(model=model, args=args, train_dataset=data, loss=loss)
+    trainer.train()
+    first = trainer.state.log_history[0]
+    assert first["loss"] == pytest.approx(first["task"] + first["isonb_penalty"], abs=1e-4)
+    assert 0 < first["isonb_penalty"] < 2
+
+
+LOAD_ELSEWHERE = """
+import json, sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "isonb":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Block())
+from sentence_transformers import SentenceTransformer
+texts, *folders = json.loads(sys.argv[1])
+print(json.dumps([SentenceTransformer(folder, device="cpu").encode(texts).tolist() for folder in folders]))
+assert "isonb" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
+def test_transformed_models_load_without_isonb(folder, tmp_path):
+    wanted, places = [], []
+    for transform, normalize in ((Whitening(4), False), (AllButTheTop(2), True)):
+        model = make(folder)
+        vectors = torch.as_tensor(model.encode(TEXTS))
+        want = transform.fit(vectors).transform(vectors)
+        wanted.append(torch.nn.functional.normalize(want, dim=-1) if normalize else want)
+        append_transform(model, transform, normalize=normalize)
+        torch.testing.assert_close(torch.as_tensor(model.encode(TEXTS)), wanted[-1], rtol=1e-3, atol=1e-4)
+        places.append(str(tmp_path / type(transform).__name__))
+        model.save(places[-1])
+    call = [sys.executable, "-c", LOAD_ELSEWHERE, json.dumps([TEXTS, *places])]
+    out = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    for got, want in zip(json.loads(out), wanted, strict=True):
+        torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
+def test_whitening_as_dense_does_what_it_promises(folder):
+    model = make(folder)
+    vectors = torch.as_tensor(model.encode(TEXTS))
+    append_transform(model, Whitening(4).fit(vectors))
+    assert isoscore(torch.as_tensor(model.encode(TEXTS))).item() == pytest.approx(1, abs=1e-3)
+    assert model.get_embedding_dimension() == 4
+    assert not any(weight.requires_grad for weight in model[-1].parameters())
+
+
+def test_only_affine_transforms_become_dense(folder):
+    layer = torch.nn.Linear(3, 2, bias=False)
+    torch.testing.assert_close(
+        dense(layer)({"sentence_embedding": torch.eye(3)})["sentence_embedding"], layer.weight.mT
+    )
+    with pytest.raises(InputError, match=r"must be affine \(have to_dense\); got ClusterRemoval"):
+        dense(ClusterRemoval())
+
+
+@pytest.mark.parametrize("mode", ["code", "safe"])
+def test_soft_decay_is_trained_saved_and_loaded(folder, tmp_path, mode):
+    model = make(folder)
+    plain = model.encode(TEXTS[:4])
+    model.insert(1, SoftDecay(-0.4, mode))
+    alone = torch.as_tensor(model.encode(TEXTS[:1]))
+    together = torch.as_tensor(model.encode([TEXTS[0], " ".join(TEXTS[:3])]))
+    torch.testing.assert_close(alone[0], together[0], rtol=1e-4, atol=1e-5)  # padding stays out
+    assert abs(model.encode(TEXTS[:4]) - plain).max() > 1e-3
+    model(features(model, TEXTS[:4])[0])["sentence_embedding"].square().sum().backward()
+    assert model[1].layer.raw.grad.abs() > 0
+    with torch.no_grad():
+        model[1].layer.raw -= 0.1
+    model.save(str(tmp_path))
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(tmp_path), device="cpu")
+    again = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
+    assert again[1].alpha == pytest.approx(model[1].alpha, abs=1e-7)
+    torch.testing.assert_close(torch.as_tensor(again.encode(TEXTS)), torch.as_tensor(model.encode(TEXTS)))

@@ -1,0 +1,355 @@
+"""The Trainer with a penalty: one update, however it is cut into micro-batches."""
+
+import os
+
+import pytest
+import tiny
+import torch
+import torch.distributed as dist
+from gloo import run
+from torch import Tensor
+from transformers import Trainer, TrainingArguments
+
+from isonb.errors import InputError, PrecisionWarning
+from isonb.losses import (
+    CosRegLoss,
+    GORLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    PersistentEntropyLoss,
+    SIGRegLoss,
+    SpectrumControlLoss,
+)
+from isonb.measures.isoscore import isoscore
+from isonb.streaming.moments import Moments
+from isonb.training.points import PointRule
+from isonb.training.trainer import IsotropyTrainerMixin
+
+
+class IsotropyTrainer(IsotropyTrainerMixin, Trainer):
+    """As a user writes it."""
+
+
+def one_minus_isoscore(points: Tensor) -> Tensor:
+    """Not additive: the value of a union isn't the mean of the values of its parts."""
+    return 3 * (1 - isoscore(points))
+
+
+def between_labels(points: Tensor, labels: Tensor | None) -> Tensor:
+    """Uses the labels, to show that they arrive in the order of the points."""
+    assert labels is not None
+    means = torch.stack([points[labels == label].mean(0) for label in (0, 1)])
+    return -(means[0] - means[1]).square().sum()
+
+
+def train(folder, parts=1, size=8, rows=20, kind="bert", dropout=0.0, trainer=IsotropyTrainer, changes=None, **options):
+    """Two updates on batches of ``size`` in ``parts`` micro-batches; returns the trainer."""
+    if trainer is IsotropyTrainer:
+        options = {"penalty": one_minus_isoscore} | options
+    micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
+    args = TrainingArguments(**tiny.arguments(folder, **micro, **(changes or {})))
+    ready = trainer(
+        model=tiny.model(kind, dropout),
+        args=args,
+        train_dataset=tiny.sentences(rows),
+        eval_dataset=tiny.sentences(6),
+        **options,
+    )
+    ready.train()
+    return ready
+
+
+def assert_same_weights(one, other, atol=1e-12):
+    torch.testing.assert_close(tiny.weights(one.model), tiny.weights(other.model), rtol=0, atol=atol)
+
+
+CASES = {
+    "cls": {"points": "cls"},
+    "labels": {"points": "cls", "penalty": between_labels},
+    "two layers": {"points": "mean", "layers": [0, 1], "penalty": between_labels},
+    "tokens": {"points": "tokens", "layers": "all"},
+    "pads": {"points": "tokens", "layers": "all", "include_pads": True},
+}
+LOSSES = {
+    "entropy": {"points": "cls", "penalty": PersistentEntropyLoss(select=False, min_points=2)},
+    "selected bars": {"points": "cls", "penalty": PersistentEntropyLoss(min_points=2, in_cluster=0.5)},
+    "entropy of all tokens": {"points": "tokens", "penalty": PersistentEntropyLoss(select=False)},
+    "I-STAR": {"points": "tokens", "layers": "all", "penalty": IStarLoss(2.0)},
+    "I-STAR unbiased": {"points": "tokens", "layers": "all", "penalty": IStarLoss(-1.0, unbiased=True)},
+    "CosReg": {"points": "tokens", "penalty": CosRegLoss(2.0)},
+    "IsoScore": {"points": "mean", "penalty": IsoScoreLoss(weight=0.2)},
+    "spectrum": {"points": "mean", "penalty": SpectrumControlLoss(0.1)},
+    "GOR": {"points": "cls", "penalty": GORLoss(0.5)},
+    "SIGReg": {"points": "cls", "penalty": SIGRegLoss(0.1, 20, seed=0, normalize=True)},
+}
+
+
+@pytest.mark.parametrize("options", (CASES | LOSSES).values(), ids=CASES | LOSSES)
+def test_one_two_and_four_micro_batches_make_the_same_update(tmp_path, options):
+    whole = train(tmp_path, 1, **options)
+    for parts in (2, 4):
+        cut = train(tmp_path, parts, **options)
+        assert_same_weights(cut, whole)
+        for now, then in zip(cut.state.log_history[:2], whole.state.log_history[:2], strict=True):
+            assert now["isonb_penalty"] == pytest.approx(then["isonb_penalty"], abs=1e-12)
+            assert now["loss"] == pytest.approx(then["loss"], abs=1e-6)  # the Trainer sums losses in float32
+
+
+def train_on_this_rank(folder):
+    """Each loss, some with one and all with two micro-batches, on this process's share of the same batches."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    os.environ |= {"RANK": f"{rank}", "LOCAL_RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_WORLD_SIZE": f"{world}"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # not used: the group is there
+    gloo, found = {"changes": {"ddp_backend": "gloo"}}, {}
+    for name, options in LOSSES.items():
+        for parts in (1, 2) if name in ("entropy", "I-STAR") else (2,):
+            trained = train(folder, parts, size=8 // world, **gloo, **options)
+            found[name, parts] = tiny.weights(trained.model), trained.state.log_history[0]["isonb_penalty"]
+    return found
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_same_update(tmp_path):
+    both = run(train_on_this_rank, tmp_path)
+    wholes = {name: train(tmp_path, 1, **options) for name, options in LOSSES.items()}
+    for (name, parts), (weights, penalty) in (item for found in both for item in found.items()):
+        whole = wholes[name]
+        off = (weights - tiny.weights(whole.model)).abs().max().item()
+        assert off < 1e-10, f"{name}, {parts} micro-batches: weights differ by {off}"
+        assert penalty == pytest.approx(whole.state.log_history[0]["isonb_penalty"], abs=1e-10), name
+
+
+def test_the_shrinkage_covariance_is_measured_at_each_epochs_start(tmp_path, monkeypatch):
+    measured = []
+
+    class Watched(IStarLoss):
+        def forward(self, points, shrinkage_cov=None, mask=None):
+            measured.append(shrinkage_cov)
+            return super().forward(points, shrinkage_cov, mask)
+
+    epochs = {"max_steps": -1, "num_train_epochs": 2}
+    options = {"points": "tokens", "layers": "all", "dropout": 0.3, "rows": 16, "changes": epochs}
+    trained = train(tmp_path, 1, penalty=Watched(0.0), **options)
+    assert len(measured) == 4
+    assert torch.equal(measured[0], measured[1])
+    assert not torch.equal(measured[1], measured[2])
+    model, rule = tiny.model(dropout=0.3).eval(), PointRule("tokens", "all")
+    with rule.watch(model) as seen:
+        model(**tiny.batch(tiny.sentences(16)))
+    want = Moments().update(rule.cloud(seen, tiny.batch(tiny.sentences(16)))[0]).cov
+    torch.testing.assert_close(measured[0], want)
+    # data order and dropout go on as if nothing had been measured
+    assert_same_weights(trained, train(tmp_path, 1, trainer=Trainer, dropout=0.3, rows=16, changes=epochs), atol=0)
+    few = train(tmp_path, 1, penalty=Watched(0.0), shrinkage_rows=10, **options)
+    assert not torch.equal(few.shrinkage.cov, trained.shrinkage.cov)
+    assert_same_weights(few, trained, atol=0)
+
+
+@pytest.mark.parametrize("start", [2, 4, 6])
+def test_a_resumed_training_goes_on_with_the_covariance_of_its_epoch(tmp_path, start):
+    """Four updates an epoch: 2 and 6 are in the middle of one, 4 is the end of the first."""
+    options = {"penalty": IStarLoss(-1.0), "points": "tokens", "layers": "all"}
+    saving = {"max_steps": 8, "save_strategy": "steps", "save_steps": 2, "learning_rate": 0.05}
+    whole = train(tmp_path, size=4, rows=16, changes=saving, **options)
+    args = TrainingArguments(**tiny.arguments(tmp_path / "again", per_device_train_batch_size=4, **saving))
+    again = IsotropyTrainer(
+        model=tiny.model(seed=5), args=args, train_dataset=tiny.sentences(16), eval_dataset=None, **options
+    )
+    again.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{start}"))
+    assert again.state.global_step == 8
+    assert torch.equal(tiny.weights(whole.model), tiny.weights(again.model))
+    assert torch.equal(whole.shrinkage.cov, again.shrinkage.cov)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_weights_in_half_precision_are_warned_of(tmp_path, kind):
+    args = TrainingArguments(**tiny.arguments(tmp_path))
+    with pytest.warns(
+        PrecisionWarning, match=f"weights in {kind} are trained .* dtype=torch.float32, and train in half"
+    ):
+        IsotropyTrainer(model=tiny.model().to(kind), args=args, penalty=None)
+    frozen = tiny.model().to(kind).requires_grad_(False)
+    frozen.classifier.float().requires_grad_(True)
+    IsotropyTrainer(model=frozen, args=args, penalty=None)
+
+
+def test_an_uneven_last_micro_batch_makes_the_same_update(tmp_path):
+    # 14 rows in batches of 8: the second update has micro-batches of 4 and 2
+    assert_same_weights(train(tmp_path, 2, rows=14), train(tmp_path, 1, rows=14))
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_every_architecture(tmp_path, kind):
+    options = {"kind": kind, "points": "tokens", "layers": "all"}
+    assert_same_weights(train(tmp_path, 2, **options), train(tmp_path, 1, **options))
+
+
+def test_the_update_is_minus_the_gradient_of_loss_plus_penalty(tmp_path):
+    trained = train(tmp_path, 2, size=20, changes={"max_steps": 1}, weight=0.7, points="tokens", layers="all")
+    model = tiny.model()
+    before, rule = tiny.weights(model), PointRule("tokens", "all")
+    batch = tiny.batch(tiny.sentences(20))
+    with rule.watch(model) as seen:
+        loss = model(**batch).loss
+    (loss + 0.7 * one_minus_isoscore(rule.cloud(seen, batch)[0])).backward()
+    slope = torch.cat([w.grad.flatten() for w in model.parameters()])
+    torch.testing.assert_close(tiny.weights(trained.model), before - 0.5 * slope, rtol=0, atol=1e-12)
+
+
+def test_weight_zero_is_the_plain_trainer(tmp_path):
+    plain = train(tmp_path, 1, dropout=0.3, trainer=Trainer)
+    assert_same_weights(train(tmp_path, 1, dropout=0.3, weight=0.0), plain, atol=0)
+    assert_same_weights(train(tmp_path, 2, weight=0.0), train(tmp_path, 1, trainer=Trainer))
+
+
+class MeanOfMeans(Trainer):
+    """The plain Trainer told that its loss isn't scaled, as it is with this classifier."""
+
+    loss_is_scaled_for_ga = False
+
+
+def test_the_rehearsal_does_not_touch_dropout(tmp_path):
+    plain = train(tmp_path, 2, dropout=0.3, trainer=MeanOfMeans)
+    assert_same_weights(train(tmp_path, 2, dropout=0.3, weight=0.0), plain)
+
+
+def test_the_rehearsed_points_are_those_of_the_training_pass(tmp_path, monkeypatch):
+    seen = []
+    original = PointRule.cloud
+
+    def spy(self, *args):
+        seen.append(original(self, *args))
+        return seen[-1]
+
+    monkeypatch.setattr(PointRule, "cloud", spy)
+    train(tmp_path, 2, dropout=0.3, changes={"max_steps": 1})
+    points = [cloud for cloud, _ in seen]
+    assert len(points) == 4
+    assert all(torch.equal(points[i], points[i + 2]) for i in (0, 1))
+    assert [cloud.requires_grad for cloud in points] == [False, False, True, True]
+
+
+def test_what_a_penalty_draws_does_not_touch_dropout(tmp_path):
+    drawn = []
+
+    def noisy(points):
+        drawn.append(torch.randn(3))
+        return 0 * points.sum()
+
+    plain = train(tmp_path, 2, dropout=0.3, trainer=MeanOfMeans)
+    assert_same_weights(train(tmp_path, 2, dropout=0.3, penalty=noisy), plain)
+    assert len(drawn) == 2
+    assert not torch.equal(*drawn)
+
+
+def test_per_micro_batch_is_the_mean_of_the_penalties(tmp_path):
+    apart = train(tmp_path, 2, per_micro_batch=True)
+    whole = train(tmp_path, 1)
+    assert (tiny.weights(apart.model) - tiny.weights(whole.model)).abs().max() > 1e-3
+
+    def halves(points):
+        return (one_minus_isoscore(points[:4]) + one_minus_isoscore(points[4:])) / 2
+
+    assert_same_weights(apart, train(tmp_path, 1, penalty=halves))
+
+
+def test_the_log_holds_the_penalty_and_evaluation_does_not(tmp_path):
+    trained = train(tmp_path, 2, weight=2.0, changes={"logging_steps": 2})
+    first = trained.state.log_history[0]
+    plain = train(tmp_path, 2, weight=2.0, changes={"logging_steps": 1})
+    each = [entry["isonb_penalty"] for entry in plain.state.log_history[:2]]
+    assert first["isonb_penalty"] == pytest.approx(sum(each) / 2, abs=1e-12)
+    assert 0 < first["isonb_penalty"] < first["loss"]
+    model = trained.model.eval()
+    with torch.no_grad():
+        want = model(**tiny.batch(tiny.sentences(6))).loss.item()
+    assert trained.evaluate()["eval_loss"] == pytest.approx(want, abs=1e-6)
+    assert "isonb_penalty" not in trained.state.log_history[-1]
+
+
+def test_task_loss_in_the_log_is_loss_minus_penalty(tmp_path):
+    first = train(tmp_path, 2, size=20, changes={"max_steps": 1}).state.log_history[0]
+    want = tiny.model()(**tiny.batch(tiny.sentences(20))).loss.item()
+    assert first["loss"] - first["isonb_penalty"] == pytest.approx(want, abs=1e-6)
+
+
+class Summed(Trainer):
+    """A loss that honours num_items_in_batch, as causal language models have."""
+
+    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+        outputs = model(**inputs)
+        total = torch.nn.functional.cross_entropy(outputs.logits, inputs["labels"], reduction="sum")
+        loss = total / (num_items_in_batch if num_items_in_batch is not None else len(inputs["labels"]))
+        return (loss, outputs) if return_outputs else loss
+
+
+class IsotropySummed(IsotropyTrainerMixin, Summed):
+    """The mixin over a Trainer with a loss of its own."""
+
+
+def test_a_loss_that_is_scaled_already_is_left_alone(tmp_path):
+    options = {"penalty": one_minus_isoscore, "trainer": IsotropySummed}
+    whole = train(tmp_path, 1)
+    for parts in (2, 4):
+        cut = train(tmp_path, parts, **options)
+        assert cut._ignores is False
+        assert_same_weights(cut, whole)
+
+
+def test_a_trainer_told_that_its_loss_is_not_scaled_divides_the_loss_and_not_the_penalty(tmp_path):
+    class Told(IsotropyTrainerMixin, MeanOfMeans):
+        pass
+
+    told = train(tmp_path, 2, trainer=Told, penalty=one_minus_isoscore)
+    assert_same_weights(told, train(tmp_path, 1))
+
+
+def test_label_smoothing_and_a_loss_function_keep_their_labels(tmp_path):
+    smooth = {"changes": {"label_smoothing_factor": 0.1}, "penalty": between_labels}
+    assert_same_weights(train(tmp_path, 2, **smooth), train(tmp_path, 1, **smooth))
+
+    def summed(outputs, labels, num_items_in_batch=None):
+        return torch.nn.functional.cross_entropy(outputs.logits, labels, reduction="sum") / num_items_in_batch
+
+    own = {"compute_loss_func": summed, "penalty": between_labels}
+    assert_same_weights(train(tmp_path, 2, **own), train(tmp_path, 1, penalty=between_labels))
+
+
+# transformers 6 will rename the method that the Trainer calls; both names work today
+@pytest.mark.filterwarnings("ignore:`gradient_checkpointing.*` is deprecated:FutureWarning")
+def test_gradient_checkpointing_changes_nothing(tmp_path):
+    options = {"points": "tokens", "layers": "all"}
+    saving = train(tmp_path, 2, changes={"gradient_checkpointing": True}, **options)
+    assert_same_weights(saving, train(tmp_path, 1, **options))
+
+
+def test_bfloat16_autocast(tmp_path):
+    half = [train(tmp_path, parts, changes={"bf16": True, "max_steps": 1}, weight=0.1) for parts in (1, 2)]
+    full = train(tmp_path, 1, changes={"max_steps": 1}, weight=0.1)
+    step = tiny.weights(full.model) - tiny.weights(tiny.model())
+    for trained in half:
+        off = tiny.weights(trained.model) - tiny.weights(full.model)
+        assert off.norm() < 0.05 * step.norm()
+
+
+def test_typed_errors(tmp_path, monkeypatch):
+    frozen = tiny.model()
+    frozen.bert.requires_grad_(False)
+    args = TrainingArguments(**tiny.arguments(tmp_path))
+    trainer = IsotropyTrainer(model=frozen, args=args, train_dataset=tiny.sentences(8), penalty=one_minus_isoscore)
+    with pytest.raises(InputError, match="must depend on trainable weights"):
+        trainer.train()
+    monkeypatch.setattr(TrainingArguments, "n_gpu", 2)
+    with pytest.raises(InputError, match=r"each process must have one device; got 2 under nn\.DataParallel"):
+        train(tmp_path)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_no_penalty_is_plain_training(tmp_path, parts):
+    bare = train(tmp_path, parts, penalty=None, points="tokens", layers="all", dropout=0.3)
+    plain = train(tmp_path, parts, trainer=Trainer, dropout=0.3)
+    assert_same_weights(bare, plain, atol=0)
+    seconds = ("runtime", "per_second")
+    for ours, theirs in zip(bare.state.log_history, plain.state.log_history, strict=True):
+        assert ours.keys() == theirs.keys()
+        assert all(ours[key] == theirs[key] for key in ours if not key.endswith(seconds))

@@ -1,0 +1,169 @@
+"""The flow inverts, its log-determinant is that of the Jacobian, and training makes points more normal."""
+
+import math
+
+import pytest
+import torch
+from support import assert_same, check_gradient, gpu, normal, uneven
+from torch.autograd.functional import jacobian
+
+from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
+from isonb.transforms import Whitening
+from isonb.transforms.flow import GlowFlow, fit_flow
+
+
+def stirred(d, levels=2, depth=2, x=None):
+    """A flow off its start: every parameter moved."""
+    flow = GlowFlow(d, levels=levels, depth=depth, width=8, seed=3).double()
+    flow.begin(uneven(40, d) if x is None else x)
+    with torch.no_grad():
+        for k, parameter in enumerate(flow.parameters()):
+            parameter.add_(0.05 * normal(*parameter.shape, seed=k))
+    return flow
+
+
+@pytest.mark.parametrize(("d", "levels"), [(4, 1), (5, 2), (9, 3), (16, 3), (17, 4)])
+def test_inverse_is_exact(d, levels):
+    flow, x = stirred(d, levels), uneven(20, d)
+    z, _ = flow(x)
+    assert not torch.allclose(z, x, atol=0.1)
+    assert_same(flow.inverse(z), x, rtol=1e-9, atol=1e-10)
+    assert_same(flow(flow.inverse(x))[0], x, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(("d", "levels"), [(4, 1), (5, 2), (9, 3)])
+def test_log_determinant_is_that_of_the_jacobian(d, levels):
+    flow, x = stirred(d, levels), uneven(3, d)
+    _, logdet = flow(x)
+    for point, got in zip(x, logdet, strict=True):
+        matrix = jacobian(lambda row: flow(row.unsqueeze(0))[0][0], point)
+        assert got.item() == pytest.approx(torch.linalg.slogdet(matrix).logabsdet.item(), rel=1e-9)
+
+
+def test_bits_per_dimension():
+    flow, x = stirred(6), uneven(50, 6)
+    z, logdet = flow(x)
+    density = torch.distributions.Normal(0.0, 1.0).log_prob(z).sum(-1) + logdet
+    assert flow.bits_per_dimension(x).item() == pytest.approx(-density.mean().item() / 6 / math.log(2))
+    check_gradient(flow.bits_per_dimension, x[:4])
+
+
+def released_step(x, step):
+    """One step as the released code writes it: an image of one pixel, all scales by exp(3 logs)."""
+
+    def actnorm(x, norm):
+        return (x + norm.shift) * torch.exp(3.0 * norm.log_scale)
+
+    first, _, _, second, _, _, last = step.coupling
+    x = actnorm(x, step.norm) @ torch.eye(x.shape[-1]).double().flip(0)
+    one, two = x.split(x.shape[-1] // 2, -1)
+    hidden = torch.relu(actnorm(one @ first.weight.T, step.coupling[1]))
+    hidden = torch.relu(actnorm(hidden @ second.weight.T, step.coupling[4]))
+    shift = (hidden @ last.linear.weight.T + last.linear.bias) * torch.exp(3.0 * last.log_scale)
+    return torch.cat([one, two + shift], -1), (3.0 * step.norm.log_scale).sum()
+
+
+def test_a_flow_is_the_released_one_step_by_step():
+    flow, x = stirred(8, levels=2, depth=2), uneven(30, 8)
+    y, done, volume = x, [], 0.0
+    for level in range(2):
+        for step in flow.steps[2 * level : 2 * level + 2]:
+            y, part = released_step(y, step)
+            volume = volume + part
+        if level == 0:
+            y, out = y.split(4, -1)
+            done.append(out)
+    z, logdet = flow(x)
+    assert_same(z[:, :4], done[0], rtol=1e-10)
+    assert_same(z[:, 4:], y, rtol=1e-10)
+    assert_same(logdet, volume.expand(30), rtol=1e-10)
+
+
+def test_begin_normalises_every_step():
+    x = uneven(200, 8, mean=5.0)
+    flow = GlowFlow(8, levels=2, depth=2).double().begin(x)
+    z, _ = flow(x)  # couplings still add nothing
+    assert_same(z.mean(0), torch.zeros(8).double(), atol=1e-9)
+    assert_same(z.std(0, correction=0), torch.ones(8).double(), rtol=1e-6)
+    hidden = flow.steps[0].norm(x).flip(-1)[:, :4]
+    for layer in list(flow.steps[0].coupling)[:5]:
+        hidden = layer(hidden)
+    assert_same(hidden.mean(0), torch.zeros(32).double(), atol=1e-9)
+    constant = torch.ones(5, 4)
+    assert bool(torch.isfinite(GlowFlow(4, levels=1).begin(constant)(constant)[0]).all())
+
+
+def test_training_brings_points_closer_to_normal():
+    latent = normal(600, 4, seed=1)
+    x = torch.cat([latent[:, :2], latent[:, :2] ** 2 + 0.3 * latent[:, 2:]], -1).float()  # curved: whitening can't
+    curve = []
+    flow = fit_flow(x, epochs=25, lr=3e-3, progress=lambda step, bits: curve.append(bits))
+    assert len(curve) == 25 * 19
+    start = GlowFlow(4, levels=2).begin(x).bits_per_dimension(x)
+    white = Whitening().fit(x)
+    volume = -white.state["matrix"].slogdet().logabsdet.item() / 4 / math.log(2)
+    linear = math.log2(math.sqrt(2 * math.pi * math.e)) + volume  # what a Gaussian fitted to the points would need
+    assert flow.bits_per_dimension(x).item() < min(start.item(), linear) - 0.1
+    assert not flow.training
+    assert not flow.transform(x).requires_grad
+
+
+def test_training_repeats_and_resumes():
+    x = uneven(70, 6).float()
+    one, two = fit_flow(x, seed=4), fit_flow(x, seed=4)
+    assert_same(one.transform(x), two.transform(x))
+    assert not torch.allclose(fit_flow(x, seed=5).transform(x), one.transform(x))
+    before = one.bits_per_dimension(x).item()
+    again = fit_flow(x, epochs=10, flow=one)
+    assert again is one
+    assert one.bits_per_dimension(x).item() < before
+    assert fit_flow(x[:33], epochs=1).begun  # a last batch of one row is left out
+
+
+def test_files(tmp_path):
+    x = uneven(40, 6).float()
+    flow = fit_flow(x, batch_size=8)
+    flow.save(tmp_path)
+    found = GlowFlow.load(tmp_path)
+    assert torch.equal(found.transform(x), flow.transform(x))
+    Whitening().fit(x).save(tmp_path / "other")
+    with pytest.raises(InputError, match="must hold a GlowFlow"):
+        GlowFlow.load(tmp_path / "other")
+
+
+def test_shapes_and_dtypes():
+    flow = stirred(6)
+    x = uneven(4, 5, 6)
+    z, logdet = flow(x)
+    assert z.shape == x.shape
+    assert logdet.shape == (4, 5)
+    assert_same(flow.inverse(z), x, atol=1e-9)
+    assert flow.transform(x.float()).dtype == torch.float64
+    assert_same(flow.transform(x[0, :0]), x[0, :0])
+
+
+def test_bad_input():
+    x = uneven(10, 6)
+    with pytest.raises(NotFittedError, match="GlowFlow must be fitted"):
+        GlowFlow(6, levels=2)(x)
+    flow = stirred(6)
+    for call, kind, match in (
+        (lambda: flow(uneven(4, 5)), ShapeError, "6 dimensions"),
+        (lambda: flow.inverse(uneven(4, 5)), ShapeError, "6 dimensions"),
+        (lambda: flow(x[0]), ShapeError, "n, d"),
+        (lambda: flow(x.long()), DtypeError, "floating"),
+        (lambda: flow(x * float("nan")), DegenerateError, "finite"),
+        (lambda: flow.begin(x[:1]), ShapeError, "at least 2 points"),
+        (lambda: GlowFlow(6, levels=3), ShapeError, "two channels"),
+        (lambda: fit_flow(x, batch_size=1), ShapeError, "batch_size"),
+        (lambda: fit_flow(x[:1]), ShapeError, "at least 2 points"),
+    ):
+        with pytest.raises(kind, match=match):
+            call()
+
+
+@gpu
+def test_cuda():
+    flow, x = stirred(9, 3), uneven(20, 9)
+    want = flow.transform(x)
+    assert_same(flow.cuda().transform(x.cuda()).cpu(), want, rtol=1e-8)
