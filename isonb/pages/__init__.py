@@ -21,17 +21,8 @@ with needs("isonb.pages", "lab"):
     )
     from isonb.pages.charts.comparisons import courses, forest
     from isonb.pages.charts.live import live
-    from isonb.pages.errors import (
-        BuildError,
-        ChapterError,
-        DescriptionError,
-        LintError,
-        PageError,
-        PairingError,
-        ParameterError,
-    )
+    from isonb.pages.errors import PageError
     from isonb.pages.evidence import (
-        OUTCOME_COLORS,
         SPREAD,
         cells_table,
         claims_table,
@@ -44,23 +35,15 @@ with needs("isonb.pages", "lab"):
     )
     from isonb.pages.expect import expect, holds
     from isonb.pages.parameters import check_parameters
-    from isonb.pages.values import Table, glue, table
+    from isonb.pages.values import glue, table
 
 __all__ = [
     "CLOUD",
     "DASHES",
     "GREY",
     "OKABE_ITO",
-    "OUTCOME_COLORS",
     "SPREAD",
-    "BuildError",
-    "ChapterError",
-    "DescriptionError",
-    "LintError",
     "PageError",
-    "PairingError",
-    "ParameterError",
-    "Table",
     "cells_table",
     "check_parameters",
     "claims_table",

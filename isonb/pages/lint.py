@@ -122,7 +122,6 @@ def _described(call: ast.Call) -> bool:
 
 
 def _figures(chapter: Chapter) -> Iterator[str]:
-    names: list[str] = []
     called: set[str] = set()
     for number, cell in enumerate(chapter.code, start=1):
         calls = _calls(chapter, number, cell.source)
@@ -133,10 +132,9 @@ def _figures(chapter: Chapter) -> Iterator[str]:
         if len(shown) > 1:
             yield f"code cell {number}: one picture a cell, so that each has its own number; it shows {len(shown)}"
         figure = cell.metadata.get("mystnb", {}).get("figure", {})
-        names += [str(figure.get("name", ""))] if shown else []
-        if shown and (not str(figure.get("caption", "")).strip() or not names[-1].startswith("fig-")):
+        named = str(figure.get("name", "")).startswith("fig-") and str(figure.get("caption", "")).strip()
+        if shown and not named:
             yield f"code cell {number}: a picture needs 'mystnb: {{figure: {{caption: ..., name: fig-...}}}}'"
-    yield from (f"figure name {name} is used twice" for name in sorted({n for n in names if n and names.count(n) > 1}))
     text = _prose(chapter)
     if not all(re.search(r"^:alt: *\S", found["options"], re.MULTILINE) for found in PICTURE.finditer(text)):
         yield "a figure or image directive needs ':alt: what the picture shows'"

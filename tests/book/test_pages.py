@@ -9,7 +9,7 @@ import pytest
 
 from isonb.pages import build as building
 from isonb.pages.__main__ import main
-from isonb.pages.build import html, mathjax, vendor, write_pages
+from isonb.pages.build import html, mathjax, write_pages
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError, PairingError
 from isonb.pages.notebooks.edits import canonical
@@ -92,14 +92,6 @@ def test_a_missing_mathjax_is_told(monkeypatch):
         mathjax()
 
 
-def test_vendor_writes_vega_once(book):
-    vendor(book)
-    script = book.build / "vendor" / "vega" / "vega.js"
-    before = script.stat().st_mtime_ns
-    vendor(book)
-    assert script.stat().st_mtime_ns == before
-
-
 def test_round_trip_keeps_source_and_header(book):
     text = (book.root / "book" / "sample.md").read_text(encoding="utf-8")
     assert canonical(text) == text
@@ -161,12 +153,6 @@ def test_pairing_keeps_outputs_and_loses_no_edit(copy):
     assert "An edit." not in chapter.notebook.read_text(encoding="utf-8")
 
 
-def test_an_edited_source_replaces_its_old_notebook(copy):
-    source = copy.root / "book" / "sample.md"
-    source.write_text(source.read_text(encoding="utf-8").replace("Much.", "A lot."), encoding="utf-8")
-    assert pair(Book(copy.root).chapters[0])
-
-
 def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
     def executed(chunks):
         streams = [nbformat.v4.new_output("stream", name="stdout", text=chunk) for chunk in chunks]
@@ -183,12 +169,6 @@ def test_clean_removes_what_was_built(copy, capsys):
     assert not copy.build.exists()
     assert not copy.chapters[0].notebook.exists()
     assert copy.chapters[0].source.exists()
-
-
-def test_help_has_examples(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "python -m isonb.pages execute barcodes -p" in capsys.readouterr().out
 
 
 def test_params_lists_the_grammar(book, capsys):

@@ -66,13 +66,6 @@ def test_title_answer_figures_and_summary():
     assert "A book" not in made[3].body
 
 
-def test_a_page_without_a_summary_ends_with_what_it_does_not_show():
-    made = slides_of(notebook("## What this does not show\n\n- **Much.** And more."))
-    assert made[-1].title == "What this does not show"
-    assert "<strong>Much.</strong>" in made[-1].body
-    assert [slide.title for slide in slides_of(notebook("## Other\n\n- x"))][-1] == "A closer look"
-
-
 def test_a_deck_is_one_page():
     page = deck(slides_of(notebook()))
     assert page.count("<section ") == page.count("</section>") == 4

@@ -6,7 +6,6 @@ student has worked in is never overwritten in silence.
 
 from __future__ import annotations
 
-import copy
 import re
 import symtable
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from isonb.pages.errors import PairingError
 from isonb.pages.notebooks.handed_out import hand_out, worked_in
 from isonb.pages.notebooks.words import Index
 
-__all__ = ["EMPTY", "fill", "needed_from_solutions", "student", "write_students"]
+__all__ = ["EMPTY", "names", "needed_from_solutions", "student", "write_students"]
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"
@@ -58,21 +57,6 @@ def student(chapter: Chapter) -> Any:
     return notebook
 
 
-def fill(notebook: Any, solutions: Sequence[str]) -> Any:
-    """A copy with these sources in its solution cells, in order; there must be one for each."""
-    filled = copy.deepcopy(notebook)
-    cells = _to_fill(filled)
-    if len(cells) != len(solutions):
-        raise PairingError(f"each of {len(cells)} solution cells needs a source; got {len(solutions)}. Give one each.")
-    for cell, source in zip(cells, solutions, strict=True):
-        cell.source = source
-    return filled
-
-
-def _to_fill(notebook: Any) -> list[Any]:
-    return [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", [])]
-
-
 def names(source: str) -> tuple[set[str], set[str]]:
     """Names that a cell takes from other cells or from Python, and names that it sets for them.
 
@@ -96,7 +80,7 @@ def names(source: str) -> tuple[set[str], set[str]]:
 
 def needed_from_solutions(chapter: Chapter) -> list[str]:
     """Names that code outside the solutions uses and only a solution defines: an empty solution would stop there."""
-    filled = {cell.id for cell in _to_fill(student(chapter))}
+    filled = {cell.id for cell in student(chapter).cells if "solution" in cell.metadata.get("tags", [])}
     given: set[str] = set()
     offered: set[str] = set()
     missing: list[str] = []

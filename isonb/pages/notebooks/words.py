@@ -23,7 +23,6 @@ EXERCISE = re.compile(
 )
 FIGURE = re.compile(r"^ *(?:name: *|:name: *)(?P<label>fig-[\w-]+) *$", re.MULTILINE)
 SECTION = re.compile(r"^\((?P<label>[\w-]+)\)=\n+#+ +(?P<title>.+?) *$", re.MULTILINE)
-ENTRY = re.compile(r"@\w+\{(?P<key>[^,]+),(?P<body>.*?)(?=^@|\Z)", re.MULTILINE | re.DOTALL)
 MARKDOWN = re.compile(r"([\\*`<$])")
 
 
@@ -45,20 +44,14 @@ def short_citations(bibliography: str) -> dict[str, str]:
     >>> short_citations("@misc{a1, author = {Doe, Ann and Roe, Bo and Poe, Cy}, year = {2020}}")
     {'a1': 'Doe et al. 2020'}
     """
+    from pybtex.database import parse_string  # of the book extra: sphinx reads the same file with it
+
     found = {}
-    for entry in ENTRY.finditer(bibliography):
-        author = re.search(r"author = \{(.*?)\},?\s*$|author = \{(.*?)\},", entry["body"], re.MULTILINE)
-        year = re.search(r"year = \{(\d+)", entry["body"])
-        names = [_family(name) for name in re.split(r"\s+and\s+", (author[1] or author[2]))] if author else []
+    for name, entry in parse_string(bibliography, "bibtex").entries.items():
+        names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", [])]
         who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
-        found[entry["key"].strip()] = f"{who} {year[1] if year else ''}".strip()
+        found[name] = f"{who} {entry.fields.get('year', '')}".strip()
     return found
-
-
-def _family(name: str) -> str:
-    """The family name of "Doe, Ann" and of "Ann Doe", and all of "{The Project}"."""
-    whole = name.startswith("{") or "," in name
-    return (name.split(",")[0] if whole else name.split()[-1]).strip("{} ")
 
 
 class Index:

@@ -45,12 +45,6 @@ def test_views_are_those_of_isonb():
     assert isonb.isoscore(made["whitened"]) > isonb.isoscore(x)
 
 
-def test_k_must_leave_a_sentence():
-    assert nearest_by_cosine(LAYERS[0], N - 1)[0].shape == (N, N - 1)
-    with pytest.raises(PageError, match=f"k must be from 1 to {N - 1}"):
-        figures.Microscope(LAYERS, TEXTS, [0], k=N)
-
-
 def test_entries_are_right_in_every_view_and_layer(lens):
     for layer, cloud in enumerate(LAYERS):
         for pick in (3, 0, 7):
@@ -90,6 +84,8 @@ def test_what_does_not_fit_is_refused():
     for layers, texts, picks in (([], TEXTS, [0]), (LAYERS, TEXTS[1:], [0]), (LAYERS, TEXTS, [])):
         with pytest.raises(PageError, match="each layer needs a vector a text"):
             figures.Microscope(layers, texts, picks)
+    with pytest.raises(PageError, match=f"k must be from 1 to {N - 1}"):
+        figures.Microscope(LAYERS, TEXTS, [0], k=N)
 
 
 def test_counts_over_the_cloud():

@@ -113,13 +113,6 @@ def test_of_a_missed_goal_the_pieces_are_told_with_the_ratio_of_those_needed(tmp
     assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
 
 
-def test_a_record_without_pieces_says_so(bench, tmp_path):
-    (one,) = speed.held_back(bench)
-    assert (one["share of each piece"], one["ratio with these alone"]) == ("not measured", "–")
-    fine = recorded(tmp_path, row("H0", "other", [1.0], [9.0], 5.0, verdict="reached"))
-    assert speed.held_back(fine) == [{"comparison": "no goal is missed"}]
-
-
 def test_a_record_of_a_card_names_the_card_and_leaves_nothing_to_be_said_of_cards(bench, tmp_path):
     card = replace(bench, about={**bench.about, "accelerator": "a card"})
     assert speed.answer(card).endswith("Measured on a card.")
