@@ -44,7 +44,7 @@ def short_citations(bibliography: str) -> dict[str, str]:
     >>> short_citations("@misc{a1, author = {Doe, Ann and Roe, Bo and Poe, Cy}, year = {2020}}")
     {'a1': 'Doe et al. 2020'}
     """
-    from pybtex.database import parse_string  # of the book extra: sphinx reads the same file with it
+    from pybtex.database import parse_string  # type: ignore[import-untyped]  # of the book extra, as in sphinx
 
     found = {}
     for name, entry in parse_string(bibliography, "bibtex").entries.items():
