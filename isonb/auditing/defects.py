@@ -47,11 +47,13 @@ Quote = Callable[[int], str]  # the text behind a row
 
 def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
     """Rows that are not numbers or are zero; too few of them; lengths and digits."""
-    for name, count, rows in (("not finite", seen.n_wild, seen.wild), ("zero rows", seen.n_zero, seen.zero)):
-        if count:
+    for name, rows in (("not finite", seen.wild), ("zero rows", seen.zero)):
+        if len(rows):
             words = "NaN or infinity in" if name == "not finite" else "Nothing but zeros in"
             advice = "Left out here. Look at the texts behind them."
-            yield Finding(name, "fault", f"{words} {counted(count, 'row')}.", advice, rows=tuple(rows))
+            yield Finding(
+                name, "fault", f"{words} {counted(len(rows), 'row')}.", advice, rows=tuple(rows[:NAMED].tolist())
+            )
     if n < d:
         text = f"There are fewer rows ({n}) than dimensions ({d})."
         yield Finding("few rows", "warning", text, "Is the array transposed? Rows are points.")

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.auditing.encoding import Counts, Embedder
-from isonb.auditing.encoding.functions import FunctionEmbedder
-from isonb.auditing.encoding.job import embed_to, writing
+from isonb.auditing.encoding import Counts, Embedder, FunctionEmbedder
 from isonb.auditing.encoding.sentences import SentenceEmbedder
 from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
+from isonb.auditing.encoding.vector_files import embed_to, writing
 from isonb.auditing.parts import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
