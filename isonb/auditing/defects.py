@@ -77,7 +77,7 @@ def duplicates(seen: Pass) -> Iterator[Finding]:
 
 def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Iterator[Finding]:
     """Whether the cloud lies away from the origin."""
-    shared = values.get("mean cosine", 0.0)
+    shared = values.get("mean_cosine", 0.0)
     if shared > SHIFTED:
         raw, centred = (floor[key]["0.99"] for key in ("random cosine", "random cosine, centred"))
         text = (
@@ -90,10 +90,10 @@ def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Itera
 
 def spread(values: dict[str, float], d: int) -> list[Finding]:
     """Whether few directions hold the variance."""
-    used = values.get("IsoScore-U", 1.0)
+    used = values.get("isoscore_unbiased", 1.0)
     if used >= USED:
         return []
-    text = f"The variance of about {values['participation ratio']:.0f} of {d} directions is used."
+    text = f"The variance of about {values['participation_ratio_unbiased']:.0f} of {d} directions is used."
     advice = "Soft whitening (isonb.SoftZCA) evens it out; judge that on your own task, it can harm."
     return [Finding("stretched", "warning" if used < BARELY else "note", text, advice)]
 
