@@ -18,7 +18,7 @@ from isonb.runtime.terminal import printable
 
 __all__ = ["main"]
 
-LISTS = ("tasks", "models", "methods", "protocols", "grids")
+LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -244,7 +244,7 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
 
 
 def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:
-    text = "list tasks, models, methods with their options, protocols with the settings, or grids"
+    text = "list tasks, models, methods with their options, measures, protocols with the settings, or grids"
     parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
     parser.add_argument("what", choices=LISTS)
 
