@@ -2,5 +2,6 @@
 
 from isonb.lab.comparing.comparison import CompareError, Comparison, compare
 from isonb.lab.comparing.power import plan_seeds
+from isonb.lab.comparing.result import Comparison
 
 __all__ = ["CompareError", "Comparison", "compare", "plan_seeds"]

@@ -2,122 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from isonb.errors import fail
+from isonb.lab.comparing.result import Comparison, Pair
 from isonb.lab.comparing.runs import CompareError, Runs, config_of, read_runs, setting_names
 from isonb.lab.methods.control import acting_place, control_of
 from isonb.lab.statistics.intervals import Interval
-from isonb.lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests, seeds_needed
+from isonb.lab.statistics.paired import paired_tests, seeds_needed
 from isonb.lab.statistics.seeds import POWER, share, student
 from isonb.lab.studies.competence import failed
 
-__all__ = ["FEWEST", "CompareError", "Comparison", "Pair", "compare"]
+__all__ = ["FEWEST", "CompareError", "compare"]
 
 FEWEST = 3  # seeds that both runs of a pair must share
-REFUSED = "refused"
 VERSIONS = ("torch", "transformers", "isonb")  # whose versions must agree within a pair
 ROWS = ("train", "validation", "held", "rows", "model")  # fingerprints that must agree at the same seed
 CORRELATION_UNITS = "similarity"  # scores of this experiment are printed times 100
-
-
-@dataclass(frozen=True)
-class Pair:
-    """An arm beside its control in one setting. Differences are in points: hundredths of a score from 0 to 1.
-
-    ``differences``: by seed. ``verdict``: "gain", "loss", "not significant" or "refused", with the ``reason``.
-    ``visible``: the minimum detectable effect of these seeds at the level of the verdict; ``needed``: how many seeds
-    would show the gain that was named. ``failed``, ``control_failed``: shares of runs that didn't learn. ``isotropy``:
-    how IsoScore changed where the method acts, in its own unit.
-    """
-
-    setting: str
-    arm: str
-    control: str
-    metric: str
-    differences: Mapping[int, float]
-    verdict: str = REFUSED
-    reason: str = ""
-    interval: Interval | None = None
-    p: float = math.nan
-    visible: float = math.nan
-    needed: int | None = None
-    failed: Interval | None = None
-    control_failed: Interval | None = None
-    place: str = ""
-    isotropy: Interval | None = None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What :func:`compare` found: one :class:`Pair` a method and setting, and what the reader should know of them all.
-
-    ``level`` and ``power`` as given; ``gain``: the gain in points that ``needed`` speaks of, or None.
-    """
-
-    pairs: tuple[Pair, ...]
-    notes: tuple[str, ...]
-    level: float
-    power: float
-    gain: float | None
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a pair; intervals as their ends."""
-        return pd.DataFrame([_row(pair) for pair in self.pairs], columns=list(COLUMNS))
-
-    def to_csv(self) -> str:
-        """The rows as CSV."""
-        return str(self.to_frame().to_csv(index=False))
-
-    def to_json(self) -> str:
-        """The rows and notes as JSON."""
-        rows = json.loads(self.to_frame().to_json(orient="records"))
-        about = {"level": self.level, "power": self.power, "gain": self.gain, "notes": list(self.notes)}
-        return json.dumps({**about, "pairs": rows}, indent=1) + "\n"
-
-    def values(self) -> dict[str, float | None]:
-        """What ``--fail-on`` may name: counts of gains, losses and refusals, and the extremes over the pairs."""
-        intervals = [pair.interval for pair in self.pairs if pair.interval]
-        counts = {name: float(sum(pair.verdict == verdict for pair in self.pairs)) for name, verdict in COUNTED.items()}
-        shares = [pair.failed.estimate for pair in self.pairs if pair.failed]
-        return {
-            **counts,
-            "gain": min((interval.estimate for interval in intervals), default=None),
-            "high": min((interval.high for interval in intervals), default=None),
-            "p": min((pair.p for pair in self.pairs if pair.p == pair.p), default=None),
-            "failed": max(shares, default=None),
-        }
-
-    def __repr__(self) -> str:
-        from isonb.lab.comparing.report import screen
-
-        return screen(self)
-
-    def html(self) -> str:
-        """A page with table and picture that opens without a network."""
-        from isonb.lab.comparing.report import page
-
-        return page(self)
-
-    def plot(self) -> Any:
-        """The differences with their intervals, and what could have shown, as an Altair chart."""
-        from isonb.lab.comparing.report import chart
-
-        return chart(self)
-
-
-COUNTED = {"gains": GAIN, "losses": LOSS, "open": OPEN, "refused": REFUSED}
-COLUMNS = (
-    "setting", "arm", "control", "metric", "seeds", "gain", "low", "high", "p", "visible", "needed",
-    "failed", "failed_low", "failed_high", "control_failed", "place", "isotropy", "isotropy_low", "isotropy_high",
-    "verdict", "reason",
-)  # fmt: skip
 
 
 def compare(
@@ -291,22 +196,3 @@ def _notes(mine: pd.DataFrame, theirs: pd.DataFrame | None) -> list[str]:
     }
     counts = {words: frame[column].nunique() for column, words in told.items() if column in frame}
     return [f"The runs come from {count} {words}." for words, count in counts.items() if count > 1]
-
-
-def _row(pair: Pair) -> dict[str, Any]:
-    def ends(name: str, interval: Interval | None) -> dict[str, float]:
-        low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
-        return {name: math.nan if interval is None else interval.estimate, f"{name}_low": low, f"{name}_high": high}
-
-    gain = ends("gain", pair.interval)
-    return {
-        **{name: getattr(pair, name) for name in ("setting", "arm", "control", "metric", "p", "visible", "needed")},
-        **{name: getattr(pair, name) for name in ("place", "verdict", "reason")},
-        "seeds": len(pair.differences),
-        "gain": gain["gain"],
-        "low": gain["gain_low"],
-        "high": gain["gain_high"],
-        "control_failed": ends("c", pair.control_failed)["c"],
-        **ends("failed", pair.failed),
-        **ends("isotropy", pair.isotropy),
-    }
