@@ -66,7 +66,6 @@ from isonb.transforms.turns import (
     PartialWhitening,
     SingularDecay,
     Standardise,
-    isotropy_report,
 )
 
 __all__ = [
@@ -124,7 +123,6 @@ __all__ = [
     "isoscore",
     "isoscore_from_cov",
     "isoscore_star",
-    "isotropy_report",
     "knn",
     "label_groups",
     "layer_average",

@@ -18,8 +18,7 @@ from isonb.errors import FitWarning, InputError, fail
 from isonb.lab.dial import readers
 from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, read_set
 from isonb.lab.dial.readers import Outcome
-from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore
+from isonb.measures.registry import measure_all
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 from isonb.streaming.moments import Moments
 from isonb.transforms.turns import (
@@ -28,7 +27,6 @@ from isonb.transforms.turns import (
     PartialWhitening,
     SingularDecay,
     Standardise,
-    isotropy_report,
 )
 
 __all__ = [
@@ -83,10 +81,7 @@ READERS = {  # of which sets a reader's score is the mean
     "hidden layer": ("sst2", "cola"),
     "own topics": ("corpus",),
 }
-MEASURES = (
-    *("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3"),
-    *("partition_score", "rbf_uniformity"),
-)
+REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
 
 
 def plan_digest() -> str:
@@ -152,7 +147,7 @@ class Cell:
     """What all readers made of one layer of one encoder: outcomes by (pool, fit, turn), reader and set."""
 
     outcomes: dict[tuple[Any, ...], dict[tuple[str, str], Outcome]] = field(default_factory=dict)
-    isotropy: dict[tuple[Any, ...], dict[str, float]] = field(default_factory=dict)
+    isotropy: dict[tuple[Any, ...], dict[str, float | None]] = field(default_factory=dict)
 
     def add(self, other: Cell) -> None:
         """Take in what was read on other sets."""
@@ -264,12 +259,9 @@ def cell(
     return made
 
 
-def _reached(x: Array, *, whole: bool) -> dict[str, float]:
-    """Isotropy by every measure, or by those that take no time."""
-    points = torch.from_numpy(x).double()
-    if whole:
-        return isotropy_report(points)
-    return {"isoscore": float(isoscore(points)), "mean_cosine": float(mean_cosine(points))}
+def _reached(x: Array, *, whole: bool) -> dict[str, float | None]:
+    """Isotropy by every measure of :data:`REACHED`, or by those that take no time."""
+    return measure_all(torch.from_numpy(x).double(), REACHED if whole else ("isoscore", "mean_cosine"))
 
 
 _SLOW = frozenset(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5))  # for readers and measures that take time
@@ -324,7 +316,7 @@ def rows_of(made: Cell) -> Iterator[dict[str, Any]]:
                     continue
                 (one, raw), shown = outcomes, made.isotropy.get(key, {})
                 place = {"pool": pool, "fit": fit, "turn": family, "strength": strength, "reader": reader, "set": name}
-                reached = {measure: shown.get(measure, float("nan")) for measure in MEASURES}
+                reached = {measure: shown.get(measure, float("nan")) for measure in REACHED}
                 gain = _gain(one, raw)
                 yield {**place, "score": one.score, **gain, **reached}
 
