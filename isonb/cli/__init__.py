@@ -18,7 +18,7 @@ from isonb.runtime.terminal import printable
 
 __all__ = ["main"]
 
-LISTS = ("tasks", "models", "methods", "protocols", "grids")
+LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -199,6 +199,20 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
 
 
+def _add_compare(name: str, commands: Any, words: Sequence[str]) -> None:
+    from isonb.cli import comparisons
+
+    text = "compare each method of your runs with its matched control, paired by seed: gains, intervals, verdicts"
+    comparisons.add_compare(_command(name, commands, text, comparisons.COMPARE_EXAMPLES))
+
+
+def _add_plan(name: str, commands: Any, words: Sequence[str]) -> None:
+    from isonb.cli import comparisons
+
+    text = "say how many seeds and hours a gain needs, from a pilot of three seeds"
+    comparisons.add_plan(_command(name, commands, text, comparisons.PLAN_EXAMPLES))
+
+
 def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = (
         "isonb audit vectors.npy\n"
@@ -244,7 +258,7 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
 
 
 def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:
-    text = "list tasks, models, methods with their options, protocols with the settings, or grids"
+    text = "list tasks, models, methods with their options, measures, protocols with the settings, or grids"
     parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
     parser.add_argument("what", choices=LISTS)
 
@@ -254,6 +268,8 @@ ADD = {
     "sweep": _add_sweep,
     "status": _add_status,
     "collect": _add_collect,
+    "compare": _add_compare,
+    "plan": _add_plan,
     "audit": _add_audit,
     "tasks": _add_tasks,
     "list": _add_list,

@@ -23,6 +23,7 @@ from isonb.lab.runs.settings import PROTOCOLS, resolve
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.grids import grid_sizes, load_grid
 from isonb.lab.sweeps.outcomes import Outcome, Report
+from isonb.measures.registry import MEASURES
 
 GRIDS = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
 GRID = str(GRIDS / "shrink_the_longest.yaml")
@@ -382,6 +383,7 @@ def test_method_words_name_what_is_not_the_default():
     [
         ("tasks", TASKS),
         ("methods", methods()),
+        ("measures", MEASURES),
         ("protocols", PROTOCOLS),
         ("models", ("minilm", "tiny")),
         ("grids", ("istar_search",)),

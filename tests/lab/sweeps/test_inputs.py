@@ -13,9 +13,9 @@ from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.engines import experiment
 from isonb.lab.runs.inputs import inputs
 from isonb.lab.runs.record import Record, read_record, write_record
+from isonb.lab.runs.recordings import FOLDER
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.recorded import FOLDER
 from isonb.lab.sweeps.job import ExecuteError, execute, known, prepare
 from isonb.lab.sweeps.sweep import sweep
 from tests.lab import random_models
