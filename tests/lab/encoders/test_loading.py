@@ -114,7 +114,7 @@ def test_half_precision_weights_are_read_as_float32(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["no-such-model", "/no/such/folder", "two words", "a/b/c", "", Path("nowhere")])
 def test_unknown_names_say_what_is_accepted(name: str | Path) -> None:
-    with pytest.raises(ModelError, match=r"embedded name \(minilm, tiny\), a folder .*, or a hub id; got"):
+    with pytest.raises(ModelError, match=r"embedded name \(minilm, smollm2, tiny\), a folder .*, or a hub id; got"):
         loading.load(name)
 
 
