@@ -53,7 +53,7 @@ STUDY = '''
 """Fifth: arms and its claim."""
 
 from isonb.lab.studies.design import PLAIN, Design
-from isonb.lab.studies.verdicts import Claim, Part, by_cell, difference
+from isonb.lab.studies.verdicts import Claim, Prediction, by_cell, difference
 
 
 def arm_of(config):
@@ -65,7 +65,7 @@ def lower(study, suites):
     return by_cell(difference(study.units(name, "Fifth", suites), study.units(name, PLAIN, suites)))
 
 
-CLAIMS = (Claim(26, "The mean cosine falls", (Part("mean cosine, Fifth less none", lower),)),)
+CLAIMS = (Claim(26, "The mean cosine falls", (Prediction("mean cosine, Fifth less none", lower),)),)
 DESIGN = Design("fifth", "papers/fifth", ("fifth",), arm_of, CLAIMS, size="smoke")
 '''
 GRID = """

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from isonb.lab.studies.run_list import run_rows
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import run_rows
 from isonb.pages.claims_map import claims_anchor
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from isonb.lab.studies.claims_table import claim_cells
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import claim_cells
 from isonb.pages.claims_map import ACROSS, OUTCOME_SHAPES, claims_anchor, claims_map, slots
 from isonb.pages.evidence import OUTCOME_COLORS
 

@@ -4,13 +4,14 @@ import pandas as pd
 import pytest
 
 from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.files import study_file
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import NO_SETTING
 from isonb.pages.methods_index import WORDS, evidence_map, side, told
 
 
 def test_every_outcome_of_the_head_to_head_has_a_mark():
-    outcomes = set(against_plain(Study.load("head_to_head"))["outcome"])
+    outcomes = set(against_plain(Study.load("head_to_head"), study_file("head_to_head").METHODS)["outcome"])
     assert NO_SETTING in outcomes
     assert outcomes <= set(WORDS)
     assert told([NO_SETTING, "above"], "comparisons") == "above in 1, no working setting in 1 of 2 comparisons"

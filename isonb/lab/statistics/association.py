@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats as scipy_stats
 
-from isonb.lab.statistics.intervals import Array, StatsError
+from isonb.lab.statistics.seeds import Array, StatsError
 
 __all__ = ["Association", "association"]
 
@@ -33,7 +33,7 @@ def association(x: Mapping[str, Mapping[str, float]], y: Mapping[str, Mapping[st
     ``x`` and ``y`` hold a number for each method, task by task. The methods of one side are permuted in the same way on
     all tasks: a method is one thing on all of them, so its tasks aren't independent witnesses. All orders are tried up
     to eight methods, else 20,000 drawn ones, always the same. Raises
-    :class:`~isonb.lab.statistics.intervals.StatsError` for fewer than 3 methods, tasks with other methods, or a side
+    :class:`~isonb.lab.statistics.seeds.StatsError` for fewer than 3 methods, tasks with other methods, or a side
     that is constant on a task.
 
     >>> x = {"a": {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0}}

@@ -7,16 +7,14 @@ paired differences can't rule out (the idea of confidence sets for ranks: Mogsta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats as scipy_stats
 
-from isonb.lab.statistics.intervals import StatsError, finite
-from isonb.lab.statistics.seeds import holm
+from isonb.lab.statistics.seeds import StatsError, holm, paired_p
 
-__all__ = ["RankSet", "paired_p", "rank_sets"]
+__all__ = ["RankSet", "rank_sets"]
 
 
 @dataclass(frozen=True)
@@ -38,26 +36,13 @@ class RankSet:
         return f"{self.best}" if self.best == self.worst else f"{self.best} to {self.worst}"
 
 
-def paired_p(differences: Sequence[float]) -> float:
-    """Two-sided p-value of Student's paired test that the mean difference is 0; 1 where all are 0.
-
-    >>> round(paired_p([1.0, 2.0, 3.0]), 4), paired_p([0.0, 0.0])
-    (0.0742, 1.0)
-    """
-    x = finite(list(differences), "differences", 2)
-    error = float(x.std(ddof=1)) / len(x) ** 0.5
-    if error <= 1e-12 * float(np.abs(x).max()):
-        return float(not x.any())
-    return float(2 * scipy_stats.t.sf(abs(float(x.mean())) / error, len(x) - 1))
-
-
 def rank_sets(scores: Mapping[str, Mapping[int, float]], *, level: float = 0.95) -> dict[str, RankSet]:
     """The rank set of each method, from one score a seed; greater is better.
 
     Every two methods are compared on the seeds that both have, by Student's paired test; Holm's method holds the chance
     of any wrong order among all pairs at 1 - ``level``. A method that surely loses to k others has no rank better than
     k + 1, and one that surely beats m of K methods none worse than K - m. Raises
-    :class:`~isonb.lab.statistics.intervals.StatsError` where two methods share fewer than 2 seeds.
+    :class:`~isonb.lab.statistics.seeds.StatsError` where two methods share fewer than 2 seeds.
 
     >>> scores = {"a": {0: 0.90, 1: 0.91, 2: 0.92}, "b": {0: 0.70, 1: 0.72, 2: 0.71}, "c": {0: 0.70, 1: 0.70, 2: 0.73}}
     >>> {name: (found.best, found.worst) for name, found in rank_sets(scores).items()}

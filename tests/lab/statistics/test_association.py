@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from isonb.lab.statistics.association import association
-from isonb.lab.statistics.intervals import StatsError
+from isonb.lab.statistics.seeds import StatsError
 
 TASKS, METHODS = ("a", "b", "c"), ("one", "two", "three", "four", "five")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.intervals import StatsError
-from isonb.lab.statistics.rank_sets import paired_p, rank_sets
+from isonb.lab.statistics.rank_sets import rank_sets
+from isonb.lab.statistics.seeds import StatsError, paired_p
 
 
 def scores(means, spread, seeds, draw):

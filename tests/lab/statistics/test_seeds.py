@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError
-from isonb.lab.statistics import intervals as core
-from isonb.lab.statistics.intervals import StatsError, bootstrap, spearman
-from isonb.lab.statistics.seeds import dz, holm, minimum_detectable, share, student
+from isonb.lab.statistics import bootstrap as core
+from isonb.lab.statistics.bootstrap import bootstrap, spearman
+from isonb.lab.statistics.seeds import StatsError, dz, holm, minimum_detectable, share, student
 
 FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
 
