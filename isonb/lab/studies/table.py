@@ -16,8 +16,7 @@ from typing import Any
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb.lab.data.sizes import task_size
-from isonb.lab.data.tasks import TASKS
+from isonb.lab.data.tasks import TASKS, task_size
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import Recorded, recorded
 from isonb.lab.runs.table import FIRST, series_table, table

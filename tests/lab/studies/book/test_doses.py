@@ -11,7 +11,7 @@ from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NOT_TESTABLE, SUPPORTED, Reason
 from isonb.lab.sweeps.grids import load_grid
-from isonb.pages.doses import dose_rows, doses
+from isonb.pages.charts.runs import dose_rows, doses
 
 istar_doses = study_file("istar_doses")
 layer_doses = study_file("layer_doses")
