@@ -9,7 +9,7 @@ from isonb.errors import InputError
 from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.verdicts import Claim
 
-__all__ = ["PLAIN", "TASK_NAMES", "Design", "StudyError", "task_in_print"]
+__all__ = ["PLAIN", "TASK_NAMES", "Design", "StudyError"]
 
 PLAIN = "none"  # the arm without a method, in every study
 TASK_NAMES = {
@@ -27,11 +27,6 @@ TASK_NAMES = {
 
 class StudyError(InputError):
     """A study, arm, column or suite that isn't there."""
-
-
-def task_in_print(settings: Settings) -> str:
-    """The task of a run as papers print it."""
-    return TASK_NAMES.get(str(settings.get("task")), str(settings.get("task")))
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class Design:
     recordings: tuple[str, ...]
     arm: Callable[[Settings], str | None]
     claims: tuple[Claim, ...] = ()
-    suite: Callable[[Settings], str] = task_in_print
+    suite: Callable[[Settings], str] | None = None
     size: str = "small"
     untaught: bool = False
     grid: str = ""

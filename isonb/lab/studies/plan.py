@@ -16,34 +16,18 @@ from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.recordings import RecordedError
 from isonb.runtime.places import shipped_grids
 
-__all__ = ["PlannedCell", "Settings", "plan_of"]
+__all__ = ["PlannedCell", "Settings", "in_words", "plan_of"]
 
 Settings: TypeAlias = Mapping[str, Any]  # by column: {"task": "cola", "method.name": "istar", "method.weight": -1}
-FIRST = ("experiment", "task", "model", "method.name")  # of a cell's name; the seed is the last
+FIRST = ("experiment", "task", "model", "method.name")  # of what a cell says; the seed is the last
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedCell:
-    """One run that a grid asks for: the settings that it names, by column."""
+    """One run that a grid asks for: the settings that it names, by column, and those in words."""
 
     given: Settings
-
-    @property
-    def name(self) -> str:
-        """The cell as a line that tells it from all others.
-
-        >>> PlannedCell({"seed": 1, "task": "cola", "method.name": "istar", "method.weight": -1}).name
-        'task cola, method istar, weight -1, seed 1'
-        """
-        rest = sorted(self.given.keys() - {*FIRST, "seed"})
-        told = [column for column in (*FIRST, *rest, "seed") if column in self.given]
-        named = ((column, self.given[column]) for column in told)
-        words = {"method.name": "method"}
-        return ", ".join(
-            f"{words.get(column, column.removeprefix('method.'))} {value}"
-            for column, value in named
-            if (column, value) != ("experiment", "finetune")
-        )
+    name: str = ""
 
 
 def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
@@ -62,7 +46,22 @@ def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
         fail(RecordedError, f"the grid must have the size {size}", f"none in {grid}", "Name another size or grid.")
     blocks = text[size] if isinstance(text[size], list) else [text[size]]
     usual = size if size in PROTOCOLS else "small"
-    return [PlannedCell(_spelled_out({"protocol": usual} | given)) for block in blocks for given in _product(block)]
+    cells = [_spelled_out({"protocol": usual} | given) for block in blocks for given in _product(block)]
+    return [PlannedCell(given, in_words(given)) for given in cells]
+
+
+def in_words(given: Settings) -> str:
+    """Settings as a line that tells a run from all others of its grid.
+
+    >>> in_words({"seed": 1, "task": "cola", "method.name": "istar", "method.weight": -1})
+    'task cola, method istar, weight -1, seed 1'
+    """
+    rest = sorted(given.keys() - {*FIRST, "seed"})
+    told = {column: given[column] for column in (*FIRST, *rest, "seed") if column in given}
+    if told.get("experiment") == "finetune":
+        del told["experiment"]
+    words = {column: column.removeprefix("method.") for column in told} | {"method.name": "method"}
+    return ", ".join(f"{words[column]} {value}" for column, value in told.items())
 
 
 def _product(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -21,14 +21,14 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import Recorded, recorded
 from isonb.lab.runs.table import FIRST, series_table, table
 from isonb.lab.statistics.seeds import Interval, finite
-from isonb.lab.studies.design import Design
+from isonb.lab.studies.design import TASK_NAMES, Design
 from isonb.lab.studies.plan import PlannedCell, Settings
 
 __all__ = ["failed", "filled", "lead", "long_tables", "row_error", "settings_of_rows"]
 
 PLAN = ["cell", "arm", "suite", "run_id"]
 SERIES = ["run_id", "name", "step", "value"]
-NO_RUNS = Recorded(pd.DataFrame(columns=["run_id", "task", "seed"]), pd.DataFrame(columns=SERIES), {})
+NO_RUNS = Recorded(pd.DataFrame(columns=["run_id", "task", "seed"]), pd.DataFrame(columns=SERIES), {}, {})
 CORRELATIONS = ("matthews", "pearson", "spearman")
 LEVEL = 0.95
 
@@ -48,7 +48,7 @@ def long_tables(
     for cell, run in filled(cells, held).items():
         told = settings[run] if run else _without_nothing({**_usual(cell.given, defaults), **cell.given})
         if (arm := design.arm(told)) is not None:
-            rows.append((cell.name, arm, design.suite(told), run))
+            rows.append((cell.name, arm, _suite(design, told), run))
     plan = pd.DataFrame(rows, columns=PLAN)
     places = plan.dropna(subset="run_id").set_index("run_id")[["arm", "suite"]]
     runs = every[every["run_id"].isin(places.index)].copy().join(places, on="run_id").assign(source="recorded")
@@ -58,6 +58,11 @@ def long_tables(
     runs = _with_scores(pd.concat(frames, ignore_index=True).copy() if frames else runs)
     series = pd.concat([one for _, one in tables], ignore_index=True)
     return runs, series.merge(runs[["run_id", "suite", "seed", "arm"]], on="run_id"), plan
+
+
+def _suite(design: Design, settings: Settings) -> str:
+    task = str(settings.get("task"))
+    return TASK_NAMES.get(task, task) if design.suite is None else design.suite(settings)
 
 
 def settings_of_rows(runs: pd.DataFrame) -> list[dict[str, Any]]:
