@@ -215,12 +215,6 @@ def test_the_mean_over_cells_stands_below_them(study):
     assert [row["cell"] for row in cell_rows(study.verdicts("live")) if row["claim"] == 1] == ["sentiment"]
 
 
-def test_values_are_long(study):
-    found = study.values()
-    assert list(found.columns) == ["suite", "arm", "seed", "source", "value"]
-    assert len(found) == 30
-
-
 @pytest.mark.parametrize("call", [lambda: Study.load("nosuch"), lambda: design_of("Study")])
 def test_unknown_studies_name_those_there_are(call):
     with pytest.raises(StudyError, match="shrink_the_longest"):

@@ -19,8 +19,6 @@ from isonb.lab.studies.verdicts import (
     ClaimError,
     Prediction,
     Reason,
-    by_cell,
-    difference,
     judge,
     judge_cell,
     judge_prediction,
@@ -81,12 +79,6 @@ def claimed(*tested):
 )
 def test_one_cell(direction, margin, values, outcome):
     assert judge_cell(gain(direction, margin), "cola", values).outcome == outcome
-
-
-def test_a_cell_from_an_interval_of_another_kind():
-    above, across = (Interval(0.5, low, 0.9, 0.95, 1000, "percentile") for low in (0.1, -0.1))
-    assert judge_cell(gain(), "sts12", above).outcome == SUPPORTED
-    assert judge_cell(gain(), "sts12", across).outcome == INCONCLUSIVE
 
 
 def test_a_cell_without_an_effect_is_rarely_told_apart():
@@ -320,11 +312,6 @@ def test_one_weak_part_of_many_does_not_contradict_the_claim():
     weak = judged({"cola": [-0.1, -0.3, -0.02, -0.25, -0.08]})
     assert claimed(weak).outcome == weak.outcome == CONTRADICTED
     assert claimed(weak, *[judged({"cola": UP})] * 9).outcome == INCONCLUSIVE
-
-
-def test_units():
-    found = difference({("a", 1): 2.0, ("a", 0): 1.0, ("b", 0): 5.0}, {("a", 0): 0.5, ("a", 1): 0.5})
-    assert by_cell(found) == {"a": [0.5, 1.5]}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from isonb.lab.studies.files import study_file
 from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NOT_TESTABLE, SUPPORTED, Reason
-from isonb.lab.sweeps.grids import load_grid
 from isonb.pages.charts.runs import dose_rows, doses
 
 istar_doses = study_file("istar_doses")
@@ -74,13 +73,6 @@ def test_verdicts_follow_the_series(layer):
     assert found["stop"].outcome == SUPPORTED
     (owed,) = found["owed"].predictions
     assert owed.cells[0].interval.estimate == pytest.approx(0.001), "half a thousandth a seed, seeds 1 to 3"
-
-
-def test_every_run_of_the_grids_has_an_arm():
-    for design in (layer_doses.DESIGN, istar_doses.DESIGN):
-        arms = [design.arm(columns_of(run.config)) for run in load_grid(design.name, "small")]
-        assert None not in arms
-    assert set(arms) == set(istar_doses.ARMS)
 
 
 def test_the_objective_is_loss_less_what_is_missing_to_one(tmp_path):

@@ -1,21 +1,19 @@
 """The head to head: arms, settings in words, the choice on the holdout, and that the plan keeps to the choice."""
 
 from collections import defaultdict
-from statistics import fmean
 
 import pandas as pd
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 from support import columns_of
 
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.settings import resolve
-from isonb.lab.statistics.association import association
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies import comparing
 from isonb.lab.studies.files import study_file
 from isonb.lab.studies.study import PLAIN, Study
-from isonb.lab.studies.verdicts import NO_SETTING, by_cell, difference
+from isonb.lab.studies.verdicts import NO_SETTING, by_cell
 from isonb.lab.sweeps.grids import load_grid
 
 versus = study_file("head_to_head")
@@ -102,25 +100,6 @@ def test_the_best_score_on_the_holdout_decides():
     assert one.held == pytest.approx(logged.value.max())
 
 
-@pytest.mark.parametrize(
-    ("arm", "mine", "plain"),
-    [
-        (versus.LOWER, "tokens", "tokens"),
-        (versus.ENTROPY, "cls", "cls"),
-        (versus.ISOLAYER, "second", "cls"),
-        (versus.ISOBN, "features", "features"),
-    ],
-)
-def test_a_change_is_paired_by_seed_and_measured_where_the_method_acts(head_to_head, arm, mine, plain):
-    runs = head_to_head.runs.set_index(["suite", "arm", "seed"])
-    changes = head_to_head.changed(arm, "isoscore")
-    assert {suite for suite, _ in changes} == set(head_to_head.suites)
-    for (suite, seed), value in changes.items():
-        a, b = runs.loc[(suite, arm, seed)], runs.loc[(suite, PLAIN, seed)]
-        assert value == pytest.approx(a[f"metric.end.{mine}.isoscore"] - b[f"metric.end.{plain}.isoscore"])
-        assert pd.notna(value)
-
-
 def test_cosreg_makes_the_tokens_that_it_acts_on_more_isotropic(head_to_head, verdicts):
     """C2 where the method acts: lower mean cosine and higher IsoScore* on each of the six tasks."""
     for name, sign in (("mean_cosine", -1), (comparing.ALL_LAYERS, 1)):
@@ -161,56 +140,6 @@ def test_all_comparisons_are_tested_together(head_to_head):
     assert (clear.p <= 0.05).all()
 
 
-def test_what_a_verdict_of_the_head_to_head_can_see(head_to_head):
-    """The median minimum detectable effect, by scipy's quadrature of the power at alpha / 46: about seven points."""
-    found = comparing.against_plain(head_to_head, versus.METHODS)
-    assert found.visible.median() == pytest.approx(0.073, abs=0.001)
-    row = found[(found.arm == versus.SOFTDECAY) & (found.suite == "CoLA")].iloc[0]
-    spread, border = gains(head_to_head, row).std(), stats.t.ppf(1 - 0.05 / 46 / 2, 4)
-
-    def seen(s):
-        power = stats.norm.sf(border * s - row.visible * 5**0.5 / spread)
-        return power * 2 * 4 * s * stats.chi2.pdf(4 * s**2, 4)  # of the sample's spread s, in units of the true one
-
-    assert integrate.quad(seen, 0, 6)[0] == pytest.approx(0.8, abs=0.002)
-
-
 def gains(study, row):
     runs = study.runs[study.runs["suite"] == row.suite].set_index(["arm", "seed"])["score"]
     return (runs[row.arm] - runs[PLAIN]).dropna()
-
-
-# --- isotropy and gain -----------------------------------------------------------------------------------------------
-
-FOUR = ("SST-2", "CoLA", "STS-B", "SST-2 (tiny)")
-SENTENCES = {versus.ISOLAYER: ("second", "cls"), versus.SOFTDECAY: ("features", "features")}
-SENTENCES |= {versus.ISOBN: ("features", "features")}
-
-
-def associated(study, arms, suites=FOUR):
-    """How the change of IsoScore of the sentence vectors that a method ends with goes with its gain."""
-
-    def by_method(of):
-        every = {arm: by_cell(of(arm)) for arm in arms}
-        return {suite: {arm: fmean(cells[suite]) for arm, cells in every.items()} for suite in suites}
-
-    def moved(arm):
-        mine, plain = SENTENCES.get(arm, ("cls", "cls"))
-        places = ((mine, arm), (plain, PLAIN))
-        return difference(*(study.units(f"metric.end.{place}.isoscore", one) for place, one in places))
-
-    def gained(arm):
-        return difference(study.units("score", arm), study.units("score", PLAIN))
-
-    return association(by_method(moved), by_method(gained))
-
-
-def test_isotropy_and_gain_go_together_by_two_methods(head_to_head):
-    """Clear over four tasks together; not without the two methods that lose most, nor over all six tasks."""
-    found = associated(head_to_head, versus.METHODS)
-    assert list(found.each.values()) == pytest.approx([0.57, 0.26, 0.36, 0.52], abs=0.005)
-    assert found.p == pytest.approx(0.005, abs=5e-4)
-    rest = [arm for arm in versus.METHODS if arm != versus.LOWER]
-    assert associated(head_to_head, rest).p == pytest.approx(0.03, abs=0.01)
-    assert associated(head_to_head, [arm for arm in rest if arm != versus.SPECTRUM]).p > 0.1
-    assert associated(head_to_head, versus.METHODS, head_to_head.suites).p > 0.1

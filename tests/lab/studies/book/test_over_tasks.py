@@ -57,18 +57,9 @@ def test_the_gains_of_a_seed_are_averaged_in_units_of_what_training_adds(study):
     assert found.outcome.to_dict() == {"IsoBN": comparing.OPEN, "CosReg": comparing.ABOVE}
 
 
-def test_a_task_can_be_left_out(study):
-    assert over_tasks(study, SUITES[:1]).tasks.tolist() == [1, 1]
-
-
 def test_seeds_that_a_task_lacks_are_left_out():
     assert seed_means({("a", 1): 1.0, ("a", 2): 3.0, ("b", 2): 1.0}, {"a": 1.0, "b": 0.5}) == [2.5]
     assert seed_means({("a", 1): 1.0}, {}) == []
-
-
-def test_no_runs_give_no_rows(tmp_path):
-    empty = over_tasks(Study.of(versus.DESIGN, [], tmp_path, {}))
-    assert empty.empty
 
 
 def test_the_minimum_detectable_effect_is_that_of_the_first_step_over_methods(study):

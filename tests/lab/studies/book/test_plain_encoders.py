@@ -67,17 +67,6 @@ def test_a_lead_by_hand(study, runs, verdicts):
     assert study.lead("tiny", "span") is None
 
 
-def test_a_move_by_hand(verdicts):
-    """On the runs of the head to head, whose plain models learned their tasks."""
-    part = recorded("head_to_head").runs.query("task == 'mrpc' and seed > 0")
-    part = part[part["method.name"] == "none"]
-    change = part["metric.end.cls.isoscore"] - part["metric.start.cls.isoscore"]
-    rows = [row for row in cell_rows(verdicts["plain_encoders"]) if row["cell"] == "MRPC"]
-    (row,) = (row for row in rows if row["what"] == "head to head: IsoScore, end less start")
-    assert (row["n"], row["mean"]) == (5, pytest.approx(change.mean()))
-    assert row["high"] == pytest.approx(stats.t.interval(0.95, 4, change.mean(), stats.sem(change))[1])
-
-
 def test_a_gain_over_pairs_is_the_recorded_interval(runs, verdicts):
     part = runs[(runs["task"] == "sts13") & (runs["method.name"] == "whitening")].iloc[0]
     row = cell_of(verdicts["plain_encoders"], "whitening less plain", "STS-13, all")
@@ -87,12 +76,3 @@ def test_a_gain_over_pairs_is_the_recorded_interval(runs, verdicts):
     cells = {row["cell"] for row in cell_rows(verdicts["plain_encoders"]) if row["claim"] == 28}
     assert {"STS-13, mean", "STS-13, all", "SICK-R"} <= cells
     assert "SICK-R, mean" not in cells, "without subsets there is one protocol"
-
-
-def test_every_measure_names_the_side_that_is_less_isotropic():
-    (claim,) = (claim for claim in plain_encoders.CLAIMS if claim.number == 27)
-    sides = {part.what.removeprefix("head to head: ").partition(",")[0]: part.direction for part in claim.predictions}
-    assert {part.on for part in claim.predictions} == {plain_encoders.TAUGHT}
-    assert sides == {"A1 raw": "greater", "A1 centred": "greater", "IsoScore": "less", "IsoScore*": "less"} | {
-        "mean cosine": "greater"
-    }

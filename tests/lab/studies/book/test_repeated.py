@@ -53,10 +53,6 @@ def test_differences_are_tested_as_pairs():
     assert (found.loc["d", "apart"], found.loc["d", "p"]) == (0, 1)
 
 
-def test_nothing_made_twice_gives_no_rows():
-    assert repeated.gains_apart(pd.DataFrame(columns=["suite", "arm", "seed", "here", "there"])).empty
-
-
 def test_three_cells_came_back(head_to_head):
     found = repeated.repeats(head_to_head)
     assert len(found) >= 3
@@ -70,7 +66,3 @@ def test_they_are_other_runs_than_those_of_the_head_to_head(head_to_head):
     first = head_to_head.runs.set_index("run_id").loc[again.index]
     assert len(again) >= 3
     assert (again["manifest.started"] != first["manifest.started"]).all()
-
-
-def test_no_recording_no_rows(head_to_head, tmp_path):
-    assert repeated.repeats(head_to_head, tmp_path).empty

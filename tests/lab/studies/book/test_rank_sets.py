@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.rank_sets import rank_sets
 from isonb.lab.statistics.seeds import StatsError, paired_p
+from isonb.lab.studies.files import study_file
+
+rank_sets = study_file("rank_sets").rank_sets
 
 
 def scores(means, spread, seeds, draw):
