@@ -24,8 +24,8 @@ from isonb.lab.methods import Method, SecondPhase, methods
 from isonb.lab.options import option
 from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
-from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.lab.statistics.seeds import StatsError
 from isonb.layers import SoftDecay
 from isonb.points import mean_pool
 from tests.lab.random_models import KINDS, save
