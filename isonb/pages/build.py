@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,18 +62,10 @@ def html(book: Book) -> Path:
     for folder in ("html", ".doctrees", "jupyter_execute"):
         shutil.rmtree(book.build / folder, ignore_errors=True)
     arguments = ["build", str(book.root), "-n", "-W", "--keep-going", "-q"]
-    environment = {**os.environ, "ISONB_BOOK": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     log = book.build / "html.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as said:
-        options: dict[str, Any] = {"environment": environment, "cwd": book.root, "stdout": said, "stderr": said}
-        sphinx = Leash(HTML, {"arguments": arguments}, **options)
-        try:
-            sphinx.process.wait()
-        finally:
-            code = sphinx.end()
-    if code:
-        raise BuildError(f"jupyter-book found problems (exit code {code}):\n{_complaints(log)}")
+    sphinx = Leash({"arguments": arguments}, log, function=HTML, environment={"ISONB_BOOK": "1"}, cwd=book.root)
+    if (answer := sphinx.wait()).kind:
+        raise BuildError(f"jupyter-book found problems ({answer}):\n{_complaints(log)}")
     index = book.build / "html" / "index.html"
     if not index.is_file():
         raise BuildError(f"jupyter-book ended well but wrote no {index}; is it version 1.x?")

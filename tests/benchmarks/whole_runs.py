@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 from isonb.lab.data.batches import Collator
-from isonb.lab.engines import task_training
-from isonb.lab.engines.stages import EVALUATED, Finetuning, prepare
+from isonb.lab.engines import trainer
+from isonb.lab.engines.finetune import prepare
+from isonb.lab.engines.stages import EVALUATED, Finetuning
 from isonb.lab.runs.settings import resolve
 from tests.benchmarks.harness import Row, taken
 
@@ -19,7 +20,7 @@ PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "valid
 def by_the_engine(run_: Finetuning, folder: str) -> int:
     """Train a fresh copy of the model, validate, predict; the number of predictions."""
     fresh = dataclasses.replace(run_, model=copy.deepcopy(run_.model))
-    return len(task_training.train(fresh, Path(folder), resumable=False, progress=False)[0])
+    return len(trainer.train(fresh, Path(folder), resumable=False, progress=False)[0])
 
 
 def by_the_trainer(run_: Finetuning, folder: str) -> int:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from isonb.pages.chapters import Book
-from isonb.pages.engine import peak_of_children
 from isonb.pages.teaching import COURSES, course_minutes, exercises, teaching_page
+from isonb.runtime.leash import _peak_of_children
 
 BOOK = Book(Path(__file__).resolve().parents[2])
 CHAPTERS = {chapter.name.removeprefix("book/"): chapter for chapter in BOOK.chapters}
@@ -50,4 +50,4 @@ def test_memory_of_processes_that_have_ended():
     import sys
 
     subprocess.run([sys.executable, "-c", "x = bytearray(300 * 2**20)"], check=True)
-    assert peak_of_children() > 300
+    assert _peak_of_children() > 300

@@ -1,4 +1,4 @@
-"""A run's name follows from its configuration alone, so every grid that asks for a run finds the same record."""
+"""A run's name follows from its configuration alone, so every grid that asks for a run meets the same record."""
 
 from __future__ import annotations
 
@@ -15,11 +15,46 @@ from typing import Any
 from isonb.errors import InputError
 from isonb.lab.options import shown
 
-__all__ = ["ConfigError", "canonical", "run_id"]
+__all__ = ["ConfigError", "canonical", "counted", "run_id"]
 
 NAMED = ("task", "model", "method", "seed", "inputs")  # the keys that make the readable part of an id
 NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?")
 EXACT = Context(prec=100)
+_FINE_TUNING = """task model seed train_examples eval_examples sample_seed holdout patience epochs max_steps batch_size
+    accumulation learning_rate weight_decay warmup schedule max_grad_norm max_length doc_stride precision
+    group_by_length dropout head validations track_every cloud_examples"""
+# The settings of each experiment, and the options of each method, when the first records were kept: these count for an
+# id whatever their value. Whatever came later counts where it isn't at its default, and so renames no earlier run.
+FIRST = {
+    "finetune": _FINE_TUNING,
+    "doses": _FINE_TUNING,
+    "similarity": """task model seed eval_examples sample_seed layers max_length batch_size tuning_steps tuning_batch
+        tuning_rate tuning_length temperature""",
+    "synthetic": "seed dim spectrum tail sample_rows shrinkage_rows sizes zetas repeats size_rows",
+    "none": "",
+    "all_but_the_top": "D centered",
+    "cluster_removal": "n_clusters D",
+    "simcse": "steps batch_size learning_rate temperature max_length",
+    "tension": "steps batch_size negatives learning_rate max_length",
+    "flow": "levels depth width epochs batch_size learning_rate last_two",
+    "isolayer": "activation depth init isotropy zeta unbiased s head batch_size learning_rate epochs patience",
+    "isobn": "momentum eps beta",
+    "istar": "weight zeta layers include_pads unbiased after direction",
+    "cosreg": "weight layers include_pads",
+    "gor": "weight mean_weight square_weight hinge",
+    "sigreg": "weight slices normalize",
+    "log_isoscore": "weight unbiased",
+    "mean_direction": "subtract",
+    "sbert_wk": "layer_start window",
+    "entropy": """weight select keep_breaking in_cluster in_cluster_sign normalize reduction min_points max_dim
+        per_label""",
+    "softdecay": "alpha alpha_rate mode include_pads sts_alpha joint",
+    "spectrum_control": "weight prior c1 c2 power top include_pads",
+    "zero_mean": "",
+    "whitening": "k",
+    "whitebert": "",
+    "soft_zca": "eps",
+}
 
 
 class ConfigError(InputError):
@@ -30,8 +65,8 @@ def run_id(config: Mapping[str, Any]) -> str:
     """The id of the run that ``config`` describes: a readable part and twelve hexadecimal digits of a sha256.
 
     The readable part comes from task, model, method, seed and inputs where they are given; the digits from every key
-    (see :func:`canonical`). Fill in defaults before: a default that is left out and the same value written out are two
-    configurations.
+    (see :func:`canonical`). Fill in defaults before (:func:`~isonb.lab.runs.settings.plan`): a default that is left
+    out and the same value written out are two configurations.
 
     >>> a = run_id({"task": "cola", "model": "minilm", "method": "istar", "seed": 1, "lr": 1e-5})
     >>> a == run_id({"lr": "0.00001", "seed": 1.0, "method": "istar", "model": "minilm", "task": "cola"}), a
@@ -40,6 +75,25 @@ def run_id(config: Mapping[str, Any]) -> str:
     digits = hashlib.sha256(canonical(config).encode()).hexdigest()[:12]
     words = [_word(key, config[key]) for key in NAMED if config.get(key) is not None]
     return "-".join([*filter(None, words), digits]) if any(words) else f"run-{digits}"
+
+
+def counted(kind: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """What counts for an id of the options ``given`` to an experiment or method; ``usual`` are their defaults.
+
+    An option that came after :data:`FIRST` counts where it isn't at its default; of a kind that isn't listed there,
+    every option counts.
+
+    >>> counted("whitening", {"k": None, "later": 1}, {"k": None, "later": 1})
+    {'k': None}
+    """
+    first = FIRST.get(kind)
+    if first is None:
+        return dict(given)
+    return {
+        name: value
+        for name, value in given.items()
+        if name in first.split() or name not in usual or value != usual[name]
+    }
 
 
 def canonical(config: Mapping[str, Any]) -> str:
@@ -66,13 +120,8 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, str):
         return _decimal(value) if NUMBER.fullmatch(value) else value
     if isinstance(value, numbers.Real):
-        try:
-            finite = math.isfinite(value)
-        except OverflowError:  # a whole number past every float
-            finite = False
-        if not finite:
-            got = shown(value)
-            raise ConfigError(f"{where} must be a finite number; got {got}. Leave the key out, or name the case.")
+        if not math.isfinite(value):
+            raise ConfigError(f"{where} must be a finite number; got {value}. Leave the key out, or name the case.")
         return _decimal(str(int(value)) if isinstance(value, numbers.Integral) else repr(float(value)))
     if isinstance(value, Mapping):
         if odd := [key for key in value if not isinstance(key, str)]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import chaos
 import psutil
 import pytest
-from test_job import HEADER
+from test_execution import HEADER
 from waiting import until
 
 import isonb

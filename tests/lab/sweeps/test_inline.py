@@ -26,9 +26,9 @@ def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
     here_too, run = [], inline._run
 
     @functools.wraps(run)
-    def counted(config):
-        here_too.append(config["seed"])
-        return run(config)
+    def counted(planned):
+        here_too.append(planned.settings.seed)
+        return run(planned)
 
     monkeypatch.setattr(inline, "_run", counted)
     monkeypatch.setattr(inline, "START", -math.inf)  # whatever a start costs
@@ -41,7 +41,7 @@ def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
 
 
 def test_short_runs_start_no_process(monkeypatch):
-    monkeypatch.setattr(inline, "_run", lambda config: config["seed"])
+    monkeypatch.setattr(inline, "_run", lambda planned: planned.settings.seed)
     monkeypatch.setattr(inline, "_shared", lambda *args: pytest.fail("a process was started"))
     assert run_all([BASE | {"seed": seed} for seed in range(9)], workers=4) == list(range(9))
 
@@ -49,9 +49,9 @@ def test_short_runs_start_no_process(monkeypatch):
 def test_after_an_error_no_further_run_begins(monkeypatch):
     begun = []
 
-    def run(config):
-        begun.append(config["seed"])
-        if config["seed"] == 1:
+    def run(planned):
+        begun.append(planned.settings.seed)
+        if planned.settings.seed == 1:
             raise OptionError("one was wrong")
 
     monkeypatch.setattr(inline, "_run", run)

@@ -18,11 +18,11 @@ from journals import RUNS, config, finished, journal
 from support import interruptible
 from waiting import gone, until
 
-from isonb.lab.runs.record import read_record
+from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.dask import SchedulerError
+from isonb.lab.sweeps.execution import ExecuteError, execute, prepare
 from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.job import ExecuteError, execute, prepare
 from isonb.lab.sweeps.sweep import status, sweep
 from isonb.runtime.locks import free, held
 
@@ -242,12 +242,6 @@ def test_a_disk_that_refuses_everything_is_an_outcome(out, experiments, tmp_path
     assert "NotADirectoryError" in outcome.error
 
 
-def test_a_folder_that_cannot_hold_runs_is_told_before_anything_starts(experiments, tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(ExecuteError, match="out must be a folder"):
-        execute(config(0), tmp_path / "file" / "out", experiments=experiments, runner="fake_runs:slow")
-
-
 def test_mistakes_are_told_before_anything_starts(out, experiments, tmp_path):
     with pytest.raises(ExecuteError, match="workers must be"):
         sweep([config(0)], out, workers=0)
@@ -310,15 +304,28 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experim
     assert "dask worker" in "".join(told)
 
 
-def test_dask_gives_out_again_what_somebody_ended(out, experiments, monkeypatch):
-    from distributed import LocalCluster
+def leave(run, words):
+    """What a run has on disk while it is at work: checkpoints, an unfinished notebook, a torn record."""
+    (run.work / "checkpoint-1").mkdir(parents=True)
+    run.notebook.parent.mkdir(exist_ok=True)
+    run.unfinished.write_text(words)
+    torn = run.record.with_name(f".{run.record.name}.x7s.part")
+    torn.write_text("{")
+    return torn
 
-    monkeypatch.setenv("FAKE_HANG", "0")  # minutes the first time, at once the second
-    ending = threading.Thread(target=lambda: os.kill(int(until(lambda: journal(out, "start"))[0][2]), signal.SIGTERM))
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
-        ending.start()
-        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:mortal"}
-        report = sweep([config(0)], out, scheduler=cluster.scheduler_address, **options)
-        ending.join()
-    assert [o.status for o in report.outcomes] == ["finished"]
-    assert len(journal(out, "start")) == 2
+
+def test_the_next_sweep_ends_what_was_killed_between_record_and_clean_up(out, experiments):
+    options = {"experiments": experiments, "runner": "fake_runs:slow"}
+    done, failed = (prepare(config(seed), out, **options) for seed in range(2))
+    write_record(out / "records", Record(done.planned.config, {"accuracy": 0.5}))
+    write_record(out / "records", Record(failed.planned.config, status="failed", error="no memory"))
+    torn = leave(done, "as far as it came"), leave(failed, "not as far")
+    done.notebook.write_text("of a failed attempt")
+    with held([failed.lock]):  # what others are at is left alone
+        assert execute(failed, wait=False).status == "busy"
+        assert failed.unfinished.exists()
+    report = sweep([config(0), config(1)], out, progress=False, **options)
+    assert [o.status for o in report.outcomes] == ["skipped", "failed before"]
+    assert done.notebook.read_text() == "as far as it came"
+    assert not any(path.exists() for path in (*torn, done.unfinished, failed.unfinished, done.work))
+    assert failed.work.exists(), "the next attempt goes on from its checkpoints"
