@@ -6,10 +6,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
-import psutil
 import pytest
+from waiting import gone, until
 
 from isonb.runtime import leash
 from isonb.runtime.leash import LONGEST_TEXT, Leash
@@ -59,20 +58,6 @@ def temporary(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
     return folder
-
-
-def until(condition, seconds=30):
-    """Wait for something true, and return it."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-    return found
-
-
-def gone(pid):
-    """Whether no such process lives."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def pids(path):
