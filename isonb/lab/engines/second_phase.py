@@ -18,8 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 from isonb.lab.encoders.task_model import TaskModel, task_loss
 from isonb.lab.engines.contrast import Series, finite, info_nce
 from isonb.lab.engines.stages import Finetuning, Split
-from isonb.lab.measuring.cloud import attempt, cloud_measures
+from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.methods import SecondPhase
+from isonb.measures.registry import attempt
 from isonb.measures.spectrum import explained_variance
 from isonb.training.union import asked
 
