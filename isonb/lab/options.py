@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from isonb.errors import InputError, fail
 
 __all__ = [
+    "UNFIT",
     "OptionError",
     "Options",
     "build",
