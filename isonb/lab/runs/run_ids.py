@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -9,7 +10,7 @@ import numbers
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from isonb.errors import InputError
@@ -20,41 +21,6 @@ __all__ = ["ConfigError", "canonical", "counted", "run_id"]
 NAMED = ("task", "model", "method", "seed", "inputs")  # the keys that make the readable part of an id
 NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?")
 EXACT = Context(prec=100)
-_FINE_TUNING = """task model seed train_examples eval_examples sample_seed holdout patience epochs max_steps batch_size
-    accumulation learning_rate weight_decay warmup schedule max_grad_norm max_length doc_stride precision
-    group_by_length dropout head validations track_every cloud_examples"""
-# The settings of each experiment, and the options of each method, when the first records were kept: these count for an
-# id whatever their value. Whatever came later counts where it isn't at its default, and so renames no earlier run.
-FIRST = {
-    "finetune": _FINE_TUNING,
-    "doses": _FINE_TUNING,
-    "similarity": """task model seed eval_examples sample_seed layers max_length batch_size tuning_steps tuning_batch
-        tuning_rate tuning_length temperature""",
-    "synthetic": "seed dim spectrum tail sample_rows shrinkage_rows sizes zetas repeats size_rows",
-    "none": "",
-    "all_but_the_top": "D centered",
-    "cluster_removal": "n_clusters D",
-    "simcse": "steps batch_size learning_rate temperature max_length",
-    "tension": "steps batch_size negatives learning_rate max_length",
-    "flow": "levels depth width epochs batch_size learning_rate last_two",
-    "isolayer": "activation depth init isotropy zeta unbiased s head batch_size learning_rate epochs patience",
-    "isobn": "momentum eps beta",
-    "istar": "weight zeta layers include_pads unbiased after direction",
-    "cosreg": "weight layers include_pads",
-    "gor": "weight mean_weight square_weight hinge",
-    "sigreg": "weight slices normalize",
-    "log_isoscore": "weight unbiased",
-    "mean_direction": "subtract",
-    "sbert_wk": "layer_start window",
-    "entropy": """weight select keep_breaking in_cluster in_cluster_sign normalize reduction min_points max_dim
-        per_label""",
-    "softdecay": "alpha alpha_rate mode include_pads sts_alpha joint",
-    "spectrum_control": "weight prior c1 c2 power top include_pads",
-    "zero_mean": "",
-    "whitening": "k",
-    "whitebert": "",
-    "soft_zca": "eps",
-}
 
 
 class ConfigError(InputError):
@@ -80,20 +46,21 @@ def run_id(config: Mapping[str, Any]) -> str:
 def counted(kind: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """What counts for an id of the options ``given`` to an experiment or method; ``usual`` are their defaults.
 
-    An option that came after :data:`FIRST` counts where it isn't at its default; of a kind that isn't listed there,
-    every option counts.
+    The options that each kind had when the first records were kept stand in ``first_options.json``: they count whatever
+    their value. One that came later counts where it isn't at its default, and so renames no earlier run. Of a kind that
+    isn't listed, every option counts.
 
     >>> counted("whitening", {"k": None, "later": 1}, {"k": None, "later": 1})
     {'k': None}
     """
-    first = FIRST.get(kind)
-    if first is None:
-        return dict(given)
-    return {
-        name: value
-        for name, value in given.items()
-        if name in first.split() or name not in usual or value != usual[name]
-    }
+    first = _first().get(kind, list(given))
+    later = {name for name in usual if name not in first}
+    return {name: value for name, value in given.items() if name not in later or value != usual[name]}
+
+
+@functools.cache
+def _first() -> dict[str, list[str]]:
+    return dict(json.loads(Path(__file__).with_name("first_options.json").read_text(encoding="utf-8")))
 
 
 def canonical(config: Mapping[str, Any]) -> str:

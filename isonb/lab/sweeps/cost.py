@@ -104,7 +104,7 @@ def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> 
     """
     if gpu not in ACCELERATORS:
         fail(InputError, f"the GPU must be one of {', '.join(ACCELERATORS)}", repr(gpu), "Choose the nearest one.")
-    speed = ACCELERATORS[gpu]
+    description, speed = ACCELERATORS[gpu]
     count, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
     unknown: set[str] = set()
     for run in map(plan, runs):
@@ -114,7 +114,7 @@ def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> 
         count, flops = count + 1, flops + one.flops
         gpu_seconds += START_SECONDS + max(one.launches, one.flops / speed[one.half])
         cpu_seconds += CPU_START_SECONDS + one.flops / CPU_FLOPS[one.half]
-    return Estimate(count, flops, gpu_seconds / 3600, cpu_seconds / 3600, speed.description, tuple(sorted(unknown)))
+    return Estimate(count, flops, gpu_seconds / 3600, cpu_seconds / 3600, description, tuple(sorted(unknown)))
 
 
 def work(run: Mapping[str, Any] | Planned) -> Work:
@@ -193,16 +193,6 @@ def _wants_shrinkage(method: Method) -> bool:
     return penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters
 
 
-@dataclass(frozen=True)
-class _Speed:
-    description: str
-    half: float
-    single: float
-
-    def __getitem__(self, half: bool) -> float:
-        return self.half if half else self.single
-
-
 def _rows(name: str) -> list[dict[str, str]]:
     with (files("isonb.lab.data") / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -226,7 +216,9 @@ def encoder_size(name: str) -> Encoder | None:
 
 
 BASE = Encoder(12, 768, 3072)
+HALVES = ((True, "half"), (False, "single"))
+# By name: what it is, and operations a second by whether arithmetic is 16-bit.
 ACCELERATORS = {
-    row["name"]: _Speed(row["description"], 1e12 * float(row["half_teraflops"]), 1e12 * float(row["single_teraflops"]))
+    row["name"]: (row["description"], {half: 1e12 * float(row[f"{bits}_teraflops"]) for half, bits in HALVES})
     for row in _rows("accelerators.csv")
 }
