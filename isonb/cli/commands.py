@@ -140,13 +140,13 @@ def _collect(options: argparse.Namespace) -> int:
         fail(CommandError, "OUT must be the folder of a sweep", got, "Name the --out of the sweep.")
     if options.out:
         check_table(options.out)
-    found = scan(folder)
-    means = summary(found.records.values())
+    there = scan(folder)
+    means = summary(there.records.values())
     if len(means):
         print(means.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
-    failed = len(found.records) - len(found.complete())
-    print(f"{len(found.complete())} runs, {failed} failed, {len(found.damaged)} damaged records")
-    if told := mixed_processors(table(found.records[name] for name in found.complete())):
+    failed = len(there.records) - len(there.complete())
+    print(f"{len(there.complete())} runs, {failed} failed, {len(there.damaged)} damaged records")
+    if told := mixed_processors(table(there.records[name] for name in there.complete())):
         print(told)
     if options.out:
         collect(folder, options.out)

@@ -67,13 +67,13 @@ def build(kind: type[T], given: Mapping[str, Any], where: str, also: Iterable[st
     that are taken elsewhere, for the error alone. Raises :class:`OptionError`, which names ``where``, the option, its
     rule and what came.
     """
-    known = {part.name: part for part in fields(kind)}
+    known = {entry.name: entry for entry in fields(kind)}
     for name in given:
         known_name(name, known, where, also)
     hints = _hints(kind)
     values = {
-        name: _checked(given[name], hints[name], part, f"{name} of {where}")
-        for name, part in known.items()
+        name: _checked(given[name], hints[name], entry, f"{name} of {where}")
+        for name, entry in known.items()
         if name in given
     }
     return kind(**values)
@@ -104,21 +104,21 @@ def describe(options: Options) -> dict[str, Any]:
     >>> describe(Options())
     {}
     """
-    return {part.name: getattr(options, part.name) for part in fields(options)}
+    return {entry.name: getattr(options, entry.name) for entry in fields(options)}
 
 
 def rules(kind: type[Options]) -> dict[str, str]:
     """Each option's type, range and meaning in words, by name: for help texts and errors."""
     hints = _hints(kind)
-    return {part.name: f"{_rule(hints[part.name], part)}: {part.metadata['help']}" for part in fields(kind)}
+    return {entry.name: f"{_rule(hints[entry.name], entry)}: {entry.metadata['help']}" for entry in fields(kind)}
 
 
 def _allowed(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def _rule(hint: Any, part: Any) -> str:
-    low, high, choices = (part.metadata[name] for name in ("low", "high", "choices"))
+def _rule(hint: Any, entry: Any) -> str:
+    low, high, choices = (entry.metadata[name] for name in ("low", "high", "choices"))
     if choices:
         return "one of " + ", ".join(map(str, choices))
     names = [kind.__name__ for kind in _allowed(hint) if kind is not type(None)]
@@ -128,11 +128,11 @@ def _rule(hint: Any, part: Any) -> str:
     return words + (" or nothing" if type(None) in _allowed(hint) else "")
 
 
-def _checked(value: Any, hint: Any, part: Any, where: str) -> Any:
-    limits = {name: part.metadata[name] for name in ("low", "high", "choices")}
+def _checked(value: Any, hint: Any, entry: Any, where: str) -> Any:
+    limits = {name: entry.metadata[name] for name in ("low", "high", "choices")}
     taken = fitted(value, _allowed(hint), **limits)
     if taken is UNFIT:
-        fail(OptionError, f"{where} must be {_rule(hint, part)}", shown(value), f"It means: {part.metadata['help']}.")
+        fail(OptionError, f"{where} must be {_rule(hint, entry)}", shown(value), f"It means: {entry.metadata['help']}.")
     return taken
 
 

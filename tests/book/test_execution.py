@@ -137,12 +137,6 @@ def test_a_text_parameter_takes_any_text(book, capsys):
         assert notebook.cells[-1].outputs[0].text == word + "\n"
 
 
-def test_half_a_character_is_refused(book, no_kernel, capsys):
-    book = plain_chapter(book, "words", "print(word)", parameters='word: str = "x"  # any')
-    assert main(["--root", str(book.root), "execute", "words", "-p", "word", "\udcff", "--quiet"]) == 1
-    assert r"parameter word must be str; got '\udcff'" in capsys.readouterr().err
-
-
 def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     book = plain_chapter(book, "quick", "print('n is', n)", "import sys; print('warned', file=sys.stderr)")
     source = (book.root / "book" / "quick.md").read_bytes()

@@ -90,14 +90,14 @@ class SecondModel(nn.Module):
         """Logits of every row: (N, C), or one (T_i, 2) a window; ``module`` is in evaluation mode for it."""
         was = self.module.training
         self.eval()
-        found: list[Tensor] = []
+        batches: list[Tensor] = []
         for index in torch.split(torch.arange(len(features), device=features.labels.device), size):
             rows, mask, _ = features.batch(index)
             logits = self(rows, mask)[0].float().cpu()
             lengths = [] if mask is None else mask.sum(-1).tolist()
-            found += [logits] if mask is None else [row[:n] for row, n in zip(logits, lengths, strict=True)]
+            batches += [logits] if mask is None else [row[:n] for row, n in zip(logits, lengths, strict=True)]
         self.module.train(was)
-        return torch.cat(found) if isinstance(features.rows, Tensor) else found
+        return torch.cat(batches) if isinstance(features.rows, Tensor) else batches
 
 
 def fit_second(
@@ -170,11 +170,11 @@ def _descend(
         for rows in batches(epoch):
             step += 1
             with torch.enable_grad():
-                found = losses(rows, step)
+                values = losses(rows, step)
                 optimizer.zero_grad(set_to_none=True)
-                torch.autograd.backward(found["loss"])
+                torch.autograd.backward(values["loss"])
             optimizer.step()
-            for name, value in found.items():
+            for name, value in values.items():
                 series.setdefault(f"step.second.{name}", []).append((step, float(value.detach())))
         yield step
 
@@ -217,9 +217,9 @@ def fit_views(
 
     def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
         points, others = (phase.module(view[rows.to(view.device)]) for view in (first, second))
-        found = _balanced(phase, info_nce(points, others, temperature), points)
-        finite(found["loss"], "the second phase", step)
-        return found
+        values = _balanced(phase, info_nce(points, others, temperature), points)
+        finite(values["loss"], "the second phase", step)
+        return values
 
     for _ in _descend(
         phase, trained, lambda _: _shuffled(len(first), phase.batch_size, draw), losses, series, progress

@@ -123,7 +123,7 @@ def _rows(settings: Any, data: str | None, state: tuple[tuple[str, int, int], ..
     if isinstance(settings, SimilaritySettings):
         return {"rows": fingerprint(pair_rows(settings, data))}
     rows = split_rows(task_named(settings.task), settings, data)
-    return {name: fingerprint(part) for name, part in rows.items()}
+    return {name: fingerprint(split) for name, split in rows.items()}
 
 
 def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:

@@ -47,7 +47,7 @@ class Clock:
 
     utc: datetime = field(default_factory=lambda: datetime.now(UTC))
     tick: float = field(default_factory=time.perf_counter)
-    measured: list[float] = field(default_factory=list)  # seconds of each part that only measures
+    measured: list[float] = field(default_factory=list)  # seconds of each stretch that only measures
 
     def seconds(self) -> float:
         """Seconds since the start, to a millisecond."""

@@ -93,9 +93,9 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, Mapping):
         if odd := [key for key in value if not isinstance(key, str)]:
             raise ConfigError(f"keys of {where} must be text; got {odd[0]!r}. Write the key in quotes.")
-        return {key: _plain(part, f"{where}.{key}") for key, part in value.items() if part is not None}
+        return {key: _plain(inner, f"{where}.{key}") for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
-        return [_plain(part, f"{where}[{i}]") for i, part in enumerate(value)]
+        return [_plain(inner, f"{where}[{i}]") for i, inner in enumerate(value)]
     got = f"{type(value).__name__} {shown(value)}"
     raise ConfigError(f"{where} must be text, a number, true/false, a list or a mapping; got {got}. Convert it first.")
 

@@ -61,7 +61,7 @@ class FinetuneSettings(Options):
     epochs: int = option(3, "passes over the training examples", low=1, high=1000)
     max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
     batch_size: int = option(32, "examples an update", low=2, high=65536)
-    accumulation: int = option(1, "parts in which an update's examples pass the model", low=1, high=4096)
+    accumulation: int = option(1, "passes in which an update's examples pass the model", low=1, high=4096)
     learning_rate: float = option(5e-5, "peak learning rate of AdamW", low=0, high=1)
     weight_decay: float = option(0.0, "weight decay of AdamW", low=0, high=1)
     warmup: float = option(0.1, "share of the updates over which the learning rate rises", low=0, high=0.99)
@@ -157,7 +157,9 @@ class Planned:
     def settings(self) -> Any:
         """The settings of its experiment, typed."""
         kind = EXPERIMENTS[self.experiment]
-        return kind(**{part.name: self.config[part.name] for part in fields(kind) if part.name in self.config})
+        return kind(
+            **{setting.name: self.config[setting.name] for setting in fields(kind) if setting.name in self.config}
+        )
 
     @cached_property
     def method(self) -> Method:
@@ -195,15 +197,15 @@ def plan(given: Mapping[str, Any] | Planned) -> Planned:
 
 def _identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a configuration its id is made of (:func:`~isonb.lab.runs.run_ids.counted`)."""
-    found = counted(config["experiment"], config, _defaults(EXPERIMENTS[config["experiment"]]))
+    identity = counted(config["experiment"], config, _defaults(EXPERIMENTS[config["experiment"]]))
     if "method" in config:
         name = config["method"]["name"]
-        found["method"] = {"name": name, **counted(name, config["method"], _defaults(method_class(name)))}
-    return found
+        identity["method"] = {"name": name, **counted(name, config["method"], _defaults(method_class(name)))}
+    return identity
 
 
 def _defaults(kind: type[Options]) -> dict[str, Any]:
-    return {part.name: part.default for part in fields(kind)}
+    return {setting.name: setting.default for setting in fields(kind)}
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,7 +246,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_names(names: Iterable[object], where: str) -> None:
     """Raise :class:`~isonb.lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
-    known = dict.fromkeys(part.name for kind in EXPERIMENTS.values() for part in fields(kind))
+    known = dict.fromkeys(setting.name for kind in EXPERIMENTS.values() for setting in fields(kind))
     for name in names:
         known_name(name, [*APART, *known], where)
 

@@ -19,7 +19,7 @@ from isonb.runtime.files import replace
 __all__ = ["FIRST", "Damage", "Scan", "check_table", "collect", "column_order", "flat", "scan", "series_table", "table"]
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
-MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # parts of a manifest that a table shows
+MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # entries of a manifest that a table shows
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,10 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     >>> flat({"seed": 1, "method": {"name": "istar", "layers": [1, 2]}})
     {'seed': 1, 'method.name': 'istar', 'method.layers': '[1, 2]'}
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            columns |= flat(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
-    return found
+            columns[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
+    return columns

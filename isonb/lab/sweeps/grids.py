@@ -112,11 +112,11 @@ def _choices(key: str, value: Any, where: str) -> list[Any]:
     if not values:
         fail(GridError, f"{key} of {where} must have at least one value", "an empty list", "Leave the key out.")
     if key != "method":
-        return [_scalar(key, part, where) for part in values]
+        return [_scalar(key, one, where) for one in values]
     chosen: list[Any] = []
-    for part in values:
-        spelled_out = isinstance(part, dict)
-        chosen += _product(_spelled_out(part, f"{where}, method")) if spelled_out else [_scalar(key, part, where)]
+    for one in values:
+        spelled_out = isinstance(one, dict)
+        chosen += _product(_spelled_out(one, f"{where}, method")) if spelled_out else [_scalar(key, one, where)]
     return chosen
 
 

@@ -276,22 +276,6 @@ def test_full_disk_leaves_the_old_record(tmp_path, monkeypatch, call):
     assert path.read_bytes() == before
 
 
-def test_interrupt_leaves_nothing(tmp_path, monkeypatch):
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", stop)
-    with pytest.raises(KeyboardInterrupt):
-        write_record(tmp_path, a_record())
-    assert not list(tmp_path.iterdir())
-
-
-def test_folder_that_is_a_file(tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(DiskError, match="permissions"):
-        write_record(tmp_path / "file", a_record())
-
-
 WRITER = """
 import sys
 from isonb.lab.runs.record import Record, write_record
@@ -351,12 +335,6 @@ def test_collect(tmp_path):
     assert back["metric.accuracy"].tolist() == pytest.approx(table["metric.accuracy"].tolist(), nan_ok=True)
     assert sorted(back["seed"]) == ["1", "2", "3", "five"]
     assert not list((tmp_path / "out").glob(".*"))
-
-
-def test_empty_folder_gives_an_empty_table(tmp_path):
-    table = tables.collect(tmp_path, tmp_path / "t.parquet")
-    assert list(table.columns) == ["run_id", "status", "error"]
-    assert len(pd.read_parquet(tmp_path / "t.parquet")) == len(table) == 0
 
 
 def test_series_table():

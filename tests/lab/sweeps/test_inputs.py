@@ -80,14 +80,6 @@ def test_other_rows_are_another_run(data, tmp_path, experiments):
     assert execute(first).run_id == first.run_id
 
 
-def test_rows_that_changed_in_place_are_seen(data, tmp_path, experiments):
-    first = prepare(COLA, tmp_path / "out", data=data, experiments=experiments)
-    record(first)
-    shutil.rmtree(data)
-    rows(data, count=90)
-    assert prepare(COLA, tmp_path / "out", data=data, experiments=experiments).run_id != first.run_id
-
-
 def test_overwritten_weights_or_words_are_another_run(tmp_path, experiments, monkeypatch):
     monkeypatch.chdir(tmp_path)
     random_models.save("bert", tmp_path / "mybert")
