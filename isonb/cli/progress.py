@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from isonb.runtime.progress import read_progress
+from isonb.runtime.files import read_progress
 
 __all__ = ["progress"]
 

@@ -16,7 +16,7 @@ from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.execution import prepare
 from isonb.lab.sweeps.outcomes import Outcome
-from isonb.runtime.progress import Progress, read_progress
+from isonb.runtime.files import note_progress, read_progress
 from tests.lab import random_models
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
@@ -155,14 +155,12 @@ def test_collect_writes_what_the_suffix_says(here, suffix, capsys):
 
 
 def test_a_run_notes_how_far_it_is(tmp_path):
-    noted = Progress(tmp_path)
-    noted.note(3, 40)
-    noted.note(4, 40)  # too soon after the one before
+    note_progress(tmp_path, 3, 40)
     assert read_progress(tmp_path) == (3, 40)
     assert read_progress(tmp_path / "none") is None
     (tmp_path / "progress").write_text("3")
     assert read_progress(tmp_path) is None
-    Progress(tmp_path / "none").note(1, 2)
+    note_progress(tmp_path / "none", 1, 2)
 
 
 def test_a_run_shows_updates_and_the_time_left(tmp_path, monkeypatch, capsys):

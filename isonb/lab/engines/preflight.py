@@ -45,7 +45,8 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
     settings, task = planned.settings, task_named(planned.settings.task)
     _check_place(task, planned.experiment, data)
     model = locate.find(settings.model)
-    planned.method.layer(int(model.config.hidden_size))
+    if planned.experiment in FINE_TUNING or not planned.method.post_hoc:
+        planned.method.layer(int(model.config.hidden_size))
     _check_lengths(settings, model)
     if planned.experiment in FINE_TUNING:
         _check_finetune(settings, task, model, data)

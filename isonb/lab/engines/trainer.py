@@ -22,7 +22,7 @@ from isonb.lab.options import OptionError
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.settings import FinetuneSettings
-from isonb.runtime.progress import Progress
+from isonb.runtime.files import note_progress
 from isonb.training.trainer import IsotropyTrainerMixin
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "train"]
@@ -103,22 +103,19 @@ class Bar(TrainerCallback):  # type: ignore[misc]
     def __init__(self, name: str, progress: bool) -> None:
         self.name, self.off = name, None if progress else True
         self.bar: Any = None
-        self.progress: Progress | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Open it, at the update a resumed run stands at."""
         from tqdm import tqdm
 
         if state.is_world_process_zero:
-            self.progress = Progress(args.output_dir)
             self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc=self.name, disable=self.off)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """One update on."""
         if self.bar is not None:
             self.bar.update(1)
-        if self.progress is not None:
-            self.progress.note(state.global_step, state.max_steps)
+            note_progress(args.output_dir, state.global_step, state.max_steps)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """The last loss beside it."""

@@ -32,7 +32,7 @@ __all__ = ["SchedulerError", "run_on_dask"]
 CONNECT = 15  # seconds
 LOOK_EVERY = 0.05  # seconds between two looks at what has ended
 ALONE = 2.0  # seconds between two looks at the workers
-AGAIN = 2  # times that a run is given out again after its worker was lost
+AGAIN = 2  # times that a run is given out again after its worker was lost, or its process was ended
 GOES_ON = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
 
 
@@ -43,10 +43,10 @@ class SchedulerError(InputError):
 def run_on_dask(runs: Sequence[Prepared], scheduler: str, workers: int) -> Iterator[Outcome]:
     """The outcomes of the runs as they end, on the cluster at ``scheduler``; "local" starts one with ``workers``.
 
-    Dask gives the runs of a worker that is lost to another one; their locks keep a run from being done twice. While
-    there is no worker, it says so. Ctrl-C stops a local cluster with all its runs. On another one, runs that have begun
-    go on to their record, the others don't begin. Raises :class:`SchedulerError`, or
-    :class:`~isonb.errors.DependencyError` without ``distributed``.
+    Dask gives the runs of a worker that is lost to another one, and those that were ended from outside, as by the time
+    limit of a queue; their locks keep a run from being done twice. While there is no worker, it says so. Ctrl-C stops a
+    local cluster with all its runs. On another one, runs that have begun go on to their record, the others don't begin.
+    Raises :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` without ``distributed``.
     """
     with needs("a sweep on Dask", "cluster"):
         from distributed import as_completed
@@ -55,7 +55,7 @@ def run_on_dask(runs: Sequence[Prepared], scheduler: str, workers: int) -> Itera
         left = {}
         for run in runs:
             key = f"{run.run_id}@{hashlib.sha256(str(run.out).encode()).hexdigest()[:8]}"
-            left[client.submit(execute, run, key=key, pure=False, retries=AGAIN)] = run
+            left[client.submit(_execute, run, key=key, pure=False, retries=AGAIN)] = run
         ended = as_completed(list(left))
         try:
             for future in _as_they_end(ended, client, scheduler):
@@ -84,6 +84,18 @@ def _client(stack: ExitStack, scheduler: str, workers: int) -> Any:
     return client
 
 
+class _EndedOutside(Exception):
+    """A run was ended by a signal that says nothing about it: Dask is to give it out again."""
+
+
+def _execute(run: Prepared) -> Outcome:
+    """On the worker: one run."""
+    outcome = execute(run)
+    if outcome.status == "stopped":
+        raise _EndedOutside(outcome.error)
+    return outcome
+
+
 def _as_they_end(ended: Any, client: Any, scheduler: str) -> Iterator[Any]:
     """The futures as they end. Says so, once each time, when there is no worker for the rest."""
     alone, look = False, time.monotonic()
@@ -108,5 +120,8 @@ def _outcome(future: Any, run: Prepared) -> Outcome:
         return outcome
     reason = "the connection to the scheduler was lost"
     if future.status == "error":
-        reason = f"{type(future.exception()).__name__}: {future.exception()}"
+        error = future.exception()
+        if isinstance(error, _EndedOutside):
+            return Outcome(run.run_id, "stopped", str(error))
+        reason = f"{type(error).__name__}: {error}"
     return Outcome(run.run_id, "not recorded", reason)

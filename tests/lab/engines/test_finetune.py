@@ -20,7 +20,7 @@ from isonb.lab.methods import method_from, methods
 from isonb.lab.options import OptionError
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
-from isonb.runtime.progress import read_progress
+from isonb.runtime.files import read_progress
 from tests.lab.random_models import KINDS, save
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}

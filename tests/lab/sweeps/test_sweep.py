@@ -304,6 +304,20 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experim
     assert "dask worker" in "".join(told)
 
 
+def test_dask_gives_out_again_what_somebody_ended(out, experiments, monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setenv("FAKE_HANG", "0")  # minutes the first time, at once the second
+    ending = threading.Thread(target=lambda: os.kill(int(until(lambda: journal(out, "start"))[0][2]), signal.SIGTERM))
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        ending.start()
+        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:mortal"}
+        report = sweep([config(0)], out, scheduler=cluster.scheduler_address, **options)
+        ending.join()
+    assert [o.status for o in report.outcomes] == ["finished"]
+    assert len(journal(out, "start")) == 2
+
+
 def leave(run, words):
     """What a run has on disk while it is at work: checkpoints, an unfinished notebook, a torn record."""
     (run.work / "checkpoint-1").mkdir(parents=True)
