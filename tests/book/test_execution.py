@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import nbformat
-import psutil
 import pytest
 from plain import plain_chapter
+from waiting import gone, until
 
 from isonb.pages import build as building
 from isonb.pages import run
@@ -26,10 +26,10 @@ from isonb.pages.run import Job
 def no_kernel(monkeypatch):
     """Fail when anything is run."""
 
-    def refuse(job, lock, cores):
+    def refuse(job, *_):
         raise AssertionError(f"{job.chapter.name} was run")
 
-    monkeypatch.setattr(run, "_Process", refuse)
+    monkeypatch.setattr(run, "_run", refuse)
 
 
 def job_of(book, name="sample", **parameters):
@@ -185,20 +185,6 @@ time.sleep(600)"""
     return plain_chapter(book, name, cell), pids
 
 
-def until(condition, seconds=60):
-    """Wait for something true, and return it."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
-    return found
-
-
-def gone(pid):
-    """Whether no such process lives."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
 def leaves_nothing_running(path, temporary):
     until(lambda: all(gone(int(pid)) for pid in path.read_text().split()), 10)
     until(lambda: not list(temporary.iterdir()), 5)
@@ -307,15 +293,15 @@ def test_half_a_notebook_is_never_kept_as_whole(book, monkeypatch):
     """Whatever ends papermill early and makes it look well: a cell that hasn't run is noticed."""
     book = plain_chapter(book, "short", "print(1)", "print(2)")
     job = job_of(book, "short")
-    saved = run._Process._save
+    saved = run._save
 
-    def cut(process, code):
+    def cut(*given):
         executed = nbformat.read(job.partial, as_version=4)
         executed.cells[-1].outputs, executed.cells[-1].metadata.papermill.status = [], "pending"
         nbformat.write(executed, job.partial)
-        return saved(process, code)
+        return saved(*given)
 
-    monkeypatch.setattr(run._Process, "_save", cut)
+    monkeypatch.setattr(run, "_save", cut)
     with pytest.raises(ChapterError, match="failed outside its cells"):
         run.execute([job], progress=False)
     assert not job.cached.exists()
