@@ -1,7 +1,7 @@
 # make book   builds the book     make test   runs the tests     make   lists the rest
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book test slow lint bench bench-gpu lab edit pins clean browser screens student slides
+.PHONY: help book models test slow lint bench bench-gpu lab edit pins clean browser screens student slides
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -51,6 +51,9 @@ $(TOOLS): $(STAMP) requirements-dev.txt
 book: $(STAMP)  ## run every chapter and build the HTML into _build/html
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
 	@echo "The book is in _build/html/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
+
+models: $(STAMP)  ## fetch the language model smollm2 (93 MB) into the cache, for the dial on a model of one's own
+	@$(BIN)/python -m isonb.lab.encoders.fetched
 
 test: $(TOOLS)  ## run the tests (under 10 minutes on two cores)
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not slow"

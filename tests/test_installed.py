@@ -66,9 +66,9 @@ def installed(wheel, tmp_path_factory):
 def test_the_wheel_holds_what_the_checkout_has_and_passes_twine(dist, wheel):
     call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
     names = set(zipfile.ZipFile(wheel).namelist())
-    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments")
+    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments", "book/figures")
     files = [name for name in call("git", "ls-files", *ours, cwd=ROOT).splitlines() if (ROOT / name).is_file()]
-    wanted = {name.replace("book/experiments", "isonb/experiments") for name in files}
+    wanted = {name.replace("book/", "isonb/") for name in files}
     assert len(wanted) > 200
     assert {name for name in names if ".dist-info/" not in name} == wanted
 
@@ -90,13 +90,15 @@ def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     assert {path.stem for path in notebooks} == set(table["run_id"])
 
 
-def test_an_installed_package_has_the_grids_by_name_and_says_where_recordings_are(installed):
+def test_an_installed_package_has_grids_and_pictures_and_says_where_recordings_are(installed):
     code = """
 import isonb
 from isonb.cli import main
-from isonb.lab.studies.recorded import RecordedError, recorded
+from isonb.lab.runs.recordings import RecordedError, recorded
+from isonb.pages import figures
 
 print(isonb.__file__)
+print(figures("methods").side(0.1, 0.4), "doing nothing")
 main(["list", "grids"])
 main(["sweep", "istar", "--size", "smoke", "--out", "planned", "--dry-run"])
 try:
@@ -106,7 +108,12 @@ except RecordedError as error:
 """
     told = installed("-c", code)
     assert Path(told.splitlines()[0]).is_relative_to(installed.folder)
-    for words in ("istar_search", "13 to do", "in a checkout of isonb, not in an installed package"):
+    for words in (
+        "above doing nothing",
+        "istar_search",
+        "13 to do",
+        "in a checkout of isonb, not in an installed package",
+    ):
         assert words in told
 
 
