@@ -1,4 +1,4 @@
-"""A fifth paper, made up, takes part by what CONTRIBUTING says and by nothing else: a method, a study and a grid."""
+"""A fifth paper, made up, takes part by what CONTRIBUTING says and by nothing else: loss, method, study, grid."""
 
 import os
 import shutil
@@ -11,40 +11,45 @@ import pytest
 import isonb
 
 ROOT = Path(isonb.__file__).parents[1]
-METHOD = '''
+LOSS = '''
 """Fifth (Nobody, 2030)."""
 
 from dataclasses import dataclass
+
+from isonb.losses.common import Loss
+from isonb.measures.cosine import cosine_penalty
+
+
+@dataclass(eq=False, repr=False)
+class FifthLoss(Loss):
+    """Vectors are to be orthogonal.
+
+    Args:
+        weight: of the penalty. In [0, 100].
+    """
+
+    weight: float = 1.0
+
+    def forward(self, points):
+        """Points (n, d); returns a scalar."""
+        return self.weight * cosine_penalty(points)
+'''
+METHOD = '''
+"""Fifth (Nobody, 2030)."""
+
 from typing import ClassVar
 
-from torch import nn
-
-from isonb import losses
-from isonb.lab.methods.base import Method
-from isonb.lab.options import option
+from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import WithLoss
+from isonb.losses.fifth import FifthLoss
 
 
-class Scaled(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.weight, self.loss = weight, losses.CosRegLoss()
-
-    def forward(self, x):
-        return self.weight * self.loss(x)
-
-
-@dataclass(frozen=True)
-class Fifth(Method):
+@takes(FifthLoss)
+class Fifth(WithLoss):
     """Vectors are to be orthogonal."""
 
     name: ClassVar[str] = "fifth"
     source: ClassVar[str] = "Fifth (Nobody, 2030)"
-
-    weight: float = option(1.0, "of the penalty", low=0, high=100)
-
-    def penalty(self):
-        """The loss."""
-        return Scaled(self.weight)
 
 
 METHODS = (Fifth,)
@@ -100,10 +105,12 @@ print(claim_rows({"recorded": study.verdicts()}))
 
 
 @pytest.mark.slow
-def test_one_method_file_one_study_file_and_one_grid_are_enough(tmp_path):
+def test_one_loss_one_method_one_study_and_one_grid_are_enough(tmp_path):
     shutil.copytree(ROOT / "isonb", tmp_path / "isonb", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "book/experiments", tmp_path / "book/experiments")
+    assert len(METHOD.strip().splitlines()) < 25
     added = {
+        "isonb/losses/fifth.py": LOSS,
         "isonb/lab/methods/fifth.py": METHOD,
         "isonb/lab/studies/designs/fifth.py": STUDY,
         "book/experiments/fifth.yaml": GRID,

@@ -11,10 +11,11 @@ from torch import Tensor
 from isonb.auditing.parts import Reading
 from isonb.auditing.reading.rows import CHUNK
 from isonb.errors import DegenerateError, ShapeError
-from isonb.measures.cosine import mean_cosine, unit_rows
+from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, participation_ratio
 from isonb.measures.neighbors import two_nn
 from isonb.measures.spectrum import explained_variance
+from isonb.numerics.rows import unit_rows
 
 __all__ = [
     "BY_LAYER",

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import border, check_values, mask_of, nonnegative
 from isonb.errors import DegenerateError, fail
-from isonb.numerics.precision import precise
+from isonb.numerics.scale import precise
 
 __all__ = ["persistent_entropy", "prominent_bars"]
 

@@ -18,7 +18,7 @@ from isonb.checks import border
 from isonb.errors import InputError, fail, missing
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 from isonb.numerics.given_distances import check_cloud, lengths_in
-from isonb.numerics.precision import precise
+from isonb.numerics.scale import precise
 
 __all__ = ["barcode_of", "h0_barcode", "rips_barcode", "tree_edges"]
 

@@ -4,7 +4,7 @@
 points of a cloud  where                        the first tree, on rounded squared distances
 =================  ===========================  ==================================================================
 up to ``DENSE``    on the CPU                   Prim: n short steps, each one pass over a row of all n x n weights;
-                                                compiled where numba is installed (:mod:`~isonb.numerics.compiled_prim`)
+                                                compiled where numba is installed (:mod:`~isonb.barcodes.compiled_prim`)
 up to ``DENSE``    on accelerators              :mod:`~isonb.barcodes.parallel_trees` in float64: few steps,
                                                 each over all weights, because there a step costs a launch
 more               anywhere                     :func:`~isonb.barcodes.tiled_trees.tiled_tree`: weights strip by strip
@@ -27,12 +27,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from isonb.barcodes.compiled_prim import FAR, compiled_prim
 from isonb.barcodes.parallel_trees import parallel_trees
 from isonb.barcodes.tiled_trees import tiled_tree
-from isonb.numerics.compiled_prim import FAR, compiled_prim
 from isonb.numerics.distances import distances_from, exact_squares, localized, rough_distances, slack, squared_distances
-from isonb.numerics.precision import precise
-from isonb.numerics.scale import largest, power_of_two
+from isonb.numerics.scale import largest, power_of_two, precise
 
 __all__ = ["spanning_tree", "tree_of_distances"]
 

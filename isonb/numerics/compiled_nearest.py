@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled_prim import machine_code
+from isonb.numerics.compiled import machine_code
 
 __all__ = ["BLOCK", "Loops", "compiled_choice"]
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from isonb.errors import InputError, fail
-from isonb.points import center_rows, row_count
+from isonb.numerics.rows import center_rows, row_count
 
 __all__ = [
     "Group",

@@ -32,7 +32,7 @@ SCRIPT = Path(__file__).parent / "static" / "microscope.js"
 def views(x: Tensor) -> dict[str, Tensor]:
     """The vectors (n, d) of n sentences in the four forms of :data:`VIEWS`, all fitted on these sentences.
 
-    Whitening is soft, with the shrinkage of Ledoit and Wolf (:class:`~isonb.transforms.SoftZCA`): with n <= d there is
+    Whitening is soft, with the shrinkage of Ledoit and Wolf (:class:`~isonb.SoftZCA`): with n <= d there is
     no inverse. SoftDecay acts on the singular values of the matrix, not centred, at its default alpha.
 
     >>> import torch

@@ -9,8 +9,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, points
-from isonb.points import centered
 
 __all__ = ["plane_coordinates", "two_planes"]
 

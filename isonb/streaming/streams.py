@@ -15,8 +15,8 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import ShapeError, fail
-from isonb.measures.cosine import directed, directions
-from isonb.numerics.precision import wide
+from isonb.numerics.rows import directed, directions
+from isonb.numerics.scale import wide
 
 __all__ = ["Average", "Skewness", "UnitSums"]
 

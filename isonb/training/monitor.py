@@ -35,7 +35,7 @@ from isonb.errors import InputError, IsotropyWarning, fail, needs
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, participation_ratio
 from isonb.numerics.distributed import process_group
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from isonb.training.watch import TrainingPoints
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         steps from one measurement to the next.
     ``warn``, ``stop``
         :class:`Gate` objects.
-    ``rule``
+    ``pooling``
         which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
     ``module``
         the name of the part of the model that gives the vectors, where it has no one transformer.
@@ -192,7 +192,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         every: int = 50,
         warn: Sequence[Gate] = (),
         stop: Sequence[Gate] = (),
-        rule: PointRule | None = None,
+        pooling: Pooling | None = None,
         module: str | None = None,
         limit: int = 512,
         path: str | Path | None = None,
@@ -209,8 +209,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         if self.path is not None and (self.path.is_dir() or not self.path.parent.is_dir()):
             fail(InputError, "path must be a file in a folder that is there", str(path), "Make the folder first.")
         self.events: list[Event] = []
-        rule = rule or PointRule()
-        self._points = TrainingPoints(rule if module is None else replace(rule, module=module))
+        pooling = pooling or Pooling()
+        self._points = TrainingPoints(pooling if module is None else replace(pooling, module=module))
         self._due = False
         self._counts = dict.fromkeys((*self.warn, *self.stop), 0)
         self._said: set[str] = set()

@@ -15,7 +15,8 @@ from pathlib import Path
 import threadpoolctl
 import torch
 
-from isonb.numerics import compiled_nearest, compiled_prim
+from isonb.barcodes import compiled_prim
+from isonb.numerics import compiled_nearest
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
 from tests.benchmarks.publish import CARD_PUBLISHED, PUBLISHED, PublishError, publish

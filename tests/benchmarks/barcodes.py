@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 import isonb
+from isonb.barcodes.compiled_prim import compiled_prim
 from isonb.barcodes.trees import _prim, spanning_tree
-from isonb.numerics.compiled_prim import compiled_prim
 from isonb.numerics.distances import edge_lengths, squared_distances
 from isonb.numerics.products import gram
 from tests.benchmarks.harness import Row, compare

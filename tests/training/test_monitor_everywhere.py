@@ -30,8 +30,8 @@ from transformers import (
 
 from isonb.errors import InputError
 from isonb.measures.isoscore import isoscore
+from isonb.training.hidden_states import Pooling
 from isonb.training.monitor import COLLAPSE, Gate, IsotropyMonitor
-from isonb.training.points import PointRule
 from isonb.training.trainer import IsotropyTrainerMixin
 from tests import gloo
 
@@ -106,7 +106,7 @@ KINDS = ["t5", "bart", "vit", "wav2vec2", "plain"]
 def test_models_of_every_kind_are_measured_and_train_the_same(kind, points, tmp_path):
     module = {"plain": "places"}.get(kind)
     watched = trainer_of(kind, tmp_path / "a")
-    monitor = IsotropyMonitor(every=2, rule=PointRule(points), module=module).attach(watched)
+    monitor = IsotropyMonitor(every=2, pooling=Pooling(points), module=module).attach(watched)
     watched.train()
     alone = trainer_of(kind, tmp_path / "b")
     alone.train()
@@ -125,8 +125,8 @@ def test_the_penalty_of_the_mixin_reaches_models_of_every_kind(kind, parts, tmp_
         return 1 - isoscore(points)
 
     module = {"plain": "vectors"}.get(kind)
-    rule = {"points": "mean", "layers": -1 if module else "all", "module": module}
-    made = trainer_of(kind, tmp_path, 1, 8 // parts, IsotropyTrainer, penalty=penalty, **rule)
+    pooling = {"points": "mean", "layers": -1 if module else "all", "module": module}
+    made = trainer_of(kind, tmp_path, 1, 8 // parts, IsotropyTrainer, penalty=penalty, **pooling)
     made.args.gradient_accumulation_steps = parts
     made.train()
     assert seen[0] == ((8, 4) if kind == "plain" else (16, 16))
@@ -144,7 +144,7 @@ def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
     made, batch = model("t5").train(), rows("t5", 4)
     inputs = {name: torch.stack([row[name] for row in batch]) for name in batch[0]}
     inputs["attention_mask"][:, 4:] = 0
-    monitor = IsotropyMonitor(every=1, rule=PointRule("mean"))
+    monitor = IsotropyMonitor(every=1, pooling=Pooling("mean"))
     monitor._begin(made)
     made(**inputs)
     got = monitor._points.take()
@@ -159,7 +159,7 @@ def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
         (Plain, {}, "must hold a transformers encoder or decoder; got Plain"),
         (Plain, {"module": "vector"}, r"module must name a part of Plain; got 'vector'. Try 'vectors'"),
         (lambda: nn.ModuleDict({"q": tiny.model(), "d": tiny.model()}), {}, "must hold one encoder; got q, d"),
-        (tiny.model, {"rule": PointRule(layers=9)}, "layers must name some of 0..2; got 9"),
+        (tiny.model, {"pooling": Pooling(layers=9)}, "layers must name some of the 3 hidden states; got layers 9"),
     ],
 )
 def test_a_model_that_cannot_be_read_is_refused_when_attached(made, options, said, tmp_path):
@@ -373,7 +373,7 @@ class Nan(nn.Module):
 @pytest.mark.slow
 def test_a_thousand_steps_end_none_that_should_not(tmp_path):
     trainer = trainer_of("t5", tmp_path / "t5", 1000, 2)
-    monitor = IsotropyMonitor(every=1, stop=COLLAPSE, rule=PointRule("mean")).attach(trainer)
+    monitor = IsotropyMonitor(every=1, stop=COLLAPSE, pooling=Pooling("mean")).attach(trainer)
     trainer.train()
     assert (trainer.state.global_step, len(monitor.events)) == (1000, 1000)
 
@@ -428,7 +428,7 @@ def test_a_thousand_steps_of_lightning(tmp_path, monkeypatch):
 def test_a_named_model_of_images_without_layers_is_read():
     size = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
     made = ResNetForImageClassification(ResNetConfig(**size)).train()
-    monitor = IsotropyMonitor(every=1, module="resnet", rule=PointRule("mean"))
+    monitor = IsotropyMonitor(every=1, module="resnet", pooling=Pooling("mean"))
     monitor._points.check(made)
     monitor._begin(made)
     made(pixel_values=torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0)))

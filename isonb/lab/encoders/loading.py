@@ -20,7 +20,7 @@ from isonb.errors import InputError, fail
 from isonb.lab.encoders.hub import first_line
 from isonb.lab.encoders.locate import Source, find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
-from isonb.training.points import encoder_of
+from isonb.training.hidden_states import encoder_of
 
 __all__ = ["Encoded", "Encoder", "as_encoder", "encode", "hidden_states", "load", "load_for_training"]
 

@@ -96,7 +96,7 @@ def tune(
         for step, (fresh, rows) in enumerate(bar, start=1):
             if fresh:
                 penalty.refresh()
-            with penalty.rule.watch(encoder.model) as seen:
+            with penalty.pooling.watch(encoder.model) as seen:
                 loss, inputs = objective.loss(tokens, rows)
             added = penalty(seen, inputs, len(rows))
             loss = loss if added is None else loss + added

@@ -11,8 +11,8 @@ from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.encoders.vectors import TokenizedSentences, forward
 from isonb.lab.methods import Contrast, Method
-from isonb.losses.shrinkage import ShrinkageCovariance
-from isonb.training.points import PointRule
+from isonb.losses.istar import ShrinkageCovariance
+from isonb.training.hidden_states import Pooling
 from isonb.training.union import asked, trainable
 
 __all__ = ["ContrastPenalty"]
@@ -27,9 +27,9 @@ class ContrastPenalty:
         self.encoder, self.tokens, self.size = encoder, tokens, contrast.batch_size
         self.device = next(encoder.model.parameters()).device
         self.loss = None if method is None else method.penalty()
-        self.rule = PointRule() if method is None else method.points()
-        if self.rule.points == "cls" and is_decoder(encoder.model.config):
-            self.rule = replace(self.rule, points="last")
+        self.pooling = Pooling() if method is None else method.points()
+        if self.pooling.mode == "cls" and is_decoder(encoder.model.config):
+            self.pooling = replace(self.pooling, mode="last")
         self.shrinkage: ShrinkageCovariance | None = None
         if self.loss is not None:
             self.loss.to(self.device).train()
@@ -37,9 +37,9 @@ class ContrastPenalty:
                 self.shrinkage = ShrinkageCovariance(0, True, SHRINKAGE_ROWS, forward=self._points, group=None)
 
     def _points(self, model: Any, batch: dict[str, Tensor]) -> tuple[list[Tensor], None]:
-        with self.rule.watch(model) as seen:
+        with self.pooling.watch(model) as seen:
             forward(model, batch)
-        return [self.rule.cloud(seen, batch)[0].unsqueeze(0)], None
+        return [self.pooling.points(seen, batch)[0].unsqueeze(0)], None
 
     def refresh(self) -> None:
         """Measure the shrinkage covariance on the sentences, in their order."""
@@ -53,7 +53,7 @@ class ContrastPenalty:
         if self.loss is None:
             seen.take()
             return None
-        points, _ = self.rule.cloud(seen, inputs, rows)
+        points, _ = self.pooling.points(seen, inputs, rows)
         cov = None if self.shrinkage is None else self.shrinkage.cov
         value: Tensor = self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov))
         return value

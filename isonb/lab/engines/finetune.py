@@ -22,7 +22,7 @@ from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs.inputs import own_files
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.losses.shrinkage import ShrinkageCovariance
+from isonb.losses.istar import ShrinkageCovariance
 
 __all__ = ["run"]
 

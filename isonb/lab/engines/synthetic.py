@@ -20,7 +20,7 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import SyntheticSettings, resolve, settings_of
 from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.streaming.moments import Moments
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 __all__ = ["check_sizes", "run"]
 

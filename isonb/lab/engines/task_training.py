@@ -44,7 +44,7 @@ def train(
         **extra,
     )
     _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
-    tracker = Tracker(run_.model.point_rule, settings.track_every, measuring=(clock or Clock()).measuring)
+    tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.add_callback(tracker)
     classes = torch.tensor(watched.gold) if run_.task.kind == "classification" else None
     size = settings.cloud_examples

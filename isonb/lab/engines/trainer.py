@@ -80,9 +80,9 @@ def trainer_class(method: Method, decoder: bool) -> tuple[type[LabTrainer], dict
     penalty = method.penalty()
     if penalty is None:
         return LabTrainer, {}
-    rule = method.points()
-    points = "last" if decoder and rule.points == "cls" else rule.points
-    options = {"points": points, "layers": rule.layers, "include_pads": rule.include_pads}
+    pooling = method.points()
+    points = "last" if decoder and pooling.mode == "cls" else pooling.mode
+    options = {"points": points, "layers": pooling.layers, "include_pads": pooling.include_pads}
     return PenaltyTrainer, {"penalty": penalty, "waits": method.waits(), **options}
 
 

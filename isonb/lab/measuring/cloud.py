@@ -17,7 +17,8 @@ from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.measures.neighbors import two_nn
 from isonb.measures.spectrum import singular_values
-from isonb.points import centered, label_groups
+from isonb.numerics.rows import centered
+from isonb.points import label_groups
 
 __all__ = ["ZETA", "Values", "attempt", "cloud_measures", "number", "shares_named", "squared_shares"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.points import centered
+from isonb.numerics.rows import centered
 
 __all__ = ["walk"]
 

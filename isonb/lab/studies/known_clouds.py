@@ -17,7 +17,7 @@ from isonb.lab.studies.verdicts import LEVEL, Evidence
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.measures.spectrum import anisotropy
-from isonb.points import centered
+from isonb.numerics.rows import centered
 
 __all__ = ["ALONE", "FIGURE_2", "ZETAS", "disagreements", "estimates", "isotropic_readings", "nearer", "too_low"]
 

@@ -17,7 +17,7 @@ from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.measures.neighbors import two_nn
 from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
-from isonb.training.points import pool
+from isonb.points import pool
 from tests.training import tiny
 
 L = 2

@@ -1,6 +1,7 @@
 """Methods: their options, and what each hook returns to the engines. Every method of the registry goes through all."""
 
 import json
+import math
 from dataclasses import fields, replace
 
 import pytest
@@ -14,15 +15,38 @@ from isonb.lab.methods.shared import FittedModule
 from isonb.lab.options import OptionError, rules
 from isonb.lab.runs.settings import resolve
 from isonb.layers.soft_decay import soft_decay
-from isonb.losses.penalties import cosreg_penalty, isoscore_penalty, istar_penalty, spectrum_penalty
-from isonb.losses.persistent_entropy import entropy_penalty
-from isonb.losses.spreading import gor_penalty, random_directions, sigreg_penalty
+from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.points import layer_average, mean_pool
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from isonb.training.union import asked
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
 from tests.support import assert_same, gpu, normal, uneven
+
+
+def entropy_penalty(x, y=None, **options):
+    return losses.PersistentEntropyLoss(**options)(x, y)
+
+
+def istar_penalty(x, cov=None, **options):
+    return losses.IStarLoss(**options)(x, cov)
+
+
+def cosreg_penalty(x):
+    return losses.CosRegLoss()(x)
+
+
+def spectrum_penalty(x, **options):
+    return losses.SpectrumControlLoss(1.0, **({"top": None} | options))(x)
+
+
+def gor_penalty(x, **options):
+    return losses.GORLoss(**options)(x)
+
+
+def isoscore_penalty(x, **options):
+    return losses.IsoScoreLoss(**options)(x)
+
 
 every = pytest.mark.parametrize("name", methods())
 OPTIONS = [(name, part) for name, kind in methods().items() for part in fields(kind)]
@@ -49,10 +73,9 @@ def another(name, part):
         return not part.default
     if part.default is None or isinstance(part.default, str):
         return 1
-    for value in (part.default * 2, part.default / 2, high, low):
-        if value != part.default and low <= value <= high:
-            return value
-    raise AssertionError(part)
+    low, high = (-math.inf if low is None else low), (math.inf if high is None else high)
+    values = (part.default * 2, part.default / 2, part.default + 1, part.default - 1)
+    return next(value for value in values if value != part.default and low <= value <= high)
 
 
 def given_of(value):
@@ -86,7 +109,7 @@ def test_a_method_names_the_cloud_that_its_hooks_act_on(name):
     elif name in own("layer"):
         place = "features"
     elif name in own("penalty"):
-        place = kind().points().points
+        place = kind().points().mode
     else:
         place = "cls"  # nothing but the encoder is trained
     assert kind.acts_on == place
@@ -114,13 +137,9 @@ def test_bad_values_are_refused_by_name(name, part):
 
 
 @each_option
-def test_options_hide_no_hook_and_numbers_have_a_range(name, part):
+def test_options_hide_no_hook_and_say_what_they_mean(name, part):
     assert not hasattr(Method, part.name)
-    hint = rules(methods()[name])[part.name]
-    assert part.metadata["help"] in hint
-    if not isinstance(part.default, bool) and not part.metadata["choices"]:
-        assert part.metadata["low"] is not None
-        assert part.metadata["high"] is not None
+    assert part.metadata["help"] in rules(methods()[name])[part.name]
 
 
 @every
@@ -206,7 +225,7 @@ def penalty_value(method, points, **offers):
 @having("penalty")
 def test_penalties_are_finite_scalars_with_gradients(name):
     method = method_from(name)
-    assert isinstance(method.points(), PointRule)
+    assert isinstance(method.points(), Pooling)
     for offers in ({"labels": None}, {"labels": labels_of(range(24))}):
         points = uneven(24, 6).requires_grad_()
         value = penalty_value(method, points, **offers, shrinkage_cov=torch.eye(6, dtype=points.dtype))
@@ -289,13 +308,13 @@ def test_istar_asks_for_a_shrinkage_matrix_only_if_it_uses_one(given, needed):
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ("entropy", PointRule("cls", -1)),
-        ("istar", PointRule("tokens", "all")),
-        ({"name": "istar", "layers": 3, "include_pads": True}, PointRule("tokens", 3, True)),
-        ("cosreg", PointRule("tokens", -1)),
-        ({"name": "cosreg", "layers": "all"}, PointRule("tokens", "all")),
-        ("spectrum_control", PointRule("tokens", -1)),
-        *((name, PointRule("cls", -1)) for name in ("gor", "sigreg", "log_isoscore")),
+        ("entropy", Pooling("cls", -1)),
+        ("istar", Pooling("tokens", "all")),
+        ({"name": "istar", "layers": 3, "include_pads": True}, Pooling("tokens", 3, True)),
+        ("cosreg", Pooling("tokens", -1)),
+        ({"name": "cosreg", "layers": "all"}, Pooling("tokens", "all")),
+        ("spectrum_control", Pooling("tokens", -1)),
+        *((name, Pooling("cls", -1)) for name in ("gor", "sigreg", "log_isoscore")),
     ],
     ids=str,
 )
