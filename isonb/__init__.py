@@ -77,6 +77,12 @@ if TYPE_CHECKING:
     from isonb.transforms.flow import fit_flow as fit_flow
     from isonb.transforms.mean_direction import MeanDirection as MeanDirection
     from isonb.transforms.sbert_wk import sbert_wk as sbert_wk
+    from isonb.transforms.turns import DimensionScale as DimensionScale
+    from isonb.transforms.turns import MeanShift as MeanShift
+    from isonb.transforms.turns import PartialWhitening as PartialWhitening
+    from isonb.transforms.turns import SingularDecay as SingularDecay
+    from isonb.transforms.turns import Standardise as Standardise
+    from isonb.transforms.turns import isotropy_report as isotropy_report
     from isonb.transforms.whitening import AllButTheTop as AllButTheTop
     from isonb.transforms.whitening import SoftZCA as SoftZCA
     from isonb.transforms.whitening import Whitening as Whitening

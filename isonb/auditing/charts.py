@@ -24,7 +24,7 @@ def _by_layer(found: Found) -> Any:
         {"layer": layer.number, "measure": r.name, "value": r.value, "low": r.low, "high": r.high, "round": r.round}
         for layer in found.layers
         for r in layer.readings
-        if r.name in SHOWN
+        if r.measure in SHOWN
     ]
     across = alt.X("layer:O", axis=alt.Axis(labelAngle=0))
     base = alt.Chart(width=230, height=150)
@@ -33,7 +33,7 @@ def _by_layer(found: Found) -> Any:
     spans = base.mark_rule(strokeWidth=3, opacity=0.5).encode(across, alt.Y("low:Q", title=None), alt.Y2("high:Q"))
     usual = base.mark_line(strokeDash=[5, 3], color="#7f7f7f").encode(across, alt.Y("round:Q", title=None))
     panels = alt.layer(usual, spans, dots, data=pd.DataFrame(rows).round(4))
-    facet = alt.Facet("measure:N", title=None, sort=list(SHOWN))
+    facet = alt.Facet("measure:N", title=None, sort=list(SHOWN.values()))
     return panels.facet(facet, columns=2).resolve_scale(y="independent").resolve_axis(x="independent")
 
 

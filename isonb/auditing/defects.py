@@ -47,11 +47,13 @@ Quote = Callable[[int], str]  # the text behind a row
 
 def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
     """Rows that are not numbers or are zero; too few of them; lengths and digits."""
-    for name, count, rows in (("not finite", seen.n_wild, seen.wild), ("zero rows", seen.n_zero, seen.zero)):
-        if count:
+    for name, rows in (("not finite", seen.wild), ("zero rows", seen.zero)):
+        if len(rows):
             words = "NaN or infinity in" if name == "not finite" else "Nothing but zeros in"
             advice = "Left out here. Look at the texts behind them."
-            yield Finding(name, "fault", f"{words} {counted(count, 'row')}.", advice, rows=tuple(rows))
+            yield Finding(
+                name, "fault", f"{words} {counted(len(rows), 'row')}.", advice, rows=tuple(rows[:NAMED].tolist())
+            )
     if n < d:
         text = f"There are fewer rows ({n}) than dimensions ({d})."
         yield Finding("few rows", "warning", text, "Is the array transposed? Rows are points.")
@@ -75,7 +77,7 @@ def duplicates(seen: Pass) -> Iterator[Finding]:
 
 def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Iterator[Finding]:
     """Whether the cloud lies away from the origin."""
-    shared = values.get("mean cosine", 0.0)
+    shared = values.get("mean_cosine", 0.0)
     if shared > SHIFTED:
         raw, centred = (floor[key]["0.99"] for key in ("random cosine", "random cosine, centred"))
         text = (
@@ -88,10 +90,10 @@ def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Itera
 
 def spread(values: dict[str, float], d: int) -> list[Finding]:
     """Whether few directions hold the variance."""
-    used = values.get("IsoScore-U", 1.0)
+    used = values.get("isoscore_unbiased", 1.0)
     if used >= USED:
         return []
-    text = f"The variance of about {values['participation ratio']:.0f} of {d} directions is used."
+    text = f"The variance of about {values['participation_ratio_unbiased']:.0f} of {d} directions is used."
     advice = "Soft whitening (isonb.SoftZCA) evens it out; judge that on your own task, it can harm."
     return [Finding("stretched", "warning" if used < BARELY else "note", text, advice)]
 

@@ -13,27 +13,26 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.auditing.encoding import Counts, Embedder
-from isonb.auditing.encoding.functions import FunctionEmbedder
-from isonb.auditing.encoding.job import embed_to, writing
+from isonb.auditing.encoding import Counts, Embedder, FunctionEmbedder
 from isonb.auditing.encoding.sentences import SentenceEmbedder
 from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
+from isonb.auditing.encoding.vector_files import embed_to, writing
 from isonb.auditing.parts import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
-from isonb.auditing.shape import BY_LAYER, readings
+from isonb.auditing.shape import BY_LAYER, TWO_NN, readings
 from isonb.auditing.soundness import check_model
 from isonb.auditing.texts import check_texts, distinct_rows, text_findings
 from isonb.auditing.thresholds import Pairs
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.auditing.words import clipped
 from isonb.errors import InputError, ShapeError, fail, needs
+from isonb.measures.registry import MEASURES
 
 __all__ = ["Encoding", "audit_model", "encoded", "is_model"]
 
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
-TWO_NN = "TwoNN dimension"
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 USUAL = 256  # tokens that are read of a text by a model whose folder doesn't say
 
@@ -221,13 +220,13 @@ def _layers(states: Any, rows: int, draw: torch.Generator) -> Iterator[Layer]:
     """The readings of each layer. A round cloud of the same size reads the same for all of them, so it is read once."""
     count, _, d = states.shape
     cloud = torch.randn(rows, d, generator=draw)
-    usual = {name: float(measure(cloud)) for name, measure in BY_LAYER.items()}
+    usual = {name: float(MEASURES[name](cloud)) for name in BY_LAYER}
     for number in range(count):
         x = torch.from_numpy(states[number, :rows].astype("float32"))
         if bool(x.isfinite().all()):
             group = torch.Generator().manual_seed(0)
             known = readings(x, usual, group, BY_LAYER)
-            yield Layer(number, rows, tuple(one for one in known if one.name != TWO_NN or _enough(one)))
+            yield Layer(number, rows, tuple(one for one in known if one.measure != TWO_NN or _enough(one)))
 
 
 def _enough(reading: Reading) -> bool:

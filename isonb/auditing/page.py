@@ -74,7 +74,7 @@ def _shape(found: Found) -> list[str]:
     parts += [table("Each measure with its 95% interval", HEAD, map(reading_cells, found.readings))]
     if found.layers:
         caption = f"The shape by layer, of {found.layers[0].rows:,} texts, with 95% intervals"
-        parts += [table(caption, ["", *SHOWN], layer_rows(found.layers))]
+        parts += [table(caption, ["", *SHOWN.values()], layer_rows(found.layers))]
     return parts
 
 

@@ -33,10 +33,12 @@ class Finding:
 class Reading:
     """A measure with its 95% interval, and what it is compared with.
 
-    ``round``: what a round cloud of as many points and dimensions reads. ``fewer``: the value of half of the rows; a
-    measure that moves with their number says less about the model.
+    ``measure``: its name in the registry of measures, ``name``: its title there. ``round``: what a round cloud of as
+    many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with their number
+    says less about the model.
     """
 
+    measure: str
     name: str
     value: float
     low: float

@@ -15,14 +15,14 @@ from isonb.auditing.shape import GROUPS, groups_of, jackknife
 from isonb.auditing.thresholds import Pairs, pair_score
 from isonb.errors import DegenerateError, FitWarning
 from isonb.layers.soft_decay import soft_decay
-from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore
+from isonb.measures.registry import MEASURES
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 
 __all__ = ["next_steps", "remedies", "score_words", "stands_out"]
 
 GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
 MOST = 20  # directions that may be removed
+MEAN_COSINE, ISOSCORE_U = MEASURES["mean_cosine"], MEASURES["isoscore_unbiased"]
 ALPHA = -0.2  # where SoftDecay starts
 
 Change = Callable[[Tensor], Tensor]
@@ -64,8 +64,8 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None) -> tu
 
 
 def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
-    near = float(mean_cosine(other)) <= SHIFTED
-    is_round = float(isoscore(other, unbiased=True)) >= USED
+    near = float(MEAN_COSINE(other)) <= SHIFTED
+    is_round = float(ISOSCORE_U(other)) >= USED
     already = "can't help: the spread is round already" if is_round else ""
     why = "can't help: the mean is near zero already" if near else ""
     yield _Fitted("centring", "isonb.ZeroMean()", ZeroMean().fit(x).transform, why)
@@ -89,7 +89,7 @@ def _softened(x: Tensor) -> Change:
 def _roundness(x: Tensor, group: Tensor) -> list[float]:
     """IsoScore-U of all rows, and without each group."""
     kept = [group >= 0, *(group != g for g in range(GROUPS))]
-    return [float(isoscore(x[rows], unbiased=True)) for rows in kept]
+    return [float(ISOSCORE_U(x[rows])) for rows in kept]
 
 
 def _judged(one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None) -> Remedy:
@@ -97,7 +97,7 @@ def _judged(one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pai
     after = _roundness(changed, group)
     rise, *without = (new - old for old, new in zip(before, after, strict=True))
     old, new = (
-        (("mean cosine", float(mean_cosine(y))), ("IsoScore-U", score[0]))
+        ((MEAN_COSINE.title, float(MEAN_COSINE(y))), (ISOSCORE_U.title, score[0]))
         for y, score in ((x, before), (changed, after))
     )
     gain = None if pairs is None else _gain(one.change, pairs)

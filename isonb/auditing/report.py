@@ -44,14 +44,16 @@ class Audit(Found):
     def values(self) -> dict[str, float]:
         """Every number that a rule may name, by its name.
 
-        Readings, quantiles of the floor ("random cosine 0.99"), readings by layer ("layer 3 IsoScore") and thresholds
-        ("threshold as they are"; with pairs and queries both, that of the queries).
+        Readings by title and by name in the registry ("IsoScore-U", "isoscore_unbiased"), by layer too ("layer 3
+        IsoScore"); quantiles of the floor ("random cosine 0.99") and thresholds ("threshold as they are"; with pairs
+        and queries both, that of the queries).
         """
-        found = {reading.name: reading.value for reading in self.readings}
+        places = [("", self.readings), *((f"layer {layer.number} ", layer.readings) for layer in self.layers)]
+        both = [(place, one) for place, readings in places for one in readings]
+        numbers = {f"{place}{key}": one.value for place, one in both for key in (one.name, one.measure)}
         for cloud, quantiles in self.floor.items():
-            found |= {f"{cloud} {share}": value for share, value in quantiles.items()}
-        found |= {f"layer {layer.number} {one.name}": one.value for layer in self.layers for one in layer.readings}
-        return found | {f"threshold {match.cloud}": match.threshold for match in self.matches}
+            numbers |= {f"{cloud} {share}": value for share, value in quantiles.items()}
+        return numbers | {f"threshold {match.cloud}": match.threshold for match in self.matches}
 
     def threshold(self, rate: float = 0.01) -> float:
         """The cosine that a share ``rate`` of random pairs passes, of 0.5, 0.1, 0.05, 0.01 and 0.001."""

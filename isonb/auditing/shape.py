@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -11,16 +11,13 @@ from torch import Tensor
 from isonb.auditing.parts import Reading
 from isonb.auditing.reading.rows import CHUNK
 from isonb.errors import DegenerateError, ShapeError
-from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore, participation_ratio
-from isonb.measures.neighbors import two_nn
-from isonb.measures.spectrum import explained_variance
+from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
 
 __all__ = [
+    "AUDITED",
     "BY_LAYER",
     "GROUPS",
-    "MEASURES",
     "SHARES",
     "TWO_NN",
     "groups_of",
@@ -33,33 +30,21 @@ __all__ = [
 PAIRS = 100_000  # random pairs behind the quantiles of the cosine
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 GROUPS = 10  # of the jackknife
-STUDENT = 2.262  # its quantile 0.975 at GROUPS - 1 degrees of freedom
+STUDENT = 2.2621571628  # its quantile 0.975 at GROUPS - 1 degrees of freedom
 
-TWO_NN = "TwoNN dimension"
+TWO_NN = "two_nn"
 
-Measure = Callable[[Tensor], Tensor]
-
-
-def common_mean(x: Tensor) -> Tensor:
-    """The share of the mean squared length that all rows have in common, in [0, 1].
-
-    >>> common_mean(torch.tensor([[3.0, 4.0], [3.0, -4.0]])).item()
-    0.36
-    """
-    found: Tensor = x.mean(0).square().sum() / x.square().sum(-1).mean()
-    return found
-
-
-MEASURES: dict[str, Measure] = {
-    "mean cosine": mean_cosine,
-    "common mean": common_mean,
-    "IsoScore": isoscore,
-    "IsoScore-U": lambda x: isoscore(x, unbiased=True),
-    "participation ratio": lambda x: participation_ratio(x, unbiased=True),
-    "EV1, centred": lambda x: explained_variance(x, 1, center=True)[0],
-    TWO_NN: two_nn,
-}
-BY_LAYER = {name: MEASURES[name] for name in MEASURES if name not in ("EV1, centred", "common mean")}
+# The measures of the registry that an audit takes.
+AUDITED = (
+    "mean_cosine",
+    "common_mean",
+    "isoscore",
+    "isoscore_unbiased",
+    "participation_ratio_unbiased",
+    "explained_variance_1_centered",
+    "two_nn",
+)
+BY_LAYER = tuple(name for name in AUDITED if name not in ("explained_variance_1_centered", "common_mean"))
 
 
 def groups_of(n: int, draw: torch.Generator) -> Tensor:
@@ -78,7 +63,7 @@ def readings(
     x: Tensor,
     round_cloud: Tensor | Mapping[str, float],
     draw: torch.Generator,
-    measures: Mapping[str, Measure] = MEASURES,
+    names: Sequence[str] = AUDITED,
     copies: Tensor | None = None,
 ) -> Iterator[Reading]:
     """Each measure that is defined for these rows. ``round_cloud``: points, or what they read.
@@ -86,16 +71,16 @@ def readings(
     ``copies`` marks rows that say what an earlier one says: TwoNN would measure the rounding between them.
     """
     group = groups_of(len(x), draw)
-    for name, measure in measures.items():
-        kept = ~copies if copies is not None and name == TWO_NN else torch.ones(len(x), dtype=torch.bool)
+    for measure in (MEASURES[name] for name in names):
+        kept = ~copies if copies is not None and measure.name == TWO_NN else torch.ones(len(x), dtype=torch.bool)
         try:
             value = float(measure(x[kept]))
             half = jackknife([float(measure(x[kept & (group != g)])) for g in range(GROUPS)])
             fewer = float(measure(x[kept & (group < GROUPS // 2)]))
-            usual = float(measure(round_cloud)) if isinstance(round_cloud, Tensor) else round_cloud[name]
+            usual = float(measure(round_cloud)) if isinstance(round_cloud, Tensor) else round_cloud[measure.name]
         except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
             continue
-        yield Reading(name, value, value - half, value + half, usual, fewer)
+        yield Reading(measure.name, measure.title, value, value - half, value + half, usual, fewer)
 
 
 def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:

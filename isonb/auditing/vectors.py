@@ -23,7 +23,7 @@ from isonb.auditing.parts import SEVERITIES, Finding, Match
 from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
-from isonb.auditing.shape import MEASURES, quantiles, random_cosines, readings
+from isonb.auditing.shape import AUDITED, quantiles, random_cosines, readings
 from isonb.auditing.thresholds import Pairs, pair_thresholds, query_thresholds
 from isonb.errors import InputError, ShapeError, fail
 
@@ -32,7 +32,7 @@ __all__ = ["SAMPLE", "Asked", "audit_vectors", "check_sample", "worst_first"]
 SAMPLE = 5000  # rows that the shape is measured on
 WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
 MOST = 2**26  # numbers of the sample, where there are more
-FLAT = ("mean cosine", "common mean")  # measures of rows alone
+FLAT = ("mean_cosine", "common_mean")  # measures of rows alone
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ def audit_vectors(
     chosen = seen.good if n <= sample else seen.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
     round_cloud = torch.randn(x.shape, generator=draw, dtype=x.dtype)
-    measures = {name: MEASURES[name] for name in MEASURES if not wide or name in FLAT}
+    measures = FLAT if wide else AUDITED
     measured = tuple(readings(x, round_cloud, draw, measures, None if wide else copies(x)))
     floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
-    values = {reading.name: reading.value for reading in measured}
+    values = {reading.measure: reading.value for reading in measured}
     findings = [*strange_rows(seen, n, d), *duplicates(seen), *place(values, floor)]
     findings += [*neighbours(x, round_cloud, chosen, quote), *([] if withheld else spread(values, d))]
     findings = [*findings, *dimensions(seen)]

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from isonb.auditing.parts import Check, Finding, Found, Layer, Match, Reading, Remedy
+from isonb.measures.registry import titles
 from isonb.runtime.terminal import printable, screen
 
 __all__ = [
@@ -28,9 +29,9 @@ __all__ = [
 ]
 
 HEAD = ("measure", "value", "95% interval", "half the rows", "round cloud")
-REMEDY_HEAD = ("fitted on half, judged on half", "mean cosine", "IsoScore-U", "")
+REMEDY_HEAD = ("fitted on half, judged on half", *titles("mean_cosine", "isoscore_unbiased").values(), "")
 MATCH_HEAD = ("threshold", "cosine", "percentile", "false matches", "true matches")
-SHOWN = ("mean cosine", "IsoScore", "participation ratio", "TwoNN dimension")  # of each layer
+SHOWN = titles("mean_cosine", "isoscore", "participation_ratio_unbiased", "two_nn")  # of each layer
 MOST_LAYERS = 8
 QUOTED = 2  # examples of a finding on the screen; a page shows them all
 WIDE = 88  # columns of the screen, and of a page of the book
@@ -119,7 +120,7 @@ def layer_rows(layers: Sequence[Layer]) -> Iterator[list[str]]:
     """One row a layer, the measures that are shown, each with half its interval; at last what a round cloud reads."""
     usual: dict[str, float] = {}
     for layer in layers:
-        known = {reading.name: reading for reading in layer.readings}
+        known = {reading.measure: reading for reading in layer.readings}
         usual |= {name: reading.round for name, reading in known.items()}
         read = [known.get(name) for name in SHOWN]
         cells = [f"{fixed(r.value, 2)} ± {(r.high - r.low) / 2:.2f}" if r else "unsure" for r in read]
@@ -146,7 +147,7 @@ def _layers(layers: Sequence[Layer]) -> list[str]:
         return []
     step = max(1, -(-(len(layers) - 1) // (MOST_LAYERS - 1)))
     shown = [layer for layer in layers if layer.number % step == 0 or layer is layers[-1]]
-    return ["", *columns([["by layer", *SHOWN], *layer_rows(shown)])]
+    return ["", *columns([["by layer", *SHOWN.values()], *layer_rows(shown)])]
 
 
 def _remedies(remedies: Sequence[Remedy]) -> list[str]:

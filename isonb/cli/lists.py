@@ -5,14 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from isonb.errors import DependencyError
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.encoders.catalogue import EMBEDDED
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_place
 from isonb.lab.methods import catalogue
 from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
+from isonb.measures.registry import MEASURES, TOKEN_MEASURES
 from isonb.runtime.places import shipped_grids
 
-__all__ = ["LISTS", "columns", "grids", "methods", "models", "protocols", "tasks"]
+__all__ = ["LISTS", "columns", "grids", "measures", "methods", "models", "protocols", "tasks"]
 
 WIDTH = 100
 
@@ -47,11 +49,17 @@ def tasks() -> str:
 
 
 def models() -> str:
-    """The embedded models, and how to name others."""
-    rows = [("model", "comes with"), *((name, entry.source) for name, entry in EMBEDDED.items())]
+    """The embedded models, whether each is there, and how to name others."""
+    rows = [("model", "comes with", "")]
+    for name, entry in EMBEDDED.items():
+        try:
+            there = "" if embedded_place(entry).is_dir() else "not there"
+        except DependencyError as error:
+            there = f"not there; {str(error).rpartition('. ')[2]}"
+        rows.append((name, entry.source, there))
     return columns(rows) + (
         "\n\nOr a folder with safetensors weights, or a hub id such as google-bert/bert-base-uncased. A folder\n"
-        "ISONB_MODELS/google-bert/bert-base-uncased stands for that id."
+        "ISONB_MODELS/google-bert/bert-base-uncased stands for that id. Fetched models lie in ISONB_CACHE."
     )
 
 
@@ -88,6 +96,16 @@ def protocols() -> str:
     return "\n\n".join(parts)
 
 
+def measures() -> str:
+    """The measures that records, audits, monitors and rules name: title, range, and what each sees."""
+    every = [*MEASURES.values(), *TOKEN_MEASURES.values()]
+    rows = [("measure", "title", "range", "sees"), *((one.name, one.title, one.range, one.sees) for one in every)]
+    return columns(rows) + (
+        "\n\nOf a cloud of points; the last four of the tokens of each sentence. A rule takes name or title, as in:\n"
+        "isonb audit vectors.npy --fail-on 'mean_cosine>0.5'"
+    )
+
+
 def grids() -> str:
     """The grids that come with isonb: their sizes and what they are for."""
     parts = [
@@ -101,4 +119,11 @@ def _wrapped(text: str, indent: str, hang: str | None = None) -> str:
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent if hang is None else hang)
 
 
-LISTS = {"tasks": tasks, "models": models, "methods": methods, "protocols": protocols, "grids": grids}
+LISTS = {
+    "tasks": tasks,
+    "models": models,
+    "methods": methods,
+    "measures": measures,
+    "protocols": protocols,
+    "grids": grids,
+}

@@ -11,10 +11,17 @@ on every device.
 Measures that need all points at once (nearest neighbours, barcodes, partition score, RBF uniformity) don't stream.
 :class:`Sampled` keeps up to ``capacity`` points for them: exact until then, a uniform sample after.
 
+:func:`metric_of` gives the class for a name of the registry, a sampled one where the measure doesn't stream.
+
 ``higher_is_better`` is None throughout: whether isotropy is better is a question, not a convention. In Lightning these
 are ordinary metrics: ``self.log("isoscore", self.isoscore)``.
 """
 
+from collections.abc import Callable
+from functools import partial
+
+from isonb.errors import InputError, fail
+from isonb.measures.registry import MEASURES, ZETA
 from isonb.metrics.sampled import Sampled
 from isonb.metrics.sentences import (
     ClsUniformity,
@@ -34,6 +41,7 @@ from isonb.metrics.spectral import (
     ParticipationRatio,
     VarEx,
 )
+from isonb.metrics.streaming import Base
 
 __all__ = [
     "Anisotropy",
@@ -51,4 +59,34 @@ __all__ = [
     "SpectralSkewness",
     "TokenUniformity",
     "VarEx",
+    "metric_of",
 ]
+
+STREAMED: dict[str, Callable[..., Base]] = {
+    "isoscore": IsoScore,
+    "isoscore_unbiased": partial(IsoScore, unbiased=True),
+    "isoscore_star": partial(IsoScoreStar, ZETA),
+    "participation_ratio": ParticipationRatio,
+    "participation_ratio_unbiased": partial(ParticipationRatio, unbiased=True),
+    "mean_cosine": MeanCosine,
+    "token_uniformity": TokenUniformity,
+    "cls_uniformity": ClsUniformity,
+    "spectral_skewness": SpectralSkewness,
+}
+
+
+def metric_of(name: str, *, capacity: int = 4096) -> Base:
+    """A fresh metric of a measure by its name in the registry: exact where it streams, else of ``capacity`` points.
+
+    Raises :class:`~isonb.errors.InputError` for an unknown name.
+
+    >>> metric = metric_of("isoscore_unbiased")
+    >>> type(metric).__name__, metric.unbiased, type(metric_of("two_nn")).__name__
+    ('IsoScore', True, 'Sampled')
+    """
+    if name in STREAMED:
+        return STREAMED[name]()
+    if name not in MEASURES:
+        names = ", ".join([*MEASURES, *STREAMED])
+        fail(InputError, "a metric must be of a measure of the registry", repr(name), f"There are {names}.")
+    return Sampled(MEASURES[name], capacity=capacity)

@@ -32,8 +32,7 @@ from torch import Tensor, nn
 
 from isonb.checks import cloud, strict
 from isonb.errors import InputError, IsotropyWarning, fail, needs
-from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore, participation_ratio
+from isonb.measures.registry import MEASURES
 from isonb.numerics.distributed import process_group
 from isonb.training.hidden_states import Pooling
 from isonb.training.watch import TrainingPoints
@@ -52,60 +51,27 @@ LARGEST = 10.0  # an unbiased score above it is rounding: no round cloud reads s
 STATE = "isonb.IsotropyMonitor"  # what a checkpoint of the Trainer calls the counts of the gates
 LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
 
-__all__ = ["COLLAPSE", "MEASURES", "Event", "Gate", "IsotropyMonitor", "largest_share", "relative_spread"]
+__all__ = ["COLLAPSE", "WATCHED", "Event", "Gate", "IsotropyMonitor"]
 
 
-def relative_spread(x: Tensor) -> Tensor:
-    """Root mean square distance from the mean over that from the origin, in [0, 1]: 0 for equal vectors.
+#: The measures of the registry that are taken where none are named.
+WATCHED = ("isoscore_unbiased", "participation_ratio", "mean_cosine", "relative_spread", "largest_share")
 
-    >>> relative_spread(torch.tensor([[3.0, 4.0], [3.0, 4.0]])).item()
-    0.0
+
+def _enough(measure: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """A measure without bias, as an :class:`~isonb.errors.InputError` where the batch is too small for it.
+
+    The estimate of the squared variances may then be zero or negative, as it is for orthonormal rows.
     """
-    centred = x - x.mean(-2, keepdim=True)
-    found: Tensor = (
-        centred.square().sum((-2, -1)) / x.square().sum((-2, -1)).clamp_min(torch.finfo(x.dtype).tiny)
-    ).sqrt()
-    return found
 
+    def checked(x: Tensor) -> Tensor:
+        score = float(MEASURES["isoscore_unbiased"](x))
+        if not 0 <= score <= LARGEST:
+            got = f"{len(x)} points that would read {score:.3g}"
+            fail(InputError, "the points must be enough for an unbiased score", got, "Take a larger batch.")
+        return measure(x)
 
-def largest_share(x: Tensor) -> Tensor:
-    """The share of the single widest coordinate in the total variance, in [1/d, 1]: near 1 for a rogue dimension.
-
-    0 for equal vectors, which have no variance.
-
-    >>> largest_share(torch.tensor([[3.0, 0.0], [-3.0, 0.0]])).item()
-    1.0
-    """
-    variance = x.var(-2, correction=0)
-    found: Tensor = variance.max(-1).values / variance.sum(-1).clamp_min(torch.finfo(x.dtype).tiny)
-    return found
-
-
-def batch_isoscore(x: Tensor) -> Tensor:
-    """:func:`isonb.isoscore` with ``unbiased=True``; :class:`~isonb.errors.InputError` where the batch is too small.
-
-    Its estimate of the squared variances may then be zero or negative, as it is for orthonormal rows.
-    """
-    score = isoscore(x, unbiased=True)
-    if not 0 <= float(score) <= LARGEST:
-        got = f"{len(x)} points that would read {float(score):.3g}"
-        fail(InputError, "the points must be enough for an unbiased score", got, "Take a larger batch.")
-    return score
-
-
-#: The measures by name, functions of points (n, d). ``"isoscore"``: :func:`isonb.isoscore` with ``unbiased=True``, free
-#: of the limit that the batch sets, and undefined where the batch is too small for it. ``"effective_dimensions"``:
-#: :func:`isonb.participation_ratio`. ``"mean_cosine"``: :func:`isonb.mean_cosine`. ``"relative_spread"``:
-#: :func:`~isonb.training.monitor.relative_spread`, the size of the cloud over its distance from the origin.
-#: ``"largest_share"``: :func:`~isonb.training.monitor.largest_share`, what the widest coordinate has of the
-#: variance.
-MEASURES: dict[str, Callable[[Tensor], Tensor]] = {
-    "isoscore": batch_isoscore,
-    "effective_dimensions": participation_ratio,
-    "mean_cosine": mean_cosine,
-    "relative_spread": relative_spread,
-    "largest_share": largest_share,
-}
+    return checked
 
 
 @dataclass(frozen=True)
@@ -156,7 +122,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate closes.
 
     ``measures``
-        names of :data:`MEASURES`, or a mapping from names to functions of points (n, d).
+        names of :data:`~isonb.measures.registry.MEASURES`, or a mapping from names to functions of points (n, d).
     ``every``
         steps from one measurement to the next.
     ``warn``, ``stop``
@@ -187,7 +153,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
 
     def __init__(
         self,
-        measures: Sequence[str] | Mapping[str, Callable[[Tensor], Tensor]] = tuple(MEASURES),
+        measures: Sequence[str] | Mapping[str, Callable[[Tensor], Tensor]] = WATCHED,
         *,
         every: int = 50,
         warn: Sequence[Gate] = (),
@@ -388,7 +354,8 @@ def _named(names: Sequence[str]) -> dict[str, Callable[[Tensor], Tensor]]:
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         fail(InputError, f"measures must be some of {', '.join(MEASURES)}", unknown[0], "Or pass a mapping.")
-    return {name: MEASURES[name] for name in names}
+    known = {name: MEASURES[name] for name in names}
+    return {name: _enough(one) if name.endswith("_unbiased") else one for name, one in known.items()}
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ import torch
 
 import isonb
 from isonb.auditing.asking import audit
-from isonb.auditing.encoding import job
+from isonb.auditing.encoding import vector_files
 from isonb.auditing.encoding.tokens import TokenEmbedder
 from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
@@ -141,7 +141,7 @@ def test_cut_texts_and_unknown_words(encoder):
 
 def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
     made = TokenEmbedder(encoder, "mean", 64, batch_size=7)
-    found = job.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
+    found = vector_files.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
     for row in (0, 3, 29):
         alone = made.states(made.tokens([TEXTS[row]]), layers=True)[:, 0]
         assert torch.allclose(torch.tensor(found.vectors[row]), alone[-1], atol=1e-5)
@@ -150,7 +150,7 @@ def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
 
 
 def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "PIECE", 16)
+    monkeypatch.setattr(vector_files, "PIECE", 16)
     whole = audit(encoder, TEXTS, work=tmp_path / "whole")
     asked = []
     states = TokenEmbedder.states

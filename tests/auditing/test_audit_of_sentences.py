@@ -15,7 +15,8 @@ from sentence_transformers.sentence_transformer import modules as kinds
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, T5Config, T5EncoderModel
 
 import isonb
-from isonb.auditing.encoding.job import embed_to
+from isonb.auditing.encoding import vector_files
+from isonb.auditing.encoding.vector_files import embed_to
 from isonb.auditing.models import Encoding, _embedder
 from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
@@ -298,12 +299,10 @@ def test_a_place_that_cannot_be_written_is_one_typed_error(work, bert):
 
 
 def test_a_full_disk_is_one_typed_error(bert, tmp_path, monkeypatch):
-    from isonb.auditing.encoding import job
-
-    def full(self, *args):
+    def full(vectors):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(job._Job, "_put", full)
+    monkeypatch.setattr(vector_files, "_floats", full)
     with pytest.raises(InputError, match=r"must be writable and have room; got No space left on device"):
         isonb.audit(bert, TEXTS, work=tmp_path, progress=False)
 

@@ -23,6 +23,7 @@ from isonb.lab.runs.settings import PROTOCOLS, resolve
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.grids import grid_sizes, load_grid
 from isonb.lab.sweeps.outcomes import Outcome, Report
+from isonb.measures.registry import MEASURES
 
 GRIDS = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments"
 GRID = str(GRIDS / "shrink_the_longest.yaml")
@@ -382,6 +383,7 @@ def test_method_words_name_what_is_not_the_default():
     [
         ("tasks", TASKS),
         ("methods", methods()),
+        ("measures", MEASURES),
         ("protocols", PROTOCOLS),
         ("models", ("minilm", "tiny")),
         ("grids", ("istar_search",)),
@@ -392,8 +394,3 @@ def test_lists_have_everything(what, names, capsys):
     text = capsys.readouterr().out
     assert all(name in text for name in names)
     assert max(map(len, text.splitlines())) <= 120
-
-
-def test_pretrain_is_reached_and_its_errors_are_one_line(tmp_path, capsys):
-    text = fails(capsys, "pretrain", "--text", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "1")
-    assert str(tmp_path) in text

@@ -11,7 +11,7 @@ from transformers import Trainer, TrainingArguments
 
 import isonb
 from isonb.errors import InputError, IsotropyWarning
-from isonb.training.monitor import COLLAPSE, MEASURES, Gate, IsotropyMonitor
+from isonb.training.monitor import COLLAPSE, WATCHED, Gate, IsotropyMonitor
 from tests.lab.random_models import save
 
 STEPS = 60
@@ -49,8 +49,8 @@ def test_what_collapses_is_stopped_and_what_does_not_is_left_alone(seed):
 def test_values_are_those_of_the_functions():
     x = torch.randn(100, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.3
     values = IsotropyMonitor().observe(x, 1).values
-    assert values["isoscore"] == pytest.approx(float(isonb.isoscore(x, unbiased=True)))
-    assert values["effective_dimensions"] == pytest.approx(float(isonb.participation_ratio(x)))
+    assert values["isoscore_unbiased"] == pytest.approx(float(isonb.isoscore(x, unbiased=True)))
+    assert values["participation_ratio"] == pytest.approx(float(isonb.participation_ratio(x)))
     assert values["mean_cosine"] == pytest.approx(float(isonb.mean_cosine(x)))
     variance = x.var(0, correction=0)
     assert values["largest_share"] == pytest.approx(float(variance.max() / variance.sum()))
@@ -66,7 +66,7 @@ def test_a_rogue_dimension_and_equal_vectors_show():
     assert seen.observe(x, 2).values["largest_share"] < 0.1
     equal = seen.observe(torch.ones(20, 32), 3).values
     assert equal["relative_spread"] == 0
-    assert math.isnan(equal["isoscore"])
+    assert math.isnan(equal["isoscore_unbiased"])
 
 
 def test_a_gate_waits_and_a_single_slip_is_forgiven():
@@ -86,19 +86,19 @@ def test_a_warning_names_the_step_and_the_events_are_kept(tmp_path):
         monitor.observe(torch.ones(30, 8), 8)
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [7, 8]
-    assert lines[1]["values"]["isoscore"] is None
+    assert lines[1]["values"]["isoscore_unbiased"] is None
 
 
 @pytest.mark.parametrize(
     ("x", "undefined"),
     [
-        (torch.randn(1, 8), set(MEASURES)),
-        (torch.eye(8), {"isoscore"}),
-        (torch.linalg.qr(torch.randn(32, 32))[0][:8], {"isoscore"}),
-        (torch.full((6, 8), torch.nan), set(MEASURES)),
-        (torch.ones(6, 8), {"isoscore", "effective_dimensions"}),
-        (torch.zeros(6, 8), {"isoscore", "effective_dimensions", "mean_cosine"}),
-        (torch.randn(2, 3, 8), set(MEASURES)),
+        (torch.randn(1, 8), set(WATCHED)),
+        (torch.eye(8), {"isoscore_unbiased"}),
+        (torch.linalg.qr(torch.randn(32, 32))[0][:8], {"isoscore_unbiased"}),
+        (torch.full((6, 8), torch.nan), set(WATCHED)),
+        (torch.ones(6, 8), {"isoscore_unbiased", "participation_ratio"}),
+        (torch.zeros(6, 8), {"isoscore_unbiased", "participation_ratio", "mean_cosine"}),
+        (torch.randn(2, 3, 8), set(WATCHED)),
     ],
 )
 def test_what_is_not_defined_has_a_reason_and_closes_no_gate(x, undefined):
@@ -176,7 +176,7 @@ def test_training_is_the_same_with_it_and_its_values_are_in_the_log(bert, tmp_pa
     logs = [[entry for entry in t.state.log_history if "loss" in entry] for t in (watched, plain)]
     assert [entry["loss"] for entry in logs[0]] == [entry["loss"] for entry in logs[1]]
     assert [event.step for event in monitor.events] == [2, 4, 6]
-    assert {f"isonb/{name}" for name in MEASURES} <= set(logs[0][-1])
+    assert {f"isonb/{name}" for name in WATCHED} <= set(logs[0][-1])
     assert logs[0][-1]["isonb/mean_cosine"] == pytest.approx(monitor.events[-1].values["mean_cosine"])
 
 

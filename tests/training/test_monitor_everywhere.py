@@ -204,7 +204,7 @@ def test_a_hook_that_fails_is_told_and_ends_nothing():
     monitor = IsotropyMonitor(every=1, module="1")
     monitor._begin(net)
     net(torch.ones(3, 2))
-    assert "must give a tensor" in monitor._end(1).undefined["isoscore"]
+    assert "must give a tensor" in monitor._end(1).undefined["isoscore_unbiased"]
 
 
 @pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
@@ -382,7 +382,7 @@ def test_a_thousand_steps_end_none_that_should_not(tmp_path):
     assert (trainer.state.global_step, len(monitor.events)) == (1000, 1000)
 
     trainer = trainer_of("vit", tmp_path / "one", 1000, 1)
-    monitor = IsotropyMonitor(every=1, stop=[*COLLAPSE, Gate("isoscore", low=0.5)]).attach(trainer)
+    monitor = IsotropyMonitor(every=1, stop=[*COLLAPSE, Gate("isoscore_unbiased", low=0.5)]).attach(trainer)
     trainer.train()
     assert trainer.state.global_step == 1000
     assert all(len(event.undefined) == 5 for event in monitor.events)
@@ -393,7 +393,7 @@ def test_a_thousand_steps_end_none_that_should_not(tmp_path):
     monitor = IsotropyMonitor(every=1, stop=COLLAPSE, module="layer").attach(trainer)
     trainer.train()
     assert trainer.state.global_step == 1000
-    assert "must be finite" in monitor.events[-1].undefined["isoscore"]
+    assert "must be finite" in monitor.events[-1].undefined["isoscore_unbiased"]
 
 
 @pytest.mark.slow

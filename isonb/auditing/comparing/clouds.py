@@ -18,10 +18,11 @@ from isonb.auditing.parts import Finding
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
-from isonb.auditing.shape import GROUPS, MEASURES, TWO_NN, groups_of, jackknife
+from isonb.auditing.shape import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.auditing.words import counted
 from isonb.errors import DegenerateError, ShapeError, fail
+from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
 
@@ -177,9 +178,8 @@ def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
 
 
 def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
-    single = {name: ~(copies(x) | copies(y)) if name == TWO_NN else group >= 0 for name in MEASURES}
-    for name, measure in MEASURES.items():
-        kept = single[name]
+    for measure in (MEASURES[name] for name in AUDITED):
+        kept = ~(copies(x) | copies(y)) if measure.name == TWO_NN else group >= 0
         try:
             first, second = float(measure(x[kept])), float(measure(y[kept]))
             without = [kept & (group != g) for g in range(GROUPS)]
@@ -187,7 +187,7 @@ def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
         except (DegenerateError, ShapeError):
             continue
         rise, half = second - first, jackknife(rises)
-        yield Difference(name, first, second, rise, rise - half, rise + half)
+        yield Difference(measure.name, measure.title, first, second, rise, rise - half, rise + half)
 
 
 def _findings(

@@ -23,8 +23,12 @@ K = 10  # neighbours
 
 @dataclass(frozen=True)
 class Difference:
-    """A measure of both clouds, and ``rise``, second less first, with its 95% interval."""
+    """A measure of both clouds, by its name in the registry and its title; ``rise``: second less first.
 
+    ``low`` and ``high``: the 95% interval of the rise.
+    """
+
+    measure: str
     name: str
     first: float
     second: float
@@ -66,7 +70,7 @@ class Comparison:
         """Every number by its name: "row cosine 0.01", "CKA", ``overlap@10``, "rise of IsoScore"."""
         found = {f"row cosine {share}": value for share, value in self.cosines.items()}
         found |= {"CKA": self.cka, f"overlap@{K}": self.overlap[0]}
-        return found | {f"rise of {one.name}": one.rise for one in self.differences}
+        return found | {f"rise of {key}": one.rise for one in self.differences for key in (one.name, one.measure)}
 
     def to_frame(self) -> pd.DataFrame:
         """The differences as a table."""

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.encoding import Batch, Counts
-from isonb.auditing.encoding.tokens import contents, room_for_words
+from isonb.auditing.encoding import Batch, Counts, Embedder
+from isonb.auditing.encoding.tokens import contents, counted, room_for_words
 from isonb.auditing.texts import within
 
 __all__ = ["SentenceEmbedder"]
 
 
-class SentenceEmbedder:
+class SentenceEmbedder(Embedder):
     """What ``model.encode`` gives: default prompt, every module, truncation.
 
     ``model``: a ``SentenceTransformer``, which is left as it was. ``name``: as the report calls it. ``max_length``:
@@ -28,7 +28,6 @@ class SentenceEmbedder:
     """
 
     told = "as sentence-transformers encodes"
-    training = False  # encode turns dropout off
 
     def __init__(self, model: Any, name: str, max_length: int | None, batch_size: int, revision: str | None) -> None:
         self.model, self.name, self.batch_size, self.revision = model, name, batch_size, revision
@@ -60,9 +59,7 @@ class SentenceEmbedder:
             return Counts()
         prompted = [(self._prompt() or "") + text for text in self._read(texts)]
         ids = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
-        unknown = self.tokenizer.unk_token_id
-        cut = sum(len(row) >= self.max_length for row in ids)
-        return Counts(cut, 0 if unknown is None else sum(row.count(unknown) for row in ids), sum(map(len, ids)))
+        return counted(ids, self.tokenizer, self.max_length)
 
     def fingerprint(self) -> str:
         """Of the model's folder, or of all that was passed."""
@@ -81,13 +78,9 @@ class SentenceEmbedder:
 
     def _encoded(self, texts: Sequence[str], size: int) -> Tensor:
         with self._as_asked():
-            found: Tensor = self.model.encode(
-                self._read(texts),
-                batch_size=size,
-                convert_to_tensor=True,
-                show_progress_bar=False,
-            )
-        return found.float().cpu()
+            read = self._read(texts)
+            vectors = self.model.encode(read, batch_size=size, convert_to_tensor=True, show_progress_bar=False)
+        return torch.as_tensor(vectors).float().cpu()
 
     def _layers(self, texts: Sequence[str]) -> Tensor | None:
         """Every layer of the first module (L+1, B, d), pooled as the model pools; None where it has none."""

@@ -5,53 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isonb.auditing.encoding import Batch, Counts
+from isonb.auditing.encoding import Batch, Counts, Embedder
 from isonb.auditing.texts import within
 from isonb.errors import InputError, fail
 
-__all__ = ["POOLS", "TokenEmbedder", "contents", "room_for_words"]
+__all__ = ["POOLS", "TokenEmbedder", "contents", "counted", "room_for_words"]
 
 POOLS = ("auto", "mean", "cls", "last")
 TOKENS = 16_384  # tokens of a batch, padding included
 STATES = 2**28  # bytes of hidden states that a batch may take
 
 
-@dataclass(frozen=True)
-class TokenEmbedder:
+class TokenEmbedder(Embedder):
     """An encoder with its pooling: "mean" over all tokens, "cls" the first one, or "last" the last real one.
 
     ``from_name``: the encoder was loaded from its name, so that its revision stands for all that it is.
     """
 
-    encoder: Any
-    pool: str
-    max_length: int
-    batch_size: int = 32
-    from_name: bool = False
-
-    def __post_init__(self) -> None:
-        room_for_words(self.encoder.tokenizer, self.max_length)
-
-    @property
-    def name(self) -> str:
-        """As the report calls it."""
-        return str(self.encoder.name)
-
-    @property
-    def told(self) -> str:
-        """How it pools."""
-        return f"{self.pool} pooling"
-
-    @property
-    def training(self) -> bool:
-        """Whether dropout is on."""
-        return bool(self.encoder.model.training)
+    def __init__(self, encoder: Any, pool: str, max_length: int, batch_size: int = 32, from_name: bool = False) -> None:
+        self.encoder, self.pool, self.max_length, self.batch_size = encoder, pool, max_length, batch_size
+        self.from_name, self.training = from_name, bool(encoder.model.training)
+        self.name, self.told = str(encoder.name), f"{pool} pooling"
+        room_for_words(encoder.tokenizer, max_length)
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, cut at the longest input."""
@@ -106,10 +86,7 @@ class TokenEmbedder:
 
     def counts(self, texts: Sequence[str]) -> Counts:
         """What the tokenizer says of the texts."""
-        ids = self.tokens(texts)
-        unknown = self.encoder.tokenizer.unk_token_id
-        cut = sum(len(row) >= self.max_length for row in ids)
-        return Counts(cut, 0 if unknown is None else sum(row.count(unknown) for row in ids), sum(map(len, ids)))
+        return counted(self.tokens(texts), self.encoder.tokenizer, self.max_length)
 
     def fingerprint(self) -> str:
         """Of the model's folder, or of all that was passed; the pooling and the longest input."""
@@ -117,6 +94,13 @@ class TokenEmbedder:
         made = self.encoder.revision if self.from_name else contents(model, self.encoder.tokenizer)
         told = [self.encoder.name, made, type(model).__qualname__, self.training, self.pool, self.max_length]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def counted(ids: Sequence[Sequence[int]], tokenizer: Any, limit: int) -> Counts:
+    """The texts that fill the input, the tokens that the model doesn't know, and all tokens."""
+    unknown = tokenizer.unk_token_id
+    strange = 0 if unknown is None else sum(row.count(unknown) for row in ids)
+    return Counts(sum(len(row) >= limit for row in ids), strange, sum(map(len, ids)))
 
 
 def room_for_words(tokenizer: Any, limit: int) -> None:

@@ -1,29 +1,21 @@
-"""Arrays on disk: .npy and .npz, .pt and .safetensors, HDF5, FAISS indexes, .fvecs."""
+"""Arrays of numpy on disk: .npy, .npz and .fvecs, read in pieces; nothing that is pickled is ever loaded."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
-from isonb.auditing.reading.described import Described, Part, VectorsError, refuse
-from isonb.auditing.reading.sources import Changed, bfloat16, spooled
+from isonb.auditing.reading.described import Described, Part, VectorsError, refuse, single
+from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
-__all__ = [
-    "array_parts",
-    "as_numpy",
-    "fvecs",
-    "npy",
-    "npz",
-    "pickled",
-    "stacked",
-    "without_type",
-]
+__all__ = ["PIECE", "array_parts", "as_numpy", "fvecs", "npy", "npz", "pickled", "sized", "stacked"]
 
 PIECE = 2**22  # numbers read at a time
 
@@ -32,22 +24,20 @@ def npy(path: Path) -> Described:
     """A .npy file, mapped."""
     import numpy as np
 
-    code = f"numpy.load({str(path)!r})"
     with path.open("rb") as file:
         shape, _, dtype = _header(file)
     if dtype.hasobject:
         pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)")
     parts = array_parts("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-    return Described(f"{path.name} ({dtype} of shape {shape})", parts, code, code + "[{name!r}]")
+    return Described(f"{path.name} ({dtype} of shape {shape})", parts, f"numpy.load({str(path)!r})")
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
     from numpy.lib import format as layout
 
-    version = layout.read_magic(file)
-    read = layout.read_array_header_1_0 if version == (1, 0) else layout.read_array_header_2_0
+    read = layout.read_array_header_1_0 if layout.read_magic(file) == (1, 0) else layout.read_array_header_2_0
     try:
-        found: tuple[tuple[int, ...], bool, Any] = read(file)
+        shape, fortran, dtype = read(file)
     except ValueError as error:
         if "'<f1'" not in str(error):
             raise
@@ -55,62 +45,56 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
             f"raw = open('{getattr(file, 'name', 'vectors.npy')}', 'rb').read()[{file.tell()}:]",
             "x = numpy.frombuffer(raw, ml_dtypes.float8_e4m3fn).astype('float32').reshape(-1, 384)  # or float8_e5m2",
         )
-        must, fix = (
-            "the array must have a type that numpy knows",
-            "It is float8, of one kind or another:",
-        )
+        must, fix = "the array must have a type that numpy knows", "It is float8, of one kind or another:"
         refuse(DtypeError, must, "'<f1'", fix, lines)
-    return found
+    return shape, fortran, dtype
 
 
-def array_parts(name: str, shape: tuple[int, ...], dtype: Any, load: Callable[[], Any]) -> tuple[Part, ...]:
+def sized(name: str, shape: tuple[int, ...], dtype: Any, take: Callable[[], Any] | None, certain: bool = True) -> Part:
+    """An array as a part: its type and shape are told."""
+    return Part(name, f"{str(dtype).removeprefix('torch.')} of shape {tuple(shape)}", take, certain)
+
+
+def array_parts(name: str, shape: tuple[int, ...], dtype: Any, load: Callable[[], Any]) -> list[Part]:
     """An array as one part, a structured one by its fields."""
     if dtype.names is None:
-        return (Part(name, f"{dtype} of shape {shape}", load),)
-    found = []
-    for field in dtype.names:
+        return [sized(name, shape, dtype, load)]
+
+    def part(field: str) -> Part:
         inner = dtype[field]
-        told = f"{inner.base} of shape {(*shape, *inner.shape)}"
-        take = partial(_field, load, field) if inner.shape else None
-        found.append(Part(field, told, take))
-    if not any(part.take for part in found) and all(dtype[field].kind == "f" for field in dtype.names):
+        return sized(field, (*shape, *inner.shape), inner.base, (lambda: load()[field]) if inner.shape else None)
+
+    if all(dtype[field].kind == "f" and not dtype[field].shape for field in dtype.names):
         from numpy.lib.recfunctions import structured_to_unstructured
 
-        names = f"{len(dtype.names)} fields of numbers"
-        return (Part("columns", names, lambda: structured_to_unstructured(load())),)
-    return tuple(found)
-
-
-def _field(load: Callable[[], Any], field: str) -> Any:
-    return load()[field]
+        told = f"{len(dtype.names)} fields of numbers"
+        return [Part("columns", told, lambda: structured_to_unstructured(load()))]
+    return [part(field) for field in dtype.names]
 
 
 def npz(path: Path) -> Described:
     """A .npz archive: one array, one of several by name, or one vector an id. Arrays are read in pieces."""
     code = f"numpy.load({str(path)!r})"
-    pick = code + "[{name!r}]"
-    found: dict[str, tuple[tuple[int, ...], Any]] = {}
+    held: dict[str, tuple[tuple[int, ...], Any]] = {}
     parts: list[Part] = []
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
             if member.endswith(".npy"):
                 with archive.open(member) as file:
                     shape, _, dtype = _header(file)
-                found[member.removesuffix(".npy")] = shape, dtype
-    for name, (shape, dtype) in found.items():
-        if dtype.hasobject:
-            parts.append(Part(name, "pickled objects"))
-        else:
-            parts += array_parts(name, shape, dtype, partial(_member, path, name))
-    vectors = {name for name, (shape, dtype) in found.items() if len(shape) == 1 and dtype.kind in "fiu"}
-    if len(vectors) == len(found) > 1 and len({shape for shape, _ in found.values()}) == 1:
-        parts = [stacked(list(found), lambda name: _member(path, name), path.name)]
-    whole = [part for part in parts if part.take and len(found.get(part.name, ((), 0))[0]) == 2]
-    if len(whole) == 1:  # ids and labels stand beside the only matrix
-        parts = [p if p is whole[0] else Part(p.name, p.type, p.take, certain=False) for p in parts]
-    if found and not any(part.take for part in parts):
-        pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)['{next(iter(found))}']")
-    return Described(f"{path.name} (npz)", tuple(parts), code, pick)
+                held[member.removesuffix(".npy")] = shape, dtype
+    for name, (shape, dtype) in held.items():
+        loaded = array_parts(name, shape, dtype, partial(_member, path, name))
+        parts += [Part(name, "pickled objects")] if dtype.hasobject else loaded
+    if held and not any(part.take for part in parts):
+        pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)['{next(iter(held))}']")
+    vectors = all(len(shape) == 1 and dtype.kind in "fiu" for shape, dtype in held.values())
+    if vectors and len(held) > 1 and len({shape for shape, _ in held.values()}) == 1:
+        parts = [stacked(list(held), partial(_member, path), path.name)]
+    matrices = [part for part in parts if part.take and len(held.get(part.name, ((), 0))[0]) == 2]
+    if len(matrices) == 1:  # ids and labels stand beside the only matrix
+        parts = [replace(part, certain=part is matrices[0]) for part in parts]
+    return Described(f"{path.name} (npz)", parts, code)
 
 
 def _member(path: Path, name: str) -> Any:
@@ -134,15 +118,12 @@ def _member(path: Path, name: str) -> Any:
 
 def stacked(names: list[str], get: Callable[[str], Any], what: str) -> Part:
     """One vector an id, as rows in the order of the ids."""
-
-    def pieces() -> Iterator[Any]:
-        for name in names:
-            yield as_numpy(get(name)).reshape(1, -1)
-
-    return Part("vectors", f"{len(names)} vectors, one an id", lambda: spooled(pieces(), what))
+    told = f"{len(names)} vectors, one an id"
+    return Part("vectors", told, lambda: spooled((as_numpy(get(name)).reshape(1, -1) for name in names), what))
 
 
 def as_numpy(value: Any) -> Any:
+    """A tensor or what numpy takes as an array; floats but float64 as float32."""
     import numpy as np
 
     if isinstance(value, torch.Tensor):
@@ -152,13 +133,9 @@ def as_numpy(value: Any) -> Any:
 
 def pickled(path: Path, code: str) -> NoReturn:
     """Refuse pickled objects: loading them runs what they say."""
-    refuse(
-        VectorsError,
-        f"{path.name} must hold numbers",
-        "pickled objects, which are never loaded here, since they can run any code",
-        "If you trust the file:",
-        (f"x = {code}", "numpy.save('vectors.npy', numpy.stack(list(x)))  # objects as rows of numbers"),
-    )
+    got = "pickled objects, which are never loaded here, since they can run any code"
+    lines = (f"x = {code}", "numpy.save('vectors.npy', numpy.stack(list(x)))  # objects as rows of numbers")
+    refuse(VectorsError, f"{path.name} must hold numbers", got, "If you trust the file:", lines)
 
 
 def fvecs(path: Path) -> Described:
@@ -166,18 +143,7 @@ def fvecs(path: Path) -> Described:
     import numpy as np
 
     raw = np.memmap(path, "<i4", mode="r")
-    d = int(raw[0])
-    rows = raw.reshape(-1, d + 1)
-    code = f"numpy.fromfile({str(path)!r}, 'float32').reshape(-1, {d + 1})[:, 1:]"
-    part = Part("", f"float32 of shape {(len(rows), d)}", lambda: rows.view("<f4")[:, 1:])
-    return Described(f"{path.name} (fvecs)", (part,), code, code)
-
-
-def without_type(array: Any) -> Any:
-    """An array whose type torch doesn't know as one that gives float32: bfloat16, float8, wide floats."""
-    kind, name = array.dtype.kind, array.dtype.name
-    if kind == "V" and array.dtype.itemsize == 2 and not name.startswith("float"):
-        return Changed(array, bfloat16 if name.startswith("void") else lambda rows: rows.astype("float32"))
-    if kind == "V" and not name.startswith("void"):  # the types of ml_dtypes
-        return Changed(array, lambda rows: rows.astype("float32"))
-    return array
+    rows = raw.reshape(-1, int(raw[0]) + 1)
+    code = f"numpy.fromfile({str(path)!r}, 'float32').reshape(-1, {rows.shape[1]})[:, 1:]"
+    told = f"float32 of shape {(len(rows), rows.shape[1] - 1)}"
+    return single(f"{path.name} (fvecs)", told, lambda: rows.view("<f4")[:, 1:], code)

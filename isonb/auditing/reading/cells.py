@@ -10,6 +10,7 @@ from isonb.errors import DtypeError
 
 __all__ = ["looks_like_vector", "numbers_in"]
 
+OPENS = ("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")
 WRAPPED = re.compile(r"^\s*(?:tensor|array|np\.array|Vector|HalfVector)\((.*)\)\s*$", re.DOTALL)
 NAMED = re.compile(r"[,\s]+(?:dtype|device|shape|grad_fn)=.*$", re.DOTALL)
 SPARSE = re.compile(r"^\{(.*)\}/(\d+)$", re.DOTALL)  # pgvector's sparsevec: indices from 1, then the dimensions
@@ -25,16 +26,15 @@ def numbers_in(cell: str) -> list[float]:
     """
     text = cell.strip()
     try:
-        found = json.loads(text)
-        if isinstance(found, list):
-            return [float("nan") if value is None else float(value) for value in found]
+        values = json.loads(text)
+        if isinstance(values, list):
+            return [float("nan") if value is None else float(value) for value in values]
     except (ValueError, TypeError):
         pass
     try:
         if sparse := SPARSE.match(text):
-            pairs = (part.split(":") for part in sparse[1].split(",") if part)
             dense = [0.0] * int(sparse[2])
-            for place, value in pairs:
+            for place, value in (pair.split(":") for pair in sparse[1].split(",") if pair):
                 dense[int(place) - 1] = float(value)
             return dense
         wrapped = WRAPPED.match(text)
@@ -43,15 +43,14 @@ def numbers_in(cell: str) -> list[float]:
     except (ValueError, IndexError):
         why = "numpy has cut it by '...' when it was printed" if "..." in text else "it is no list of numbers"
         shown = text if len(text) < 60 else f"{text[:40]}...{text[-12:]}"
-        raise DtypeError(
-            f"a cell of text must hold a vector; got {shown!r}: {why}. Keep lists, not printed arrays."
-        ) from None
+        must = "a cell of text must hold a vector"
+        raise DtypeError(f"{must}; got {shown!r}: {why}. Keep lists, not printed arrays.") from None
 
 
 def looks_like_vector(cells: Sequence[str | None]) -> bool:
     """Whether the first cell that isn't missing reads as two numbers or more, in brackets."""
     text = next((cell.strip() for cell in cells if cell and cell.strip()), "")
-    if not text.startswith(("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")):
+    if not text.startswith(OPENS):
         return False
     try:
         return "..." in text or len(numbers_in(text)) > 1

@@ -3,76 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from isonb.auditing.reading.cells import looks_like_vector, numbers_in
 from isonb.auditing.reading.described import Described, Part, VectorsError, check_dtype, check_shape, largest_of, refuse
-from isonb.auditing.reading.sources import spooled
+from isonb.auditing.reading.rows import spooled
 
-__all__ = ["Table", "described_table"]
+__all__ = ["ROWS", "Batches", "described_table"]
 
+ROWS = 4096  # of a batch
+LOOKED = 50  # rows that show what text holds
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table that is read in batches: its schema, its first rows, and what gives batches of some columns."""
-
-    schema: Any
-    first: Any
-    batches: Callable[[list[str]], Iterator[Any]]
+Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most so many rows each
 
 
-def described_table(table: Table, what: str, code: str) -> Described:
-    """The parts of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups."""
-    pick = code + "[{name!r}]"
-    described = Described(what, (), code, pick)
+def described_table(schema: Any, batches: Batches, what: str, code: str, first: Any = None) -> Described:
+    """The parts of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups.
+
+    ``first``: some of its rows, unless the first batch shows enough.
+    """
+    if first is None:
+        first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
+    head = _flat(schema.empty_table() if first is None else first)
+    table = _Table(schema.names, batches, what)
     parts, numbers = [], {}
-    for path, type_ in _fields(table.schema):
-        kind = _kind(type_, _field(table.first, path) if table.first is not None else None)
+    for path, type_ in zip(head.schema.names, head.schema.types, strict=True):
+        kind = _kind(type_, head.column(path))
         if kind == "number":
             numbers[path] = type_
-        take = _taker(table, path, what, pick.format(name=path)) if kind in ("floats", "integers", "text") else None
+        take = table.taker(path, f"{code}[{path!r}]") if kind in ("floats", "integers", "text") else None
         parts.append(Part(path, str(type_), take, certain=kind != "integers"))
     if not any(part.take for part in parts):
         groups = _groups(numbers)
         parts = [part for part in parts if not any(part.name in names for names in groups.values())]
         for name, names in groups.items():
             told = f"{len(names)} columns of numbers ({names[0]} to {names[-1]})"
-            parts.append(Part(name, told, _group_taker(table, names, what)))
-    return Described(described.what, tuple(parts), code, pick)
+            parts.append(Part(name, told, table.group_taker(names)))
+    return Described(what, parts, code)
 
 
-def _fields(schema: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The columns, those of structs by their path."""
+def _flat(batch: Any) -> Any:
+    """A batch as a table whose structs are columns by the path of each field."""
     import pyarrow as pa
 
-    for field in schema:
-        path = f"{before}{field.name}"
-        if pa.types.is_struct(field.type):
-            yield from _fields(list(field.type), f"{path}.")
-        else:
-            yield path, field.type
-
-
-def _field(batch: Any, path: str) -> Any:
-    """A column, or a field of a struct, as one array."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    names = batch.schema.names
-    head = max((name for name in names if path == name or path.startswith(f"{name}.")), key=len)
-    column = batch.column(names.index(head))
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    rest = path[len(head) + 1 :]
-    while rest:
-        inner = [field.name for field in column.type]
-        name = max((name for name in inner if rest == name or rest.startswith(f"{name}.")), key=len)
-        column, rest = pc.struct_field(column, name), rest[len(name) + 1 :]
-    return column
+    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    while any(map(pa.types.is_struct, table.schema.types)):
+        table = table.flatten()
+    return table
 
 
 def _kind(type_: Any, cells: Any) -> str:
@@ -83,7 +63,7 @@ def _kind(type_: Any, cells: Any) -> str:
     if isinstance(type_, pa.BaseExtensionType):
         return _kind(type_.storage_type, None)
     if is_.is_dictionary(type_):
-        return _kind(type_.value_type, cells.dictionary_decode() if cells is not None else None)
+        return _kind(type_.value_type, cells)
     if _is_list(type_):
         inner = type_.value_type
         while _is_list(inner):  # rows that are matrices: refused by their shape
@@ -92,31 +72,26 @@ def _kind(type_: Any, cells: Any) -> str:
             return "floats"
         return "integers" if is_.is_integer(inner) or is_.is_boolean(inner) else ""
     if is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_):
-        return "text" if cells is not None and looks_like_vector(cells[:50].to_pylist()) else ""
+        return "text" if cells is not None and looks_like_vector(cells[:LOOKED].to_pylist()) else ""
     return "number" if is_.is_integer(type_) or is_.is_floating(type_) or is_.is_decimal(type_) else ""
 
 
 def _is_list(type_: Any) -> bool:
     import pyarrow as pa
 
-    is_ = pa.types
-    kinds = (is_.is_list, is_.is_large_list, is_.is_fixed_size_list, is_.is_list_view, is_.is_large_list_view)
-    return any(kind(type_) for kind in kinds)
+    kinds = pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.ListViewType | pa.LargeListViewType
+    return isinstance(type_, kinds)
 
 
 def _groups(numbers: dict[str, Any]) -> dict[str, list[str]]:
     """Columns of numbers that make vectors: those whose names count (dim_0, dim_1, ...), else all of fractions."""
     import pyarrow as pa
 
-    counted: dict[str, list[str]] = {}
+    counted: dict[str, list[tuple[int, str]]] = {}
     for name in numbers:
         if match := NUMBERED.match(name):
-            counted.setdefault(match[1] or "columns", []).append(name)
-    groups = {
-        prefix: sorted(names, key=lambda name: int(NUMBERED.match(name)[2]))  # type: ignore[index]
-        for prefix, names in counted.items()
-        if len(names) > 1
-    }
+            counted.setdefault(match[1] or "columns", []).append((int(match[2]), name))
+    groups = {prefix: [name for _, name in sorted(named)] for prefix, named in counted.items() if len(named) > 1}
     if groups:
         return groups
     fractions = [name for name, type_ in numbers.items() if not pa.types.is_integer(type_)]
@@ -124,51 +99,53 @@ def _groups(numbers: dict[str, Any]) -> dict[str, list[str]]:
     return {"columns": names} if len(names) > 1 else {}
 
 
-def _group_taker(table: Table, names: list[str], what: str) -> Callable[[], Any]:
-    def pieces() -> Iterator[Any]:
-        import numpy as np
+class _Table:
+    """A table that is read in batches of the columns that are asked for, ``names`` its columns."""
 
-        heads = list(dict.fromkeys(_head(table, name) for name in names))
-        for batch in table.batches(heads):
-            columns = [_field(batch, name).to_numpy(zero_copy_only=False) for name in names]
-            yield np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
+    def __init__(self, names: Sequence[str], batches: Batches, what: str) -> None:
+        self.names, self.batches, self.what = names, batches, what
 
-    return lambda: spooled(pieces(), what)
+    def _read(self, paths: Sequence[str]) -> Iterator[Any]:
+        heads = [max((n for n in self.names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
+        return map(_flat, self.batches(list(dict.fromkeys(heads)), ROWS))
 
+    def group_taker(self, paths: Sequence[str]) -> Callable[[], Any]:
+        """What gives the matrix of columns that hold a dimension each."""
 
-def _head(table: Table, path: str) -> str:
-    return str(max((name for name in table.schema.names if path == name or path.startswith(f"{name}.")), key=len))
+        def pieces() -> Iterator[Any]:
+            import numpy as np
 
+            for table in self._read(paths):
+                columns = [table.column(path).to_numpy() for path in paths]
+                yield np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
 
-def _taker(table: Table, path: str, what: str, code: str) -> Callable[[], Any]:
-    def pieces() -> Iterator[Any]:
-        width: int | None = None
-        waiting = 0  # rows before the first vector
-        for batch in table.batches([_head(table, path)]):
-            found = _matrix(_field(batch, path), width, what, code)
-            if found is None:
-                waiting += batch.num_rows
-                continue
+        return lambda: spooled(pieces(), self.what)
+
+    def taker(self, path: str, code: str) -> Callable[[], Any]:
+        """What gives the matrix of a column of vectors, whose cells may be missing."""
+
+        def pieces() -> Iterator[Any]:
+            import numpy as np
+
+            width: int | None = None
+            waiting = 0  # rows before the first vector
+            for table in self._read([path]):
+                matrix = _matrix(table.column(path).combine_chunks(), width, self.what, code)
+                if matrix is None:
+                    waiting += table.num_rows
+                    continue
+                if width is None:
+                    width = matrix.shape[-1]
+                    check_shape(matrix.shape, self.what, code)
+                    kind, size = matrix.dtype.kind, matrix.dtype.itemsize
+                    check_dtype(kind, size, str(matrix.dtype), partial(largest_of, matrix), self.what, code)
+                    yield np.full((waiting, width), np.nan, "float32")
+                yield matrix
             if width is None:
-                width = found.shape[-1]
-                check_shape(found.shape, what, code)
-                kind, size = found.dtype.kind, found.dtype.itemsize
-                check_dtype(kind, size, str(found.dtype), partial(largest_of, found), what, code)
-                if waiting:
-                    yield _empty(waiting, width)
-            yield found
-        if width is None:
-            refuse(
-                VectorsError, f"{what} must hold vectors in {path}", "missing values alone", "Name another.", [code, ""]
-            )
+                must = f"{self.what} must hold vectors in {path}"
+                refuse(VectorsError, must, "missing values alone", "Name another.", [code, ""])
 
-    return lambda: spooled(pieces(), what)
-
-
-def _empty(n: int, d: int) -> Any:
-    import numpy as np
-
-    return np.full((n, d), np.nan, "float32")
+        return lambda: spooled(pieces(), self.what)
 
 
 def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
@@ -186,15 +163,13 @@ def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
     if not _is_list(column.type):
         cells = column.to_pylist()
         column = pa.array([None if cell is None or not cell.strip() else numbers_in(cell) for cell in cells])
-        if pa.types.is_null(column.type):
-            return None
     there = column.drop_null() if column.null_count else column
     if not len(there):
         return None
     lengths = pc.list_value_length(there).to_numpy(zero_copy_only=False)
     d = int(lengths[0]) if width is None or _is_list(column.type.value_type) else width
     if (lengths != d).any():
-        _ragged(lengths, d, what, code)
+        _ragged(lengths, what, code)
     inner = there.flatten()
     if _is_list(inner.type) or isinstance(inner, pa.ExtensionArray):
         values = _matrix(inner, None, what, code)
@@ -210,7 +185,7 @@ def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
     return whole
 
 
-def _ragged(lengths: Any, d: int, what: str, code: str) -> None:
+def _ragged(lengths: Any, what: str, code: str) -> None:
     import numpy as np
 
     kinds, counts = np.unique(lengths, return_counts=True)
@@ -221,5 +196,5 @@ def _ragged(lengths: Any, d: int, what: str, code: str) -> None:
         f"table = {frame}",
         f"isonb.audit(table[[len(v) == {usual} for v in table[{column}]][{column})  # or pool what is longer",
     )
-    fix = "Leave the others out."
-    refuse(VectorsError, f"every row of {what} must hold a vector of one length", told, fix, lines)
+    must = f"every row of {what} must hold a vector of one length"
+    refuse(VectorsError, must, told, "Leave the others out.", lines)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
+import torch
+
+from isonb.auditing.reading.rows import Changed, Rows, bfloat16
 from isonb.errors import CODE, DtypeError, InputError, ShapeError
 
-__all__ = ["Described", "Part", "VectorsError", "check_dtype", "check_shape", "largest_of", "refuse", "saving"]
+__all__ = [
+    "Described",
+    "Part",
+    "VectorsError",
+    "check_dtype",
+    "check_shape",
+    "largest_of",
+    "library",
+    "matrix_in",
+    "refuse",
+    "saving",
+    "single",
+]
 
 SHOWN = 8  # parts that an error names
 LIBRARIES = (
@@ -45,9 +62,13 @@ class Described:
     """A file or an object by its parts. ``code``: Python that loads it, ``pick`` the same for the part {name!r}."""
 
     what: str
-    parts: tuple[Part, ...]
+    parts: Sequence[Part]
     code: str
-    pick: str
+    pick: str = ""
+
+    def code_of(self, part: Part) -> str:
+        """Python that loads one part."""
+        return (self.pick or self.code + "[{name!r}]").format(name=part.name) if part.name else self.code
 
     def chosen(self, name: str | None, hint: str = "") -> Part:
         """The part with this name, or the only one that holds vectors (with ``hint`` in its name, if only one has).
@@ -56,46 +77,42 @@ class Described:
         """
         usable = [part for part in self.parts if part.take is not None]
         if name is not None:
-            found = [part for part in usable if part.name == name]
-            return found[0] if found else self._unclear(usable, name)
+            named = [part for part in usable if part.name == name]
+            return named[0] if named else self._unclear(usable, name)
         sure = [part for part in usable if part.certain] or usable
         sure = [part for part in sure if hint and hint in part.name.lower()] or sure
         return sure[0] if len(sure) == 1 else self._unclear(sure, None)
 
     def _unclear(self, usable: Sequence[Part], name: str | None) -> NoReturn:
-        told = ", ".join(map(str, usable[:SHOWN])) + (", ..." if len(usable) > SHOWN else "")
         if not usable:
-            held = ", ".join(map(str, self.parts[:SHOWN])) or "nothing"
-            raw = [part.name for part in self.parts if "binary" in part.type]
-            if raw:
-                lines = (
-                    f"x = numpy.stack([numpy.frombuffer(cell, 'float32') for cell in {self.code}[{raw[0]!r}]])",
-                    saving("x  # or numpy.unpackbits of 'uint8', of binary vectors"),
-                )
-                refuse(VectorsError, f"{self.what} must hold numbers", held, "Say what the bytes are.", lines)
-            refuse(
-                VectorsError,
-                f"{self.what} must hold vectors, one a row",
-                held,
-                "None of it is numbers of one length.",
-                (f"x = {self.code}", saving("numpy.stack(x)  # (n, d), one row a vector")),
-            )
+            self._nothing()
+        told = ", ".join(map(str, usable[:SHOWN])) + (", ..." if len(usable) > SHOWN else "")
         got = f"{len(usable)} that may be them ({told})" if name is None else f"{name!r} of {told}"
+        start, _, rest = self.code.partition("('")
+        place = f"'{rest.split(chr(39))[0]}'" if rest else start  # the path in quotes, or the variable
         lines = (
-            f"x = isonb.auditing.vectors_of({self.place}, {usable[0].name!r})  # or --name {usable[0].name}",
+            f"x = isonb.auditing.vectors_of({place}, {usable[0].name!r})  # or --name {usable[0].name}",
             "print(isonb.audit(x))",
         )
         refuse(VectorsError, f"--name must name the vectors in {self.what}", got, "Pass one of them.", lines)
 
-    @property
-    def place(self) -> str:
-        """Python for what is read: the path in quotes, or the variable."""
-        start, _, rest = self.code.partition("('")
-        return f"'{rest.split(chr(39))[0]}'" if rest else start
+    def _nothing(self) -> NoReturn:
+        held = ", ".join(map(str, self.parts[:SHOWN])) or "nothing"
+        raw = [part.name for part in self.parts if "binary" in part.type]
+        if raw:
+            lines = (
+                f"x = numpy.stack([numpy.frombuffer(cell, 'float32') for cell in {self.code}[{raw[0]!r}]])",
+                saving("x  # or numpy.unpackbits of 'uint8', of binary vectors"),
+            )
+            refuse(VectorsError, f"{self.what} must hold numbers", held, "Say what the bytes are.", lines)
+        lines = (f"x = {self.code}", saving("numpy.stack(x)  # (n, d), one row a vector"))
+        must, fix = f"{self.what} must hold vectors, one a row", "None of it is numbers of one length."
+        refuse(VectorsError, must, held, fix, lines)
 
-    def code_of(self, part: Part) -> str:
-        """Python that loads one part."""
-        return self.pick.format(name=part.name) if part.name else self.code
+
+def single(what: str, type_: str, take: Callable[[], Any], code: str) -> Described:
+    """What holds one matrix and nothing else."""
+    return Described(what, (Part("", type_, take),), code)
 
 
 def saving(code: str) -> str:
@@ -108,7 +125,9 @@ def saving(code: str) -> str:
     return f"numpy.save('vectors.npy', {value}){mark}{note}"
 
 
-def refuse(kind: type[InputError], must: str, got: object, fix: str, lines: Sequence[str]) -> NoReturn:
+def refuse(
+    kind: type[InputError], must: str, got: object, fix: str, lines: Sequence[str], cause: Exception | None = None
+) -> NoReturn:
     """Raise ``kind``: what must hold, what came, what to do, and the lines of code that do it.
 
     >>> refuse(ShapeError, "vectors must be (n, d)", "shape (3,)", "Stack them.", ["x = numpy.stack(parts)"])
@@ -121,31 +140,33 @@ def refuse(kind: type[InputError], must: str, got: object, fix: str, lines: Sequ
     modules = ", ".join(dict.fromkeys(MODULES.findall("\n".join(line.partition("#")[0] for line in lines))))
     shell = first.startswith("isonb audit")
     brought = f"import {modules}; {first}" if modules and not shell else first
-    raise kind(CODE.join([f"{must}; got {got}. {fix}", brought, *rest]))
+    raise kind(CODE.join([f"{must}; got {got}. {fix}", brought, *rest])) from cause
+
+
+def library(name: str, path: Path, package: str, lines: Sequence[str]) -> Any:
+    """A library that isonb doesn't bring, or a VectorsError that says how to get on without it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        must, fix = f"{name} must be installed to read {path.name}", f"pip install {package}, or where it was made:"
+        refuse(VectorsError, must, f"no {name}", fix, lines, error)
 
 
 def check_shape(shape: Sequence[int], what: str, code: str) -> None:
     """ShapeError unless ``shape`` is (n, d) with d of 2 or more."""
     if len(shape) == 2 and shape[1] >= 2:
         return
-    lines = ["x = " + code]
     if len(shape) > 2 and 1 in shape and len([size for size in shape if size != 1]) == 2:
         fix, line = "An axis of length 1 is left over.", "x.squeeze()"
     elif len(shape) == 3:
         fix, line = "Each row is a matrix, as of tokens: pool it.", "x.mean(1)  # or by the attention mask"
     elif len(shape) > 3:
         fix, line = "Each row is an array: pool or flatten it.", "x.reshape(len(x), -1)"
-    elif len(shape) == 2:
-        fix, line = "Rows are points.", "x.reshape(-1, 384)  # the dimensions of your model"
     else:
-        fix, line = "Stack them: one row a text.", "x.reshape(-1, 384)  # the dimensions of your model"
-    refuse(
-        ShapeError,
-        f"{what} must be an array (n, d) of d >= 2",
-        f"shape {tuple(shape)}",
-        fix,
-        [*lines, saving(line)],
-    )
+        fix = "Rows are points." if len(shape) == 2 else "Stack them: one row a text."
+        line = "x.reshape(-1, 384)  # the dimensions of your model"
+    must, got = f"{what} must be an array (n, d) of d >= 2", f"shape {tuple(shape)}"
+    refuse(ShapeError, must, got, fix, [f"x = {code}", saving(line)])
 
 
 def check_dtype(kind: str, size: int, name: str, largest: Callable[[], float], what: str, code: str) -> None:
@@ -153,7 +174,6 @@ def check_dtype(kind: str, size: int, name: str, largest: Callable[[], float], w
 
     ``kind`` and ``size`` as numpy has them; ``largest``: the largest magnitude of some of the values.
     """
-    lines = [f"x = {code}"]
     if kind == "f" or (kind in "iu" and size > 2) or (kind == "i" and size == 2):
         return
     if kind == "b" or (kind in "iu" and size == 1 and largest() <= 1):
@@ -179,9 +199,49 @@ def check_dtype(kind: str, size: int, name: str, largest: Callable[[], float], w
     else:
         got, fix = name, "Pass the embeddings, not texts or objects."
         line = "numpy.stack(list(x)).astype('float32')"
-    refuse(DtypeError, f"{what} must be numbers", got, fix, [*lines, saving(line)])
+    refuse(DtypeError, f"{what} must be numbers", got, fix, [f"x = {code}", saving(line)])
 
 
 def largest_of(values: Any) -> float:
     """The largest magnitude of an array; 0 of none."""
     return float(abs(values.astype("float64")).max()) if math.prod(values.shape) else 0.0
+
+
+def matrix_in(described: Described, name: str | None, hint: str = "") -> Any:
+    """The matrix of a part, whose shape and type are checked."""
+    part = described.chosen(name, hint)
+    assert part.take is not None
+    matrix, what, code = part.take(), described.what, described.code_of(part)
+    check_shape(matrix.shape, what, code)
+    if isinstance(matrix, torch.Tensor):
+        return _checked_tensor(matrix.detach(), what, code)
+    if isinstance(matrix, Rows):
+        return matrix
+    kind, size, name = matrix.dtype.kind, matrix.dtype.itemsize, matrix.dtype.name
+    if kind == "V" and size == 2 and name.startswith("void"):
+        return Changed(matrix, bfloat16)
+    if kind == "V" and not name.startswith("void"):  # the types of ml_dtypes, which torch doesn't know
+        return Changed(matrix, lambda rows: rows.astype("float32"))
+    check_dtype(kind, size, str(matrix.dtype), lambda: largest_of(matrix[:1000]), what, code)
+    return matrix
+
+
+def _checked_tensor(x: torch.Tensor, what: str, code: str) -> Any:
+    if x.is_quantized:
+        return x.dequantize()
+    name = str(x.dtype).removeprefix("torch.")
+    kind = "f" if x.is_floating_point() else "c" if x.is_complex() else "b" if name == "bool" else name[0]
+    dense = x[:1000].to_dense() if x.layout == torch.strided else None
+    check_dtype(kind, x.element_size(), name, lambda: 2.0 if dense is None else largest_of(dense.numpy()), what, code)
+    if x.layout == torch.strided:
+        return x
+    flat: torch.Tensor = x.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
+
+    class _Sparse(Rows):
+        shape = tuple(x.shape)
+
+        def __getitem__(self, rows: Any) -> torch.Tensor:
+            index = torch.arange(len(flat))[rows] if isinstance(rows, slice) else torch.as_tensor(rows)
+            return flat.index_select(0, index).to_dense()
+
+    return _Sparse()

@@ -8,15 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from isonb.auditing.reading import array_files as arrays
-from isonb.auditing.reading.checked import matrix_in
-from isonb.auditing.reading.described import Described, Part, refuse
+from isonb.auditing.reading.array_files import array_parts, as_numpy, sized
+from isonb.auditing.reading.cells import looks_like_vector, numbers_in
+from isonb.auditing.reading.described import Described, Part, matrix_in, refuse, single
 from isonb.auditing.reading.places import describe
-from isonb.auditing.reading.sources import Changed, Rows
+from isonb.auditing.reading.rows import Changed, Rows, pieces
 from isonb.errors import DtypeError, ShapeError
 
-__all__ = ["matrix"]
+__all__ = ["matrix", "vectors_of"]
+
+
+def vectors_of(vectors: Any, name: str | None = None) -> Tensor:
+    """The rows (m, d) that an audit counts, finite and not zero, as float32 (float64 if they are that).
+
+    ``vectors``: whatever :func:`isonb.audit` takes, a path too; ``name``: which array or column, where there are
+    several. Raises what :func:`isonb.audit` raises.
+
+    >>> vectors_of([[0.0, 1.0], [float("nan"), 1.0], [2.0, 2.0]]).tolist()
+    [[0.0, 1.0], [2.0, 2.0]]
+    """
+    parts = (part for _, part in pieces(matrix(vectors, name=name)))
+    return torch.cat([part[part.isfinite().all(-1) & (part != 0).any(-1)] for part in parts])
 
 
 def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> Any:
@@ -32,40 +46,32 @@ def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> Any:
     """
     if isinstance(vectors, Rows):
         return vectors
-    if isinstance(vectors, str | Path):
-        described = describe(Path(vectors).expanduser(), name)
-    else:
-        described = _described(vectors, what)
+    path = isinstance(vectors, str | Path)
+    described = describe(Path(vectors).expanduser(), name) if path else _described(vectors, what)
     return matrix_in(described, name, hint=what.removesuffix("ies"))
 
 
 def _described(thing: Any, what: str) -> Described:
     """An object in memory by its parts."""
-    kind = f"{type(thing).__module__.partition('.')[0]}.{type(thing).__name__}"
-    told = f"{what} ({kind})"
+    module = type(thing).__module__.partition(".")[0]
     if isinstance(thing, torch.Tensor):
         return _one(thing, what, what)
     if hasattr(thing, "tocsr") and hasattr(thing, "nnz"):  # scipy, sparse
-        rows = thing.tocsr()
-        if rows.dtype.kind not in "fiu":
-            rows = rows.astype("float32")
+        rows = thing.tocsr() if thing.dtype.kind in "fiu" else thing.tocsr().astype("float32")
         return _one(Changed(rows, lambda part: part.toarray()), what, f"{what}.toarray()")
     if hasattr(thing, "filled") and hasattr(thing, "mask"):  # numpy's masked arrays
         if thing.dtype.kind not in "fiu":
             return _one(thing.data, what, what)
         wide = thing.dtype if thing.dtype.kind == "f" else "float64"
         return _one(Changed(thing, lambda part: part.astype(wide).filled(float("nan"))), what, what)
-    if hasattr(thing, "dtype") and hasattr(thing, "__getitem__") and type(thing).__module__.startswith("numpy"):
+    if module == "numpy" and hasattr(thing, "dtype"):
         return _of_array(thing, what)
-    table = _table(thing, what, told)
-    if table is not None:
-        return table
+    if module in ("pandas", "polars", "pyarrow", "datasets") or hasattr(thing, "__arrow_c_stream__"):
+        return _of_table(thing, module, what)
     if isinstance(thing, Mapping):
         return _of_mapping(thing, what)
     if hasattr(thing, "__array__"):
-        import numpy as np
-
-        return _of_array(np.asarray(thing), f"numpy.asarray({what})")
+        return _of_array(as_numpy(thing), f"numpy.asarray({what})")
     if isinstance(thing, Sequence) and not isinstance(thing, str | bytes):
         return _of_list(thing, what)
     lines = (f"x = numpy.asarray({what}, dtype='float32')", "print(isonb.audit(x))")
@@ -73,8 +79,8 @@ def _described(thing: Any, what: str) -> Described:
     return refuse(ShapeError, f"{what} must be an array (n, d) of d >= 2", got, "Stack them: one row a text.", lines)
 
 
-def _one(found: Any, what: str, code: str) -> Described:
-    return Described(what, (Part("", "", lambda: found),), code, code)
+def _one(held: Any, what: str, code: str) -> Described:
+    return single(what, "", lambda: held, code)
 
 
 def _of_array(array: Any, what: str) -> Described:
@@ -84,55 +90,43 @@ def _of_array(array: Any, what: str) -> Described:
         return _of_list(array.tolist(), what)
     if type(array) is not np.ndarray and not isinstance(array, np.memmap):
         array = np.asarray(array)
-    parts = arrays.array_parts("", array.shape, array.dtype, lambda: array)
-    return Described(what, parts, what, what + "[{name!r}]")
+    return Described(what, array_parts("", array.shape, array.dtype, lambda: array), what)
 
 
-def _table(thing: Any, what: str, told: str) -> Described | None:
-    """Frames, series, tables, columns and data sets, all by way of Arrow; None for anything else."""
-    module = type(thing).__module__.partition(".")[0]
-    if module not in ("pandas", "polars", "pyarrow", "datasets") and not hasattr(thing, "__arrow_c_stream__"):
-        return None
+def _of_table(thing: Any, module: str, what: str) -> Described:
+    """Frames, series, tables, columns and data sets, all by way of Arrow."""
     import pyarrow as pa
 
     from isonb.auditing.reading.table_files import of_arrow, of_dataset
 
-    code = what
+    told = f"{what} ({module}.{type(thing).__name__})"
     if module == "datasets":
         return of_dataset(thing, told, what)
     if module == "pandas":
-        if thing.ndim == 1:
-            thing = thing.to_frame("vector")
-        if len(thing.columns) and all(dtype.kind in "fiubc" for dtype in thing.dtypes if hasattr(dtype, "kind")):
-            numbers = thing.to_numpy()
-            if numbers.dtype.kind in "fiubc" and not _mixed(thing):
+        frame = thing.to_frame("vector") if thing.ndim == 1 else thing
+        kinds = {getattr(dtype, "kind", "O") for dtype in frame.dtypes}
+        id_beside_fractions = bool(kinds & set("iu")) and "f" in kinds
+        if kinds and kinds <= set("fiubc") and not id_beside_fractions:
+            numbers = frame.to_numpy()
+            if numbers.dtype.kind in "fiubc":
                 return _of_array(numbers, f"{what}.to_numpy()")
-        thing = thing.set_axis([str(name) for name in thing.columns], axis=1)
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         try:
-            thing = pa.Table.from_pandas(thing, preserve_index=False)
+            table = pa.Table.from_pandas(frame, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            got, fix = " ".join(str(error).split())[:120], "Keep the vectors alone."
+            must, got = f"{told} must have columns of one type each", " ".join(str(error).split())[:120]
             lines = (f"x = numpy.stack({what}['embedding'])", "print(isonb.audit(x))")
-            try:
-                refuse(DtypeError, f"{told} must have columns of one type each", got, fix, lines)
-            except DtypeError as said:
-                raise said from error
+            refuse(DtypeError, must, got, "Keep the vectors alone.", lines, error)
     elif module == "polars":
-        thing = thing.collect() if hasattr(thing, "collect") else thing
-        thing = (thing.to_frame("vector") if hasattr(thing, "to_frame") else thing).to_arrow()
+        frame = thing.collect() if hasattr(thing, "collect") else thing
+        table = (frame.to_frame("vector") if hasattr(frame, "to_frame") else frame).to_arrow()
     elif isinstance(thing, pa.RecordBatch):
-        thing = pa.Table.from_batches([thing])
+        table = pa.Table.from_batches([thing])
     elif isinstance(thing, pa.Array | pa.ChunkedArray):
-        thing = pa.table({"vector": thing})
-    elif not isinstance(thing, pa.Table):
-        thing = pa.table(thing)
-    return of_arrow(thing, told, code)
-
-
-def _mixed(frame: Any) -> bool:
-    """Whether integers stand beside fractions: an id among the dimensions."""
-    kinds = {dtype.kind for dtype in frame.dtypes}
-    return bool(kinds & set("iu")) and "f" in kinds
+        table = pa.table({"vector": thing})
+    else:
+        table = thing if isinstance(thing, pa.Table) else pa.table(thing)
+    return of_arrow(table, told, what)
 
 
 def _of_mapping(thing: Mapping[Any, Any], what: str) -> Described:
@@ -140,32 +134,27 @@ def _of_mapping(thing: Mapping[Any, Any], what: str) -> Described:
     import numpy as np
 
     held = {str(key): value for key, value in thing.items() if value is not None}
-    tensors = {key: _array(value) for key, value in held.items()}
-    whole = {key: value for key, value in tensors.items() if value is not None}
-    shapes = {value.shape for value in whole.values()}
-    if len(whole) == len(held) > 1 and len(shapes) == 1 and len(next(iter(shapes))) == 1:
-        return _one(np.stack(list(whole.values())), what, f"numpy.stack([*{what}.values()])")
-    parts = tuple(_held(key, held[key], whole.get(key)) for key in held)
-    return Described(f"{what} (a dictionary)", parts, what, what + "[{name!r}]")
+    arrays = {key: array for key, value in held.items() if (array := _array(value)) is not None}
+    shapes = {array.shape for array in arrays.values()}
+    if len(arrays) == len(held) > 1 and len(shapes) == 1 and len(next(iter(shapes))) == 1:
+        return _one(np.stack(list(arrays.values())), what, f"numpy.stack([*{what}.values()])")
 
+    def part(key: str) -> Part:
+        array = arrays.get(key)
+        if array is None:
+            return Part(key, type(held[key]).__name__)
+        return sized(key, array.shape, array.dtype, lambda: array, array.ndim == 2)
 
-def _held(key: str, value: Any, array: Any) -> Part:
-    if array is None:
-        return Part(key, type(value).__name__)
-    return Part(key, f"{array.dtype} of shape {array.shape}", lambda: array, array.ndim == 2)
+    return Described(f"{what} (a dictionary)", [part(key) for key in held], what)
 
 
 def _array(value: Any) -> Any:
     """An array of numbers, or None."""
-    import numpy as np
-
-    if isinstance(value, torch.Tensor):
-        return arrays.as_numpy(value)
     try:
-        found = np.asarray(value)
+        array = as_numpy(value)
     except (ValueError, TypeError):
         return None
-    return found if found.dtype.kind in "fiu" and found.ndim else None
+    return array if array.dtype.kind in "fiu" and array.ndim else None
 
 
 def _of_list(rows: Sequence[Any], what: str) -> Described:
@@ -178,19 +167,15 @@ def _of_list(rows: Sequence[Any], what: str) -> Described:
         from isonb.auditing.reading.table_files import of_arrow
 
         return of_arrow(pa.Table.from_pylist(list(rows)), f"{what} (a list of records)", f"pandas.DataFrame({what})")
-    if rows and isinstance(rows[0], str):
-        from isonb.auditing.reading.cells import looks_like_vector, numbers_in
-
-        if looks_like_vector(rows):
-            return _of_list([numbers_in(cell) for cell in rows], what)
-    plain = [arrays.as_numpy(row) if isinstance(row, torch.Tensor) else row for row in rows]
+    if rows and isinstance(rows[0], str) and looks_like_vector(rows):
+        rows = [numbers_in(cell) for cell in rows]
+    plain = [as_numpy(row) if isinstance(row, torch.Tensor) else row for row in rows]
     try:
-        found = np.asarray(plain)
+        return _one(np.asarray(plain), what, f"numpy.stack({what})")
     except ValueError:
         lengths = [len(row) if hasattr(row, "__len__") else 0 for row in plain]
         ((usual, _),) = Counter(lengths).most_common(1)
         odd = next(i for i, length in enumerate(lengths) if length != usual)
-        got, fix = f"{usual} numbers and, in row {odd}, {lengths[odd]}", "Leave the others out."
+        must, got = f"every row of {what} must hold a vector of one length", f"{usual} numbers and, in row {odd}, "
         lines = (f"x = [row for row in {what} if len(row) == {usual}]", "print(isonb.audit(numpy.stack(x)))")
-        refuse(ShapeError, f"every row of {what} must hold a vector of one length", got, fix, lines)
-    return _one(found, what, f"numpy.stack({what})")
+        refuse(ShapeError, must, f"{got}{lengths[odd]}", "Leave the others out.", lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +13,10 @@ from isonb.auditing.reading import array_files as arrays
 from isonb.auditing.reading import record_files as records
 from isonb.auditing.reading import table_files as tables
 from isonb.auditing.reading import tensor_files as tensors
-from isonb.auditing.reading.checked import matrix_in
-from isonb.auditing.reading.described import Described, Part, VectorsError, refuse
-from isonb.auditing.reading.sources import Joined
+from isonb.auditing.reading.described import Described, Part, VectorsError, matrix_in, refuse
+from isonb.auditing.reading.rows import Joined
 from isonb.auditing.reading.word_files import is_binary_word2vec, word2vec_binary, words
-from isonb.errors import InputError
+from isonb.errors import InputError, needs
 
 __all__ = ["describe"]
 
@@ -29,31 +29,22 @@ MAGIC: tuple[tuple[bytes, Reader], ...] = (
     (b"\x89HDF", tensors.hdf5),
     *((start, tensors.faiss_index) for start in (b"IxF", b"IxM", b"IHN", b"Iw", b"IxP", b"IxR", b"IxS", b"IB")),
 )
-SUFFIXES: dict[str, Reader] = {
-    ".npy": arrays.npy,
-    ".npz": arrays.npz,
-    ".parquet": tables.parquet,
-    ".feather": tables.arrow,
-    ".arrow": tables.arrow,
-    ".ipc": tables.arrow,
-    ".csv": tables.separated,
-    ".tsv": tables.separated,
-    ".jsonl": records.json_file,
-    ".ndjson": records.json_file,
-    ".json": records.json_file,
-    ".pt": tensors.torch_file,
-    ".pth": tensors.torch_file,
-    ".safetensors": tensors.safetensors,
-    ".h5": tensors.hdf5,
-    ".hdf5": tensors.hdf5,
-    ".faiss": tensors.faiss_index,
-    ".index": tensors.faiss_index,
-    ".fvecs": arrays.fvecs,
-    ".txt": words,
-    ".vec": words,
-    ".glove": words,
-    ".sql": records.sql_dump,
+READERS: dict[Reader, tuple[str, ...]] = {
+    arrays.npy: (".npy",),
+    arrays.npz: (".npz",),
+    tables.parquet: (".parquet",),
+    tables.arrow: (".feather", ".arrow", ".ipc"),
+    tables.separated: (".csv", ".tsv"),
+    records.json_file: (".jsonl", ".ndjson", ".json"),
+    tensors.torch_file: (".pt", ".pth"),
+    tensors.safetensors: (".safetensors",),
+    tensors.hdf5: (".h5", ".hdf5"),
+    tensors.faiss_index: (".faiss", ".index"),
+    arrays.fvecs: (".fvecs",),
+    words: (".txt", ".vec", ".glove"),
+    records.sql_dump: (".sql",),
 }
+SUFFIXES = {suffix: reader for reader, suffixes in READERS.items() for suffix in suffixes}
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
 OURS = ("dataset_info.json", "state.json", "dataset_dict.json")  # what describes a data set, and holds no row
 BESIDE = (".json", ".txt")
@@ -69,6 +60,22 @@ FIXES = {
         "table = pandas.read_excel({path!r})",
         "table.to_parquet('vectors.parquet')",
     ),
+}
+MODEL = (
+    "a model",
+    "A model is audited on texts.",
+    "texts = open('texts.txt').read().splitlines()",
+    "print(isonb.audit('{folder}', texts))",
+)
+FOLDERS = {
+    "chroma.sqlite3": (
+        "a database of Chroma",
+        "Take them out:",
+        "collection = chromadb.PersistentClient('{folder}').get_collection('NAME')",
+        "numpy.save('vectors.npy', collection.get(include=['embeddings'])['embeddings'])",
+    ),
+    "config.json": MODEL,
+    "modules.json": MODEL,
 }
 
 
@@ -87,7 +94,8 @@ def describe(path: Path, name: str | None = None) -> Described:
         )
         refuse(VectorsError, "the vectors must be in a file", f"no file {path}", "Check the path.", lines)
     try:
-        return _folder(path, name) if path.is_dir() else _reader(path)(path)
+        with needs(f"reading {path.suffix or path.name}", "lab"):
+            return _folder(path, name) if path.is_dir() else _reader(path)(path)
     except (InputError, ImportError):
         raise
     except Exception as error:  # what a damaged file makes a library raise is its own business
@@ -97,10 +105,12 @@ def describe(path: Path, name: str | None = None) -> Described:
             "numpy.save('vectors.npy', x)  # from the program that has the vectors",
         )
         told = "If it is whole, its own program can take the vectors out; else copy it once more."
-        try:
-            refuse(VectorsError, f"{path.name} must be readable", reason[:200], told, lines)
-        except VectorsError as said:
-            raise said from error
+        refuse(VectorsError, f"{path.name} must be readable", reason[:200], told, lines, error)
+
+
+def _kind(path: Path) -> str:
+    """The suffix that says what a file is, without that of its packing."""
+    return (path.with_suffix("").suffix if path.suffix in PACKED else path.suffix).lower()
 
 
 def _reader(path: Path) -> Reader:
@@ -121,19 +131,21 @@ def _reader(path: Path) -> Reader:
     for start, (what, *lines) in FIXES.items():
         if head.startswith(start):
             _strange(path, what, [line.format(path=str(path)) for line in lines])
-    suffix = path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
-    if path.suffix in PACKED and suffix.lower() not in TEXTS:
+    kind = _kind(path)
+    if path.suffix in PACKED and kind not in TEXTS:
         lines = [f"{path.suffix[1:]} -d {str(path)!r}", f"isonb audit {str(path.with_suffix(''))!r}"]
         refuse(VectorsError, f"{path.name} must be unpacked", "a compressed file of numbers", "Unpack it:", lines)
-    if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and suffix.lower() not in (".pt", ".pth"):
+    if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and kind not in (".pt", ".pth"):
         arrays.pickled(path, f"pandas.read_pickle({str(path)!r})")
     if is_binary_word2vec(path):
         return word2vec_binary
-    if suffix.lower() in SUFFIXES:
-        reader = SUFFIXES[suffix.lower()]
-        return _of_text(path) if reader is words else reader
-    if b"\0" in head:
-        _strange(path, f"a binary file of an unknown kind, beginning with {head[:8]!r}", _raw(path))
+    reader = SUFFIXES.get(kind, words)
+    if reader is not words:
+        return reader
+    if kind not in SUFFIXES and b"\0" in head:
+        raw = f"x = numpy.fromfile({str(path)!r}, 'float32').reshape(-1, 384)  # its type, and your model's dimensions"
+        what = f"a binary file of an unknown kind, beginning with {head[:8]!r}"
+        _strange(path, what, [raw, "numpy.save('vectors.npy', x)"])
     return _of_text(path)
 
 
@@ -148,21 +160,14 @@ def _of_text(path: Path) -> Reader:
     return tables.separated if any(mark in first for mark in ",;\t|") or '"[' in head[:4096] else words
 
 
-def _raw(path: Path) -> list[str]:
-    code = (
-        f"x = numpy.fromfile({str(path)!r}, 'float32').reshape(-1, 384)  # its type, and the dimensions of your model"
-    )
-    return [code, "numpy.save('vectors.npy', x)"]
-
-
 def _strange(path: Path, what: str, lines: list[str]) -> None:
-    known = ", ".join(SUFFIXES)
-    refuse(VectorsError, f"the file must be one of {known}", f"{path.name}, {what}", "Take the vectors out:", lines)
+    must = f"the file must be one of {', '.join(SUFFIXES)}"
+    refuse(VectorsError, must, f"{path.name}, {what}", "Take the vectors out:", lines)
 
 
-def _counted(path: Path) -> tuple[str | int, ...]:
+def _counted(path: Path) -> tuple[str, list[str | int]]:
     """Shard 10 after shard 2."""
-    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
+    return path.parent.as_posix(), [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
 
 
 def _folder(folder: Path, name: str | None) -> Described:
@@ -171,36 +176,29 @@ def _folder(folder: Path, name: str | None) -> Described:
         return tables.saved(folder)
     if folder.suffix == ".lance":
         return tables.lance(folder)
-    if "chroma.sqlite3" in names:
-        lines = (
-            f"collection = chromadb.PersistentClient('{folder}').get_collection('NAME')",
-            "numpy.save('vectors.npy', collection.get(include=['embeddings'])['embeddings'])",
-        )
-        refuse(VectorsError, f"{folder.name} must hold vectors", "a database of Chroma", "Take them out:", lines)
-    if "config.json" in names or "modules.json" in names:
-        lines = ("texts = open('texts.txt').read().splitlines()", f"print(isonb.audit('{folder}', texts))")
-        refuse(VectorsError, f"{folder.name} must hold vectors", "a model", "A model is audited on texts.", lines)
-    inner = sorted((path for path in folder.iterdir() if path.suffix == ".lance"), key=_counted)
+    for known, (what, fix, *lines) in FOLDERS.items():
+        if known in names:
+            lines = [line.format(folder=folder) for line in lines]
+            refuse(VectorsError, f"{folder.name} must hold vectors", what, fix, lines)
+    inner = [path for path in folder.iterdir() if path.suffix == ".lance"]
     if len(inner) == 1:
         return tables.lance(inner[0])
     kinds: dict[str, list[Path]] = {}
-    for path in sorted(folder.rglob("*"), key=lambda path: (path.parent.as_posix(), _counted(path))):
+    for path in sorted(folder.rglob("*"), key=_counted):
         hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden and path.name not in OURS:
-            suffix = path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
-            if suffix in SUFFIXES:
-                kinds.setdefault(suffix, []).append(path)
+        if path.is_file() and not hidden and path.name not in OURS and _kind(path) in SUFFIXES:
+            kinds.setdefault(_kind(path), []).append(path)
     if name is not None and name in kinds:
         kinds, name = {name: kinds[name]}, None
     if not kinds:
-        lines = (f"print(sorted(pathlib.Path('{folder}').iterdir()))", f"isonb audit '{folder}/FILE'")
+        lines = [f"print(sorted(pathlib.Path('{folder}').iterdir()))", f"isonb audit '{folder}/FILE'"]
         held = ", ".join(sorted(names)[:8]) or "nothing"
         refuse(VectorsError, f"{folder.name} must hold files of vectors", held, "Name one of its files.", lines)
     if len(kinds) > 1:  # what stands beside the vectors tells about them
-        kinds = {suffix: files for suffix, files in kinds.items() if suffix not in BESIDE} or kinds
+        kinds = {kind: files for kind, files in kinds.items() if kind not in BESIDE} or kinds
     if len(kinds) > 1:
-        told = ", ".join(f"{len(files)} {suffix}" for suffix, files in kinds.items())
-        two = [f"isonb audit '{files[0].parent}/*{suffix}'" for suffix, files in list(kinds.items())[:2]]
+        told = ", ".join(f"{len(files)} {kind}" for kind, files in kinds.items())
+        two = [f"isonb audit '{files[0].parent}/*{kind}'" for kind, files in list(kinds.items())[:2]]
         refuse(VectorsError, f"{folder.name} must hold files of one kind", told, "Name one kind:", two)
     (files,) = kinds.values()
     return _shards(files, folder, name)
@@ -216,18 +214,21 @@ def _shards(files: list[Path], place: Path, name: str | None) -> Described:
         return first
 
     def take(part: Part) -> Joined:
-        found = [matrix_in(describe(file), part.name or None) for file in files]
-        widths = {one.shape[1]: file.name for one, file in zip(found, files, strict=True)}
+        matrices = [matrix_in(describe(file), part.name or None) for file in files]
+        widths = {one.shape[1]: file.name for one, file in zip(matrices, files, strict=True)}
         if len(widths) > 1:
             told = ", ".join(f"{width} in {file}" for width, file in widths.items())
             lines = tuple(f"isonb audit '{place}/{file}'" for file in list(widths.values())[:2])
             refuse(VectorsError, f"the files of {place.name} must have one width", told, "Audit them apart:", lines)
-        return Joined(found)
+        return Joined(matrices)
 
-    parts = tuple(
-        Part(part.name, f"{part.type} in {files[0].name}", part.take and partial(take, part), part.certain)
+    parts = [
+        replace(part, type=f"{part.type} in {files[0].name}", take=part.take and partial(take, part))
         for part in first.parts
+    ]
+    return Described(
+        f"{place.name} ({len(files)} files)",
+        parts,
+        f"isonb.auditing.vectors_of('{place}')",
+        f"isonb.auditing.vectors_of('{place}', {{name!r}})",
     )
-    what = f"{place.name} ({len(files)} files)"
-    code = f"isonb.auditing.vectors_of('{place}')"
-    return Described(what, parts, code, f"isonb.auditing.vectors_of('{place}', {{name!r}})")

@@ -1,46 +1,79 @@
-"""Rows of vectors, read in pieces so that a file on disk needs little memory, and what one pass over all of them knows.
+"""Matrices that are read by rows, in pieces, so that a file on disk needs little memory; one pass over all of them.
 
-The source is a tensor or a numpy array, mapped from disk or not: it is never copied as a whole.
+A matrix is a numpy array (mapped or not), a tensor, or whatever has ``shape`` (n, d) and gives rows for a slice or for
+their numbers. It is never copied as a whole. What was read from a stream lies in a file without a name, which ends with
+the process.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["CHUNK", "NAMED", "Pass", "numbers", "pieces", "read", "rows_of"]
+from isonb.errors import ShapeError, fail
+
+__all__ = [
+    "CHUNK",
+    "NAMED",
+    "Changed",
+    "Joined",
+    "Pass",
+    "Rows",
+    "bfloat16",
+    "numbers",
+    "pieces",
+    "read",
+    "rows_of",
+    "spooled",
+]
 
 CHUNK = 8192  # rows read at a time
 WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)
 NAMED = 20  # rows or dimensions that a finding names
 
 
-@dataclass
-class Pass:
-    """What one pass over all rows knows. ``good``: the numbers of rows that are finite and not zero.
+class Rows:
+    """What has ``shape`` (n, d) and gives float rows for a slice or for their numbers."""
 
-    ``repeats``: the numbers of those that are equal to an earlier one. ``low``, ``high``: the ends of each dimension.
-    ``filled``: the share of the numbers that aren't zero.
-    """
+    shape: tuple[int, ...]
 
-    good: Tensor
-    wild: list[int]
-    zero: list[int]
-    n_wild: int
-    n_zero: int
-    repeats: Tensor
-    energy: Tensor
-    low: Tensor
-    high: Tensor
-    filled: float
-    lengths: tuple[float, float]
-    half: bool
+    def __getitem__(self, rows: Any) -> Any:
+        raise NotImplementedError
+
+
+class Changed(Rows):
+    """A matrix whose rows are changed when they are read."""
+
+    def __init__(self, source: Any, change: Callable[[Any], Any]) -> None:
+        self.source, self.change, self.shape = source, change, tuple(source.shape)
+        self.base, self.mode = getattr(source, "base", None), getattr(source, "mode", "c")
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.change(self.source[rows])
+
+
+class Joined(Rows):
+    """Matrices of one width, one below the other."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts = parts
+        self.starts = [0, *accumulate(part.shape[0] for part in parts)]
+        self.shape = (self.starts[-1], parts[0].shape[1])
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        wanted = torch.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else torch.as_tensor(rows)
+        file = torch.searchsorted(torch.tensor(self.starts), wanted, right=True) - 1
+        places = {i: (file == i).nonzero().flatten() for i in sorted(set(file.tolist()))}
+        values = torch.cat([numbers(self.parts[i], wanted[at] - self.starts[i]) for i, at in places.items()])
+        return values[torch.cat(list(places.values())).argsort()]
 
 
 def numbers(source: Any, rows: Tensor | slice) -> Tensor:
@@ -48,18 +81,18 @@ def numbers(source: Any, rows: Tensor | slice) -> Tensor:
     if isinstance(source, Tensor):
         part = source[rows if isinstance(rows, slice) else rows.to(source.device)].cpu()
         return part.double() if part.dtype in WIDE else part.float()
-    found = source[rows if isinstance(rows, slice) else rows.numpy()]
-    if isinstance(found, Tensor):
-        return numbers(found, slice(None))
-    wide = found.dtype.itemsize >= (8 if found.dtype.kind == "f" else 4)  # float32 holds integers up to 2^24
-    return torch.from_numpy(found.astype("float64" if wide else "float32"))  # a copy in the machine's byte order
+    part = source[rows if isinstance(rows, slice) else rows.numpy()]
+    if isinstance(part, Tensor):
+        return numbers(part, slice(None))
+    wide = part.dtype.itemsize >= (8 if part.dtype.kind == "f" else 4)  # float32 holds integers up to 2^24
+    return torch.from_numpy(part.astype("float64" if wide else "float32"))  # a copy in the machine's byte order
 
 
 def rows_of(source: Any, rows: Tensor) -> Tensor:
     """The rows of these numbers as one tensor, read in pieces."""
-    found = torch.cat([numbers(source, part) for part in torch.split(rows, CHUNK)])
+    matrix = torch.cat([numbers(source, part) for part in torch.split(rows, CHUNK)])
     _forget(source)
-    return found
+    return matrix
 
 
 def pieces(source: Any) -> Iterator[tuple[int, Tensor]]:
@@ -79,6 +112,96 @@ def _forget(source: Any) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
+def bfloat16(raw: Any) -> Any:
+    """Two bytes without a type, as ml_dtypes leaves bfloat16 in a .npy file, as float32.
+
+    >>> import numpy
+    >>> bfloat16(numpy.array([[0x3F80, 0xC000]], "uint16").view("V2")).tolist()
+    [[1.0, -2.0]]
+    """
+    import numpy as np
+
+    return (np.ascontiguousarray(raw).view("<u2").astype("uint32") << 16).view("float32")
+
+
+def spooled(pieces: Iterable[Any], what: str) -> Any:
+    """Arrays (m, d) of a stream as one mapped array: floats as in the first piece, integers as float64."""
+    import numpy as np
+
+    from isonb.runtime.files import DiskError
+
+    n, d, dtype = 0, 0, np.dtype("float64")
+    with tempfile.TemporaryFile(prefix="isonb-") as file:
+        for piece in pieces:
+            if not n:
+                d = piece.shape[1]
+                own = piece.dtype.kind == "f" and piece.dtype.itemsize < 8
+                dtype = piece.dtype.newbyteorder("=") if own else dtype
+            elif piece.shape[1] != d and len(piece):
+                got = f"{d} numbers in the first row and {piece.shape[1]} about row {n:,}"
+                fail(ShapeError, f"every row of {what} must hold a vector of one length", got, "Leave the others out.")
+            try:  # written, not mapped: a full disk is then an error and no signal
+                file.write(np.ascontiguousarray(piece, dtype=dtype).data)
+            except OSError as error:
+                must, fix = f"the disk must take {what} while it is read", "Free some space, or set TMPDIR."
+                raise DiskError(f"{must}; got {error.strerror}. {fix}") from error
+            n += len(piece)
+        if not n:
+            fail(ShapeError, f"{what} must have rows", "none", "Look at the program that wrote it.")
+        file.flush()
+        return np.memmap(file, dtype=dtype, mode="r", shape=(n, d))
+
+
+@dataclass
+class Pass:
+    """What one pass over all rows knows: the numbers of those that are finite and not zero, and of the others.
+
+    ``good``, ``wild`` (not finite), ``zero``: numbers of rows. ``repeats``: of those that are equal to an earlier one.
+    ``energy``: the mean square of each dimension, ``low`` and ``high`` its ends. ``filled``: the share of the numbers
+    that aren't zero. ``lengths``: the shortest and the longest row. ``half``: whether every value fits float16.
+    """
+
+    good: Tensor
+    wild: Tensor
+    zero: Tensor
+    repeats: Tensor
+    energy: Tensor
+    low: Tensor
+    high: Tensor
+    filled: float
+    lengths: tuple[float, float]
+    half: bool
+
+
+def read(source: Any) -> Pass:
+    """One pass over all rows, and a look at those that may repeat an earlier one."""
+    n, d = source.shape
+    keys = torch.randint(-(2**62), 2**62, (d,), generator=torch.Generator().manual_seed(1)) | 1
+    finite, zero, marks = (torch.zeros(n, dtype=kind) for kind in (torch.bool, torch.bool, torch.long))
+    energy, low = torch.zeros(d, dtype=torch.float64), torch.full((d,), math.inf, dtype=torch.float64)
+    high, filled, shortest, longest, half = -low, 0, math.inf, 0.0, True
+    for start, piece in pieces(source):
+        here = slice(start, start + len(piece))
+        finite[here], zero[here] = piece.isfinite().all(-1), (piece == 0).all(-1)
+        kept = finite[here] & ~zero[here]
+        if not bool(kept.any()):
+            continue
+        piece = piece[kept]
+        half = half and bool((piece == piece.half().to(piece.dtype)).all())
+        piece = piece.double()
+        marks[here][kept] = _hashes(piece, keys)
+        energy += piece.square().sum(0)
+        filled += int(piece.count_nonzero())
+        low, high = torch.minimum(low, piece.amin(0)), torch.maximum(high, piece.amax(0))
+        lengths = torch.linalg.vector_norm(piece, dim=-1)
+        shortest, longest = min(shortest, float(lengths.min())), max(longest, float(lengths.max()))
+    good, wild, none = (rows.nonzero().flatten() for rows in (finite & ~zero, ~finite, zero))
+    count = max(1, len(good))
+    repeats = _repeats(source, good, marks[good])
+    ends = (shortest, longest)
+    return Pass(good, wild, none, repeats, energy / count, low, high, filled / (count * d), ends, half)
+
+
 def _hashes(rows: Tensor, keys: Tensor) -> Tensor:
     """A number of 64 bits a row: its values mixed by the finaliser of SplitMix64, times odd keys, mixed again.
 
@@ -93,77 +216,13 @@ def _mixed(bits: Tensor) -> Tensor:
     return (bits >> 31).bitwise_xor_(bits)
 
 
-@dataclass
-class _Sums:
-    """What grows while the rows go by."""
-
-    energy: Tensor
-    low: Tensor
-    high: Tensor
-    n: int = 0
-    filled: int = 0
-    least: float = math.inf
-    most: float = 0.0
-    half: bool = True
-
-    def add(self, rows: Tensor, keys: Tensor) -> Tensor:
-        """Take in rows that are finite and not zero; their hashes."""
-        whole = rows.double()
-        self.n += len(whole)
-        self.energy += whole.square().sum(0)
-        self.filled += int(whole.count_nonzero())
-        self.low, self.high = torch.minimum(self.low, whole.amin(0)), torch.maximum(self.high, whole.amax(0))
-        lengths = torch.linalg.vector_norm(whole, dim=-1)
-        self.least, self.most = min(self.least, float(lengths.min())), max(self.most, float(lengths.max()))
-        self.half = self.half and bool((rows == rows.half().to(rows.dtype)).all())
-        return _hashes(whole, keys)
-
-
-def read(source: Any) -> Pass:
-    """One pass over all rows, and a look at those that may repeat an earlier one."""
-    n, d = source.shape
-    keys = torch.randint(-(2**62), 2**62, (d,), generator=torch.Generator().manual_seed(1)) | 1
-    ends = torch.full((d,), math.inf, dtype=torch.float64)
-    sums = _Sums(torch.zeros(d, dtype=torch.float64), ends, -ends)
-    fine, marks = torch.zeros(n, dtype=torch.bool), torch.zeros(n, dtype=torch.long)  # apart from what comes and goes
-    named: dict[str, list[int]] = {"wild": [], "zero": []}
-    counted = {"wild": 0, "zero": 0}
-    for start, part in pieces(source):
-        finite, empty = part.isfinite().all(-1), (part == 0).all(-1)
-        for name, where in (("wild", ~finite), ("zero", finite & empty)):
-            counted[name] += int(where.sum())
-            found = named[name]
-            found += (start + where.nonzero().flatten()[: NAMED - len(found)]).tolist() if len(found) < NAMED else []
-        kept = finite & ~empty
-        if bool(kept.any()):
-            fine[start : start + len(part)] = kept
-            marks[start : start + len(part)][kept] = sums.add(part[kept], keys)
-    good = fine.nonzero().flatten()
-    count = max(1, len(good))
-    return Pass(
-        good,
-        named["wild"],
-        named["zero"],
-        counted["wild"],
-        counted["zero"],
-        _repeats(source, good, marks[good]),
-        sums.energy / count,
-        sums.low,
-        sums.high,
-        sums.filled / (count * d),
-        (sums.least, sums.most),
-        sums.half,
-    )
-
-
 def _repeats(source: Any, good: Tensor, marks: Tensor) -> Tensor:
     """The rows that are equal to an earlier one: those of one hash are compared, number by number."""
     marks, order = marks.sort(stable=True)
     again = 1 + (marks[1:] == marks[:-1]).nonzero().flatten()
-    size = max(1, 2**22 // source.shape[1])
-    found = [
+    equal = [
         good[order[part]][(numbers(source, good[order[part]]) == numbers(source, good[order[part - 1]])).all(-1)]
-        for part in torch.split(again, size)
+        for part in torch.split(again, max(1, 2**22 // source.shape[1]))
         if len(part)
     ]
-    return torch.cat(found).sort().values if found else good[:0]
+    return torch.cat(equal).sort().values if equal else good[:0]

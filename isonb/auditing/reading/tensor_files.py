@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from isonb.auditing.reading.array_files import PIECE, pickled, stacked
-from isonb.auditing.reading.described import Described, Part, VectorsError, refuse
-from isonb.auditing.reading.sources import spooled
-from isonb.errors import DtypeError, needs
+from isonb.auditing.reading.array_files import PIECE, pickled, sized, stacked
+from isonb.auditing.reading.described import Described, Part, VectorsError, library, refuse, saving, single
+from isonb.auditing.reading.rows import spooled
+from isonb.errors import DtypeError
 
 __all__ = ["faiss_index", "hdf5", "safetensors", "torch_file"]
 
@@ -29,26 +29,34 @@ def torch_file(path: Path) -> Described:
             held = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         pickled(path, f"torch.load({str(path)!r}, weights_only=False)")
-    return of_tensors(held, f"{path.name} (torch)", code)
+    return _of_tensors(held, f"{path.name} (torch)", code)
 
 
-def of_tensors(held: Any, what: str, code: str) -> Described:
+def safetensors(path: Path) -> Described:
+    """A .safetensors file, mapped."""
+    from safetensors import safe_open
+
+    file: Any = safe_open(str(path), framework="pt")
+    held = {name: file.get_tensor(name) for name in list(file.keys())}
+    return _of_tensors(held, f"{path.name} (safetensors)", f"safetensors.torch.load_file({str(path)!r})")
+
+
+def _of_tensors(held: Any, what: str, code: str) -> Described:
     """A tensor, a list of tensors, or a dictionary of them by their path."""
-    if isinstance(held, torch.Tensor):
-        return Described(what, (_tensor_part("", held),), code, code)
     if isinstance(held, list | tuple) and held and all(isinstance(one, torch.Tensor) for one in held):
         if held[0].ndim == 1:
-            held = torch.stack(list(held)) if len({one.shape for one in held}) == 1 else held[0]
-            return Described(what, (_tensor_part("", held),), f"torch.stack({code})", code)
-        held = {str(i): one for i, one in enumerate(held)}
+            alike = len({one.shape for one in held}) == 1
+            held, code = torch.stack(list(held)) if alike else held[0], f"torch.stack({code})"
+        else:
+            held = {str(i): one for i, one in enumerate(held)}
+    if isinstance(held, torch.Tensor):
+        return Described(what, [sized("", held.shape, held.dtype, lambda: held)], code)
     flat = dict(_flat(held)) if isinstance(held, dict) else {}
-    vectors = [name for name, one in flat.items() if one.ndim == 1]
-    if len(vectors) == len(flat) > 1 and len({one.shape for one in flat.values()}) == 1:
-        return Described(what, (stacked(vectors, flat.__getitem__, what),), f"torch.stack([*{code}.values()])", code)
-    two = sum(one.ndim == 2 for one in flat.values())
-    parts = [_tensor_part(name, one, certain=one.ndim == 2 or two != 1) for name, one in flat.items()]
+    parts = _of_several(flat, lambda name: flat[name], what)
     others = [Part(str(key), type(one).__name__) for key, one in (held.items() if isinstance(held, dict) else ())]
-    return Described(what, tuple(parts or others), code, code + "[{name!r}]")
+    if parts and parts[0].name not in flat:
+        return Described(what, parts, f"torch.stack([*{code}.values()])", f"torch.stack([*{code}.values()])")
+    return Described(what, parts or others, code)
 
 
 def _flat(held: dict[Any, Any], before: str = "") -> Iterator[tuple[str, torch.Tensor]]:
@@ -59,64 +67,46 @@ def _flat(held: dict[Any, Any], before: str = "") -> Iterator[tuple[str, torch.T
             yield from _flat(value, f"{before}{key}.")
 
 
-def _tensor_part(name: str, tensor: torch.Tensor, certain: bool = True) -> Part:
-    told = f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
-    return Part(name, told, lambda: tensor, certain)
-
-
-def safetensors(path: Path) -> Described:
-    """A .safetensors file, mapped."""
-    with needs("reading .safetensors", "lab"):
-        from safetensors import safe_open
-    file: Any = safe_open(str(path), framework="pt")
-    held = {name: file.get_tensor(name) for name in list(file.keys())}
-    return of_tensors(held, f"{path.name} (safetensors)", f"safetensors.torch.load_file({str(path)!r})")
+def _of_several(arrays: dict[str, Any], take: Any, what: str) -> list[Part]:
+    """Arrays by name; where all are vectors of one length, the rows of one matrix. The only matrix is certain."""
+    shapes = {tuple(one.shape) for one in arrays.values()}
+    if len(arrays) > 1 and len(shapes) == 1 and len(next(iter(shapes))) == 1:
+        return [stacked(list(arrays), take, what)]
+    two = sum(one.ndim == 2 for one in arrays.values())
+    return [
+        sized(name, one.shape, one.dtype, partial(take, name), one.ndim == 2 or two != 1)
+        for name, one in arrays.items()
+    ]
 
 
 def hdf5(path: Path) -> Described:
     """The arrays of an HDF5 file by their path."""
-    with needs("reading HDF5", "lab"):
-        try:
-            import h5py
-        except ImportError as error:
-            raise VectorsError(
-                f"h5py must be installed to read {path.name}; got no h5py. pip install h5py, or save the array as .npy."
-            ) from error
+    code = f"h5py.File({str(path)!r})"
+    h5py = library("h5py", path, "h5py", (f"x = {code}['NAME'][()]", saving("x")))
     file = h5py.File(path)
-    found: dict[str, Any] = {}
-    file.visititems(lambda name, node: found.update({name: node}) if isinstance(node, h5py.Dataset) else None)
+    arrays: dict[str, Any] = {}
 
-    def take(node: Any) -> Any:
+    def note(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset) and node.ndim and node.dtype.kind in "fiubV":
+            arrays[name] = node
+
+    file.visititems(note)
+
+    def take(name: str) -> Any:
+        node = arrays[name]
         if node.ndim != 2 or node.dtype.kind != "f":
             return node[()]
         step = max(1, PIECE // max(1, node.shape[1]))
         return spooled((node[i : i + step] for i in range(0, len(node), step)), path.name)
 
-    numbers = {name: node for name, node in found.items() if node.ndim and node.dtype.kind in "fiubV"}
-    two = sum(node.ndim == 2 for node in numbers.values())
-    parts = [
-        Part(name, f"{node.dtype} of shape {node.shape}", partial(take, node), node.ndim == 2 or two != 1)
-        for name, node in numbers.items()
-    ]
-    vectors = [name for name, node in numbers.items() if node.ndim == 1 and node.dtype.kind == "f"]
-    if len(vectors) == len(numbers) > 1 and len({node.shape for node in numbers.values()}) == 1:
-        parts = [stacked(vectors, lambda name: numbers[name][()], path.name)]
-    code = f"h5py.File({str(path)!r})"
-    return Described(f"{path.name} (HDF5)", tuple(parts), code, code + "[{name!r}][()]")
+    return Described(f"{path.name} (HDF5)", _of_several(arrays, take, path.name), code, code + "[{name!r}][()]")
 
 
 def faiss_index(path: Path) -> Described:
     """A FAISS index that keeps its vectors whole."""
     code = f"faiss.read_index({str(path)!r})"
-    try:
-        import faiss
-    except ImportError as error:
-        fix = "pip install faiss-cpu, or where it was made:"
-        lines = (f"index = {code}", "numpy.save('vectors.npy', index.reconstruct_n(0, index.ntotal))")
-        try:
-            refuse(VectorsError, f"faiss must be installed to read {path.name}", "no faiss", fix, lines)
-        except VectorsError as told:
-            raise told from error
+    rebuilt = (f"index = {code}", "numpy.save('vectors.npy', index.reconstruct_n(0, index.ntotal))")
+    faiss = library("faiss", path, "faiss-cpu", rebuilt)
     with path.open("rb") as file:
         if file.read(2) == b"IB":
             lines = (
@@ -126,16 +116,16 @@ def faiss_index(path: Path) -> Described:
             refuse(DtypeError, f"{path.name} must hold numbers", "an index of packed bits", "Unpack them:", lines)
     whole: Any = faiss.read_index(str(path))
     index: Any = faiss.downcast_index(whole)
-    kind = type(index).__name__
-    while kind.startswith(("IndexIDMap", "IndexHNSWFlat", "IndexRefine")):
-        inner = index.index if kind.startswith("IndexIDMap") else getattr(index, "storage", None) or index.refine_index
+    while type(index).__name__.startswith(("IndexIDMap", "IndexHNSWFlat", "IndexRefine")):
+        mapped = type(index).__name__.startswith("IndexIDMap")
+        inner = index.index if mapped else getattr(index, "storage", None) or index.refine_index
         index = faiss.downcast_index(inner)
-        kind = type(index).__name__
+    kind = type(index).__name__
     if kind.startswith("IndexIVFFlat"):
         index.make_direct_map()
     elif not kind.startswith("IndexFlat"):
-        lines = (f"index = {code}", "numpy.save('vectors.npy', index.reconstruct_n(0, index.ntotal))  # rounded ones")
         fix = "Audit what was put in; what it gives back was compressed."
+        lines = (rebuilt[0], f"{rebuilt[1]}  # rounded ones")
         refuse(VectorsError, f"{path.name} must keep its vectors whole, as IndexFlat does", kind, fix, lines)
     n, d = index.ntotal, index.d
     step = max(1, PIECE // d)
@@ -144,5 +134,5 @@ def faiss_index(path: Path) -> Described:
         for i in range(0, whole.ntotal, step):  # the whole owns its parts
             yield index.reconstruct_n(i, min(step, n - i))
 
-    part = Part("", f"float32 of shape {(n, d)}", lambda: spooled(pieces(), path.name))
-    return Described(f"{path.name} (FAISS, {kind})", (part,), code, code)
+    told = f"float32 of shape {(n, d)}"
+    return single(f"{path.name} (FAISS, {kind})", told, lambda: spooled(pieces(), path.name), code)

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from isonb.auditing.reading.described import Described, Part, VectorsError, refuse
-from isonb.auditing.reading.sources import spooled
+from isonb.auditing.reading.described import Described, VectorsError, refuse, single
+from isonb.auditing.reading.rows import spooled
 from isonb.auditing.reading.table_files import opened
 
 __all__ = ["is_binary_word2vec", "word2vec_binary", "words"]
 
 ROWS = 4096
 LOOKED = 20  # lines that show how many numbers follow a word
+SIZE = re.compile(rb"\s*\d+\s+\d+\s*\n")  # rows and dimensions
 
 
 def words(path: Path) -> Described:
     """Text with a word and its numbers a line, below a line "rows dimensions" or not; or numbers alone."""
     head = list(itertools.islice(_lines(path), LOOKED))
-    counted = bool(head) and _is_size(head[0])
+    counted = bool(head) and SIZE.fullmatch(head[0].rstrip() + b"\n") is not None
     body = head[1:] if counted else head
     runs = [_numbers_at_end(line.split()) for line in body]
     if not runs or min(runs) < 2:
@@ -29,10 +32,11 @@ def words(path: Path) -> Described:
             "print(isonb.audit('minilm', texts))  # or your model",
         )
         fix = "Texts are audited through a model: isonb audit MODEL --texts FILE."
-        got = f"text, as {body[0][:40]!r}" if body else "an empty file"
+        got = f"text, as {body[0].decode('utf-8', 'replace').rstrip()[:40]!r}" if body else "an empty file"
         refuse(VectorsError, f"{path.name} must hold vectors, a line each", got, fix, lines)
     bare = all(run == len(line.split()) for run, line in zip(runs, body, strict=True)) and not counted
-    d = int(head[0].split()[1]) if counted else min(runs) if bare else _usual(runs)
+    usual = max(sorted(set(runs)), key=runs.count)  # a word that is a number makes its line longer
+    d = int(head[0].split()[1]) if counted else min(runs) if bare else usual
 
     def pieces() -> Iterator[Any]:
         import numpy as np
@@ -44,37 +48,21 @@ def words(path: Path) -> Described:
                 yield np.array([row for _, row in rows], dtype="float32")
             except ValueError:
                 number, row = next((n, row) for n, row in rows if len(row) < d or _numbers_at_end(row) < d)
-                fix = "Correct or drop that line."
-                raise VectorsError(
-                    f"line {number} of {path.name} must end with {d} numbers; got {row[:3]}. {fix}"
-                ) from None
+                must, got = f"line {number} of {path.name} must end with {d} numbers", [cell.decode() for cell in row]
+                raise VectorsError(f"{must}; got {got[:3]}. Correct or drop that line.") from None
 
-    kind = "numbers" if bare else "words and numbers"
-    code = (
-        f"numpy.loadtxt({str(path)!r}, comments=None)"
-        if bare
-        else f"pandas.read_table({str(path)!r}, sep=' ', header=None)"
-    )
-    part = Part("", f"text of {d} numbers a line", lambda: spooled(pieces(), path.name))
-    return Described(f"{path.name} ({kind})", (part,), code, code)
+    loaded = f"numpy.loadtxt({str(path)!r}, comments=None)"
+    code = loaded if bare else f"pandas.read_table({str(path)!r}, sep=' ', header=None)"
+    what = f"{path.name} ({'numbers' if bare else 'words and numbers'})"
+    return single(what, f"text of {d} numbers a line", lambda: spooled(pieces(), path.name), code)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[bytes]:
     with opened(path) as file:
-        rest = b""
-        while block := bytes(file.read(2**22)):
-            *whole, rest = (rest + block).split(b"\n")
-            yield from (line.decode("utf-8", "replace") for line in whole)
-        if rest.strip():
-            yield rest.decode("utf-8", "replace")
+        yield from io.BufferedReader(file)
 
 
-def _is_size(line: str) -> bool:
-    parts = line.split()
-    return len(parts) == 2 and all(part.isdigit() for part in parts)
-
-
-def _numbers_at_end(parts: list[str]) -> int:
+def _numbers_at_end(parts: list[bytes]) -> int:
     """How many of the last parts are numbers."""
     count = 0
     for part in reversed(parts):
@@ -86,17 +74,11 @@ def _numbers_at_end(parts: list[str]) -> int:
     return count
 
 
-def _usual(runs: list[int]) -> int:
-    """The length that most lines have: a word that is a number makes its line longer."""
-    return max(sorted(set(runs)), key=runs.count)
-
-
 def is_binary_word2vec(path: Path) -> bool:
     """Whether a file begins with a line "rows dimensions" and goes on with bytes."""
     with path.open("rb") as file:
-        line = file.readline(64)
-        rest = file.read(512)
-    return line.endswith(b"\n") and _is_size(line.decode("latin-1")) and any(byte > 126 or byte < 9 for byte in rest)
+        line, rest = file.readline(64), file.read(512)
+    return SIZE.fullmatch(line) is not None and any(byte > 126 or byte < 9 for byte in rest)
 
 
 def word2vec_binary(path: Path) -> Described:
@@ -116,5 +98,5 @@ def word2vec_binary(path: Path) -> Described:
                 yield rows
 
     code = f"gensim.models.KeyedVectors.load_word2vec_format({str(path)!r}, binary=True).vectors"
-    part = Part("", "words and float32", lambda: spooled(pieces(), path.name))
-    return Described(f"{path.name} (binary word2vec)", (part,), code, code)
+    what = f"{path.name} (binary word2vec)"
+    return single(what, "words and float32", lambda: spooled(pieces(), path.name), code)

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
 from isonb.lab.engines.stages import Finetuning, Part, Series
-from isonb.lab.measuring.cloud import attempt, cloud_measures
+from isonb.lab.measuring.cloud import cloud_measures
+from isonb.measures.registry import attempt
 from isonb.measures.spectrum import explained_variance
 
 __all__ = ["features", "scored", "second"]

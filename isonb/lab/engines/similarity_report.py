@@ -11,13 +11,13 @@ from torch import Tensor
 from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.contrast import Series
-from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number, squared_shares
+from isonb.lab.measuring.cloud import Values, cloud_measures, number
 from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import rank_difference
 from isonb.measures.cosine import token_uniformity
 from isonb.measures.neighbors import lsds
-from isonb.measures.spectrum import singular_values
-from isonb.measures.uniformity import rbf_uniformity
+from isonb.measures.registry import attempt
+from isonb.measures.spectrum import explained_variance, singular_values
 
 __all__ = ["CLOUD_ROWS", "Gold", "features", "gains", "scores"]
 
@@ -98,8 +98,8 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
     """Measures of sentence vectors (n, k), both sides of all pairs stacked, beside the plain ones (n, d).
 
     Of more than 2000 rows so many are measured, drawn by ``seed``: the same of both. ``<where>.features.<measure>``:
-    those of :func:`~isonb.lab.measuring.cloud.cloud_measures`, ``token_uniformity``, ``rbf_uniformity`` and ``lsds``
-    from the plain vectors to these. Series: ``quantile.<where>.features.singular_values``, 51 quantiles of the raw
+    those of :func:`~isonb.lab.measuring.cloud.cloud_measures`, ``token_uniformity``, and ``lsds`` from the plain
+    vectors to these. Series: ``quantile.<where>.features.singular_values``, 51 quantiles of the raw
     singular values over the largest; ``k.<where>.features.explained_variance`` and ``..._centered``. What isn't defined
     is None.
     """
@@ -107,7 +107,6 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
     x, origin = vectors.cpu()[rows].double(), plain.cpu()[rows].double()
     found = cloud_measures(x) | {
         "token_uniformity": number(token_uniformity, x),
-        "rbf_uniformity": number(rbf_uniformity, x),
         "lsds": number(lsds, origin, x),
     }
     series: Series = {}
@@ -117,8 +116,7 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
         ends = torch.quantile(values / values.max(), share).tolist()
         series[f"quantile.{where}.features.singular_values"] = list(zip(share.tolist(), ends, strict=True))
     for ending, center in (("", False), ("_centered", True)):
-        shares = attempt(squared_shares, x, center=center)
-        if shares is not None:
-            curve = shares[:CURVE].cumsum(0).tolist()
-            series[f"k.{where}.features.explained_variance{ending}"] = list(enumerate(curve, start=1))
+        curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
+        if curve is not None:
+            series[f"k.{where}.features.explained_variance{ending}"] = list(enumerate(curve.tolist(), start=1))
     return {f"{where}.features.{name}": value for name, value in found.items()}, series

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from isonb.checks import cloud, strict
 from isonb.errors import InputError
-from isonb.lab.measuring.cloud import ZETA, Values, attempt, number, shares_named
+from isonb.lab.measuring.cloud import Values, number, shares_named
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.isoscore import isoscore_from_cov, shrinkage_matrix
+from isonb.measures.registry import ZETA, attempt
 from isonb.measures.spectrum import spectral_cdf, spectral_median, spectral_skewness
 from isonb.numerics.products import gram
 from isonb.streaming.moments import Moments

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from isonb.errors import ShapeError, fail
-from isonb.lab.measuring.cloud import Values, attempt, cloud_measures, number
+from isonb.lab.measuring.cloud import Values, cloud_measures, number
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
+from isonb.measures.registry import attempt
 from isonb.measures.spectrum import explained_variance
 from isonb.points import pool
 from isonb.streaming.moments import Moments

@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any
 
 from isonb.errors import InputError, fail
-from isonb.lab.data.sizes import task_size
+from isonb.lab.data.tasks import task_size
 from isonb.lab.methods import Method, method_from
 from isonb.lab.runs.settings import FINE_TUNING, resolve
 

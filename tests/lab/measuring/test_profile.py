@@ -14,9 +14,10 @@ from isonb.lab.measuring.layers import Sample, SentenceSums
 from isonb.lab.measuring.profile import placed, profile
 from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
-from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
 from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
+from isonb.measures.uniformity import rbf_uniformity
 from isonb.points import pool
 from tests.training import tiny
 
@@ -30,7 +31,14 @@ def cloud(n, d, seed=0, offset=2.0):
 
 def by_function(x, shrinkage_cov=None):
     """Every measure of a cloud by the function that defines it."""
+    middle, square = x.mean(0), x.square().sum() / len(x)
     found = {
+        "participation_ratio": participation_ratio(x),
+        "participation_ratio_unbiased": participation_ratio(x, unbiased=True),
+        "rbf_uniformity": rbf_uniformity(x),
+        "common_mean": middle @ middle / square,
+        "relative_spread": (1 - middle @ middle / square).sqrt(),
+        "largest_share": x.var(0).max() / x.var(0).sum(),
         "isoscore": isoscore(x),
         "isoscore_unbiased": isoscore(x, unbiased=True),
         "isoscore_star": isoscore_star(x, 0.2, shrinkage_cov),
@@ -104,7 +112,7 @@ def test_degenerate_clouds_keep_what_is_defined():
     assert equal["mean_norm"] == pytest.approx(1)
     for name in ("isoscore", "anisotropy_1_centered", "two_nn", "persistent_entropy"):
         assert equal[name] is None, name
-    assert set(cloud_measures(CLOUDS["zero"]).values()) == {None}
+    assert set(cloud_measures(CLOUDS["zero"]).values()) == {None, 0.0}  # no spread, and no widest coordinate
     assert set(cloud_measures(CLOUDS["NaN"]).values()) == {None}
     assert cloud_measures(CLOUDS["two"])["persistent_entropy_normalized"] is None  # one bar
     assert cloud_measures(CLOUDS["huge"])["isoscore"] == pytest.approx(cloud_measures(cloud(9, 4))["isoscore"])

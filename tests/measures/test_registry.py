@@ -1,0 +1,119 @@
+"""One name gives one number: the lab, the audit, the monitor and the metrics say what the registry says."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+import isonb
+from isonb import metrics
+from isonb.lab.measuring.cloud import cloud_measures
+from isonb.lab.measuring.profile import profile
+from isonb.lab.measuring.tracker import Tracker
+from isonb.measures import registry
+from isonb.measures.registry import MEASURES, TOKEN_MEASURES, Measure, measure_all
+from isonb.training.monitor import WATCHED, IsotropyMonitor
+
+X = torch.randn(120, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+X = X * torch.linspace(0.3, 2, 16, dtype=torch.float64) + 0.5
+OWN = {name: float(measure(X)) for name, measure in MEASURES.items()}
+DIRECT = {
+    "isoscore": isonb.isoscore(X),
+    "isoscore_unbiased": isonb.isoscore(X, unbiased=True),
+    "isoscore_star": isonb.isoscore_star(X, 0.2),
+    "participation_ratio": isonb.participation_ratio(X),
+    "participation_ratio_unbiased": isonb.participation_ratio(X, unbiased=True),
+    "mean_cosine": isonb.mean_cosine(X),
+    "mean_cosine_centered": isonb.mean_cosine(X - X.mean(0)),
+    "rbf_uniformity": isonb.rbf_uniformity(X),
+    "anisotropy_2": isonb.anisotropy(X, 2)[1],
+    "explained_variance_3_centered": isonb.explained_variance(X, 3, center=True)[2],
+    "two_nn": isonb.two_nn(X),
+    "persistent_entropy": isonb.persistent_entropy(isonb.h0_barcode(X)),
+}
+
+
+def by_audit(x):
+    audit = isonb.audit(x)
+    assert audit.values()["isoscore_unbiased"] == audit.values()["IsoScore-U"]
+    return {one.measure: one.value for one in audit.readings}
+
+
+def by_comparison(x):
+    return {one.measure: one.first for one in isonb.compare(x, 2 * x).differences}
+
+
+def by_profile(x):
+    """The [CLS] vectors of a model whose sentences are one token long."""
+    states = (x.unsqueeze(1),)
+    metrics_ = profile(lambda batch: (states, torch.ones(len(x), 1), None), [0], layers=0, limit=len(x)).metrics
+    tokens = {name.removeprefix("tokens."): value for name, value in metrics_.items() if name.startswith("tokens.")}
+    assert {name: tokens[name] for name in OWN} == pytest.approx(OWN, rel=1e-5)
+    return {name.removeprefix("cls."): value for name, value in metrics_.items() if name.startswith("cls.")}
+
+
+def by_metrics(x):
+    values = {}
+    for name in MEASURES:
+        metric = metrics.metric_of(name)
+        for piece in x.split(50):
+            metric.update(piece)
+        values[name] = float(metric.compute())
+    return values
+
+
+CONSUMERS = {
+    "the functions": lambda x: {name: float(value) for name, value in DIRECT.items()},
+    "measure_all": measure_all,
+    "records of the lab": cloud_measures,
+    "tracker of a training": lambda x: Tracker().validation(x),
+    "profile of a model": by_profile,
+    "audit": by_audit,
+    "comparison": by_comparison,
+    "monitor": lambda x: IsotropyMonitor(tuple(MEASURES)).observe(x, 0).values,
+    "monitor by default": lambda x: IsotropyMonitor().observe(x, 0).values,
+    "metrics": by_metrics,
+}
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_every_consumer_gives_the_number_of_the_registry(consumer):
+    values = CONSUMERS[consumer](X)
+    assert len(values) >= len(WATCHED)
+    assert values == pytest.approx({name: OWN[name] for name in values}, rel=1e-9)
+
+
+def test_names_titles_and_ranges():
+    every = {**MEASURES, **TOKEN_MEASURES}
+    assert len({one.title for one in every.values()}) == len(every) == len(MEASURES) + len(TOKEN_MEASURES)
+    assert all(name == one.name and one.sees for name, one in every.items())
+    small = torch.randn(4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for one in every.values():
+        for x in (X, small):
+            assert one.low - 1e-12 <= float(one(x)) <= one.high + 1e-12, one.name
+
+
+def test_of_points_that_have_no_such_number_there_is_none():
+    values = measure_all(torch.ones(6, 4, dtype=torch.float64))
+    assert values["mean_cosine"] == pytest.approx(1)
+    assert values["isoscore"] is values["two_nn"] is values["persistent_entropy"] is None
+    assert set(measure_all(torch.full((6, 4), math.nan)).values()) == {None}
+    with pytest.raises(isonb.errors.ShapeError, match="2 bars"):
+        MEASURES["persistent_entropy_normalized"](X[:2])
+
+
+def test_an_unknown_measure_has_no_metric():
+    with pytest.raises(isonb.errors.InputError, match="must be of a measure of the registry; got 'isotropy'"):
+        metrics.metric_of("isotropy")
+
+
+def test_a_new_measure_is_taken_by_all_and_changes_no_other_number(monkeypatch):
+    before = isonb.audit(X)
+    widest = Measure("widest", "widest", 0, math.inf, "the longest point", lambda x: x.norm(dim=-1).max())
+    monkeypatch.setitem(registry.MEASURES, "widest", widest)
+    value = pytest.approx(float(X.norm(dim=-1).max()))
+    assert cloud_measures(X) == {**cloud_measures(X), "widest": value}
+    assert IsotropyMonitor(["widest"]).observe(X, 0).values == {"widest": value}
+    assert float(metrics.metric_of("widest")(X)) == value
+    assert dataclasses.asdict(isonb.audit(X)) == dataclasses.asdict(before)
