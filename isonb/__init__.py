@@ -133,8 +133,8 @@ def __getattr__(name: str) -> Any:
         if importlib.util.find_spec(f"{__name__}.{name}"):
             return importlib.import_module(f"{__name__}.{name}")
         if home := _homes().get(name):
-            found = globals()[name] = getattr(importlib.import_module(home), name)
-            return found
+            globals()[name] = getattr(importlib.import_module(home), name)
+            return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -104,8 +104,8 @@ def two_nn(
 def _rounding(x: Tensor) -> Tensor:
     """How far copies of a point may lie apart, (..., n, 1): four units in the last place of its norm."""
     norm = torch.linalg.vector_norm(precise(x), dim=-1, keepdim=True)
-    found: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
-    return found
+    apart: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
+    return apart
 
 
 def _check_fraction(name: str, value: float | None, good: bool) -> None:

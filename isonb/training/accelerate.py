@@ -114,7 +114,7 @@ def _rehearse(
         return torch.zeros(()), []
     with rehearsal(model):
         seen = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
-    labels = [found for _, found in seen if found is not None]
+    labels = [one for _, one in seen if one is not None]
     return penalty_gradients(penalised, [points for points, _ in seen], labels if len(labels) == len(seen) else None)
 
 

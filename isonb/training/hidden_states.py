@@ -21,8 +21,8 @@ __all__ = [
     "HiddenStates",
     "Pooling",
     "encoder_of",
-    "named_part",
-    "only_part",
+    "named_module",
+    "only_module",
     "unwrapped",
 ]
 
@@ -38,26 +38,26 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def only_part(model: nn.Module, wanted: Callable[[nn.Module], bool]) -> nn.Module | None:
+def only_module(model: nn.Module, wanted: Callable[[nn.Module], bool]) -> nn.Module | None:
     """The nearest module at or below ``model`` that is ``wanted``; of several as near, the one that is trained.
 
     None: there is none. Raises :class:`~isonb.errors.InputError` where several are trained, such as two towers.
     """
     level: dict[str, nn.Module] = {"": unwrapped(model)}
     while level:
-        found = {id(part): (name, part) for name, part in level.items() if wanted(part)}
-        trained = [one for one in found.values() if any(weight.requires_grad for weight in one[1].parameters())]
-        kept = trained or list(found.values())
+        here = {id(one): (name, one) for name, one in level.items() if wanted(one)}
+        trained = [one for one in here.values() if any(weight.requires_grad for weight in one[1].parameters())]
+        kept = trained or list(here.values())
         if len(kept) > 1:
             got = ", ".join(name for name, _ in kept)
             fail(InputError, "the model must hold one encoder", got, f"Name it: module={kept[0][0]!r}.")
         if kept:
             return kept[0][1]
-        level = {f"{name}.{key}".strip("."): part for name, one in level.items() for key, part in one.named_children()}
+        level = {f"{name}.{key}".strip("."): sub for name, one in level.items() for key, sub in one.named_children()}
     return None
 
 
-def named_part(model: nn.Module, name: str) -> nn.Module:
+def named_module(model: nn.Module, name: str) -> nn.Module:
     """The submodule of that name. Raises :class:`~isonb.errors.InputError` where there is none."""
     inner = unwrapped(model)
     parts: dict[str, nn.Module] = dict(inner.named_modules())
@@ -79,14 +79,14 @@ def encoder_of(model: nn.Module, module: str | None = None) -> Any:
     :class:`torch.nn.Module` then. Raises :class:`~isonb.errors.InputError` for a model without a transformer, and for
     one of several parts, such as CLIP, without a name.
     """
-    if module is not None and not _is_transformer(part := named_part(model, module)):
-        return part
-    found: Any = only_part(model, _is_transformer) if module is None else part
-    if found is None:
+    if module is not None and not _is_transformer(named := named_module(model, module)):
+        return named
+    inside: Any = only_module(model, _is_transformer) if module is None else named
+    if inside is None:
         fix = "Pass its encoder, or name the part that gives the vectors: module="
         fail(InputError, "the model must hold a transformers encoder or decoder", type(unwrapped(model)).__name__, fix)
-    found = found.get_base_model() if hasattr(found, "get_base_model") else found
-    encoder = found.base_model
+    inside = inside.get_base_model() if hasattr(inside, "get_base_model") else inside
+    encoder = inside.base_model
     if getattr(encoder.config, "is_encoder_decoder", False) and hasattr(encoder, "get_decoder"):
         encoder = encoder.get_encoder()
     if module is None and not _depth(encoder):
@@ -113,21 +113,21 @@ def _layer_modules(encoder: Any) -> list[nn.Module]:
 
 def _depth(encoder: Any) -> int:
     """Layers L of a transformer; 0 for any other module, which gives its output alone."""
-    found = getattr(encoder.config, "num_hidden_layers", 0) if _is_transformer(encoder) else 0
-    return found if isinstance(found, int) else 0
+    layers = getattr(encoder.config, "num_hidden_layers", 0) if _is_transformer(encoder) else 0
+    return layers if isinstance(layers, int) else 0
 
 
 def _first(output: Any) -> Tensor:
     """The hidden states in what a layer or a model returns: a tensor, a tuple, a dict or an output object."""
-    found = getattr(output, "last_hidden_state", None)
-    if found is None and isinstance(output, Mapping):
-        found = next((one for one in output.values() if isinstance(one, Tensor) and one.is_floating_point()), None)
-    elif found is None:
-        found = output[0] if isinstance(output, tuple | list) and output else output
-    if not isinstance(found, Tensor):
+    state = getattr(output, "last_hidden_state", None)
+    if state is None and isinstance(output, Mapping):
+        state = next((one for one in output.values() if isinstance(one, Tensor) and one.is_floating_point()), None)
+    elif state is None:
+        state = output[0] if isinstance(output, tuple | list) and output else output
+    if not isinstance(state, Tensor):
         got = type(output).__name__
         fail(InputError, "the module must give a tensor, or a tuple that begins with one", got, "Name another part.")
-    return found
+    return state
 
 
 def _sequence(state: Tensor) -> Tensor:
@@ -190,8 +190,8 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
         if mask is None or mask.shape == state.shape[:2] or not _depth(self.encoder):
             return mask if mask is not None and mask.shape == state.shape[:2] else None
         if hasattr(self.encoder, "_get_feature_vector_attention_mask"):
-            found: Tensor = self.encoder._get_feature_vector_attention_mask(state.shape[1], mask)
-            return found
+            places: Tensor = self.encoder._get_feature_vector_attention_mask(state.shape[1], mask)
+            return places
         got = f"{tuple(mask.shape)} beside states {tuple(state.shape)}"
         return fail(ShapeError, "attention_mask must mark the places of the hidden states", got, "Leave it out.")
 
@@ -237,7 +237,7 @@ class Pooling:
         size = rows(len(states[0])) if callable(rows) else rows
         mask, labels = inputs.get("attention_mask"), inputs.get("labels")
         mask = None if self.include_pads else seen.mask(mask, states[0])
-        found = pool([state[:size] for state in states], None if mask is None else mask[:size], self.mode)
+        cloud = pool([state[:size] for state in states], None if mask is None else mask[:size], self.mode)
         if self.mode == "tokens" or not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
-            return found, None
-        return found, labels[:size].repeat(len(states))
+            return cloud, None
+        return cloud, labels[:size].repeat(len(states))

@@ -229,9 +229,9 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         return list(self._counts.values())
 
     @counts.setter
-    def counts(self, found: Iterable[int]) -> None:
-        if len(found := list(found)) == len(self._counts):
-            self._counts = dict(zip(self._counts, found, strict=True))
+    def counts(self, kept: Iterable[int]) -> None:
+        if len(kept := list(kept)) == len(self._counts):
+            self._counts = dict(zip(self._counts, kept, strict=True))
 
     def lightning(self) -> Any:
         """A callback for Lightning's Trainer: ``Trainer(callbacks=[monitor.lightning()])``.
@@ -297,9 +297,9 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         if points is None:
             why = self._points.failure or "no pass of the model with gradients was seen"
             return dict.fromkeys(self.measures, math.nan), dict.fromkeys(self.measures, why)
-        found = {name: _value(measure, points, self.limit) for name, measure in self.measures.items()}
-        values = {name: one if isinstance(one, float) else math.nan for name, one in found.items()}
-        return values, {name: one for name, one in found.items() if isinstance(one, str)}
+        each = {name: _value(measure, points, self.limit) for name, measure in self.measures.items()}
+        values = {name: one if isinstance(one, float) else math.nan for name, one in each.items()}
+        return values, {name: one for name, one in each.items() if isinstance(one, str)}
 
     def _event(
         self, step: int, values: dict[str, float], undefined: dict[str, str], ranks: Sequence[int] = ()
@@ -364,10 +364,10 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     try:
         devices = [points.device] if points.device.type == "cuda" else []
         with strict(), torch.random.fork_rng(devices):
-            found = float(measure(cloud(points[:limit].double())[0]))
+            value = float(measure(cloud(points[:limit].double())[0]))
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return found if math.isfinite(found) else f"the measure gives {found}"
+    return value if math.isfinite(value) else f"the measure gives {value}"
 
 
 def _from_all(counts: list[int]) -> list[list[int]]:

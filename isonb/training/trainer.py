@@ -181,7 +181,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         with rehearsal(self.model):
             seen = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
         points = [cloud for cloud, _ in seen]
-        labels = [found for _, found in seen if found is not None]
+        labels = [one for _, one in seen if one is not None]
         together = labels if len(labels) == len(points) else None
         self._union_value, gradients = penalty_gradients(self._penalty_of, points, together)
         return iter(gradients)
@@ -244,5 +244,5 @@ class _ShrinkageRefresh(TrainerCallback):  # type: ignore[misc]
                 told = [file.get_tensor("cov") if file.metadata()["epoch"] == str(self.epoch) else None]
         if (group := process_group("world")) is not None:
             torch.distributed.broadcast_object_list(told, 0, group)
-        found: Tensor | None = told[0]
-        return found
+        kept: Tensor | None = told[0]
+        return kept

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.points import pool
-from isonb.training.hidden_states import HiddenStates, Pooling, named_part, only_part
+from isonb.training.hidden_states import HiddenStates, Pooling, named_module, only_module
 
 __all__ = ["TrainingPoints"]
 
@@ -58,11 +58,11 @@ class TrainingPoints:
         """The points (n, d) since the start, or None; watching ends."""
         width = max((part.shape[-1] for part in self._parts), default=0)
         parts = [part for part in self._parts if part.shape[-1] == width]
-        found = None
+        points = None
         with self._harmless():
-            found = torch.cat(parts) if parts else None
+            points = torch.cat(parts) if parts else None
         self.stop()
-        return found
+        return points
 
     def stop(self) -> None:
         """Take away the hooks and forget the points."""
@@ -72,8 +72,8 @@ class TrainingPoints:
 
     def _sentences(self, model: nn.Module) -> nn.Module | None:
         if self.pooling.module is None:
-            return only_part(model, _gives_sentences)
-        part = named_part(model, self.pooling.module)
+            return only_module(model, _gives_sentences)
+        part = named_module(model, self.pooling.module)
         return part if _gives_sentences(part) else None
 
     def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:

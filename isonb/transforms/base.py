@@ -80,10 +80,10 @@ class Transform(ABC):
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read what :meth:`save` of this class wrote."""
-        found = load_transform(folder)
-        if not isinstance(found, cls):
-            fail(InputError, f"{folder} must hold a {cls.__name__}", type(found).__name__, "Use load_transform.")
-        return found
+        loaded = load_transform(folder)
+        if not isinstance(loaded, cls):
+            fail(InputError, f"{folder} must hold a {cls.__name__}", type(loaded).__name__, "Use load_transform.")
+        return loaded
 
 
 @border
@@ -116,14 +116,14 @@ def load_transform(folder: str | Path) -> Any:
             InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), "Import its class first."
         )
     try:
-        found = _KNOWN[name](**options)
+        made = _KNOWN[name](**options)
     except TypeError as unknown:
         fail(InputError, f"options of {name} must be {', '.join(_KNOWN[name].OPTIONS)}", options, str(unknown))
-    found.state = tensors
-    if found.dims != config.get("dims"):
+    made.state = tensors
+    if made.dims != config.get("dims"):
         got = f"{config.get('dims')} in the configuration"
-        fail(InputError, f"the tensors in {folder} have {found.dims} dimensions", got, "Save it again.")
-    return found
+        fail(InputError, f"the tensors in {folder} have {made.dims} dimensions", got, "Save it again.")
+    return made
 
 
 def dense(matrix: Tensor, bias: Tensor, dtype: torch.dtype = torch.float32) -> nn.Linear:
