@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.lab.data.own_columns import METRICS
-from isonb.lab.data.sizes import task_size
-from isonb.lab.data.tasks import TASKS
+from isonb.lab.data.tasks import TASKS, task_size
 
 __all__ = ["main_metric", "scored"]
 

@@ -19,7 +19,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_a_model_that_was_not_fetched_is_told_with_its_command(cache):
-    with pytest.raises(DependencyError, match="smollm2 must have been fetched; got no .*Run: make models"):
+    with pytest.raises(DependencyError, match=r"smollm2 must have been fetched; got no .*Run: make models"):
         load("smollm2")
     assert "not there; Run: make models" in lists.models()
 
