@@ -17,8 +17,7 @@ MATHS = sorted([*ROOT.glob("*.py"), *(path for room in ROOMS for path in (ROOT /
 MAY_IMPORT = {
     "maths": set(),
     "auditing": {"maths", "lab", "runtime"},  # of a model: the lab loads it
-    "public": {"maths", "auditing"},  # the names of both in one place
-    "front": {"public"},  # isonb/__init__.py
+    "front": {"maths", "auditing"},  # isonb/__init__.py: the names of both
     "metrics": {"maths"},
     "training": {"maths"},
     "runtime": {"maths"},
