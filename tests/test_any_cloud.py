@@ -14,7 +14,7 @@ from support import as_on_an_accelerator
 
 import isonb
 from isonb import InputError, metrics
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 CLOUDS = int(os.environ.get("ISONB_FUZZ", 2000))
 ONLY = os.environ.get("ISONB_FUZZ_ONLY")

@@ -9,7 +9,7 @@ from test_bad_input import ALL, CLOUDS, NUMBERS, leaves
 import isonb
 from isonb import DtypeError
 from isonb.metrics import IsoScore, MeanCosine, Sampled, SpectralSkewness, TokenUniformity
-from isonb.training.points import pool
+from isonb.points import pool
 
 X = uneven(60, 6)
 

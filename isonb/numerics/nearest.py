@@ -19,12 +19,11 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.errors import ShapeError, fail
-from isonb.measures.cosine import unit_rows
 from isonb.numerics.compiled_nearest import BLOCK, Loops, compiled_choice
 from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
-from isonb.numerics.precision import precise
 from isonb.numerics.products import upper_gram
-from isonb.numerics.scale import largest, power_of_two, square_norms
+from isonb.numerics.rows import unit_rows
+from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
 __all__ = ["check_k", "distances_to", "nearest", "nearest_by_cosine"]
 
