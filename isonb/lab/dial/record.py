@@ -58,10 +58,10 @@ def manifest() -> dict[str, Any]:
 
 
 def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: float) -> None:
-    """Write the tables and their manifest. The texts themselves stay out: their digests are kept."""
+    """Write the tables, each row with the plan's sha256, and their manifest, which has the digests of the texts."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+        table.assign(plan=plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
     texts = {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS}
     told = {
         "plan": plan_digest(),
