@@ -16,8 +16,8 @@ from waiting import gone, until
 import isonb
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps.execution import execute, prepare
 from isonb.lab.sweeps.gpus import claimed, visible
-from isonb.lab.sweeps.job import execute, prepare
 from isonb.pages.notebooks.edits import canonical
 from isonb.runtime.locks import free
 from isonb.runtime.places import EXPERIMENTS_FOLDER
@@ -35,7 +35,7 @@ kernelspec:
 ```{code-cell} ipython3
 :tags: [parameters]
 
-config: dict = {}  # settings
+planned: dict = {}  # the run
 out: str = ""  # folder
 data: str = ""  # folder
 work: str = ""  # folder
@@ -43,7 +43,7 @@ work: str = ""  # folder
 """
 WRITE = """
     from isonb.lab.runs.record import Record, write_record
-    write_record(out + "/records", Record(config, {"accuracy": 0.5}))
+    write_record(out + "/records", Record(planned["config"], {"accuracy": 0.5}, named=planned["run_id"]))
 """
 CONFIG = resolve({"task": "english_sentiment", "protocol": "smoke", "method": {"name": "istar", "zeta": "auto"}})
 
@@ -116,13 +116,6 @@ def test_a_kernel_that_dies_is_a_failed_run(template, tmp_path):
     assert "Kernel died" in outcome.error
 
 
-def test_a_kernel_that_somebody_ends_is_a_stopped_run(template, tmp_path):
-    code = "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGTERM)"
-    outcome = execute(CONFIG, tmp_path / "out", experiments=template(code))
-    assert (outcome.status, "SIGTERM" in outcome.error) == ("stopped", True)
-    assert not (tmp_path / "out" / "records").exists()
-
-
 SLEEP = """
 import os, pathlib, subprocess, sys, time
 helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -135,7 +128,8 @@ time.sleep(600)
 def test_no_kernel_outlives_a_killed_sweep(template, tmp_path):
     out, folder = tmp_path / "out", template(SLEEP)
     out.mkdir()
-    script = f"from isonb.lab.sweeps.job import execute; execute({CONFIG!r}, {str(out)!r}, experiments={str(folder)!r})"
+    call = f"execute({CONFIG!r}, {str(out)!r}, experiments={str(folder)!r})"
+    script = f"from isonb.lab.sweeps.execution import execute; {call}"
     process = subprocess.Popen([sys.executable, "-c", script])
     try:
         until((out / "pids").exists)
@@ -172,7 +166,6 @@ def test_templates_are_spelled_as_jupyter_saves_them(name):
     assert ":tags: [parameters]\n\nconfig: dict = " in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [{"task": "english_sentiment"}, {"task": "english_sts"}, {"experiment": "synthetic"}],
@@ -227,6 +220,6 @@ def test_a_gpu_is_claimed_once(tmp_path):
 
 
 def test_the_process_of_a_run_needs_no_torch():
-    script = Path(isonb.__file__).parent / "lab" / "sweeps" / "child.py"
+    script = Path(isonb.__file__).parent / "runtime" / "leash.py"
     code = f"import runpy, sys; runpy.run_path({str(script)!r}); print('torch' in sys.modules, 'isonb' in sys.modules)"
     assert subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True).stdout == "False False\n"
