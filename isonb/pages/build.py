@@ -64,7 +64,7 @@ def html(book: Book) -> Path:
         try:
             code = sphinx.wait()
         finally:
-            sphinx.kill()
+            sphinx.kill()  # after Ctrl-C; of a process that has ended nothing happens
             sphinx.wait()
     if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -12,8 +12,8 @@ from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.contrast import Series
 from isonb.lab.measuring.cloud import Values, cloud_measures, number
-from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.lab.statistics.seeds import StatsError
 from isonb.measures.cosine import token_uniformity
 from isonb.measures.neighbors import lsds
 from isonb.measures.registry import attempt

@@ -245,7 +245,6 @@ MISTAKES = {
     "nan": ({"a.csv": lines("text,label", "x,1", "nan,0")}, "a.csv", "got nan in row 2"),
     "null": ({"a.jsonl": LACKS}, "a.jsonl", "text must have a value in each row; got none in row 2"),
     "bad JSON": ({"a.jsonl": lines('{"text": "x"}', "{text}")}, "a.jsonl", "of line 2"),
-    "binary": ({"a.csv": b"PK\3\4\xff"}, "a.csv", "must be text in UTF-8"),
     "text as parquet": ({"a.parquet": "text,label\n"}, "a.parquet", "must be a readable .parquet file"),
     "not UTF-8": ({"a.csv": b"text,label\ncaf\xe9,1\n"}, "a.csv", "must be text in UTF-8"),
     "folder": ({"mine/notes.txt": "x"}, "./mine", "must be a saved data set, or hold train"),

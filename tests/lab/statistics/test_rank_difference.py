@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from isonb.lab.statistics.intervals import StatsError
 from scipy.stats import spearmanr
 
-from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import _differences, rank_difference
 
 
