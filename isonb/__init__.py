@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from isonb.transforms.turns import PartialWhitening as PartialWhitening
     from isonb.transforms.turns import SingularDecay as SingularDecay
     from isonb.transforms.turns import Standardise as Standardise
-    from isonb.transforms.turns import isotropy_report as isotropy_report
     from isonb.transforms.whitening import AllButTheTop as AllButTheTop
     from isonb.transforms.whitening import SoftZCA as SoftZCA
     from isonb.transforms.whitening import Whitening as Whitening

@@ -35,8 +35,8 @@ COLUMNS = 128  # and fewest columns
 
 def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: int = 0) -> None:
     """``least <= k``, and every cloud has k neighbours a point (the point ``itself`` among them or not)."""
-    counted = mask is not None and mask.numel() and check_values(x)
-    most = (int(mask.sum(-1).min()) if mask is not None and counted else x.shape[-2]) - 1 + itself
+    seen = mask is not None and mask.numel() and check_values(x)
+    most = (int(mask.sum(-1).min()) if mask is not None and seen else x.shape[-2]) - 1 + itself
     if isinstance(k, bool) or not isinstance(k, int) or not least <= k <= most:
         wanted = f"k must be an integer from {least} to {most}, the neighbours a point of this cloud has"
         fail(ShapeError, wanted, repr(k), "Pass a smaller k or more points.")

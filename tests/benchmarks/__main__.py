@@ -3,8 +3,6 @@
 ``make bench-gpu`` (``--card``): what is worth measuring on a card, as ``_build/bench_gpu.json``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

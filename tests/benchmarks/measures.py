@@ -4,8 +4,6 @@ On a card (``device="cuda"``) the peers that know no card start from the card, t
 counts as wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
