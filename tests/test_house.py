@@ -83,6 +83,13 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(child)
 
 
+def test_a_class_of_the_maths_has_a_name_of_its_own():
+    rooms = [*MATHS, *(ROOT / "training").glob("*.py"), *(ROOT / "lab" / "methods").glob("*.py")]
+    classes = [node.name for path in rooms for node in ast.parse(path.read_text("utf-8")).body
+               if isinstance(node, ast.ClassDef)]  # fmt: skip
+    assert sorted(classes) == sorted(set(classes))
+
+
 def asserts(node: ast.AST) -> bool:
     """An assertion, or a call of what asserts."""
     name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
