@@ -74,7 +74,6 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
     "audit",
     "compare",
     "fit_flow",
-    "isotropy_report",
     "load_transform",
     "points_from_hidden_states",
     "sbert_wk",

@@ -21,9 +21,10 @@ MAY_IMPORT = {
     "metrics": {"maths"},
     "training": {"maths"},
     "runtime": {"maths"},
-    "lab": {"maths", "training", "runtime"},
-    "pages": {"maths", "runtime"},
-    "cli": {"maths", "auditing", "lab", "runtime"},
+    "lab": {"maths", "training", "runtime", "options"},
+    "pages": {"maths", "runtime", "options"},
+    "options": {"maths"},  # of the lab, read by the parameters of pages too
+    "cli": {"maths", "auditing", "lab", "runtime", "options"},
 }
 
 
@@ -31,6 +32,8 @@ def wing(module: str) -> str:
     """The part of the house a module name belongs to."""
     head = module.removeprefix("isonb").lstrip(".").split(".")[0]
     named = {"__main__": "cli", "__init__": "front"}
+    if module.startswith("isonb.lab.options"):
+        return "options"
     return named.get(head) or (head if head in MAY_IMPORT else "maths")
 
 
