@@ -21,9 +21,10 @@ MAY_IMPORT = {
     "metrics": {"maths"},
     "training": {"maths"},
     "runtime": {"maths"},
-    "lab": {"maths", "training", "runtime"},
-    "pages": {"maths", "runtime"},
-    "cli": {"maths", "auditing", "lab", "runtime"},
+    "lab": {"maths", "training", "runtime", "options"},
+    "pages": {"maths", "runtime", "options"},
+    "options": {"maths"},  # of the lab, read by the parameters of pages too
+    "cli": {"maths", "auditing", "lab", "runtime", "options"},
 }
 
 
@@ -31,6 +32,8 @@ def wing(module: str) -> str:
     """The part of the house a module name belongs to."""
     head = module.removeprefix("isonb").lstrip(".").split(".")[0]
     named = {"__main__": "cli", "__init__": "front"}
+    if module.startswith("isonb.lab.options"):
+        return "options"
     return named.get(head) or (head if head in MAY_IMPORT else "maths")
 
 
@@ -81,6 +84,13 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             yield from own_nodes(child)
+
+
+def test_a_class_of_the_maths_has_a_name_of_its_own():
+    rooms = [*MATHS, *(ROOT / "training").glob("*.py"), *(ROOT / "lab" / "methods").glob("*.py")]
+    classes = [node.name for path in rooms for node in ast.parse(path.read_text("utf-8")).body
+               if isinstance(node, ast.ClassDef)]  # fmt: skip
+    assert sorted(classes) == sorted(set(classes))
 
 
 def asserts(node: ast.AST) -> bool:

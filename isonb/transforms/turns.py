@@ -217,7 +217,7 @@ class SingularDecay(_Turn):
         self.alpha, self.mode, self.keep_norms = alpha, mode, keep_norms
 
     def fit_moments(self, moments: Moments) -> Self:
-        """Learn from a :class:`~isonb.moments.Moments`, whose points may have come in batches. Returns self."""
+        """Learn from a :class:`~isonb.Moments`, whose points may have come in batches. Returns self."""
         self._rows = int(moments.n)
         return super().fit_moments(moments)
 

@@ -77,7 +77,7 @@ def embed_to(
 def _digest(key: str, texts: Sequence[str], sampled: Sequence[int]) -> str:
     digest = hashlib.sha256(json.dumps([key, list(sampled)]).encode())
     for text in texts:
-        digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        digest.update(f"{len(text)}:{text}".encode())
     return digest.hexdigest()[:16]
 
 
