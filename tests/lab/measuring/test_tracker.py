@@ -7,6 +7,7 @@ import os
 import pytest
 import torch
 import torch.distributed as dist
+from gloo import run
 from transformers import Trainer, TrainingArguments
 
 from isonb.lab.measuring import tracker as tracker_module
@@ -16,7 +17,6 @@ from isonb.losses import IsoScoreLoss
 from isonb.measures.isoscore import isoscore
 from isonb.training.points import PointRule, pool
 from isonb.training.trainer import IsotropyTrainerMixin
-from tests.gloo import run
 from tests.training import tiny
 
 
