@@ -138,19 +138,21 @@ def house(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "from isonb.lab.sweeps.job import execute",
-        "from isonb.lab.sweeps import job",
-        "import isonb.lab.sweeps.job",
-        "from ..sweeps import job",
-        "from ..sweeps.job import execute",
-        "def later():\n    from isonb.lab.sweeps.job import execute",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from isonb.lab.sweeps.job import Job",
+        "from isonb.lab.sweeps.execution import execute",
+        "from isonb.lab.sweeps import execution",
+        "import isonb.lab.sweeps.execution",
+        "from ..sweeps import execution",
+        "from ..sweeps.execution import execute",
+        "def later():\n    from isonb.lab.sweeps.execution import execute",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from isonb.lab.sweeps.execution import Prepared",
     ],
 )
 def test_an_arrow_up_is_seen_however_it_is_written(house, text):
-    root = house({"__init__.py": "", "lab/runs/record.py": text, "lab/sweeps/__init__.py": "", "lab/sweeps/job.py": ""})
-    assert forbidden(arrows(root)) == ["isonb.lab.runs.record -> isonb.lab.sweeps.job"]
-    down = house({"lab/runs/record.py": "", "lab/sweeps/job.py": "from isonb.lab.runs.record import Record"})
+    root = house(
+        {"__init__.py": "", "lab/runs/record.py": text, "lab/sweeps/__init__.py": "", "lab/sweeps/execution.py": ""}
+    )
+    assert forbidden(arrows(root)) == ["isonb.lab.runs.record -> isonb.lab.sweeps.execution"]
+    down = house({"lab/runs/record.py": "", "lab/sweeps/execution.py": "from isonb.lab.runs.record import Record"})
     assert not forbidden(arrows(down))
 
 

@@ -12,10 +12,9 @@ from isonb.errors import fail
 from isonb.lab.comparing.result import Comparison, Pair
 from isonb.lab.comparing.runs import CompareError, Runs, config_of, read_runs, setting_names
 from isonb.lab.methods.control import acting_place, control_of
-from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.paired import paired_tests, seeds_needed
-from isonb.lab.statistics.seeds import POWER, share, student
-from isonb.lab.studies.competence import failed
+from isonb.lab.statistics.seeds import POWER, Interval, share, student
+from isonb.lab.studies.table import failed
 
 __all__ = ["FEWEST", "CompareError", "compare"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.paired import GAIN, LOSS, OPEN
+from isonb.lab.statistics.seeds import Interval
 
 __all__ = ["REFUSED", "Comparison", "Pair"]
 
