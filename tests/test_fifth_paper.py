@@ -14,43 +14,44 @@ import isonb
 
 ROOT = Path(isonb.__file__).parents[1]
 LOSS = '''
-"""Fifth (Nobody, 2030): vectors are to be orthogonal."""
+"""Fifth (Nobody, 2030)."""
 
-from torch import nn
+from dataclasses import dataclass
 
+from isonb.losses.common import Loss
 from isonb.measures.cosine import cosine_penalty
 
 
-class FifthLoss(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.weight = weight
+@dataclass(eq=False, repr=False)
+class FifthLoss(Loss):
+    """Vectors are to be orthogonal.
 
-    def forward(self, x):
-        return self.weight * cosine_penalty(x)
+    Args:
+        weight: of the penalty. In [0, 100].
+    """
+
+    weight: float = 1.0
+
+    def forward(self, points):
+        """Points (n, d); returns a scalar."""
+        return self.weight * cosine_penalty(points)
 '''
 METHOD = '''
 """Fifth (Nobody, 2030)."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from isonb.lab.methods.base import Method
-from isonb.lab.options import option
+from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import WithLoss
 from isonb.losses.fifth import FifthLoss
 
 
-@dataclass(frozen=True)
-class Fifth(Method):
+@takes(FifthLoss)
+class Fifth(WithLoss):
     """Vectors are to be orthogonal."""
 
     name: ClassVar[str] = "fifth"
     source: ClassVar[str] = "Fifth (Nobody, 2030)"
-    weight: float = option(1.0, "of the penalty", low=0, high=100)
-
-    def penalty(self):
-        """The loss."""
-        return FifthLoss(self.weight)
 
 
 METHODS = (Fifth,)

@@ -15,7 +15,7 @@ from isonb.lab.statistics.seeds import Interval
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Evidence
 from isonb.measures.isoscore import isoscore, isoscore_star
-from isonb.points import centered
+from isonb.numerics.rows import centered
 
 __all__ = ["ALONE", "FIGURE_2", "ZETAS", "disagreements", "estimates", "nearer", "too_low"]
 

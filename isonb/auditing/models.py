@@ -17,6 +17,7 @@ from isonb.auditing.encoding import Counts, Embedder, FunctionEmbedder
 from isonb.auditing.encoding.sentences import SentenceEmbedder
 from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
 from isonb.auditing.encoding.vector_files import embed_to, writing
+from isonb.auditing.first_token import first_token_findings
 from isonb.auditing.parts import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
@@ -91,6 +92,7 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         layers = () if found.layers is None else tuple(_layers(found.layers, len(sampled), draw))
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
     ours = [*faults, *text_findings(every, kept), *_inputs(found.counts, len(used), embedder.max_length), *assumed]
+    ours += first_token_findings(embedder, used)
     sound = not faults
     return dataclasses.replace(
         base,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled_prim import machine_code
+from isonb.numerics.compiled import machine_code
 
 __all__ = ["BLOCK", "Loops", "compiled_choice"]
 
@@ -145,16 +145,16 @@ def _below(half: Any, product: Any, least: Any, bound: Any, chosen: Any, count: 
     classes, room = least.shape[2], chosen.shape[2]
     for c in range(clouds):
         for i in range(m):
-            norms, row, top, found, first = half[c], product[c, i], bound[c, i], 0, i // block * block
+            norms, row, top, filled, first = half[c], product[c, i], bound[c, i], 0, i // block * block
             for g in range(classes):
                 if least[c, i, g] <= top:
                     for j in range(g, n, classes):
                         entry = norms[j] - (row[j] if j >= first else product[c, j, i])
                         if entry <= top and entry < float("inf"):
-                            if found < room:
-                                chosen[c, i, found] = j
-                            found += 1
-            count[c, i] = found
+                            if filled < room:
+                                chosen[c, i, filled] = j
+                            filled += 1
+            count[c, i] = filled
 
 
 def _ranked(points: Any, chosen: Any, count: Any, rows: Any, index: Any, square: Any) -> None:

@@ -8,14 +8,14 @@ modules of others by default, ``SentenceTransformer(folder, trust_remote_code=Tr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, needs
 from isonb.layers import SoftDecay as SoftDecayLayer
-from isonb.training.points import unwrapped
+from isonb.training.hidden_states import unwrapped
 from isonb.training.union import asked, trainable, warn_of_half_weights
 
 with needs("isonb.training.sentence_transformers", "lab"):
@@ -60,7 +60,7 @@ def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> 
 
 
 class SoftDecay(Module):  # type: ignore[misc]
-    """:class:`isonb.layers.SoftDecay` on the token vectors of each sentence; goes between Transformer and Pooling.
+    """:class:`isonb.SoftDecay` on the token vectors of each sentence; goes between Transformer and Pooling.
 
     Put it in with ``model.insert(1, SoftDecay())``. alpha is trained with the model (give it a learning rate of its
     own) and saved.
@@ -68,7 +68,7 @@ class SoftDecay(Module):  # type: ignore[misc]
 
     config_keys = ["alpha", "mode", "trainable"]  # noqa: RUF012 - the library's form
 
-    def __init__(self, alpha: float = -0.2, mode: str = "code", trainable: bool = True) -> None:
+    def __init__(self, alpha: float = -0.2, mode: Literal["code", "safe"] = "code", trainable: bool = True) -> None:
         super().__init__()
         self.mode, self.trainable = mode, trainable
         self.layer = SoftDecayLayer(alpha, trainable, mode)

@@ -17,7 +17,8 @@ import pandas as pd
 import threadpoolctl
 import torch
 
-from isonb.numerics import compiled_nearest, compiled_prim
+from isonb.barcodes import compiled_prim
+from isonb.numerics import compiled_nearest
 from isonb.runtime import files
 from isonb.runtime.places import RECORDINGS_FOLDER
 from tests.benchmarks import measures, memory, training

@@ -201,9 +201,9 @@ def _told(found: Comparison) -> list[str]:
     judged = sum(not pair.reason for pair in found.pairs)
     return [
         "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted by "
-        f"Holm's method over {judged} comparisons. detectable: the true gain that these seeds would have shown in "
-        f"{found.power:.0%} of such studies. failed: runs that didn't learn, of the arm and of its control. IsoScore: "
-        "its change where the method acts.",
+        f"Holm's method over all that are judged ({judged}). detectable: the true gain that these seeds would have "
+        f"shown in {found.power:.0%} of such studies. failed: runs that didn't learn, of the arm and of its control. "
+        "IsoScore: its change where the method acts.",
         *found.notes,
     ]
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from isonb.errors import InputError, fail
 from isonb.lab.dial.encode import SETS, encode_set, read_set
-from isonb.lab.dial.study import RAW, Cell, cell, layer_loader, names_of, plan_digest, rows_of, stored
+from isonb.lab.dial.study import FITTED_ON, RAW, Cell, cell, layer_loader, names_of, plan_digest, rows_of, stored
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.loading import load
 from isonb.runtime.places import RECORDINGS_FOLDER
@@ -64,7 +64,7 @@ def read_again(encoder: str, layer: int, readers: Iterable[str], cache: Path) ->
     """
     loaded, whole = None, Cell()
     for name in names_of(readers):
-        for place in stored(name):
+        for place in {*stored(name), *FITTED_ON.get(name, ())}:
             if not (cache / encoder / f"{place}.npy").exists():
                 loaded = loaded or load(encoder)
                 encode_set(loaded, encoder, place, cache)

@@ -33,9 +33,9 @@ from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
 from isonb.lab.methods import Contrast, Method
-from isonb.losses.shrinkage import ShrinkageCovariance
+from isonb.losses.istar import ShrinkageCovariance
 from isonb.points import mean_pool
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from isonb.training.union import asked, trainable
 
 __all__ = ["Series", "finite", "info_nce", "tension_loss", "tune"]
@@ -113,7 +113,7 @@ def tune(
         for step, (fresh, rows) in enumerate(bar, start=1):
             if fresh:
                 penalised.refresh()
-            with penalised.rule.watch(encoder.model) as seen:
+            with penalised.pooling.watch(encoder.model) as seen:
                 loss, inputs = objective.loss(tokens, rows)
             added = penalised(seen, inputs, len(rows))
             loss = loss if added is None else loss + added
@@ -241,9 +241,9 @@ class _Penalty:
     ) -> None:
         self.encoder, self.tokens, self.size, self.loss = encoder, tokens, size, loss
         self.device = next(encoder.model.parameters()).device
-        self.rule = PointRule() if method is None else method.points()
-        if self.rule.points == "cls" and is_decoder(encoder.model.config):
-            self.rule = replace(self.rule, points="last")
+        self.pooling = Pooling() if method is None else method.points()
+        if self.pooling.mode == "cls" and is_decoder(encoder.model.config):
+            self.pooling = replace(self.pooling, mode="last")
         self.shrinkage: ShrinkageCovariance | None = None
         if self.loss is not None:
             self.loss.to(self.device).train()
@@ -251,9 +251,9 @@ class _Penalty:
                 self.shrinkage = ShrinkageCovariance(0, True, SHRINKAGE_ROWS, forward=self._points, group=None)
 
     def _points(self, model: Any, batch: dict[str, Tensor]) -> tuple[list[Tensor], None]:
-        with self.rule.watch(model) as seen:
+        with self.pooling.watch(model) as seen:
             forward(model, batch)
-        return [self.rule.cloud(seen, batch)[0].unsqueeze(0)], None
+        return [self.pooling.points(seen, batch)[0].unsqueeze(0)], None
 
     def refresh(self) -> None:
         """Measure the shrinkage covariance on the sentences, in their order."""
@@ -267,7 +267,7 @@ class _Penalty:
         if self.loss is None:
             seen.take()
             return None
-        points, _ = self.rule.cloud(seen, inputs, rows)
+        points, _ = self.pooling.points(seen, inputs, rows)
         cov = None if self.shrinkage is None else self.shrinkage.cov
         value: Tensor = self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov))
         return value

@@ -27,7 +27,7 @@ from isonb.lab.runs.inputs import recorded
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned
-from isonb.losses.shrinkage import ShrinkageCovariance
+from isonb.losses.istar import ShrinkageCovariance
 
 __all__ = ["prepare", "run"]
 

@@ -22,7 +22,7 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned, SyntheticSettings, plan
 from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.streaming.moments import Moments
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 __all__ = ["check_sizes", "run"]
 

@@ -91,9 +91,9 @@ def _trainer_class(run_: Finetuning) -> tuple[type[LabTrainer], dict[str, Any]]:
     """The class for a run, and the arguments that its penalty adds. A decoder's "cls" is its last token."""
     if run_.penalty is None:
         return LabTrainer, {}
-    rule = run_.method.points()
-    points = "last" if run_.model.decoder and rule.points == "cls" else rule.points
-    options = {"points": points, "layers": rule.layers, "include_pads": rule.include_pads}
+    pooling = run_.method.points()
+    points = "last" if run_.model.decoder and pooling.mode == "cls" else pooling.mode
+    options = {"points": points, "layers": pooling.layers, "include_pads": pooling.include_pads}
     return PenaltyTrainer, {"penalty": run_.penalty, "waits": run_.method.waits(), **options}
 
 
@@ -148,7 +148,7 @@ def train(
         **extra,
     )
     _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
-    tracker = Tracker(run_.model.point_rule, settings.track_every, measuring=(clock or Clock()).measuring)
+    tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.add_callback(tracker)
     classes = torch.tensor(watched.gold) if run_.task.kind == "classification" else None
     size = settings.cloud_examples

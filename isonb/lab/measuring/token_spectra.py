@@ -10,7 +10,7 @@ from torch import Tensor
 from isonb.checks import border, cloud
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.spectrum import spectral_median, spectral_skewness
-from isonb.points import row_count
+from isonb.numerics.rows import row_count
 
 __all__ = ["TokenSpectrum", "token_spectrum"]
 

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["FAR", "Loops", "compiled_prim", "machine_code"]
+from isonb.numerics.compiled import machine_code
+
+__all__ = ["FAR", "Loops", "compiled_prim"]
 
 FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 
@@ -37,23 +39,6 @@ def _load() -> Loops | None:
     if grow is None or doubt is None or loosen is None:
         return None
     return Loops(functools.partial(_run_grow, grow), functools.partial(_run_doubt, doubt, loosen))
-
-
-def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
-    """The loop compiled for the types it is called with, None where numba isn't installed.
-
-    The machine code is kept on disk for the next process, unless no folder for it can be written.
-    """
-    try:
-        import numba
-    except ImportError:
-        return None
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
-    try:
-        made: Callable[..., None] = numba.njit(cache=True, **options)(loop)
-    except RuntimeError:  # no folder
-        made = numba.njit(**options)(loop)
-    return made
 
 
 def _run_grow(grow: Callable[..., None], weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:

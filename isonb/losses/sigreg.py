@@ -1,13 +1,10 @@
-r"""Penalties that spread directions or pull a cloud towards a standard normal one: GOR and SIGReg.
-
-As those of :mod:`isonb.losses.penalties`: the points of all processes of ``group`` count as one cloud, and where there
-are too few of them to mean anything the penalty is 0, still attached to them.
-"""
+"""SIGReg (LeJEPA, Balestriero and LeCun 2025): the cloud is drawn towards a standard normal one, slice by slice."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -16,82 +13,45 @@ from torch.autograd.function import once_differentiable
 
 from isonb.checks import border, cloud, uncompiled
 from isonb.errors import ShapeError, fail
-from isonb.losses.penalties import attached_zero, too_few
-from isonb.measures.cosine import unit_rows
-from isonb.numerics.distributed import Group, all_sum, from_first, process_group
-from isonb.numerics.products import gram
-from isonb.points import row_count
+from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.numerics.distributed import Group, all_sum, from_first
+from isonb.numerics.rows import row_count, unit_rows
 
-__all__ = ["gor_penalty", "random_directions", "sigreg_penalty"]
+__all__ = ["SIGRegLoss", "random_directions", "sigreg_penalty"]
 
 _NODES, _REACH = 17, 3.0  # of the trapezoid rule on [0, 3]; the other half line is its mirror image
 
 
-def _pair_means(unit: Tensor, group: Group) -> tuple[Tensor, Tensor]:
-    """Mean cosine and mean squared cosine of all pairs of different unit rows (n, d); zero rows are no points."""
-    d = unit.shape[-1]
-    n = (unit.detach() != 0).any(-1).sum().to(unit.dtype)
-    total = unit.sum(0)
-    if process_group(group) is None:
-        square = gram(unit if len(unit) < d else unit.mT).square().sum()
-    else:
-        sums = all_sum(torch.cat([gram(unit.mT).flatten(), total, n.unsqueeze(0)]), group)
-        square, total, n = sums[: d * d].square().sum(), sums[d * d : -1], sums[-1]
-    pairs = (n * (n - 1)).clamp_min(1)
-    return (total.square().sum() - n) / pairs, (square - n) / pairs
+@dataclass(eq=False, repr=False)
+class SIGRegLoss(Loss):
+    """SIGReg (LeJEPA, 2025): ``weight`` times :func:`isonb.losses.sigreg.sigreg_penalty` along random directions.
 
+    Each call draws new directions from torch's generator, the first process for all; with a ``seed`` they are the same
+    in every call. Under :func:`torch.compile` the graph breaks where they are drawn.
 
-@border
-def gor_penalty(
-    points: Tensor,
-    *,
-    mean_weight: float = 1.0,
-    square_weight: float = 1.0,
-    hinge: bool = True,
-    mask: Tensor | None = None,
-    group: Group = "world",
-) -> Tensor:
-    r"""Global orthogonal regularisation (Zhang et al. 2017): pairs are to be as orthogonal as random directions are.
+    Args:
+        weight: weight; in the paper the other loss has 1 less it.
+        slices: random directions a batch. In [1, inf).
+        seed: of the directions, the same in every call; nothing: new ones. In [0, inf).
+        normalize: rows at length sqrt(d); otherwise as they are, scale and mean included.
+        group: the processes whose points count as one cloud.
 
-    .. math:: w_1 M_1^2 + w_2 \max(0, M_2 - 1/d)
-
-    :math:`M_1` and :math:`M_2` are the means of the cosine and of its square over pairs :math:`i \ne j`, so neither is
-    biased by a small batch; 1/d is what directions without preference have, where the penalty stops. ``hinge=False``
-    adds :math:`w_2 M_2` instead: with ``mean_weight=0`` that is the spread-out term of EmbeddingGemma (2025, Eq. 4).
-
-    Shapes: points (n, d), mask (n,) optional; returns a scalar >= 0, to be minimised. Equal points count as collapse;
-    zero rows have no direction and count as none. 0 for fewer than 2 points.
-
-    >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
-    >>> round(gor_penalty(x).item(), 6), round(gor_penalty(x, mean_weight=0.0, hinge=False).item(), 6)
-    (0.35473, 0.466667)
+    >>> loss = SIGRegLoss()
+    >>> round(loss(torch.tensor([[-1.0], [0.0], [1.0]])).item(), 5)  # there is one direction, and its opposite
+    0.03295
     """
-    points, mask = cloud(points, mask, name="points", points=0, single=True)
-    if too_few(points, mask, 2, group):
-        return attached_zero(points)
-    mean, square = _pair_means(unit_rows(points), group)
-    excess = (square - 1 / points.shape[-1]).clamp_min(0) if hinge else square
-    return mean_weight * mean.square() + square_weight * excess
 
+    weight: float = 1.0
+    slices: int = 1024
+    _: KW_ONLY
+    seed: int | None = None
+    normalize: bool = False
+    group: Group = "world"
 
-class _WaveSums(torch.autograd.Function):
-    """Sums over the rows of s (n, k) of cos(ts) and sin(ts), for each node t: (t, 2, k). Keeps s and no wave."""
-
-    @staticmethod
-    def forward(ctx: Any, s: Tensor, nodes: Sequence[float]) -> Tensor:
-        ctx.nodes = nodes
-        ctx.save_for_backward(s)
-        waves = [torch.stack([(t * s).cos().sum(0), (t * s).sin().sum(0)]) for t in nodes]
-        return torch.stack(waves)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (s,) = ctx.saved_tensors
-        total = torch.zeros_like(s)
-        for t, (real, imaginary) in zip(ctx.nodes, grad, strict=True):
-            total += t * (imaginary * (t * s).cos() - real * (t * s).sin())
-        return total, None
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        drawn = random_directions(points.shape[-1], self.slices, seed=self.seed, device=points.device, group=self.group)
+        return self.weight * sigreg_penalty(points, drawn, normalize=self.normalize, mask=mask, group=self.group)
 
 
 @border
@@ -108,8 +68,8 @@ def sigreg_penalty(
     .. math:: \frac1K \sum_k n \int \Bigl|\frac1n \sum_j e^{i t a_k^\top x_j} - e^{-t^2/2}\Bigr|^2 e^{-t^2/2}\, dt
 
     over K unit ``directions`` :math:`a_k` (:func:`random_directions`): the statistic of Epps and Pulley (1983), by the
-    trapezoid rule on 17 nodes of [0, 3], doubled. Mean 0 and variance 1 along every direction are part of what it asks
-    for, so scale matters: unit rows in d dimensions have variance 1/d and read as collapsed. ``normalize=True`` takes
+    trapezoid rule on 17 nodes of [0, 3], doubled. It asks for mean 0 and variance 1 along every direction, so scale
+    matters: unit rows in d dimensions have variance 1/d and read as collapsed. ``normalize=True`` takes
     :math:`\sqrt d\, x/|x|` for x, which leaves the shape alone to be judged.
 
     It grows with n where the cloud isn't normal, and is about 1.05 for a normal one of any n. A batch of 64 can't tell
@@ -153,6 +113,26 @@ def _epps_pulley(slices: Tensor, count: Tensor, group: Group) -> Tensor:
     return n * (apart.square().sum(1) * mean.new_tensor(weights).unsqueeze(-1)).sum(0).mean()
 
 
+class _WaveSums(torch.autograd.Function):
+    """Sums over the rows of s (n, k) of cos(ts) and sin(ts), for each node t: (t, 2, k). Keeps s and no wave."""
+
+    @staticmethod
+    def forward(ctx: Any, s: Tensor, nodes: Sequence[float]) -> Tensor:
+        ctx.nodes = nodes
+        ctx.save_for_backward(s)
+        waves = [torch.stack([(t * s).cos().sum(0), (t * s).sin().sum(0)]) for t in nodes]
+        return torch.stack(waves)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (s,) = ctx.saved_tensors
+        total = torch.zeros_like(s)
+        for t, (real, imaginary) in zip(ctx.nodes, grad, strict=True):
+            total += t * (imaginary * (t * s).cos() - real * (t * s).sin())
+        return total, None
+
+
 @border
 @uncompiled
 def random_directions(
@@ -168,8 +148,8 @@ def random_directions(
     Drawn on the CPU, from a generator with that ``seed`` or from torch's own, where the first process draws for all.
     :class:`~isonb.errors.ShapeError` unless both numbers are at least 1.
 
-    >>> found = random_directions(3, 5, seed=0)
-    >>> found.shape, torch.allclose(found.norm(dim=-1), torch.ones(5))
+    >>> drawn = random_directions(3, 5, seed=0)
+    >>> drawn.shape, torch.allclose(drawn.norm(dim=-1), torch.ones(5))
     (torch.Size([5, 3]), True)
     """
     if dims < 1 or count < 1:

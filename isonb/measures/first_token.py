@@ -25,7 +25,7 @@ class FirstToken:
 
     @property
     def loud(self) -> bool:
-        """Whether it is worth a word: it drowns the others."""
+        """Whether it is worth a word: it drowns the others in the mean of a short text."""
         return self.ratio >= LOUD
 
     def __str__(self) -> str:

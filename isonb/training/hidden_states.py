@@ -7,31 +7,25 @@ added to the model's output, so an evaluation loop gathers what it always did.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, ShapeError, fail
-from isonb.points import cls_pool, mean_pool, token_cloud
+from isonb.points import Layers, Mode, chosen_layers, pool
 
 __all__ = [
     "HiddenStates",
-    "Layers",
-    "PointRule",
-    "Points",
+    "Pooling",
     "encoder_of",
-    "named_part",
-    "only_part",
-    "pool",
+    "named_module",
+    "only_module",
     "unwrapped",
 ]
 
-Layers = int | Sequence[int] | Literal["all"]
-Points = Literal["cls", "last", "mean", "tokens"]
 
 WRAPPERS = ("module", "_orig_mod")  # DistributedDataParallel and torch.compile keep the model under these names
 
@@ -44,26 +38,26 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model
 
 
-def only_part(model: nn.Module, wanted: Callable[[nn.Module], bool]) -> nn.Module | None:
+def only_module(model: nn.Module, wanted: Callable[[nn.Module], bool]) -> nn.Module | None:
     """The nearest module at or below ``model`` that is ``wanted``; of several as near, the one that is trained.
 
     None: there is none. Raises :class:`~isonb.errors.InputError` where several are trained, such as two towers.
     """
     level: dict[str, nn.Module] = {"": unwrapped(model)}
     while level:
-        found = {id(part): (name, part) for name, part in level.items() if wanted(part)}
-        trained = [one for one in found.values() if any(weight.requires_grad for weight in one[1].parameters())]
-        kept = trained or list(found.values())
+        here = {id(one): (name, one) for name, one in level.items() if wanted(one)}
+        trained = [one for one in here.values() if any(weight.requires_grad for weight in one[1].parameters())]
+        kept = trained or list(here.values())
         if len(kept) > 1:
             got = ", ".join(name for name, _ in kept)
             fail(InputError, "the model must hold one encoder", got, f"Name it: module={kept[0][0]!r}.")
         if kept:
             return kept[0][1]
-        level = {f"{name}.{key}".strip("."): part for name, one in level.items() for key, part in one.named_children()}
+        level = {f"{name}.{key}".strip("."): sub for name, one in level.items() for key, sub in one.named_children()}
     return None
 
 
-def named_part(model: nn.Module, name: str) -> nn.Module:
+def named_module(model: nn.Module, name: str) -> nn.Module:
     """The submodule of that name. Raises :class:`~isonb.errors.InputError` where there is none."""
     inner = unwrapped(model)
     parts: dict[str, nn.Module] = dict(inner.named_modules())
@@ -85,14 +79,14 @@ def encoder_of(model: nn.Module, module: str | None = None) -> Any:
     :class:`torch.nn.Module` then. Raises :class:`~isonb.errors.InputError` for a model without a transformer, and for
     one of several parts, such as CLIP, without a name.
     """
-    if module is not None and not _is_transformer(part := named_part(model, module)):
-        return part
-    found: Any = only_part(model, _is_transformer) if module is None else part
-    if found is None:
+    if module is not None and not _is_transformer(named := named_module(model, module)):
+        return named
+    inside: Any = only_module(model, _is_transformer) if module is None else named
+    if inside is None:
         fix = "Pass its encoder, or name the part that gives the vectors: module="
         fail(InputError, "the model must hold a transformers encoder or decoder", type(unwrapped(model)).__name__, fix)
-    found = found.get_base_model() if hasattr(found, "get_base_model") else found
-    encoder = found.base_model
+    inside = inside.get_base_model() if hasattr(inside, "get_base_model") else inside
+    encoder = inside.base_model
     if getattr(encoder.config, "is_encoder_decoder", False) and hasattr(encoder, "get_decoder"):
         encoder = encoder.get_encoder()
     if module is None and not _depth(encoder):
@@ -119,21 +113,21 @@ def _layer_modules(encoder: Any) -> list[nn.Module]:
 
 def _depth(encoder: Any) -> int:
     """Layers L of a transformer; 0 for any other module, which gives its output alone."""
-    found = getattr(encoder.config, "num_hidden_layers", 0) if _is_transformer(encoder) else 0
-    return found if isinstance(found, int) else 0
+    layers = getattr(encoder.config, "num_hidden_layers", 0) if _is_transformer(encoder) else 0
+    return layers if isinstance(layers, int) else 0
 
 
 def _first(output: Any) -> Tensor:
     """The hidden states in what a layer or a model returns: a tensor, a tuple, a dict or an output object."""
-    found = getattr(output, "last_hidden_state", None)
-    if found is None and isinstance(output, Mapping):
-        found = next((one for one in output.values() if isinstance(one, Tensor) and one.is_floating_point()), None)
-    elif found is None:
-        found = output[0] if isinstance(output, tuple | list) and output else output
-    if not isinstance(found, Tensor):
+    state = getattr(output, "last_hidden_state", None)
+    if state is None and isinstance(output, Mapping):
+        state = next((one for one in output.values() if isinstance(one, Tensor) and one.is_floating_point()), None)
+    elif state is None:
+        state = output[0] if isinstance(output, tuple | list) and output else output
+    if not isinstance(state, Tensor):
         got = type(output).__name__
         fail(InputError, "the module must give a tensor, or a tuple that begins with one", got, "Name another part.")
-    return found
+    return state
 
 
 def _sequence(state: Tensor) -> Tensor:
@@ -151,6 +145,7 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
     layer that is shared, as in ALBERT, counts once for each time it is called. ``module`` names a part of the model, as
     in :func:`encoder_of`; of one that is no transformer there is the output alone.
 
+    >>> import torch
     >>> from transformers import BertConfig, BertModel
     >>> size = {"vocab_size": 10, "hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 4}
     >>> model = BertModel(BertConfig(num_hidden_layers=3, **size))
@@ -163,7 +158,7 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
     def __init__(self, model: nn.Module, layers: Layers = -1, module: str | None = None) -> None:
         self.encoder = encoder_of(model, module)
         self.layers = layers
-        self._wanted(_depth(self.encoder) + 1)
+        chosen_layers(layers, _depth(self.encoder) + 1)
         self._states: list[Any] = []  # as the layers give them: hooks never raise
         self._last: Any = None
         self._handles: list[Any] = []
@@ -190,23 +185,13 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
     def _on_model(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         self._last = output
 
-    def _wanted(self, count: int) -> list[int]:
-        """The numbers of the layers asked for, where there are ``count`` hidden states."""
-        if self.layers == "all":
-            return list(range(1, count)) or [0]
-        wanted = [self.layers] if isinstance(self.layers, int) else list(self.layers)
-        if not wanted or any(not isinstance(one, int) or not -count <= one < count for one in wanted):
-            depth = f"layers must name some of 0..{count - 1}"
-            fail(ShapeError, depth, self.layers, 'Layer 0 is the embedding output; "all" means 1..L.')
-        return wanted
-
     def mask(self, mask: Tensor | None, state: Tensor) -> Tensor | None:
         """The mask of the places (B, T) of a hidden state; a model of sound has fewer of them than samples."""
         if mask is None or mask.shape == state.shape[:2] or not _depth(self.encoder):
             return mask if mask is not None and mask.shape == state.shape[:2] else None
         if hasattr(self.encoder, "_get_feature_vector_attention_mask"):
-            found: Tensor = self.encoder._get_feature_vector_attention_mask(state.shape[1], mask)
-            return found
+            places: Tensor = self.encoder._get_feature_vector_attention_mask(state.shape[1], mask)
+            return places
         got = f"{tuple(mask.shape)} beside states {tuple(state.shape)}"
         return fail(ShapeError, "attention_mask must mark the places of the hidden states", got, "Leave it out.")
 
@@ -217,58 +202,31 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
             fix = "Run the model inside the block; compile it after hooking, or not at all."
             fail(InputError, "the model must run once inside the block", "no call seen by the hooks", fix)
         states = [*states[:-1], last]
-        return [_sequence(_first(states[layer])) for layer in self._wanted(len(states))]
-
-
-def _last_token(hidden: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return hidden[:, -1]
-    place = torch.arange(mask.shape[-1], device=mask.device).where(mask.bool(), -1).argmax(-1)
-    return hidden[torch.arange(hidden.shape[0], device=hidden.device), place]
-
-
-def pool(states: Sequence[Tensor], mask: Tensor | None, points: Points) -> Tensor:
-    """Hidden states of some layers to one cloud (n, d): the points of layer after layer.
-
-    "cls" takes the first position of each sentence, "last" its last real token (the usual choice for a decoder), "mean"
-    the mean over its real tokens, "tokens" every real token. ``mask`` (B, T) marks real tokens; None counts them all.
-
-    >>> states = [torch.tensor([[[1.0], [2.0], [9.0]]])]
-    >>> mask = torch.tensor([[1, 1, 0]])
-    >>> [pool(states, mask, points).flatten().tolist() for points in ("cls", "last", "mean", "tokens")]
-    [[1.0], [2.0], [1.5], [1.0, 2.0]]
-    """
-    if points == "cls":
-        return torch.cat([cls_pool(state) for state in states])
-    if points == "last":
-        return torch.cat([_last_token(state, mask) for state in states])
-    if points == "mean":
-        return torch.cat([mean_pool(state, mask) for state in states])
-    return torch.cat([token_cloud(state, mask) for state in states])
+        return [_sequence(_first(states[layer])) for layer in chosen_layers(self.layers, len(states))]
 
 
 @dataclass(frozen=True)
-class PointRule:
+class Pooling:
     """Which points of a forward pass a penalty sees: pooling, layers, whether padding counts, and of which part.
 
     ``module``: the name of the part of the model that gives the vectors, where it isn't its one transformer.
     """
 
-    points: Points = "cls"
+    mode: Mode = "cls"
     layers: Layers = -1
     include_pads: bool = False
     module: str | None = None
 
     def __post_init__(self) -> None:
-        if self.points not in get_args(Points):
-            names = ", ".join(map(repr, get_args(Points)))
-            fail(InputError, f"points must be one of {names}", repr(self.points), "I-STAR takes 'tokens'.")
+        if self.mode not in get_args(Mode):
+            names = ", ".join(map(repr, get_args(Mode)))
+            fail(InputError, f"points must be one of {names}", repr(self.mode), "I-STAR takes 'tokens'.")
 
     def watch(self, model: nn.Module) -> HiddenStates:
         """The hooks for one forward pass of ``model``, to be used in a with statement."""
         return HiddenStates(model, self.layers, self.module)
 
-    def cloud(
+    def points(
         self, seen: HiddenStates, inputs: Mapping[str, Any], rows: int | Callable[[int], int] | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Points (n, d) of the pass just seen and, where there is one integer label per sentence, labels (n,).
@@ -279,7 +237,7 @@ class PointRule:
         size = rows(len(states[0])) if callable(rows) else rows
         mask, labels = inputs.get("attention_mask"), inputs.get("labels")
         mask = None if self.include_pads else seen.mask(mask, states[0])
-        found = pool([state[:size] for state in states], None if mask is None else mask[:size], self.points)
-        if self.points == "tokens" or not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
-            return found, None
-        return found, labels[:size].repeat(len(states))
+        cloud = pool([state[:size] for state in states], None if mask is None else mask[:size], self.mode)
+        if self.mode == "tokens" or not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point():
+            return cloud, None
+        return cloud, labels[:size].repeat(len(states))

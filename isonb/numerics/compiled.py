@@ -1,7 +1,6 @@
-"""Lengths of edges as one compiled loop for the CPU, where numba is installed: no difference is stored.
+"""Loops as machine code for the CPU, where numba is installed; and the one for lengths of edges.
 
-Squares of float32 differences are summed in float64, as the plain form (:mod:`isonb.numerics.distances`) sums them:
-their order changes the sum far below the last digit of the length.
+numba is loaded by the first loop that a process needs, which takes about a second.
 """
 
 from __future__ import annotations
@@ -13,11 +12,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled_prim import machine_code
-
-__all__ = ["compiled_lengths"]
+__all__ = ["compiled_lengths", "machine_code"]
 
 Lengths = Callable[[Tensor, Tensor], Tensor]
+
+
+def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
+    """The loop compiled for the types it is called with, None where numba isn't installed.
+
+    The machine code is kept on disk for the next process, unless no folder for it can be written.
+    """
+    try:
+        import numba
+    except ImportError:
+        return None
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
+    try:
+        made: Callable[..., None] = numba.njit(cache=True, **options)(loop)
+    except RuntimeError:  # no folder
+        made = numba.njit(**options)(loop)
+    return made
 
 
 def compiled_lengths() -> Lengths | None:

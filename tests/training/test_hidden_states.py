@@ -5,7 +5,8 @@ import tiny
 import torch
 
 from isonb.errors import InputError, ShapeError
-from isonb.training.points import HiddenStates, PointRule, encoder_of, pool
+from isonb.points import pool
+from isonb.training.hidden_states import HiddenStates, Pooling, encoder_of
 
 BATCH = tiny.batch(tiny.sentences(4))
 INPUTS = {key: BATCH[key] for key in ("input_ids", "attention_mask")}
@@ -53,18 +54,18 @@ def test_points_ignore_what_stands_on_padding(points, layers):
     noise = INPUTS["input_ids"] + (1 - INPUTS["attention_mask"]) * 7
     clouds = []
     for ids in (INPUTS["input_ids"], noise):
-        rule = PointRule(points, layers)
-        with rule.watch(model) as seen:
+        pooling = Pooling(points, layers)
+        with pooling.watch(model) as seen:
             model(input_ids=ids, attention_mask=INPUTS["attention_mask"])
-        clouds.append(rule.cloud(seen, BATCH)[0])
+        clouds.append(pooling.points(seen, BATCH)[0])
     torch.testing.assert_close(*clouds)
 
 
 def test_include_pads_takes_every_position():
-    model, rule = tiny.model().eval(), PointRule("tokens", "all", include_pads=True)
-    with rule.watch(model) as seen:
+    model, pooling = tiny.model().eval(), Pooling("tokens", "all", include_pads=True)
+    with pooling.watch(model) as seen:
         model(**INPUTS)
-    assert rule.cloud(seen, BATCH)[0].shape == (2 * INPUTS["input_ids"].numel(), 8)
+    assert pooling.points(seen, BATCH)[0].shape == (2 * INPUTS["input_ids"].numel(), 8)
 
 
 def test_labels_follow_the_points():
@@ -75,10 +76,10 @@ def test_labels_follow_the_points():
         ("mean", BATCH["labels"].double(), None),
         ("mean", None, None),
     ):
-        rule = PointRule(points, "all")
-        with rule.watch(model) as seen:
+        pooling = Pooling(points, "all")
+        with pooling.watch(model) as seen:
             model(**INPUTS)
-        got = rule.cloud(seen, INPUTS | ({} if labels is None else {"labels": labels}))[1]
+        got = pooling.points(seen, INPUTS | ({} if labels is None else {"labels": labels}))[1]
         assert (got is None and want is None) or torch.equal(got, want)
 
 
@@ -110,10 +111,10 @@ def test_gradient_checkpointing_neither_adds_states_nor_changes_the_gradient():
 def test_typed_errors():
     model = tiny.model()
     with pytest.raises(InputError, match="must be one of 'cls', 'last', 'mean', 'tokens'; got 'middle'"):
-        PointRule("middle")
+        Pooling("middle")
     with pytest.raises(InputError, match="must hold a transformers encoder or decoder; got Linear"):
         HiddenStates(torch.nn.Linear(2, 2))
-    with pytest.raises(ShapeError, match=r"layers must name some of 0\.\.2; got 7"):
+    with pytest.raises(ShapeError, match="layers must name some of the 3 hidden states; got layers 7"):
         HiddenStates(model, 7)
     with HiddenStates(model) as seen:
         pass
