@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.audits import run_audit
-from isonb.cli.gates import broken, check_names, gate, under
+from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, time_words, title
@@ -49,7 +49,7 @@ def asked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    gates = [*map(under, options.fail_under), *(gate(text, 'as "accuracy<0.8"') for text in options.fail_on)]
+    limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     config, out = asked(options), Path(options.out)
     job = prepare(config, out, data=options.data, retry_failed=options.retry_failed)
     if known(job) is None:
@@ -74,8 +74,8 @@ def _run(options: argparse.Namespace) -> int:
     print(f"time      {time_words(record.manifest)}")
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
-    check_names(gates, record.metrics)
-    return 1 if broken(gates, record.metrics) else 0
+    check_names(limits, record.metrics)
+    return 1 if broken(limits, record.metrics) else 0
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -141,13 +141,13 @@ def _collect(options: argparse.Namespace) -> int:
         fail(CommandError, "OUT must be the folder of a sweep", got, "Name the --out of the sweep.")
     if options.out:
         check_table(options.out)
-    found = scan(folder)
-    means = summary(found.records.values())
+    scanned = scan(folder)
+    means = summary(scanned.records.values())
     if len(means):
         print(means.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
-    failed = len(found.records) - len(found.complete())
-    print(f"{len(found.complete())} runs, {failed} failed, {len(found.damaged)} damaged records")
-    if told := mixed_processors(table(found.records[name] for name in found.complete())):
+    failed = len(scanned.records) - len(scanned.complete())
+    print(f"{len(scanned.complete())} runs, {failed} failed, {len(scanned.damaged)} damaged records")
+    if told := mixed_processors(table(scanned.records[name] for name in scanned.complete())):
         print(told)
     if options.out:
         collect(folder, options.out)
@@ -174,16 +174,16 @@ def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
 
     from isonb.runtime.yaml_text import read_yaml
 
-    found: dict[str, Any] = {}
+    pairs: dict[str, Any] = {}
     for word in given:
         name, mark, value = word.partition("=")
         if not mark or not name.strip() or name.strip() == "name":
             fail(CommandError, f"{flag} must be NAME=VALUE", repr(word), f"Write {flag} weight=-3, say.")
         try:
-            found[name.strip()] = read_yaml(value, yaml.SafeLoader)
+            pairs[name.strip()] = read_yaml(value, yaml.SafeLoader)
         except (yaml.YAMLError, ValueError):  # ValueError: the 45th of a 13th month, a number of 5,000 digits
-            found[name.strip()] = value
-    return found
+            pairs[name.strip()] = value
+    return pairs
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -25,7 +25,7 @@ with needs("isonb.training.sentence_transformers", "lab"):
     from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator as Matryoshka
     from sentence_transformers.sentence_transformer.modules import Normalize
 
-__all__ = ["IsotropyLoss", "SoftDecay", "append_transform", "dense"]
+__all__ = ["IsotropyLoss", "SoftDecayModule", "append_transform", "dense"]
 
 
 def dense(transform: Any) -> Dense:
@@ -59,11 +59,11 @@ def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> 
     return model
 
 
-class SoftDecay(Module):  # type: ignore[misc]
+class SoftDecayModule(Module):  # type: ignore[misc]
     """:class:`isonb.layers.SoftDecay` on the token vectors of each sentence; goes between Transformer and Pooling.
 
-    Put it in with ``model.insert(1, SoftDecay())``. alpha is trained with the model (give it a learning rate of its
-    own) and saved.
+    Put it in with ``model.insert(1, SoftDecayModule())``. alpha is trained with the model (give it a learning rate of
+    its own) and saved.
     """
 
     config_keys = ["alpha", "mode", "trainable"]  # noqa: RUF012 - the library's form
@@ -89,7 +89,7 @@ class SoftDecay(Module):  # type: ignore[misc]
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
-    def load(cls, model_name_or_path: str, **kwargs: Any) -> SoftDecay:
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> SoftDecayModule:
         """Inverse of :meth:`save`, from a folder or the hub."""
         place = {key: kwargs[key] for key in ("subfolder", "token", "cache_folder", "revision") if key in kwargs}
         made = cls(**cls.load_config(model_name_or_path, **place))

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from isonb.lab.measuring.layer_spectra import NUMBERS, layer_spectra
-from isonb.lab.measuring.token_spectra import token_spectrum
+from isonb.lab.measuring.token_spectra import NUMBERS, layer_spectra, token_spectrum
 from isonb.pages.evidence import half_width
 from isonb.pages.spectra_by_layer import by_depth, depth_rows, distribution_functions, distributions, layer_histogram
 

@@ -36,8 +36,8 @@ class TokenEmbedder(Embedder):
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, cut at the longest input."""
         read = within(texts, self.max_length)
-        found: list[list[int]] = self.encoder.tokenizer(read, truncation=True, max_length=self.max_length)["input_ids"]
-        return found
+        ids: list[list[int]] = self.encoder.tokenizer(read, truncation=True, max_length=self.max_length)["input_ids"]
+        return ids
 
     def states(self, ids: Sequence[Sequence[int]], layers: bool = False) -> Tensor:
         """Pooled vectors (1, B, d) of the last layer, or (L+1, B, d) of all, in one pass of one batch."""
@@ -113,16 +113,17 @@ def room_for_words(tokenizer: Any, limit: int) -> None:
 
 def contents(model: Any, tokenizer: Any) -> str:
     """A digest of a model in memory: its modules, weights and configuration, and its tokenizer."""
-    found = hashlib.sha256(repr(model).encode())
+    digest = hashlib.sha256(repr(model).encode())
     for name, value in sorted(model.state_dict().items()):
         if isinstance(value, Tensor):
-            found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     config: Any = getattr(model, "config", None)
-    found.update(config.to_json_string().encode() if hasattr(config, "to_json_string") else b"")
+    digest.update(config.to_json_string().encode() if hasattr(config, "to_json_string") else b"")
     inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
     told = json.loads(inner.to_str()) if hasattr(inner, "to_str") else getattr(tokenizer, "init_kwargs", {})
     told = {key: value for key, value in told.items() if key not in ("padding", "truncation")}  # of the last call
-    found.update(json.dumps(told, default=str).encode())
-    found.update(json.dumps(sorted(tokenizer.get_vocab().items())).encode() if hasattr(tokenizer, "get_vocab") else b"")
-    return found.hexdigest()
+    digest.update(json.dumps(told, default=str).encode())
+    words = sorted(tokenizer.get_vocab().items()) if hasattr(tokenizer, "get_vocab") else None
+    digest.update(b"" if words is None else json.dumps(words).encode())
+    return digest.hexdigest()

@@ -11,11 +11,11 @@ from isonb import transforms
 from isonb.lab.methods.shared import Fitted, OnVectors, fewer
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "AllButTheTop"]
+__all__ = ["METHODS", "AllButTheTopMethod"]
 
 
 @dataclass(frozen=True)
-class AllButTheTop(OnVectors):
+class AllButTheTopMethod(OnVectors):
     """The mean and the top ``D`` principal directions are removed."""
 
     name: ClassVar[str] = "all_but_the_top"
@@ -30,4 +30,4 @@ class AllButTheTop(OnVectors):
         return transforms.AllButTheTop(self.D, self.centered).fit(rows)
 
 
-METHODS = (AllButTheTop,)
+METHODS = (AllButTheTopMethod,)

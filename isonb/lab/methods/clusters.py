@@ -11,11 +11,11 @@ from isonb import transforms
 from isonb.lab.methods.shared import Fitted, OnFeatures, fewer
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "ClusterRemoval"]
+__all__ = ["METHODS", "ClusterRemovalMethod"]
 
 
 @dataclass(frozen=True)
-class ClusterRemoval(OnFeatures):
+class ClusterRemovalMethod(OnFeatures):
     """In each k-means cluster the mean and the top ``D`` directions are removed.
 
     In similarity the clusters are of token vectors, before pooling; in fine-tuning of the features. A cluster of at
@@ -42,4 +42,4 @@ class ClusterRemoval(OnFeatures):
         return self.fitted(tokens, seed)
 
 
-METHODS = (ClusterRemoval,)
+METHODS = (ClusterRemovalMethod,)

@@ -13,7 +13,7 @@ from isonb.lab.methods.base import Method, Place, SecondPhase, Site
 from isonb.lab.methods.shared import number_or
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "IsoBN", "IsoLayer"]
+__all__ = ["METHODS", "IsoBNMethod", "IsoLayer"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class IsoLayer(Method):
 
 
 @dataclass(frozen=True)
-class IsoBN(Method):
+class IsoBNMethod(Method):
     """Each dimension of the pooled sentence vector is scaled by its running correlation with the others and spread."""
 
     name: ClassVar[str] = "isobn"
@@ -95,4 +95,4 @@ class IsoBN(Method):
         return layers.IsoBN(dim, self.momentum, self.eps, self.beta)
 
 
-METHODS = (IsoLayer, IsoBN)
+METHODS = (IsoLayer, IsoBNMethod)

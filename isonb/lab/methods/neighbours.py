@@ -18,7 +18,7 @@ from isonb.lab.methods.shared import Fitted, OnVectors
 from isonb.lab.options import option
 from isonb.training.points import PointRule
 
-__all__ = ["GOR", "METHODS", "LogIsoScore", "MeanDirection", "SIGReg"]
+__all__ = ["GOR", "METHODS", "LogIsoScore", "MeanDirectionMethod", "SIGReg"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class LogIsoScore(OnSentences):
 
 
 @dataclass(frozen=True)
-class MeanDirection(OnVectors):
+class MeanDirectionMethod(OnVectors):
     """The mean direction is taken out of unit vectors, which are brought back to length 1."""
 
     name: ClassVar[str] = "mean_direction"
@@ -104,4 +104,4 @@ class MeanDirection(OnVectors):
         return transforms.MeanDirection(subtract=self.subtract).fit(rows)
 
 
-METHODS = (GOR, SIGReg, LogIsoScore, MeanDirection)
+METHODS = (GOR, SIGReg, LogIsoScore, MeanDirectionMethod)

@@ -16,7 +16,7 @@ from isonb.lab.options import OptionError, option
 from isonb.layers.soft_decay import soft_decay
 from isonb.training.points import PointRule
 
-__all__ = ["METHODS", "SoftDecay", "SpectrumControl"]
+__all__ = ["METHODS", "SoftDecayMethod", "SpectrumControl"]
 
 
 class _WithPads(layers.SoftDecay):
@@ -27,7 +27,7 @@ class _WithPads(layers.SoftDecay):
 
 
 @dataclass(frozen=True)
-class SoftDecay(Method):
+class SoftDecayMethod(Method):
     """The singular values of each sentence's tokens are compressed by a layer on the last hidden state.
 
     Alpha is trained with the rest. In similarity nothing is trained: the sentence vectors of each side of all pairs are
@@ -99,4 +99,4 @@ class SpectrumControl(Method):
         return PointRule("tokens", -1, self.include_pads)
 
 
-METHODS = (SoftDecay, SpectrumControl)
+METHODS = (SoftDecayMethod, SpectrumControl)

@@ -12,11 +12,11 @@ from isonb.lab.methods.shared import Fitted, OnVectors, number_or
 from isonb.lab.options import option
 from isonb.points import layer_average, mean_pool
 
-__all__ = ["METHODS", "SoftZCA", "WhiteBert", "Whitening", "ZeroMean"]
+__all__ = ["METHODS", "SoftZCAMethod", "WhiteBert", "WhiteningMethod", "ZeroMeanMethod"]
 
 
 @dataclass(frozen=True)
-class ZeroMean(OnVectors):
+class ZeroMeanMethod(OnVectors):
     """The mean of the vectors is subtracted; their covariance, hence IsoScore, stays."""
 
     name: ClassVar[str] = "zero_mean"
@@ -28,7 +28,7 @@ class ZeroMean(OnVectors):
 
 
 @dataclass(frozen=True)
-class Whitening(OnVectors):
+class WhiteningMethod(OnVectors):
     """Mean zero, covariance one, cut to the first ``k`` directions.
 
     n vectors vary in at most n - 1 directions; those without variance are left out, so fewer than ``k`` may remain.
@@ -65,7 +65,7 @@ class WhiteBert(OnVectors):
 
 
 @dataclass(frozen=True)
-class SoftZCA(OnVectors):
+class SoftZCAMethod(OnVectors):
     """Whitening softened by ``eps``, along the original axes."""
 
     name: ClassVar[str] = "soft_zca"
@@ -83,4 +83,4 @@ class SoftZCA(OnVectors):
         return transforms.SoftZCA(self.eps).fit(rows)
 
 
-METHODS = (ZeroMean, Whitening, WhiteBert, SoftZCA)
+METHODS = (ZeroMeanMethod, WhiteningMethod, WhiteBert, SoftZCAMethod)
