@@ -20,6 +20,7 @@ __all__ = [
     "PrecisionWarning",
     "ShapeError",
     "fail",
+    "in_one_line",
     "missing",
     "needs",
     "not_fitted",
@@ -152,6 +153,15 @@ def on_a_screen(text: str, rest: str = "the rest is left out") -> str:
     if len(text) <= SCREEN:
         return text
     return f"{text[: SCREEN // 2]} [... {len(text) - SCREEN:,} characters; {rest}] {text[-(SCREEN - SCREEN // 2) :]}"
+
+
+def in_one_line(error: BaseException) -> str:
+    """The message of a library's error as a part of ours: on one line, cut to a screen; its type where it says nothing.
+
+    >>> in_one_line(OSError("no such file\\n  or folder")), in_one_line(KeyError())
+    ('no such file or folder', 'KeyError')
+    """
+    return on_a_screen(" ".join(str(error).split())) or type(error).__name__
 
 
 def missing(by: str, library: str, extra: str) -> DependencyError:

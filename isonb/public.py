@@ -60,6 +60,14 @@ from isonb.transforms import (
 )
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
+from isonb.transforms.turns import (
+    DimensionScale,
+    MeanShift,
+    PartialWhitening,
+    SingularDecay,
+    Standardise,
+    isotropy_report,
+)
 
 __all__ = [
     "AllButTheTop",
@@ -69,6 +77,7 @@ __all__ = [
     "CosRegLoss",
     "DegenerateError",
     "DependencyError",
+    "DimensionScale",
     "DtypeError",
     "FitWarning",
     "GORLoss",
@@ -82,16 +91,20 @@ __all__ = [
     "IsotropyWarning",
     "JointLoss",
     "MeanDirection",
+    "MeanShift",
     "Moments",
     "NotFittedError",
+    "PartialWhitening",
     "PersistentEntropyLoss",
     "PrecisionWarning",
     "SIGRegLoss",
     "ShapeError",
     "ShrinkageCovariance",
+    "SingularDecay",
     "SoftDecay",
     "SoftZCA",
     "SpectrumControlLoss",
+    "Standardise",
     "Transform",
     "Whitening",
     "ZeroMean",
@@ -111,6 +124,7 @@ __all__ = [
     "isoscore",
     "isoscore_from_cov",
     "isoscore_star",
+    "isotropy_report",
     "knn",
     "label_groups",
     "layer_average",

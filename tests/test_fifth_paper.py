@@ -81,7 +81,7 @@ smoke:
 USE = """
 from isonb import cli
 from isonb.lab.runs.record import write_record
-from isonb.lab.studies.recorded import publish
+from isonb.lab.runs.publishing import publish
 from isonb.lab.studies.study import STUDIES, Study
 from isonb.lab.studies.summary import claim_rows
 from isonb.lab.sweeps.grids import load_grid

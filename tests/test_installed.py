@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -23,7 +24,7 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import scan
 
 ROOT = Path(isonb.__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def call(*command, **options):
@@ -65,9 +66,9 @@ def installed(wheel, tmp_path_factory):
 def test_the_wheel_holds_what_the_checkout_has_and_passes_twine(dist, wheel):
     call(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
     names = set(zipfile.ZipFile(wheel).namelist())
-    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments")
+    ours = ("--cached", "--others", "--exclude-standard", "isonb", "book/experiments", "book/figures")
     files = [name for name in call("git", "ls-files", *ours, cwd=ROOT).splitlines() if (ROOT / name).is_file()]
-    wanted = {name.replace("book/experiments", "isonb/experiments") for name in files}
+    wanted = {name.replace("book/", "isonb/") for name in files}
     assert len(wanted) > 200
     assert {name for name in names if ".dist-info/" not in name} == wanted
 
@@ -89,13 +90,15 @@ def test_run_sweep_and_collect_work_where_isonb_is_installed(installed):
     assert {path.stem for path in notebooks} == set(table["run_id"])
 
 
-def test_an_installed_package_has_the_grids_by_name_and_says_where_recordings_are(installed):
+def test_an_installed_package_has_grids_and_pictures_and_says_where_recordings_are(installed):
     code = """
 import isonb
 from isonb.cli import main
-from isonb.lab.studies.recorded import RecordedError, recorded
+from isonb.lab.runs.recordings import RecordedError, recorded
+from isonb.pages import figures
 
 print(isonb.__file__)
+print(figures("methods").side(0.1, 0.4), "doing nothing")
 main(["list", "grids"])
 main(["sweep", "istar", "--size", "smoke", "--out", "planned", "--dry-run"])
 try:
@@ -105,7 +108,12 @@ except RecordedError as error:
 """
     told = installed("-c", code)
     assert Path(told.splitlines()[0]).is_relative_to(installed.folder)
-    for words in ("istar_search", "13 to do", "in a checkout of isonb, not in an installed package"):
+    for words in (
+        "above doing nothing",
+        "istar_search",
+        "13 to do",
+        "in a checkout of isonb, not in an installed package",
+    ):
         assert words in told
 
 
@@ -169,25 +177,27 @@ def test_the_lab_looks_for_what_its_files_import_and_its_extra_brings_it():
     (call_of,) = [node for node in ast.walk(lab) if isinstance(node, ast.Call)]
     looked_for = {argument.value for argument in call_of.args[2:]}
     assert looked_for == top_imports(ROOT / "isonb" / "lab")
-    extras = PROJECT["optional-dependencies"]
+    extras = PYPROJECT["project"]["optional-dependencies"]
     brought = {Requirement(line).name for extra in ("lab", "topology", "metrics") for line in extras[extra]}
     owners = metadata.packages_distributions()
     for name in looked_for:
         assert {owner.lower().replace("_", "-") for owner in owners[name]} & brought
 
 
-def test_every_pin_has_the_hashes_of_its_files_and_every_direct_need_is_pinned():
-    text = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    pins = {}
-    for line in lines:
-        pin = Requirement(line.split(" --hash")[0])
-        assert re.findall(r"--hash=sha256:[0-9a-f]{64}(?= |$)", line), f"{pin.name} has no hash"
-        assert str(pin.specifier).startswith("==")
-        pins[canonicalize_name(pin.name)] = str(pin.specifier).removeprefix("==")
-    needs = [Requirement(line) for lines in PROJECT["optional-dependencies"].values() for line in lines]
-    for need in needs + [Requirement(line) for line in PROJECT["dependencies"]]:
-        assert need.name == "isonb" or need.specifier.contains(pins[canonicalize_name(need.name)]), need
+def test_every_direct_need_is_pinned_with_hashes_and_the_tools_of_tests_and_lint_apart_from_the_book():
+    pins_of = runpy.run_path(str(ROOT / ".ci" / "pins.py"))["pins_of"]
+    book, dev = (pins_of((ROOT / f"requirements{end}.txt").read_text(encoding="utf-8")) for end in ("", "-dev"))
+    assert all([*book.values(), *dev.values()])
+    assert not set(book) & set(dev)
+    pinned = [
+        {canonicalize_name(pin.name): pin.specifier for pin in map(Requirement, lock)} for lock in (book, book | dev)
+    ]
+    extras, groups = PYPROJECT["project"]["optional-dependencies"], PYPROJECT["dependency-groups"]
+    for extra, lines in {**extras, **groups, "torch": PYPROJECT["project"]["dependencies"]}.items():
+        for need in map(Requirement, lines):
+            pin = pinned[extra in ("cluster", "dev")].get(canonicalize_name(need.name))
+            assert need.name == "isonb" or need.specifier.contains(str(pin).removeprefix("==")), need
+    assert not {"mypy", "twine", "playwright", "pre-commit", "lightning", "faiss-cpu", "polars"} & set(pinned[0])
 
 
 def test_actions_of_the_workflow_are_pinned_by_commit():

@@ -1,7 +1,8 @@
-"""The training script of the README runs as it stands."""
+"""Paths, modules and functions that the pages name are there; the training script of the README runs as it stands."""
 
 import json
 import math
+import pkgutil
 import re
 from pathlib import Path
 
@@ -9,10 +10,57 @@ import pytest
 
 from isonb import FitWarning
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("book/**/*.md"), *ROOT.glob("isonb/**/*.md")])
+PATH = re.compile(r"`((?:isonb|book|tests|\.ci|\.github)/[^`\s:]+)(?:::(\w+))?`")
+NAME = re.compile(r"`(isonb(?:\.\w+)+)(?:\([^`]*\))?`")
 
 # The script is meant for a GPU too: without one, the Trainer's default of pinned memory is only a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
+
+
+def lost_paths(text: str) -> list[str]:
+    """Paths of this repository in backticks that nothing has, and tests that their file lacks.
+
+    NAME, CHAPTER and <paper> stand for any.
+    """
+    lost = []
+    for path, test in PATH.findall(text):
+        files = list(ROOT.glob(re.sub(r"<\w+>|(?<![A-Za-z])[A-Z]{3,}", "*", path.rstrip("/"))))
+        if not files or (test and f"def {test}(" not in files[0].read_text(encoding="utf-8")):
+            lost.append(f"{path}::{test}" if test else path)
+    return lost
+
+
+def lost_names(text: str) -> list[str]:
+    """Modules, classes and functions in backticks that can't be imported."""
+    lost = []
+    for name in NAME.findall(text):
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError):
+            lost.append(name)
+    return lost
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_and_names_on_the_pages_exist(page):
+    text = page.read_text(encoding="utf-8")
+    assert lost_paths(text) == []
+    assert lost_names(text) == []
+
+
+def test_a_lost_path_and_a_lost_name_are_seen():
+    here = "`tests/test_readme.py::test_lost`, `tests/test_readme.py::script`"
+    assert lost_paths(f"`isonb/lost.py`, `tests/test_NAME.py`, `isonb/losses/`, `lost/anywhere.py`, {here}") == [
+        "isonb/lost.py",
+        "tests/test_readme.py::test_lost",
+    ]
+    assert lost_names("`isonb.isoscore(x, zeta=1)`, `isonb.measures.lost`, `isonb.lost()`") == [
+        "isonb.measures.lost",
+        "isonb.lost",
+    ]
 
 
 def script(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -42,10 +43,10 @@ def scores(x: torch.Tensor) -> list[str]:
     return [f"mean cosine {abs(mean_cosine(x)):.2f}", f"IsoScore {isoscore(x):.2f}"]
 
 
-def panel(name: str, x: torch.Tensor, colour: str, shape: str) -> alt.LayerChart:
+def panel(name: str, x: torch.Tensor, colour: str, shape: str) -> Any:
     """One cloud, with the origin as a cross."""
     axis = alt.Axis(labels=False, ticks=False, domain=False, grid=True, values=[-4, -2, 0, 2, 4, 6])
-    side = {"scale": alt.Scale(domain=[-5.5, 6.5], nice=False), "axis": axis, "title": None}
+    side: dict[str, Any] = {"scale": alt.Scale(domain=[-5.5, 6.5], nice=False), "axis": axis, "title": None}
     at = {"x": alt.X("x:Q", **side), "y": alt.Y("y:Q", **side)}
     points = alt.Chart(pd.DataFrame({"x": x[:, 0].tolist(), "y": x[:, 1].tolist()}).round(3))
     origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).mark_point(

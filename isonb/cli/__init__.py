@@ -199,24 +199,18 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
 
 
-def _add_pretrain(name: str, commands: Any, words: Sequence[str]) -> None:
-    text = "pretrain a small BERT on a folder of text: masked words and which segment follows"
-    examples = (
-        "isonb pretrain --text corpus --out runs/tiny --minutes 60\n"
-        "isonb pretrain --text corpus --out runs/try --steps 200 --no-resume\n"
-        "isonb pretrain --text corpus --out runs/mine --start tiny --minutes 20"
-    )
-    parser = _command(name, commands, text, examples)
-    if name in words[:1]:  # its options live with its code
-        from isonb.lab.options import add_arguments
-        from isonb.lab.pretraining import PretrainSettings
+def _add_compare(name: str, commands: Any, words: Sequence[str]) -> None:
+    from isonb.cli import comparisons
 
-        parser.add_argument("--text", required=True, help="folder with *.parquet (column text) or *.txt files")
-        parser.add_argument("--out", required=True, help="folder for checkpoints, the curve and the finished model")
-        parser.add_argument(
-            "--resume", action=argparse.BooleanOptionalAction, default=True, help="go on with the run in --out (yes)"
-        )
-        add_arguments(parser, PretrainSettings)
+    text = "compare each method of your runs with its matched control, paired by seed: gains, intervals, verdicts"
+    comparisons.add_compare(_command(name, commands, text, comparisons.COMPARE_EXAMPLES))
+
+
+def _add_plan(name: str, commands: Any, words: Sequence[str]) -> None:
+    from isonb.cli import comparisons
+
+    text = "say how many seeds and hours a gain needs, from a pilot of three seeds"
+    comparisons.add_plan(_command(name, commands, text, comparisons.PLAN_EXAMPLES))
 
 
 def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
@@ -274,7 +268,8 @@ ADD = {
     "sweep": _add_sweep,
     "status": _add_status,
     "collect": _add_collect,
-    "pretrain": _add_pretrain,
+    "compare": _add_compare,
+    "plan": _add_plan,
     "audit": _add_audit,
     "tasks": _add_tasks,
     "list": _add_list,

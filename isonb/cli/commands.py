@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.audits import run_audit
+from isonb.cli.comparisons import run_compare, run_plan
 from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
@@ -155,14 +156,6 @@ def _collect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _pretrain(options: argparse.Namespace) -> int:
-    from isonb.lab.pretraining.pretrain import pretrain
-
-    given = {name: value for name, value in vars(options).items() if name != "command"}
-    print(f"finished: {pretrain(**given)}")
-    return 0
-
-
 def _list(options: argparse.Namespace) -> int:
     print(LISTS[options.what]())
     return 0
@@ -191,7 +184,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _sweep,
     "status": _status,
     "collect": _collect,
-    "pretrain": _pretrain,
+    "compare": run_compare,
+    "plan": run_plan,
     "audit": run_audit,
     "tasks": check,
     "list": _list,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from isonb.errors import DependencyError
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.encoders.catalogue import EMBEDDED
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_place
 from isonb.lab.methods import catalogue
 from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
@@ -48,11 +49,17 @@ def tasks() -> str:
 
 
 def models() -> str:
-    """The embedded models, and how to name others."""
-    rows = [("model", "comes with"), *((name, entry.source) for name, entry in EMBEDDED.items())]
+    """The embedded models, whether each is there, and how to name others."""
+    rows = [("model", "comes with", "")]
+    for name, entry in EMBEDDED.items():
+        try:
+            there = "" if embedded_place(entry).is_dir() else "not there"
+        except DependencyError as error:
+            there = f"not there; {str(error).rpartition('. ')[2]}"
+        rows.append((name, entry.source, there))
     return columns(rows) + (
         "\n\nOr a folder with safetensors weights, or a hub id such as google-bert/bert-base-uncased. A folder\n"
-        "ISONB_MODELS/google-bert/bert-base-uncased stands for that id."
+        "ISONB_MODELS/google-bert/bert-base-uncased stands for that id. Fetched models lie in ISONB_CACHE."
     )
 
 

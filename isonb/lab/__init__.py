@@ -3,8 +3,19 @@
 The maths of :mod:`isonb` never imports this package. Submodules bring their heavy libraries when a function is called.
 """
 
+from typing import Any
+
 from isonb.errors import needs
 
 # What the files of this package import at their top.
 with needs("isonb.lab", "lab", "numpy", "pandas", "pyarrow", "scipy", "transformers", "yaml"):
     pass
+
+
+def __getattr__(name: str) -> Any:
+    """``isonb.lab.compare`` and ``isonb.lab.plan_seeds``, which bring their libraries when first used."""
+    if name in ("compare", "plan_seeds"):
+        from isonb.lab import comparing
+
+        return getattr(comparing, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

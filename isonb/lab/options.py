@@ -13,7 +13,6 @@ Bake(minutes=12.0, crust='thin')
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import functools
 import math
@@ -29,7 +28,6 @@ from isonb.errors import InputError, fail
 __all__ = [
     "OptionError",
     "Options",
-    "add_arguments",
     "build",
     "describe",
     "known_name",
@@ -128,22 +126,6 @@ def rules(kind: type[Options]) -> dict[str, str]:
     """Each option's type, range and meaning in words, by name: for help texts and errors."""
     hints = _hints(kind)
     return {part.name: f"{_rule(hints[part.name], part)}: {part.metadata['help']}" for part in fields(kind)}
-
-
-def add_arguments(parser: argparse.ArgumentParser, kind: type[Options]) -> None:
-    """Each option as one of a command line. What is given there is text, and goes through :func:`build`.
-
-    >>> parser = argparse.ArgumentParser()
-    >>> add_arguments(parser, Options)
-    >>> vars(parser.parse_args([]))
-    {}
-    """
-    hints, meanings = _hints(kind), rules(kind)
-    for part in fields(kind):
-        default = "" if part.default in (None, "") else f" ({part.default})"
-        text = (meanings[part.name] + default).replace("%", "%%")
-        action: Any = argparse.BooleanOptionalAction if hints[part.name] is bool else "store"
-        parser.add_argument("--" + part.name.replace("_", "-"), action=action, default=argparse.SUPPRESS, help=text)
 
 
 def _allowed(hint: Any) -> tuple[Any, ...]:

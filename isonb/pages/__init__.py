@@ -6,24 +6,27 @@ A chapter begins with ``from isonb import pages`` and ``pages.setup()``. The eng
 from isonb.errors import needs
 
 with needs("isonb.pages", "lab"):
-    from isonb.pages.charts import CLOUD, DASHES, GREY, OKABE_ITO, dash, option_menu, points, setup, show, slider
-    from isonb.pages.errors import (
-        BuildError,
-        ChapterError,
-        DescriptionError,
-        LintError,
-        PageError,
-        PairingError,
-        ParameterError,
+    from isonb.pages.charts import (
+        CLOUD,
+        DASHES,
+        GREY,
+        OKABE_ITO,
+        dash,
+        figures,
+        option_menu,
+        points,
+        setup,
+        show,
+        slider,
     )
+    from isonb.pages.charts.comparisons import courses, forest
+    from isonb.pages.charts.live import live
+    from isonb.pages.errors import PageError
     from isonb.pages.evidence import (
-        OUTCOME_COLORS,
         SPREAD,
         cells_table,
         claims_table,
-        courses,
         estimate,
-        forest,
         half_width,
         intervals,
         joined,
@@ -32,24 +35,15 @@ with needs("isonb.pages", "lab"):
     )
     from isonb.pages.expect import expect, holds
     from isonb.pages.parameters import check_parameters
-    from isonb.pages.values import Table, glue, table
-    from isonb.pages.widgets import live
+    from isonb.pages.values import glue, table
 
 __all__ = [
     "CLOUD",
     "DASHES",
     "GREY",
     "OKABE_ITO",
-    "OUTCOME_COLORS",
     "SPREAD",
-    "BuildError",
-    "ChapterError",
-    "DescriptionError",
-    "LintError",
     "PageError",
-    "PairingError",
-    "ParameterError",
-    "Table",
     "cells_table",
     "check_parameters",
     "claims_table",
@@ -57,6 +51,7 @@ __all__ = [
     "dash",
     "estimate",
     "expect",
+    "figures",
     "forest",
     "glue",
     "half_width",

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import nbformat
 
-from isonb.pages import lint, style
+from isonb.pages import lint
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
 from isonb.pages.notebooks.handed_out import write_copies
+from isonb.pages.notebooks.pair import pair, readable
+from isonb.pages.notebooks.slides import write_slides
+from isonb.pages.notebooks.student import write_students
 from isonb.pages.notebooks.words import Index
-from isonb.pages.pair import pair, readable
 from isonb.pages.run import Job, clean_build, execute
-from isonb.pages.slides import write_slides
-from isonb.pages.student import write_students
 from isonb.runtime.files import DiskError, update
 
 EXAMPLES = """examples:
@@ -107,11 +107,11 @@ def _build(book: Book, arguments: argparse.Namespace) -> str:
 def _lint(book: Book, arguments: argparse.Namespace) -> str:
     chapters = book.pick(arguments.chapters)
     if arguments.fix:
-        for chapter in (c for c in chapters if lint.fix(c)):
+        for chapter in lint.fix(chapters):
             print(f"rewrote {chapter.name}.md")
         chapters = Book(book.root).pick(arguments.chapters)
     lint.check(chapters)
-    style.check(chapters)
+    lint.check_style(chapters)
     return f"{len(chapters)} chapters keep the rules."
 
 

@@ -1,47 +1,40 @@
-"""From executed notebooks to HTML: the vendored scripts, the status page, Jupyter Book with warnings as errors."""
+"""From executed notebooks to HTML: the vendored scripts, the tables of runs, Jupyter Book with warnings as errors."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from isonb.pages.chapters import Book
+from isonb.pages.charts import figures
 from isonb.pages.errors import BuildError
+from isonb.pages.notebooks.pair import put_outputs
 from isonb.pages.notebooks.words import Index
-from isonb.pages.pair import put_outputs
 from isonb.pages.run import Job, execute
-from isonb.pages.status import status_page
-from isonb.pages.teaching import teaching_page
 from isonb.pages.vega import write_bundle
 from isonb.runtime.files import update
-from isonb.runtime.leash import Leash
 from isonb.runtime.locks import held
 
-__all__ = ["build", "html", "vendor"]
+__all__ = ["build", "html", "mathjax", "vendor", "write_pages"]
 
-# MathJax 3.2.2, es5/tex-svg.js as published on npm; a Python package carries it, so that no other index is needed.
-MATHJAX_PACKAGE = "sphinx-mathjax-offline"
-MATHJAX_SHA256 = "d4295dc33744836935c1399feece5159577b34c5c8ffb9f1c6324cd82e03a882"
-HTML = f"{Path(__file__).with_name('make_html.py')}:html"  # a file: what is imported by name brings torch
+MATHJAX_PACKAGE = "sphinx-mathjax-offline"  # MathJax 3.2.2 in a Python package, so that no other index is needed
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
 
 def mathjax() -> bytes:
-    """MathJax from the installed package; :class:`BuildError` when it isn't there or isn't the file we know."""
+    """MathJax from the installed package; :class:`BuildError` when it isn't there."""
     try:
         files = importlib.metadata.distribution(MATHJAX_PACKAGE).files or []
-    except importlib.metadata.PackageNotFoundError:
+        (script,) = (file for file in files if file.name == "tex-svg.js")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
         raise BuildError(f"formulas need {MATHJAX_PACKAGE}; run: pip install {MATHJAX_PACKAGE}==0.0.2") from None
-    scripts = [file for file in files if file.name == "tex-svg.js"]
-    content = Path(str(scripts[0].locate())).read_bytes() if scripts else b""
-    found = hashlib.sha256(content).hexdigest()
-    if found != MATHJAX_SHA256:
-        raise BuildError(f"tex-svg.js of {MATHJAX_PACKAGE} must have sha256 {MATHJAX_SHA256}; got {found}.")
-    return content
+    return Path(str(script.locate())).read_bytes()
 
 
 def vendor(book: Book) -> None:
@@ -62,37 +55,24 @@ def html(book: Book) -> Path:
     """Run Jupyter Book from scratch (a cached page would hide its warnings) and return the index page."""
     for folder in ("html", ".doctrees", "jupyter_execute"):
         shutil.rmtree(book.build / folder, ignore_errors=True)
-    arguments = ["build", str(book.root), "-n", "-W", "--keep-going", "-q"]
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(book.root), "-n", "-W", "--keep-going", "-q"]
     environment = {**os.environ, "ISONB_BOOK": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     log = book.build / "html.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as said:
-        options: dict[str, Any] = {"environment": environment, "cwd": book.root, "stdout": said, "stderr": said}
-        sphinx = Leash(HTML, {"arguments": arguments}, **options)
-        try:
-            sphinx.process.wait()
-        finally:
-            code = sphinx.end()
-    if code:
-        raise BuildError(f"jupyter-book found problems (exit code {code}):\n{_complaints(log)}")
-    index = book.build / "html" / "index.html"
-    if not index.is_file():
-        raise BuildError(f"jupyter-book ended well but wrote no {index}; is it version 1.x?")
-    return index
-
-
-def _complaints(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line]
-    return "\n".join(told or lines[-30:])
+        done = subprocess.run(command, env=environment, cwd=book.root, stdout=said, stderr=said, check=False)
+    if done.returncode:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
+        raise BuildError(f"jupyter-book found problems (exit code {done.returncode}):\n" + "\n".join(told))
+    return book.build / "html" / "index.html"
 
 
 def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None, **options: Any) -> Path:
     """Execute what must run, write notebooks and the status page, build the HTML; returns the index page."""
     given: Mapping[str, Mapping[str, Any]] = parameters or {}
     jobs = [Job(book, chapter, chapter.validate(given.get(chapter.name, {}))) for chapter in book.chapters]
-    force = bool(options.pop("force", False))
-    execute(jobs, force=force, **options)
+    execute(jobs, **options)
     with held([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
         write_pages(book, jobs)
         vendor(book)
@@ -103,5 +83,5 @@ def write_pages(book: Book, jobs: Sequence[Job]) -> None:
     """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
     index = Index(book)
     records = [(job.chapter, put_outputs(job, index=index)) for job in jobs]
-    update(book.build / "status.md", status_page(records))
-    update(book.build / "teaching.md", teaching_page(records))
+    update(book.build / "status.md", figures("status").status_page(records))
+    update(book.build / "teaching.md", figures("instructors").teaching_page(records))

@@ -47,6 +47,12 @@ class Chapter:
         return self.root / f"{self.name}.ipynb"
 
     @property
+    def title(self) -> str:
+        """Its title, or its name where it has none."""
+        lines = (line for cell in self.cells.cells for line in cell.source.splitlines())
+        return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), self.name)
+
+    @property
     def slug(self) -> str:
         """A flat name for files: the path after ``book/``, dashes for slashes."""
         return self.name.removeprefix("book/").replace("/", "-")

@@ -10,11 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb.pages.charts import GREY, dash
 from isonb.pages.values import Table, table
 
 __all__ = [
@@ -22,11 +20,10 @@ __all__ = [
     "SPREAD",
     "arithmetic",
     "cells_table",
+    "change_rows",
     "claims_table",
-    "courses",
     "ends",
     "estimate",
-    "forest",
     "half_width",
     "intervals",
     "joined",
@@ -213,68 +210,6 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     return table(shown, caption=caption, heads=heads)
 
 
-def forest(
-    frame: pd.DataFrame,
-    *,
-    arms: Sequence[str],
-    suites: Sequence[str],
-    title: str,
-    column: str | None = None,
-    width: int = 240,
-    zero: bool = True,
-    ticks: int = 5,
-) -> Any:
-    """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
-
-    ``column`` names a further column of ``frame`` that splits the panels sideways, each with an axis of its own.
-    """
-    # with rows and columns of panels Vega-Lite names the rows in the order of the data, whatever ``sort`` says
-    place = {suite: number for number, suite in enumerate(suites)}
-    frame = frame.sort_values("suite", key=lambda names: names.map(place), kind="stable")
-    base = alt.Chart(frame.round(4), width=width, height=alt.Step(17))
-    row = alt.Y("arm:N", sort=list(arms), title=None)
-    tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
-    layers = [
-        base.mark_rule(aria=False, strokeWidth=2).encode(
-            alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks)), alt.X2("high:Q"), row
-        ),
-        base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), row, tooltip=tips),
-    ]
-    if zero:
-        layers.insert(0, base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0)))
-    down = alt.Row("suite:N", sort=list(suites), title=None, header=alt.Header(labelAngle=0, labelAlign="left"))
-    chart = alt.layer(*layers)
-    if column is None:
-        return chart.facet(row=down).resolve_scale(x="independent")
-    across = alt.Column(f"{column}:N", title=None, sort=list(dict.fromkeys(frame[column])))
-    return chart.facet(row=down, column=across).resolve_scale(x="independent")
-
-
-def courses(
-    frame: pd.DataFrame,
-    *,
-    arms: Sequence[str],
-    x: str,
-    x_title: str,
-    title: str,
-    width: int = 185,
-    height: int = 140,
-) -> Any:
-    """A line an arm with its band: columns ``arm``, ``x``, ``mean``, ``low``, ``high``, ``n``; facet it as you need."""
-    base = alt.Chart(frame.round(4), width=width, height=height)
-    scale, solid = alt.Scale(domain=list(arms)), alt.Legend(symbolOpacity=1)  # not as pale as the band
-    color = alt.Color("arm:N", sort=list(arms), title=None, scale=scale, legend=solid)
-    band = base.mark_area(opacity=0.18, aria=False).encode(alt.X(f"{x}:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), color)
-    line = base.mark_line(point={"size": 22}).encode(
-        alt.X(f"{x}:Q", title=x_title, axis=alt.Axis(tickCount=4)),
-        alt.Y("mean:Q", title=title, scale=alt.Scale(zero=False)),
-        color,
-        dash("arm:N", sort=list(arms), legend=None),
-        tooltip=["arm", x, "mean", "low", "high", "n"],
-    )
-    return alt.layer(band, line)
-
-
 def over_runs(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
     """Mean and range over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
     groups = frame.groupby(list(by), as_index=False, sort=False)[value]
@@ -324,3 +259,29 @@ def _signed(value: float | None, digits: int = 3) -> str:
     if value and round(value, digits) == 0:  # small is not nothing
         return f"{value:+.{_first_digit(value)}f}" if abs(value) >= 1e-7 else f"{value:+.0e}"
     return f"{value:{'+' if value else ''}.{digits}f}"
+
+
+def change_rows(
+    values: Mapping[str, pd.DataFrame], *, suites: Sequence[str], arms: Sequence[str], base: str = "none"
+) -> list[dict[str, str]]:
+    """One row a suite and arm that ran there, one column a name of ``values``: tables of suite, arm, seed and value.
+
+    Cells are mean ± half of Student's 95% interval and the number of runs: of the value in the rows of ``base``, in the
+    others of the difference from it at the same seed, with a sign.
+    """
+    series = {name: table.set_index(["suite", "arm", "seed"])["value"].sort_index() for name, table in values.items()}
+    ran = {key[:2] for numbers in series.values() for key in numbers.index}
+    return [
+        {"task": suite, "arm": f"{arm} (value)" if arm == base else arm}
+        | {name: _cell(numbers, suite, arm, base) for name, numbers in series.items()}
+        for suite in suites
+        for arm in arms
+        if (suite, arm) in ran
+    ]
+
+
+def _cell(numbers: pd.Series, suite: str, arm: str, base: str) -> str:
+    own, plain = (numbers.loc[(suite, name)] if (suite, name) in numbers.index else None for name in (arm, base))
+    if own is None or plain is None:
+        return spread([])
+    return spread(own) if arm == base else spread((own - plain).dropna(), sign="+")

@@ -1,24 +1,34 @@
-"""The rules every chapter keeps, checked on its source alone: no kernel, a few seconds for the whole book."""
+"""The rules every chapter keeps, checked on its source alone: no kernel, a few seconds for the whole book.
+
+The Python of the cells is read by ruff as that of any file, with pyproject.toml.
+"""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import jupytext
+import nbformat
+from markdown_it import MarkdownIt
 
-from isonb.pages import style
 from isonb.pages.chapters import Chapter
 from isonb.pages.errors import LintError, ParameterError
-from isonb.pages.pair import canonical
-from isonb.pages.reading import time_rule
-from isonb.pages.visible import visible_rule
+from isonb.pages.notebooks.edits import canonical
+from isonb.pages.notebooks.plain import FOLDED, cell_pieces
 from isonb.runtime.files import update
 
-__all__ = ["HEADINGS", "OVERVIEW", "check", "fix", "problems"]
+__all__ = ["HEADINGS", "OVERVIEW", "check", "check_style", "fix", "problems"]
 
-HEADINGS = (
+HEADINGS = [
     "The question",
     "The idea",
     "Definition",
@@ -29,45 +39,32 @@ HEADINGS = (
     "Exercises",
     "Summary",
     "References",
-)
-OVERVIEW = ("What this does not show",)  # of a page that gathers what other chapters found
+]
+OVERVIEW = ["What this does not show"]  # of a page that gathers what other chapters found
 CHECK = "pages.check_parameters()"
 BOX = ("You will learn", "Prerequisites", "Time")
+LINES, WIDTH = 12, 80  # of an open cell
 EXERCISE = re.compile(
-    r"^[`:]{3,}\{exercise(?:-start)?\}(?P<title>[^\n]*)\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
+    r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
     re.MULTILINE | re.DOTALL,
 )
-GRADE = re.compile(r"\S · (?:easy|medium|hard)$")  # how its title ends
 SOLUTION = re.compile(
     r"^[`:]{3,}\{solution-start\} *(?P<label>\S+)[^\n]*\n(?P<options>(?::[^\n]*\n)*)"
     r"(?P<body>.*?)^[`:]{3,}\{solution-end\}",
     re.MULTILINE | re.DOTALL,
 )
 PICTURE = re.compile(r"^[`:]{3,}\{(?:figure|image)\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)", re.MULTILINE)
+CONFIG = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def _prose(chapter: Chapter) -> str:
     return "\n\n".join(cell.source for cell in chapter.cells.cells if cell.cell_type == "markdown")
 
 
-def _headings(text: str) -> list[tuple[int, str]]:
-    """(level, title) of each heading outside fences."""
-    found, fence = [], ""
-    for line in text.splitlines():
-        mark = re.match(r"(`{3,}|~{3,}|:{3,})", line)
-        if mark and not fence:
-            fence = mark[1]
-        elif fence and line.startswith(fence):
-            fence = ""
-        elif not fence and (head := re.match(r"(#{1,6}) +(.+)", line)):
-            found.append((len(head[1]), head[2].strip()))
-    return found
-
-
 def _overview(chapter: Chapter) -> bool:
     """Whether the page only gathers what other chapters found (front matter ``isonb: {overview: true}``).
 
-    It teaches nothing of its own, so it has no parts to learn from: no box, no exercises, no control to play with.
+    It teaches nothing of its own, so it has no box, no exercises, and no control to play with.
     """
     return bool(chapter.cells.metadata.get("isonb", {}).get("overview", False))
 
@@ -86,96 +83,66 @@ def _parameters(chapter: Chapter) -> Iterator[str]:
 
 def _template(chapter: Chapter) -> Iterator[str]:
     text = _prose(chapter)
-    heads = _headings(text)
-    if [level for level, _ in heads].count(1) != 1 or heads[0][0] != 1:
+    tokens = MarkdownIt().parse(text)
+    heads = [(token.tag, after.content) for token, after in pairwise(tokens) if token.type == "heading_open"]
+    if [level for level, _ in heads].count("h1") != 1 or heads[0][0] != "h1":
         yield "the page must begin with its one title (# Title)"
     wanted = OVERVIEW if _overview(chapter) else HEADINGS
-    titles = [title for level, title in heads if level == 2]
-    missing = [title for title in wanted if title not in titles]
-    if missing:
+    titles = [title for level, title in heads if level == "h2" and title in wanted]
+    if missing := [title for title in wanted if title not in titles]:
         yield f"headings are missing: {', '.join('## ' + title for title in missing)}"
-    elif [title for title in titles if title in wanted] != list(wanted):
+    elif titles != wanted:
         yield f"headings must stand once each, in this order: {', '.join(wanted)}"
-    if _overview(chapter):
-        return
     question = text.partition("## The question")[2].partition("\n## ")[0]
-    if absent := [word for word in BOX if word not in question]:
+    absent = [] if _overview(chapter) else [word for word in BOX if word not in question]
+    if absent:
         yield f"the box under the question must say {', '.join(BOX)}; it lacks {', '.join(absent)}"
 
 
-class _Calls(ast.NodeVisitor):
-    """The calls of a cell: ``found`` holds (name, call, whether it runs with the cell, not inside a function)."""
-
-    def __init__(self, source: str) -> None:
-        self.found: list[tuple[str, ast.Call, bool]] = []
-        self.depth = 0
-        lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
-        self.visit(ast.parse("\n".join(lines)))
-
-    def _inside(self, node: ast.AST) -> None:
-        self.depth += 1
-        self.generic_visit(node)
-        self.depth -= 1
-
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _inside
-
-    def visit_Call(self, node: ast.Call) -> None:
-        """Note the call and look into it."""
-        self.found.append((ast.unparse(node.func), node, self.depth == 0))
-        self.generic_visit(node)
-
-
-def _calls(chapter: Chapter) -> Iterator[tuple[int, dict[str, object], list[tuple[str, ast.Call, bool]]]]:
-    for number, cell in enumerate(chapter.code, start=1):
-        try:
-            yield number, dict(cell.metadata), _Calls(cell.source).found
-        except SyntaxError as error:
-            raise LintError(f"{chapter.name}: code cell {number} isn't Python: {error}") from None
-
-
-def _figures(chapter: Chapter) -> Iterator[str]:
-    names: list[str] = []
-    for number, metadata, calls in _calls(chapter):
-        for name, call, _ in calls:
-            if name == "pages.show" and not _described(call):
-                yield f"code cell {number}: pages.show needs description='what the picture shows'"
-        shown = [
-            name
-            for name, _, here in calls
-            if here and (name == "pages.show" or name.split(".")[-1] in ("Image", "SVG"))
-        ]
-        if not shown:
-            continue
-        if len(shown) > 1:
-            yield f"code cell {number}: one picture a cell, so that each has its own number; it shows {len(shown)}"
-        figure = (metadata.get("mystnb") or {}).get("figure") or {}  # type: ignore[attr-defined]
-        names.append(str(figure.get("name", "")))
-        if not str(figure.get("caption", "")).strip() or not names[-1].startswith("fig-"):
-            yield f"code cell {number}: a picture needs 'mystnb: {{figure: {{caption: ..., name: fig-...}}}}'"
-    yield from (f"figure name {name} is used twice" for name in sorted({n for n in names if n and names.count(n) > 1}))
-    text = _prose(chapter)
-    for found in PICTURE.finditer(text):
-        if not re.search(r"^:alt: *\S", found["options"], re.MULTILINE):
-            yield "a figure or image directive needs ':alt: what the picture shows'"
-    if re.search(r"!\[\s*\]\(", text):
-        yield "an image needs a text alternative: ![what it shows](file)"
+def _calls(chapter: Chapter, number: int, source: str) -> list[tuple[str, ast.Call, bool]]:
+    """The calls of a cell: name, call, and whether it runs with the cell, not inside a function."""
+    lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()]
+    try:
+        tree = ast.parse("\n".join(lines))
+    except SyntaxError as error:
+        raise LintError(f"{chapter.name}: code cell {number} isn't Python: {error}") from None
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.Lambda)
+        for node in ast.walk(function)
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [(ast.unparse(call.func), call, id(call) not in inside) for call in calls]
 
 
 def _described(call: ast.Call) -> bool:
-    for keyword in call.keywords:
-        if keyword.arg == "description":
-            value = keyword.value
-            return not (isinstance(value, ast.Constant) and not str(value.value or "").strip())
-    return False
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "description"]
+    return bool(values) and not (isinstance(values[0], ast.Constant) and not str(values[0].value or "").strip())
 
 
-def _interaction(chapter: Chapter) -> Iterator[str]:
-    if _overview(chapter):
-        return
-    called = {name for _, _, calls in _calls(chapter) for name, _, _ in calls}
-    if not any(name.endswith((".slider", "binding_range")) for name in called):
+def _figures(chapter: Chapter) -> Iterator[str]:
+    called: set[str] = set()
+    for number, cell in enumerate(chapter.code, start=1):
+        calls = _calls(chapter, number, cell.source)
+        called |= {name for name, _, _ in calls}
+        if not all(_described(call) for name, call, _ in calls if name == "pages.show"):
+            yield f"code cell {number}: pages.show needs description='what the picture shows'"
+        shown = [n for n, _, here in calls if here and (n == "pages.show" or n.split(".")[-1] in ("Image", "SVG"))]
+        if len(shown) > 1:
+            yield f"code cell {number}: one picture a cell, so that each has its own number; it shows {len(shown)}"
+        figure = cell.metadata.get("mystnb", {}).get("figure", {})
+        named = str(figure.get("name", "")).startswith("fig-") and str(figure.get("caption", "")).strip()
+        if shown and not named:
+            yield f"code cell {number}: a picture needs 'mystnb: {{figure: {{caption: ..., name: fig-...}}}}'"
+    text = _prose(chapter)
+    if not all(re.search(r"^:alt: *\S", found["options"], re.MULTILINE) for found in PICTURE.finditer(text)):
+        yield "a figure or image directive needs ':alt: what the picture shows'"
+    if re.search(r"!\[\s*\]\(", text):
+        yield "an image needs a text alternative: ![what it shows](file)"
+    if not _overview(chapter) and not any(name.endswith((".slider", "binding_range")) for name in called):
         yield "at least one picture needs a slider that works without a kernel (pages.slider)"
-    if "pages.live" not in called:
+    if not _overview(chapter) and "pages.live" not in called:
         yield "the same control must exist for live sessions (pages.live)"
 
 
@@ -184,24 +151,40 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
         return
     text = chapter.source.read_text(encoding="utf-8")
     solutions = {found["label"]: found for found in SOLUTION.finditer(text)}
-    labels = []
-    for exercise in EXERCISE.finditer(text):
+    exercises = list(EXERCISE.finditer(text))
+    if len(exercises) < 2:
+        yield f"at least two exercises are needed; there {'is one' if exercises else 'are none'}"
+    for exercise in exercises:
         named = re.search(r"^:label: *(\S+)", exercise["options"], re.MULTILINE)
-        labels.append(named[1] if named else "")
-        if not GRADE.search(exercise["title"]):
-            yield f"exercise {labels[-1]} needs a title that ends with its grade: ' · easy', ' · medium' or ' · hard'"
-        if "} Hint\n" not in exercise["body"]:
-            yield f"exercise {labels[-1]} needs a hint, folded, before its end"
-    if len(labels) < 2:
-        yield f"at least two exercises are needed; there {'is one' if labels else 'are none'}"
-    for label in labels:
+        label = named[1] if named else "without a :label:"
         solution = solutions.get(label)
-        if not label or solution is None:
-            yield f"exercise {label or 'without a :label:'} needs its solution-start ... solution-end"
+        if "} Hint\n" not in exercise["body"]:
+            yield f"exercise {label} needs a hint, folded, before its end"
+        if solution is None:
+            yield f"exercise {label} needs its solution-start ... solution-end"
         elif "dropdown" not in solution["options"]:
             yield f"the solution of {label} must be folded: ':class: dropdown'"
         elif "{code-cell}" not in solution["body"]:
             yield f"the solution of {label} must be executed: put a code cell between its start and end"
+
+
+def _open(chapter: Chapter) -> list[bool]:
+    """Whether each code cell is open on the page: not folded by its tags, nor in a solution."""
+    cells = zip(chapter.cells.cells, cell_pieces(chapter.cells, {}), strict=True)
+    return [
+        not (solution or FOLDED & set(cell.metadata.get("tags", [])))
+        for cell, (_, solution) in cells
+        if cell.cell_type == "code"
+    ]
+
+
+def _short(chapter: Chapter) -> Iterator[str]:
+    for number, (cell, seen) in enumerate(zip(chapter.code, _open(chapter), strict=True), start=1):
+        lines = cell.source.splitlines() or [""]
+        if seen and (len(lines) > LINES or max(map(len, lines)) > WIDTH):
+            size = f"{len(lines)} lines of up to {max(map(len, lines))}"
+            must = f"an open cell has at most {LINES} lines of {WIDTH} columns"
+            yield f"code cell {number}: {must}; it has {size}. Fold it"
 
 
 def _round_trip(chapter: Chapter) -> Iterator[str]:
@@ -210,16 +193,7 @@ def _round_trip(chapter: Chapter) -> Iterator[str]:
         yield "Jupyter would save this file differently; run: python -m isonb.pages lint --fix"
 
 
-RULES: tuple[Callable[[Chapter], Iterator[str]], ...] = (
-    _parameters,
-    _template,
-    time_rule,
-    _figures,
-    _interaction,
-    _exercises,
-    visible_rule,
-    _round_trip,
-)
+RULES: list[Callable[[Chapter], Iterator[str]]] = [_parameters, _template, _figures, _exercises, _short, _round_trip]
 
 
 def problems(chapter: Chapter) -> list[str]:
@@ -229,15 +203,63 @@ def problems(chapter: Chapter) -> list[str]:
 
 def check(chapters: Sequence[Chapter]) -> None:
     """Raise :class:`LintError` with all that is wrong in these chapters."""
-    found = [problem for chapter in chapters for problem in problems(chapter)]
+    if found := [problem for chapter in chapters for problem in problems(chapter)]:
+        raise LintError("\n".join(found))
+
+
+def _ruff(chapters: Sequence[Chapter], *commands: Sequence[str]) -> tuple[str, list[list[str]]]:
+    """What ruff says of the chapters as notebooks, and the sources of their code cells after these commands."""
+    if importlib.util.find_spec("ruff") is None:
+        raise LintError("chapters are read by ruff; got no such package. Install it: pip install 'isonb[dev]'.")
+    with tempfile.TemporaryDirectory(prefix="isonb-style-") as folder:
+        files = {Path(folder, f"{chapter.slug}.ipynb"): chapter for chapter in chapters}
+        for file, chapter in files.items():
+            nbformat.write(chapter.fresh(), file)
+        said = ""
+        for command in commands:
+            config = ["--config", str(CONFIG)] if CONFIG.is_file() else []
+            whole = [sys.executable, "-m", "ruff", *command, *config, "--no-cache", "--quiet", folder]
+            done = subprocess.run(whole, capture_output=True, text=True, check=False)
+            if done.returncode > 1:
+                raise LintError(f"ruff must read the chapters' cells; it said: {done.stderr.strip()[:500]}")
+            said += done.stdout
+        for file, chapter in files.items():
+            said = said.replace(str(file), f"{chapter.name}.md")
+        made = [nbformat.read(file, as_version=4).cells for file in files]
+    return said, [[cell.source for cell in cells if cell.cell_type == "code"] for cells in made]
+
+
+def _formatted(chapters: Sequence[Chapter], *before: Sequence[str]) -> list[list[str]]:
+    """The sources of code cells as ruff formats them: those that a reader sees no wider than a page."""
+    _, narrow = _ruff(chapters, *before, ["format", f"--line-length={WIDTH}"])
+    _, wide = _ruff(chapters, *before, ["format"])
+    return [
+        [a if seen else b for a, b, seen in zip(*sources, _open(chapter), strict=True)]
+        for chapter, *sources in zip(chapters, narrow, wide, strict=True)
+    ]
+
+
+def check_style(chapters: Sequence[Chapter]) -> None:
+    """Raise :class:`LintError` with what ruff finds in the cells of chapters, and with the cells it would format."""
+    said, _ = _ruff(chapters, ["check", "--output-format=concise"])
+    found = said.splitlines()
+    for chapter, sources in zip(chapters, _formatted(chapters), strict=True):
+        found += [
+            f"{chapter.name}.md: code cell {number} isn't formatted; run: python -m isonb.pages lint --fix"
+            for number, (cell, source) in enumerate(zip(chapter.code, sources, strict=True), start=1)
+            if cell.source != source
+        ]
     if found:
         raise LintError("\n".join(found))
 
 
-def fix(chapter: Chapter) -> bool:
-    """Rewrite the source as Jupyter would save it, its Python as ruff formats it. Returns whether it changed."""
-    notebook = chapter.fresh()
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    for cell, source in zip(code, style.formatted(chapter), strict=True):
-        cell.source = source
-    return update(chapter.source, canonical(jupytext.writes(notebook, fmt="md:myst")))
+def fix(chapters: Sequence[Chapter]) -> list[Chapter]:
+    """Rewrite the sources as Jupyter would save them, their Python as ruff formats it. Returns those that changed."""
+    changed = []
+    for chapter, sources in zip(chapters, _formatted(chapters, ["check", "--fix"]), strict=True):
+        notebook: Any = chapter.fresh()
+        for cell, source in zip((c for c in notebook.cells if c.cell_type == "code"), sources, strict=True):
+            cell.source = source
+        if update(chapter.source, canonical(jupytext.writes(notebook, fmt="md:myst"))):
+            changed.append(chapter)
+    return changed

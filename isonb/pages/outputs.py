@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from isonb.pages.errors import ChapterError
+from isonb.pages.values import GLUE_PREFIX
 
-__all__ = ["code_cells", "graft", "harvest", "scrubber", "with_overrides"]
+__all__ = ["code_cells", "glued", "graft", "harvest", "scrubber", "with_overrides"]
 
 WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
@@ -22,6 +23,17 @@ def code_cells(notebook: Any) -> list[Any]:
     """The chapter's own code cells: without the cell that papermill injects."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [cell for cell in cells if INJECTED not in cell.metadata.get("tags", [])]
+
+
+def glued(notebook: Any) -> dict[str, str]:
+    """The values that the cells of an executed notebook keep for the text, by name."""
+    outputs = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
+    scraps = [(out.get("metadata", {}).get("scrapbook", {}), out) for out in outputs]
+    return {
+        scrap["name"]: str(out["data"][GLUE_PREFIX + "text/plain"])
+        for scrap, out in scraps
+        if scrap.get("mime_prefix") == GLUE_PREFIX
+    }
 
 
 def scrubber(root: Path, temporary: str) -> Any:

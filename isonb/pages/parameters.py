@@ -15,7 +15,6 @@ from difflib import get_close_matches
 from IPython.core.interactiveshell import InteractiveShell
 
 from isonb.pages.errors import ParameterError
-from isonb.pages.names import first_seen
 
 __all__ = ["Parameter", "check_parameters", "parse_parameters", "validate_parameters"]
 
@@ -62,15 +61,14 @@ class Parameter:
         if wanted is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
-        if fits and self.options:
-            fits = value in self.options
-        elif fits and self.low is not None and self.high is not None:
-            fits = isinstance(value, int | float) and self.low <= value <= self.high
-        if not fits or not isinstance(value, int | float | str) or not _is_text(str(value)):
-            meant = _meant(str(value), map(str, self.options))
-            got = f"got {value!r}.{meant} It means: {self.help}."
+        if self.options:
+            fits = fits and value in self.options
+        elif fits and self.low is not None:
+            fits = self.low <= value <= self.high  # type: ignore[operator]
+        if not fits:
+            got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
             raise ParameterError(f"parameter {self.name} must be {self.rule}; {got}")
-        return value
+        return value  # type: ignore[return-value]
 
     def read(self, text: str) -> Value:
         """A value given as text (a command line) in the parameter's type, checked.
@@ -91,15 +89,6 @@ def _meant(said: str, known: Iterable[str]) -> str:
     """A question, where something known is nearly what was said."""
     close = get_close_matches(said, list(known), n=1)
     return f" Did you mean {close[0]}?" if close else ""
-
-
-def _is_text(value: str) -> bool:
-    """Whether a notebook can hold it: half a character, as from a broken command line, it can't."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _literal(text: str, line: str) -> object:
@@ -145,9 +134,8 @@ def parse_parameters(source: str) -> tuple[Parameter, ...]:
     lines = [line.rstrip() for line in source.splitlines()]
     parameters = tuple(_parse_line(line) for line in lines if line and not line.startswith("#"))
     names = [parameter.name for parameter in parameters]
-    for name in names:
-        if names.count(name) > 1:
-            raise ParameterError(f"each parameter stands once; {name} stands {names.count(name)} times.")
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise ParameterError(f"each parameter stands once; {twice} stands {names.count(twice)} times.")
     return parameters
 
 
@@ -188,7 +176,8 @@ def check_parameters() -> None:
         raise ParameterError("the cell that declares the parameters must have run; none has. Run it, as it was.")
     parameters = parse_parameters(declared[-1])
     injected = [source for source in ran[len(ran) - ran[::-1].index(declared[-1]) :] if source.startswith(INJECTED)]
-    given = {name for source in injected for name in first_seen(source)[1]}
+    lines = [line for source in injected for line in ast.parse(source).body if isinstance(line, ast.Assign)]
+    given = {ast.unparse(line.targets[0]) for line in lines}
     values = {name: names[name] for name in sorted(given) + [p.name for p in parameters] if name in names}
     names.update(validate_parameters(parameters, values))
 

@@ -13,18 +13,12 @@ from IPython.display import display
 
 from isonb.pages.errors import PageError
 from isonb.pages.vega import in_book
-from isonb.pages.whole_words import marked
 
 __all__ = ["Table", "glue", "table"]
 
-SHORT = 8  # letters of a cell that stays on one line
 LONG = 26  # letters of a cell that gets the room of a sentence
-ROOM = 76  # letters of a row that fit on a page beside their margins
-AIR, LESS_AIR, MANY = 3, 1, 7  # letters' worth of margin around a cell, and from so many columns on
-NUMBERS = re.compile(r"(?:[-+±\d.,\[\]()% e]|to)+")  # a number with its interval or its count; an interval
 COUNTED = re.compile(r"([-+]?\d[-+\d.e]*(?: ± \d[-+\d.e]*)?) \((\d+)\)")  # a mean with the number of its runs
 FEW = 4  # counts that may stand in their cells though they are one and the same
-OPTION = re.compile(r"(?<!\S)--?[a-z][\w=.-]*(?: [^\s<-][^\s<]{0,15}(?!\S))?")  # of a command, with a short value
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
 
@@ -63,27 +57,9 @@ def _format(value: object, fmt: str | None) -> str:
     return text
 
 
-def _short(cell: str, whole: bool) -> str:
-    """The class of a cell: never broken ("SST-2", and where there is room "0.41 ± 0.02 (5)"), or a sentence."""
-    if len(cell) <= SHORT or (whole and NUMBERS.fullmatch(cell)):
-        return ' class="short"'
-    return ' class="long"' if len(cell) >= LONG else ""
-
-
-def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a table fits on a page when its words may stand below each other, and its numbers may not."""
-    grid = zip(columns, *rows, strict=True)
-    parts = ([cell] if NUMBERS.fullmatch(cell) else cell.split() or [""] for column in grid for cell in column)
-    each = [max(map(len, part)) for part in parts]
-    tall, air = len(rows) + 1, AIR if len(columns) < MANY else LESS_AIR
-    return sum(max(each[at : at + tall]) + air for at in range(0, len(each), tall)) <= ROOM
-
-
 def _text(cell: str) -> str:
-    """A cell as HTML: a ± stays with the number before it, an interval and an option ("--seed 1") stay whole."""
-    text = re.sub(r", (?=[-+])", ",&nbsp;", marked(cell).replace(" ± ", "&nbsp;± "))
-    text = re.sub(r"([-+][\d.]+) to (?=[-+])", r"\1&nbsp;to&nbsp;", text)
-    return re.sub(OPTION, r'<span class="short">\g<0></span>', text)
+    """A cell as HTML: a ± stays with the number before it."""
+    return html.escape(cell).replace(" ± ", "&nbsp;± ")
 
 
 class Table:
@@ -101,13 +77,9 @@ class Table:
         self.columns, self.rows, self.numeric, self.caption, self.heads = columns, rows, numeric, caption, heads
 
     def _repr_html_(self) -> str:
-        align = [' class="num"' if number else "" for number in self.numeric]
-        whole = _fits(self.columns, self.rows)
-        head = "".join(f'<th scope="col"{a}>{marked(c)}</th>' for c, a in zip(self.columns, align, strict=True))
-        body = "\n".join(
-            f"{self._heads(at)}<tr>{''.join(self._cells(row, align, whole))}</tr>" for at, row in enumerate(self.rows)
-        )
-        caption = f"<caption>{marked(self.caption)}</caption>" if self.caption else ""
+        head = "".join(f'<th scope="col"{self._look(at)}>{_text(name)}</th>' for at, name in enumerate(self.columns))
+        body = "\n".join(f"{self._heads(at)}<tr>{self._cells(row)}</tr>" for at, row in enumerate(self.rows))
+        caption = f"<caption>{_text(self.caption)}</caption>" if self.caption else ""
         label = html.escape(self.caption or "Table", quote=True)
         return (
             f'<div class="isonb-table" role="region" aria-label="{label}" tabindex="0"><table>{caption}'
@@ -116,19 +88,19 @@ class Table:
 
     def _heads(self, at: int) -> str:
         """What stands above a row, over all columns, as rows of its own."""
-        open_, close = (
-            f'<tr class="head"><th scope="colgroup" colspan="{len(self.columns)}"><span>',
-            "</span></th></tr>\n",
+        cell = f'<th scope="colgroup" colspan="{len(self.columns)}">'
+        return "".join(
+            f'<tr class="head">{cell}<span>{_text(head)}</span></th></tr>\n' for head in self.heads.get(at, ())
         )
-        return "".join(f"{open_}{_text(head)}{close}" for head in self.heads.get(at, ()))
 
-    @staticmethod
-    def _cells(row: Sequence[str], align: Sequence[str], whole: bool) -> list[str]:
+    def _look(self, at: int, cell: str = "") -> str:
+        """The class of a cell: a number, or a sentence that needs room. The style does the rest."""
+        return ' class="num"' if self.numeric[at] else ' class="long"' if len(cell) >= LONG else ""
+
+    def _cells(self, row: Sequence[str]) -> str:
         tags = ['th scope="row"', *["td"] * (len(row) - 1)]
-        return [
-            f"<{tag}{a or _short(cell, whole)}>{_text(cell)}</{tag[:2]}>"
-            for tag, cell, a in zip(tags, row, align, strict=True)
-        ]
+        cells = enumerate(zip(tags, row, strict=True))
+        return "".join(f"<{tag}{self._look(at, cell)}>{_text(cell)}</{tag[:2]}>" for at, (tag, cell) in cells)
 
     def __repr__(self) -> str:
         """The table as aligned text, for a terminal."""

@@ -1,19 +1,21 @@
-"""Where the files of the book lie that the lab reads: beside the package in a checkout, inside it when installed.
+"""Where the files of the book lie that isonb reads: beside the package in a checkout, inside it when installed.
 
-An installed package has the templates of runs and the grids of the papers. The recordings of the book, which no command
-needs, stay in the checkout.
+An installed package has the templates of runs, the grids of the papers and the pictures of the chapters. The recordings
+of the book, which no command needs, stay in the checkout.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["EXPERIMENTS_FOLDER", "RECORDINGS_FOLDER", "shipped_grids"]
+__all__ = ["EXPERIMENTS_FOLDER", "FIGURES_FOLDER", "RECORDINGS_FOLDER", "shipped_grids"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 BOOK = PACKAGE.parent / "book"
-INSIDE = PACKAGE / "experiments"  # the wheel puts book/experiments there
-EXPERIMENTS_FOLDER = INSIDE if INSIDE.is_dir() else BOOK / "experiments"
+# the wheel puts both inside the package
+EXPERIMENTS_FOLDER, FIGURES_FOLDER = (
+    PACKAGE / name if (PACKAGE / name).is_dir() else BOOK / name for name in ("experiments", "figures")
+)
 RECORDINGS_FOLDER = BOOK / "recorded"
 
 

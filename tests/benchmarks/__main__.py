@@ -6,20 +6,61 @@
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import threadpoolctl
 import torch
 
 from isonb.numerics import compiled_nearest, compiled_prim
+from isonb.runtime import files
+from isonb.runtime.places import RECORDINGS_FOLDER
+from tests.benchmarks import measures, memory, training
 from tests.benchmarks.cards import CARD_SUITES
-from tests.benchmarks.harness import Peak, Row, limits, peaks_table, surroundings, table, write
-from tests.benchmarks.publish import CARD_PUBLISHED, PUBLISHED, PublishError, publish
-from tests.benchmarks.suites import SUITES
+from tests.benchmarks.harness import Comparison, Peak, Peer, Row, limits, surroundings, table, write
+
+PUBLISHED = {False: RECORDINGS_FOLDER / "bench.json", True: RECORDINGS_FOLDER / "bench_gpu.json"}
+Suites = Mapping[str, Callable[[bool], Iterator[Comparison | Peak]]]
+
+
+class PublishError(ValueError):
+    """A record that can't be shown: not there, not whole, of toy sizes, or with wrong results."""
+
+
+def starting(small: bool) -> Iterator[Comparison]:
+    """Imports and the command line in a fresh process, against torch's import and what can't be avoided."""
+    commands = {
+        "bare Python": (["-c", "print('up')"], "up"),
+        "import torch": (["-c", "import torch; print(torch.__name__)"], "torch"),
+        "import isonb": (["-c", "import isonb; print(isonb.__name__)"], "isonb"),
+        "import isonb, use one name": (["-c", "import isonb; print(isonb.isoscore.__name__)"], "isoscore"),
+        "isonb --help": (["-m", "isonb", "--help"], "usage: isonb"),
+    }
+
+    def started(name: str) -> str:
+        command = [sys.executable, *commands[name][0]]
+        return subprocess.run(command, cwd=memory.ROOT, capture_output=True, text=True, check=True).stdout
+
+    floors = {
+        "import isonb": "bare Python",
+        "isonb --help": "bare Python",
+        "import isonb, use one name": "import torch",
+    }
+    for name, floor in floors.items():
+        wrong = float(commands[name][1] not in started(name))
+        others = [floor] if small else dict.fromkeys(["import torch", floor])
+        peers = [Peer(peer, partial(started, peer), wrong, floor=peer == floor) for peer in others]
+        yield Comparison(name, "a fresh process", partial(started, name), peers, 0.0)
+
+
+SUITES: Suites = {**measures.SUITES, **training.SUITES, **memory.SUITES, "starting": starting}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,17 +70,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--card", action="store_true", help=f"on a CUDA card: some of {', '.join(CARD_SUITES)}")
     parser.add_argument("--out", type=Path, help="where the record goes (default: in _build)")
     parser.add_argument("--small", action="store_true", help="the smallest sizes: to try the code, no measurement")
-    parser.add_argument(
-        "--publish", action="store_true", help=f"run nothing: copy a complete record to {PUBLISHED.parent}"
-    )
+    told = f"run nothing: copy a complete record to {RECORDINGS_FOLDER}"
+    parser.add_argument("--publish", action="store_true", help=told)
     args = parser.parse_args(argv)
-    suites = chosen(args.card)
+    suites = {name: partial(suite, device="cuda") for name, suite in CARD_SUITES.items()} if args.card else SUITES
     if unknown := set(args.suites) - set(suites):
         parser.error(f"unknown suite {sorted(unknown)}; choose from {', '.join(suites)}")
-    args.out = args.out or Path("_build/bench_gpu.json" if args.card else "_build/bench.json")
+    out = args.out or Path("_build/bench_gpu.json" if args.card else "_build/bench.json")
     if args.publish:
         try:
-            print(f"{args.out} is now {publish(args.out, CARD_PUBLISHED if args.card else PUBLISHED, list(suites))}.")
+            print(f"{out} is now {publish(out, PUBLISHED[args.card], list(suites))}.")
         except PublishError as error:
             print(f"PublishError: {error}", file=sys.stderr)
             return 1
@@ -47,22 +87,12 @@ def main(argv: list[str] | None = None) -> int:
     if args.card and not torch.cuda.is_available():
         print("There is no CUDA card here: make bench-gpu needs one; make bench measures the CPU.", file=sys.stderr)
         return 1
-    found = run(args.suites or list(suites), args.out, small=args.small, suites=suites)
-    report(found, args.out, args.card)
+    found = run(args.suites or list(suites), suites, out, small=args.small)
+    report(found, out, args.card)
     return int(any(one.verdict == "WRONG" for one in found))
 
 
-Suites = Mapping[str, Callable[[bool], Sequence[Row | Peak]]]
-
-
-def chosen(card: bool) -> Suites:
-    """Those of the CPU, or those of a card."""
-    if not card:
-        return SUITES
-    return {name: lambda small, suite=suite: suite(small, "cuda") for name, suite in CARD_SUITES.items()}
-
-
-def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SUITES) -> list[Row | Peak]:
+def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False) -> list[Row | Peak]:
     """Every row of these suites; the record is written as it comes, so nothing is lost when stopped.
 
     The compiled loops are loaded at once: the first cloud of a process loads them.
@@ -76,22 +106,50 @@ def run(names: list[str], out: Path, *, small: bool = False, suites: Suites = SU
     found: list[Row | Peak] = []
     for k, name in enumerate(names, start=1):
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found += [replace(one, suite=name) for one in suites[name](small)]
+        found += timed(name, suites[name](small), small)
         write(found, about | {"missing": [suite for suite in suites if suite not in names[:k]]}, out)
     return found
 
 
-def report(found: list[Row | Peak], out: Path, card: bool) -> None:
+def timed(name: str, suite: Iterator[Comparison | Peak], small: bool) -> Iterator[Row | Peak]:
+    """The rows of a suite, each comparison timed before the next is made."""
+    for one in suite:
+        for row in one.rows(small) if isinstance(one, Comparison) else [one]:
+            yield replace(row, suite=name)
+
+
+def report(found: Sequence[Row | Peak], out: Path, card: bool) -> None:
     """The tables, what holds back the rows that miss their goal, and where the record is."""
     rows, peaks = ([one for one in found if isinstance(one, kind)] for kind in (Row, Peak))
     if rows:
         print(table(rows))
         print("\nOne thread, rounds interleaved; ratios of the least times. Rows with <= compare with a lower bound.")
     if peaks:
-        print("\n" + peaks_table(peaks))
+        print("\nMemory beside the input\n" + pd.DataFrame([one.record() for one in peaks]).to_string(index=False))
     print(limits(found))
     more = " --card" if card else ""
     print(f"The record is {out}. To put it into the book: python -m tests.benchmarks{more} --publish")
+
+
+def publish(record: Path, target: Path, suites: Sequence[str]) -> Path:
+    """Copy ``record`` to ``target`` if every one of ``suites`` ran at full size and no result disagrees.
+
+    Raises :class:`PublishError` otherwise, and leaves ``target`` as it was.
+    """
+    try:
+        found = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PublishError(f"a record must be a readable JSON file; got {error}. Run make bench first.") from error
+    rows = [*found["rows"], *found["memory"]]
+    ran = {one["suite"] for one in rows}
+    if lacking := [suite for suite in suites if suite not in ran]:
+        raise PublishError(f"every suite must have run; {', '.join(lacking)} did not. Run make bench without names.")
+    if found["sizes"] != "full":
+        raise PublishError(f"sizes must be full; got {found['sizes']}. Run make bench without --small.")
+    if wrong := [f"{one['what']}, {one['size']}" for one in rows if one["verdict"] == "WRONG"]:
+        raise PublishError(f"all results must agree; these don't: {'; '.join(wrong)}. Find out which side is wrong.")
+    files.replace(target, record.read_bytes())
+    return target
 
 
 if __name__ == "__main__":

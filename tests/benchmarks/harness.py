@@ -1,24 +1,53 @@
-"""Side-by-side timing: the functions of a row take turns in one process, and no ratio comes without its error."""
+"""Side-by-side timing: the functions of a comparison take turns, and no ratio comes without its error."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from isonb.runtime.machine import hardware, versions
 from tests.benchmarks.peers import PACKAGES
-from tests.benchmarks.pieces import Part, Piece, parts_of, told
 
+Call = Callable[[], object]
 Times = tuple[float, ...]
 """Milliseconds of a call, one number a round."""
+
+
+class Peer(NamedTuple):
+    """Other code for the same numbers; a floor is a step that no code can do without, wanted at most ``goal`` times."""
+
+    name: str
+    call: Call
+    error: float
+    goal: float | None = None
+    floor: bool = False
+
+
+class Piece(NamedTuple):
+    """A part of our call as a call of its own; ``needed`` where the same numbers can't be had without it."""
+
+    what: str
+    call: Call
+    needed: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece as measured, milliseconds by its least time."""
+
+    what: str
+    ms: float
+    needed: bool
 
 
 @dataclass(frozen=True)
@@ -39,19 +68,10 @@ class Row:
     parts: tuple[Part, ...] = ()  # what ours is made of, as far as it is measured
 
     @property
-    def ours_ms(self) -> float:
-        """Our least time."""
-        return min(self.ours)
-
-    @property
-    def peer_ms(self) -> float:
-        """The peer's least time."""
-        return min(self.theirs)
-
-    @property
     def ratio(self) -> float:
         """How many times faster than the peer, by least times; for a yardstick, how many times its cost."""
-        return self.ours_ms / self.peer_ms if self.yardstick else self.peer_ms / self.ours_ms
+        ours, theirs = min(self.ours), min(self.theirs)
+        return ours / theirs if self.yardstick else theirs / ours
 
     @property
     def verdict(self) -> str:
@@ -62,6 +82,12 @@ class Row:
             return ""
         reached = self.ratio <= self.goal if self.yardstick else self.ratio >= self.goal
         return "reached" if reached else "missed"
+
+    def record(self) -> dict[str, object]:
+        """As a row of the record."""
+        told = {key: value for key, value in asdict(self).items() if key not in ("ours", "theirs")}
+        told |= {"ours_ms": min(self.ours), "peer_ms": min(self.theirs), "ratio": self.ratio, "verdict": self.verdict}
+        return told | {"ours_rounds_ms": self.ours, "peer_rounds_ms": self.theirs}
 
 
 @dataclass(frozen=True)
@@ -84,8 +110,52 @@ class Peak:
             return "WRONG"
         return "reached" if self.mb <= self.bound_mb else "missed"
 
+    def record(self) -> dict[str, object]:
+        """As a row of the record."""
+        return asdict(self) | {"verdict": self.verdict}
 
-def taken(*functions: Callable[[], object], rounds: int = 7, least: float = 0.02) -> list[Times]:
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our call and its peers, to be timed in turns with the pieces of ours: one row a peer."""
+
+    what: str
+    size: str
+    ours: Call
+    peers: Sequence[Peer]
+    allowed: float
+    rounds: int = 7
+    pieces: Callable[[], Sequence[Piece]] = tuple
+    limit: str = ""
+    least: float = 0.02
+
+    def rows(self, small: bool = False) -> list[Row]:
+        """Timed; of the smallest sizes one call each, which measures nothing."""
+        pieces, peers = list(self.pieces()), list(self.peers)
+        calls = [self.ours, *(peer.call for peer in peers), *(piece.call for piece in pieces)]
+        ours, *rest = taken(*calls, rounds=1) if small else taken(*calls, rounds=self.rounds, least=self.least)
+        spent = zip(pieces, rest[len(peers) :], strict=True)
+        parts = tuple(Part(piece.what, min(times), piece.needed) for piece, times in spent)
+        return [
+            Row(
+                self.what,
+                self.size,
+                p.name,
+                ours,
+                theirs,
+                p.goal,
+                p.error,
+                self.allowed,
+                p.floor,
+                self.limit,
+                "",
+                parts,
+            )
+            for p, theirs in zip(peers, rest, strict=False)
+        ]
+
+
+def taken(*functions: Call, rounds: int = 7, least: float = 0.0) -> list[Times]:
     """Milliseconds per call of each function in each of ``rounds`` turns: load of other processes meets all alike.
 
     Calls are repeated until a turn lasts ``least`` seconds. With ``least=0`` nothing is warmed up or repeated.
@@ -108,89 +178,63 @@ def taken(*functions: Callable[[], object], rounds: int = 7, least: float = 0.02
     return [tuple(times) for times in found]
 
 
+def gaussian(*shape: int, seed: int = 0, mean: float = 0.0, device: str = "cpu") -> Tensor:
+    """Seeded standard normal points."""
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(device)
+
+
+def size_of(x: Tensor) -> str:
+    """The shape in words."""
+    return " x ".join(map(str, x.shape))
+
+
+def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Callable[[], Tensor]:
+    """Forward and backward at ``x``."""
+    x = x.detach().requires_grad_()
+    return lambda: torch.autograd.grad(function(x), x)[0]
+
+
 def relative_error(ours: Tensor, reference: Tensor) -> float:
     """Largest difference over the largest size of the reference."""
     ours, reference = ours.detach().double().cpu(), reference.detach().double().cpu()
     return float((ours - reference).abs().max() / reference.abs().max().clamp_min(1e-300))
 
 
-def compare(
-    what: str,
-    size: str,
-    ours: Callable[[], object],
-    peers: Iterable[tuple[str, Callable[[], object], float, float | None]],
-    *,
-    allowed: float,
-    rounds: int = 7,
-    limit: str = "",
-    pieces: Sequence[Piece] = (),
-    yardstick: bool = False,
-) -> list[Row]:
-    """One row a peer, given as (name, function, error measured beforehand, goal); pieces of ours take turns as well."""
-    peers = list(peers)
-    calls = [call for _, call, _, _ in peers], [piece.call for piece in pieces]
-    first, *rest = taken(ours, *calls[0], *calls[1], rounds=rounds)
-    parts = parts_of(pieces, rest[len(peers) :])
-    return [
-        Row(what, size, name, first, times, goal, error, allowed, yardstick, limit, parts=parts)
-        for (name, _, error, goal), times in zip(peers, rest, strict=False)
-    ]
-
-
-def table(rows: Iterable[Row]) -> str:
-    """The rows as a table of fixed columns."""
-    head = ("what", "size", "against", "ours ms", "median", "theirs ms", "median", "ratio", "goal", "", "max error")
-    body = []
-    for r in rows:
-        goal = "" if r.goal is None else f"{'<=' if r.yardstick else '>='} {r.goal:g}x"
-        times = (f"{t:.3g}" for t in (r.ours_ms, middle(r.ours), r.peer_ms, middle(r.theirs)))
-        body.append((r.what, r.size, r.peer, *times, f"{r.ratio:.2f}x", goal, r.verdict, f"{r.error:.1e}"))
-    return _aligned(head, body)
-
-
-def peaks_table(peaks: Iterable[Peak]) -> str:
-    """The memory as a table of fixed columns."""
-    head = ("memory beside the input", "size", "MB", "at most", "", "max error")
-    body = [(p.what, p.size, f"{p.mb:.0f}", f"{p.bound_mb:.0f}", p.verdict, f"{p.error:.1e}") for p in peaks]
-    return _aligned(head, body)
-
-
-def middle(times: Sequence[float]) -> float:
-    """The median."""
-    return float(torch.tensor(times, dtype=torch.float64).quantile(0.5))
-
-
-def _aligned(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
-    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (head, *body)
-    ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a table of fixed columns, least times and medians in milliseconds."""
+    told = {
+        "what": [row.what for row in rows],
+        "size": [row.size for row in rows],
+        "against": [row.peer for row in rows],
+        "ours": [f"{min(row.ours):.3g}" for row in rows],
+        "median": [f"{median(row.ours):.3g}" for row in rows],
+        "theirs": [f"{min(row.theirs):.3g}" for row in rows],
+        "their median": [f"{median(row.theirs):.3g}" for row in rows],
+        "ratio": [f"{row.ratio:.2f}x" for row in rows],
+        "goal": ["" if row.goal is None else f"{'<=' if row.yardstick else '>='} {row.goal:g}x" for row in rows],
+        "": [row.verdict for row in rows],
+        "max error": [f"{row.error:.1e}" for row in rows],
+    }
+    return pd.DataFrame(told).to_string(index=False)
 
 
 def limits(rows: Iterable[Row | Peak]) -> str:
-    """A line for each comparison that misses its goal: what the limit is."""
-    missed = dict.fromkeys(f"{one.what}, {one.size}: {_held_back(one)}" for one in rows if one.verdict == "missed")
-    return "\n".join(["Goals missed, and what the limit is:", *(f"- {line}" for line in missed)]) if missed else ""
-
-
-def _held_back(one: Row | Peak) -> str:
-    return told(one.parts, one.ours_ms) if isinstance(one, Row) and one.parts else one.limit
+    """A line for each comparison that misses its goal: shares of what ours is made of, else the limit as named."""
+    lines = []
+    for row in (row for row in rows if row.verdict == "missed"):
+        parts = ", ".join(f"{part.what} {part.ms / min(row.ours):.0%}" for part in getattr(row, "parts", ()))
+        lines.append(f"- {row.what}, {row.size}: {parts or row.limit}")
+    return "\n".join(["Goals missed, and what the limit is:", *dict.fromkeys(lines)]) if lines else ""
 
 
 def surroundings() -> dict[str, object]:
     """What it is measured on: versions, processor, memory, and how busy the machine is; no names, folders or dates."""
-    found, installed = hardware(), versions(["torch", *PACKAGES])
-    return {
-        "python": installed.pop("python"),
+    found, installed = hardware(), versions(PACKAGES)
+    told = {key: found[key] for key in ("threads", "cores", "memory_gib", "system", "machine")}
+    return told | {
+        "python": installed["python"],
         "torch": torch.__version__,
-        "threads": found["threads"],
         "processor": found["cpu"],
-        "cores": found["cores"],
-        "memory_gib": found["memory_gib"],
-        "system": found["system"],
-        "machine": found["machine"],
         "load": round(os.getloadavg()[0], 2),
         "accelerator": found["gpus"][0] if found["gpus"] else None,
         "packages": {name: installed[name] for name in PACKAGES if installed[name]},
@@ -199,27 +243,9 @@ def surroundings() -> dict[str, object]:
 
 
 def write(found: Sequence[Row | Peak], about: dict[str, object], path: Path) -> None:
-    """The rows and what they were measured on, as JSON."""
-    record = about | {
-        "rows": [_told(one) for one in found if isinstance(one, Row)],
-        "memory": [asdict(one) | {"verdict": one.verdict} for one in found if isinstance(one, Peak)],
-    }
+    """The rows and what they were measured on, as JSON: numbers with six digits, and null for infinity."""
+    rows, memory = ([one.record() for one in found if isinstance(one, kind)] for kind in (Row, Peak))
+    text = json.dumps(about | {"rows": rows, "memory": memory})
+    short = json.loads(text, parse_float=lambda digits: float(f"{float(digits):.6g}"), parse_constant=lambda _: None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(_plain(record), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _told(row: Row) -> dict[str, object]:
-    told = {key: value for key, value in asdict(row).items() if key not in ("ours", "theirs")}
-    told |= {"ours_ms": row.ours_ms, "peer_ms": row.peer_ms, "ratio": row.ratio, "verdict": row.verdict}
-    return told | {"ours_rounds_ms": row.ours, "peer_rounds_ms": row.theirs}
-
-
-def _plain(value: object) -> object:
-    """Numbers with six digits, and none where there is no number: JSON has no infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
+    path.write_text(json.dumps(short, indent=1) + "\n", encoding="utf-8")

@@ -1,27 +1,50 @@
-"""The measures against the formulas and libraries they replace."""
+"""The measures against the formulas and libraries they replace, one function a comparison, whatever its size.
+
+On a card (``device="cuda"``) the peers that know no card start from the card, too, and a call that makes the host wait
+counts as wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 import isonb
+from isonb.barcodes.trees import _prim, spanning_tree
 from isonb.numerics.compiled_nearest import compiled_choice
-from isonb.numerics.distances import localized, weighted_rows
+from isonb.numerics.compiled_prim import compiled_prim
+from isonb.numerics.distances import edge_lengths, localized, squared_distances, weighted_rows
 from isonb.numerics.nearest import SPARE, distances_to
 from isonb.numerics.products import add_upper_gram, gram
 from isonb.streaming.moments import summarised
 from tests.benchmarks import peers
-from tests.benchmarks.harness import Row, compare, relative_error
-from tests.benchmarks.pieces import Piece
+from tests.benchmarks.harness import Call, Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
+from tests.support import never_waiting
+
+PAIRS = 2**29  # coordinates of differences that torch.pdist may hold at a time for its gradient
 
 
-def gaussian(*shape: int, seed: int = 0, mean: float = 0.0) -> Tensor:
-    """Seeded standard normal points."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean
+def waits(call: Call, device: str) -> bool:
+    """Whether the host waits for the card inside ``call``; on a CPU there is nothing to wait for."""
+    if device == "cpu":
+        return False
+    try:
+        with never_waiting():
+            call()
+    except RuntimeError as error:
+        if "synchroniz" not in str(error):
+            raise
+        return True
+    return False
+
+
+def at(device: str) -> str:
+    """How a peer that knows no card is called where the points lie on one."""
+    return "" if device == "cpu" else " on the CPU"
 
 
 def shrinkage_matrix(d: int) -> Tensor:
@@ -29,91 +52,59 @@ def shrinkage_matrix(d: int) -> Tensor:
     return torch.cov(gaussian(max(4000, 2 * d), d, seed=1).T)
 
 
-def star_pair(
-    n: int, shrinkage: Tensor, zeta: float = 0.2
-) -> tuple[Tensor, Callable[[], Tensor], Callable[[], Tensor], float]:
-    """Points, the gradient of IsoScore* by us and by singular values, and our error against those in float64."""
-    x = gaussian(n, len(shrinkage)).requires_grad_()
+def star(n: int, shrinkage: Tensor, goal: float | None = None, floor: float | None = None) -> Comparison:
+    """IsoScore* forward and backward, against singular values and against its own product."""
+    device, zeta = shrinkage.device.type, 0.2
+    x = gaussian(n, len(shrinkage), device=device)
+    ours = gradient_of(lambda z: isonb.isoscore_star(z, zeta, shrinkage), x)
+    theirs = gradient_of(lambda z: peers.star_by_singular_values(z, zeta, shrinkage), x)
+    exact = gradient_of(lambda z: peers.star_by_singular_values(z, zeta, shrinkage.double()), x.double())
+    error = float("inf") if waits(ours, device) else relative_error(ours(), exact())
+    others = [
+        Peer("singular values", theirs, error, goal),
+        Peer("its product X'X", lambda: x.T @ x, error, floor, floor=True),
+    ]
+    rounds = 3 if n > 10_000 and device == "cpu" else 5 if n > 1000 else 7
+
+    def pieces() -> list[Piece]:
+        norm = Piece("norm of the shrinkage matrix", lambda: torch.linalg.vector_norm(shrinkage, dim=-1), True)
+        if 2 * n <= len(shrinkage):  # the products of few points are smaller than the covariance
+            few = Piece("products of few points", lambda: (x @ x.T) @ x, True)
+            return [Piece("points times shrinkage matrix", lambda: x @ shrinkage, True), few, norm]
+        covariance = gram(x.mT)
+        upper = Piece("product above the diagonal", lambda: gram(x.mT), True)
+        return [upper, Piece("points times covariance", lambda: x @ covariance, True), norm]
+
+    return Comparison("IsoScore* forward+backward", size_of(x), ours, others, 1e-3, rounds, pieces)
+
+
+def streaming(n: int, d: int) -> Comparison:
+    """Chan-merged moments far from the origin, against the bare matrix product."""
+    x = gaussian(n, d, mean=100.0)
 
     def ours() -> Tensor:
-        return torch.autograd.grad(isonb.isoscore_star(x, zeta, shrinkage), x)[0]
+        return isonb.Moments().update(x).cov
 
-    def theirs() -> Tensor:
-        return torch.autograd.grad(peers.star_by_singular_values(x, zeta, shrinkage), x)[0]
+    error = relative_error(ours(), torch.from_numpy(np.cov(x.double().numpy().T)))
+    product = Peer("its product X'X", lambda: x.T @ x, error, 1.3, floor=True)
 
-    exact = x.detach().double().requires_grad_()
-    value = peers.star_by_singular_values(exact, zeta, shrinkage.double())
-    return x, ours, theirs, relative_error(ours(), torch.autograd.grad(value, exact)[0])
+    def pieces() -> list[Piece]:
+        cuts = x.split(4096)
+        room, out = torch.empty_like(cuts[0]), x.new_zeros(d, d)
 
+        def centred() -> None:
+            for cut in cuts:
+                y = torch.sub(cut, x[0], out=room[: len(cut)])
+                y.sub_(y.sum(0) / len(cut))
 
-def isoscore_star(small: bool = False) -> list[Row]:
-    """Forward and backward with a full shrinkage matrix, against singular values and against its own product."""
-    rows = []
-    d, sizes = (16, ((8, None),)) if small else (768, ((64, 50.0), (256, 10.0), (4096, 1.8), (53_000, None)))
-    shrinkage = shrinkage_matrix(d)
-    for n, goal in sizes:
-        x, ours, theirs, error = star_pair(n, shrinkage)
-        what, size = "IsoScore* forward+backward", f"{n} x {d}"
-        rounds = 1 if small else 3 if n > 10_000 else 5 if n > 1000 else 7
-        rows += compare(what, size, ours, [("singular values", theirs, error, goal)], allowed=1e-3, rounds=rounds)
-        points = x.detach()
-        product = "its product X'X", lambda points=points: points.T @ points, error, 2.5
-        pieces = star_pieces(points, shrinkage)
-        rows += compare(what, size, ours, [product], allowed=1e-3, rounds=rounds, pieces=pieces, yardstick=True)
-    return rows
+        looked = Piece("values looked at", lambda: (x.sum(), torch.linalg.vector_norm(x)))
+        return [
+            Piece("product above the diagonal", lambda: [add_upper_gram(out, cut.mT) for cut in cuts], True),
+            Piece("moved by a row, summed, centred", centred, True),
+            *([] if summarised(n, d) else [looked]),
+        ]
 
-
-def star_pieces(x: Tensor, shrinkage: Tensor) -> list[Piece]:
-    """Of value and gradient: the covariance and its product with the points; of few points their product with the base.
-
-    The base is looked at twice: whether its squares fit, and for its norm.
-    """
-    n, d = x.shape
-    norm = Piece("norm of the shrinkage matrix", lambda: torch.linalg.vector_norm(shrinkage, dim=-1), True)
-    if 2 * n <= d:
-        gram_of = Piece("products of few points", lambda: (x @ x.T) @ x, True)
-        return [Piece("points times shrinkage matrix", lambda: x @ shrinkage, True), gram_of, norm]
-    covariance = gram(x.mT)
-    return [
-        Piece("product above the diagonal", lambda: gram(x.mT), True),
-        Piece("points times covariance", lambda: x @ covariance, True),
-        norm,
-    ]
-
-
-def streaming_covariance(small: bool = False) -> list[Row]:
-    """Chan-merged moments far from the origin, against the bare matrix product."""
-    rows = []
-    for n, d in ((200, 8),) if small else ((4096, 768), (16384, 384), (100_000, 64)):
-        x = gaussian(n, d, mean=100.0)
-
-        def ours(x: Tensor = x) -> Tensor:
-            return isonb.Moments().update(x).cov
-
-        error = relative_error(ours(), torch.from_numpy(np.cov(x.double().numpy().T)))
-        product = "its product X'X", lambda x=x: x.T @ x, error, 1.3
-        what, size, rounds = "streaming covariance, mean 100", f"{n} x {d}", 1 if small else 7
-        pieces = streaming_pieces(x)
-        rows += compare(what, size, ours, [product], allowed=1e-6, rounds=rounds, pieces=pieces, yardstick=True)
-    return rows
-
-
-def streaming_pieces(x: Tensor) -> list[Piece]:
-    """Of Moments().update(x): its product, the centring, 4,096 rows at a time, and its look at the values if any."""
-    cuts = x.split(4096)
-    room, out, first = torch.empty_like(cuts[0]), x.new_zeros(x.shape[1], x.shape[1]), x[0]
-
-    def centred() -> None:
-        for cut in cuts:
-            y = torch.sub(cut, first, out=room[: len(cut)])
-            y.sub_(y.sum(0) / len(cut))
-
-    look = Piece("values looked at", lambda: (x.sum(), torch.linalg.vector_norm(x)))
-    return [
-        Piece("product above the diagonal", lambda: [add_upper_gram(out, cut.mT) for cut in cuts], True),
-        Piece("moved by a row, summed, centred", centred, True),
-        *([] if summarised(*x.shape) else [look]),
-    ]
+    return Comparison("streaming covariance, mean 100", size_of(x), ours, [product], 1e-6, pieces=pieces)
 
 
 def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
@@ -131,86 +122,171 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     return [*pieces, Piece("distances to the chosen", lambda: distances_to(x, index), True)]
 
 
-def against_product(
-    what: str, call: Callable[[], object], x: Tensor, error: float, allowed: float, rounds: int, pieces: Sequence[Piece]
-) -> list[Row]:
-    """A measure of neighbours beside the product of its points that all distances need."""
-    product = "its product XX'", lambda: x @ x.T, error, 1.5
-    size = " x ".join(map(str, x.shape))
-    return compare(what, size, call, [product], allowed=allowed, rounds=rounds, pieces=pieces, yardstick=True)
+def two_nn(n: int, d: int, goal: float | None = None, floor: float | None = None, device: str = "cpu") -> Comparison:
+    """Intrinsic dimension, against scikit-dimension and against the product of all points."""
+    x = gaussian(n, d, device=device)
 
+    def ours() -> Tensor:
+        return isonb.two_nn(x)
 
-def two_nn(small: bool = False) -> list[Row]:
-    """Intrinsic dimension, against scikit-dimension."""
-    rows = []
-    for n, d in ((100, 8),) if small else ((2000, 64), (2000, 768), (5000, 768)):
-        x = gaussian(n, d)
-        points = x.numpy()
-        error = abs(float(isonb.two_nn(x)) / peers.skdim_two_nn(points.astype(float)) - 1)
-        peer = ("scikit-dimension", lambda points=points: peers.skdim_two_nn(points), error, 1.0)
-        call = lambda x=x: isonb.two_nn(x)  # noqa: E731
-        rounds = 1 if small else 7
-        rows += compare("TwoNN", f"{n} x {d}", call, [peer], allowed=1e-3, rounds=rounds)
+    error, others = float("inf") if waits(ours, device) else 0.0, []
+    if peers.there("skdim"):
+        error = max(error, abs(float(ours()) / peers.skdim_two_nn(x.cpu().double().numpy()) - 1))
+        theirs = lambda: peers.skdim_two_nn(x.cpu().numpy())  # noqa: E731
+        others = [Peer(f"scikit-dimension{at(device)}", theirs, error, goal)]
+    others.append(Peer("its product XX'", lambda: x @ x.T, error, floor, floor=True))
+
+    def pieces() -> list[Piece]:
         ratio = gaussian(n).abs().double() + 1
-        fitted = Piece("ratios sorted, logarithms", lambda r=ratio: (r.sort(), r.log(), r.log1p()), True)
-        rows += against_product("TwoNN", call, x, error, 1e-3, rounds, [*neighbour_pieces(x, 2), fitted])
-    return rows
+        fitted = Piece("ratios sorted, logarithms", lambda: (ratio.sort(), ratio.log(), ratio.log1p()), True)
+        return [*neighbour_pieces(x, 2), fitted]
+
+    return Comparison("TwoNN", size_of(x), ours, others, 1e-3, pieces=pieces if device == "cpu" else tuple)
 
 
-def uniformity_pieces(x: Tensor) -> list[Piece]:
-    """Of the gradient over all pairs: the products it needs, the exponentials between them, and the calls alone."""
-    weights, few = torch.rand(len(x), len(x)), gaussian(3, 4).requires_grad_()
-    return [
-        Piece("product above the diagonal", lambda: gram(x), True),
-        Piece("weights times points", lambda: weights @ x, True),
-        Piece("half of the exponentials", lambda: weights[: len(x) // 2].exp(), True),
-        Piece("all calls, on three points", lambda: torch.autograd.grad(isonb.rbf_uniformity(few), few)),
+Value = Callable[[Tensor], Tensor]
+WHOLE = ("one whole product", peers.uniformity_by_gram)
+ALL_PAIRS = ("torch.pdist", peers.uniformity_by_pairs)
+
+
+def uniformity(n: int, d: int, goals: Mapping[tuple[str, Value], float | None], device: str = "cpu") -> Comparison:
+    """RBF uniformity forward and backward, against all pairs by torch.pdist or against one whole product."""
+    x = gaussian(n, d, device=device)
+    ours = gradient_of(isonb.rbf_uniformity, x)
+    wrong = float("inf") if waits(ours, device) else 0.0
+    others = [
+        Peer(name, theirs, max(wrong, relative_error(ours(), theirs())), goal)
+        for (name, value), goal in goals.items()
+        for theirs in [gradient_of(value, x)]
     ]
 
-
-def uniformity(small: bool = False) -> list[Row]:
-    """RBF uniformity forward and backward, against all pairs by torch.pdist and against one whole product."""
-    rows = []
-    for n, d in ((40, 8),) if small else ((256, 384), (1024, 384), (4096, 384)):
-        x = gaussian(n, d).requires_grad_()
-
-        def gradient(value: Callable[[Tensor], Tensor], x: Tensor = x) -> Tensor:
-            return torch.autograd.grad(value(x), x)[0]
-
-        ours = gradient(isonb.rbf_uniformity)
-        whole = (("torch.pdist", peers.uniformity_by_pairs, 2.5), ("one whole product", peers.uniformity_by_gram, None))
-        found = [
-            (name, lambda f=f, gradient=gradient: gradient(f), relative_error(ours, gradient(f)), goal)
-            for name, f, goal in whole
+    def pieces() -> list[Piece]:
+        weights = torch.rand(n, n)
+        return [
+            Piece("product above the diagonal", lambda: gram(x), True),
+            Piece("weights times points", lambda: weights @ x, True),
+            Piece("half of the exponentials", lambda: weights[: n // 2].exp(), True),
+            Piece("all calls, on three points", gradient_of(isonb.rbf_uniformity, gaussian(3, 4))),
         ]
-        call = lambda gradient=gradient: gradient(isonb.rbf_uniformity)  # noqa: E731
-        what, rounds = "RBF uniformity forward+backward", 1 if small else 7
-        pieces = uniformity_pieces(x.detach())
-        rows += compare(what, f"{n} x {d}", call, found, allowed=1e-3, rounds=rounds, pieces=pieces)
-    return rows
+
+    what = "RBF uniformity forward+backward"
+    return Comparison(what, size_of(x), ours, others, 1e-3, pieces=pieces if device == "cpu" else tuple)
 
 
-def lsds(small: bool = False) -> list[Row]:
+def lsds(n: int, d: int) -> Comparison:
     """Local structure discrepancy after a linear map, against neighbours taken from torch.pdist."""
-    rows = []
-    for n, d in ((40, 8),) if small else ((1024, 64), (1024, 768)):
-        x = gaussian(n, d)
-        y = x @ gaussian(d, d, seed=1)
-        error = relative_error(isonb.lsds(x, y), peers.lsds_by_pairs(x.double(), y.double()))
-        peer = ("torch.pdist", lambda x=x, y=y: peers.lsds_by_pairs(x, y), error, None)
-        call = lambda x=x, y=y: isonb.lsds(x, y)  # noqa: E731
-        rounds = 1 if small else 7
-        rows += compare("LSDS", f"{n} x {d}", call, [peer], allowed=1e-4, rounds=rounds)
+    x = gaussian(n, d)
+    y = x @ gaussian(d, d, seed=1)
+    error = relative_error(isonb.lsds(x, y), peers.lsds_by_pairs(x.double(), y.double()))
+    others = [
+        Peer("torch.pdist", lambda: peers.lsds_by_pairs(x, y), error),
+        Peer("its product XX'", lambda: x @ x.T, error, 1.5, floor=True),
+    ]
+
+    def pieces() -> list[Piece]:
         index, weights = isonb.knn(x, 12)[1], torch.rand(n, 12)
-        rebuilt = Piece("points rebuilt", lambda y=y, i=index, w=weights: weighted_rows(y, i, w), True)
-        rows += against_product("LSDS", call, x, error, 1e-4, rounds, [*neighbour_pieces(x, 12), rebuilt])
-    return rows
+        return [*neighbour_pieces(x, 12), Piece("points rebuilt", lambda: weighted_rows(y, index, weights), True)]
+
+    return Comparison("LSDS", size_of(x), lambda: isonb.lsds(x, y), others, 1e-4, pieces=pieces)
 
 
-SUITES = {
-    "isoscore_star": isoscore_star,
-    "streaming_covariance": streaming_covariance,
-    "two_nn": two_nn,
-    "uniformity": uniformity,
-    "lsds": lsds,
+def death_error(deaths: np.ndarray, reference: np.ndarray) -> float:
+    """Largest difference of sorted deaths over the longest."""
+    if deaths.shape != reference.shape:
+        return float("inf")
+    return float(np.abs(deaths - reference).max() / reference.max())
+
+
+def h0(
+    x: Tensor, what: str, libraries: Mapping[str, peers.Barcode], goals: Mapping[str, float], *, batch: bool = False
+) -> Comparison:
+    """H0 barcodes of clouds (n, d) or (b, n, d), each library from points to sorted deaths, distances included."""
+    device = x.device.type
+
+    def each(call: peers.Barcode) -> np.ndarray:
+        clouds = x.cpu().numpy()
+        return np.stack([call(cloud) for cloud in clouds]) if x.ndim == 3 else call(clouds)
+
+    def ours() -> Tensor:
+        return isonb.h0_barcode(x)
+
+    wrong = float("inf") if waits(ours, device) else 0.0
+    reference = np.sort(isonb.h0_barcode(x.double()).cpu().numpy(), axis=-1)
+    others = [
+        Peer(
+            f"{name}{' loop' if batch else at(device)}",
+            lambda call=call: each(call),
+            max(wrong, death_error(each(call), reference)),
+            goals.get(name),
+        )
+        for name, call in libraries.items()
+    ]
+
+    def pieces() -> list[Piece]:
+        edges, weights, first = spanning_tree(x), squared_distances(x), torch.zeros(len(x), dtype=torch.long)
+        grow = loops.grow if (loops := compiled_prim()) else _prim
+        return [
+            Piece("product above the diagonal", lambda: gram(x), True),
+            Piece("trees", lambda: grow(weights, first)),
+            Piece("exact lengths", lambda: edge_lengths(x, edges), True),
+        ]
+
+    rounds = 5 if x.ndim == 2 else 7
+    return Comparison(what, size_of(x), ours, others, 1e-4, rounds, pieces if batch else tuple)
+
+
+def h0_large(small: bool) -> Iterator[Comparison]:
+    """One cloud of 2,048 points."""
+    goals = {"ripser": 10.0, "gudhi": 10.0, "scipy": 10.0}
+    for d in (3, 16) if small else (3, 64, 768):
+        yield h0(gaussian(40 if small else 2048, d), "H0, one cloud", peers.barcodes(), goals)
+
+
+def h0_batch(small: bool) -> Iterator[Comparison]:
+    """Thirty-two clouds of 64 points at once, against a loop."""
+    goals = {"giotto-ph": 5.0, "ripser": 5.0}
+    for shape in ((2, 12, 3),) if small else ((32, 64, 3), (32, 64, 768)):
+        yield h0(gaussian(*shape), "H0, a batch", peers.barcodes(*goals), goals, batch=True)
+
+
+def isoscore_stars(small: bool) -> Iterator[Comparison]:
+    """From fewer points than dimensions to many more."""
+    shrinkage = shrinkage_matrix(16 if small else 768)
+    for n, goal in ((8, None),) if small else ((64, 50.0), (256, 10.0), (4096, 1.8), (53_000, None)):
+        yield star(n, shrinkage, goal, 2.5)
+
+
+def growing(measure: Callable[[int, int], Comparison], small: bool) -> Iterator[Comparison]:
+    """How the time grows with the number of points, beside the peer that scales best."""
+    for d in (8,) if small else (64, 768):
+        for n in (32, 64) if small else (256, 512, 1024, 2048, 4096, 8192):
+            one = measure(n, d)
+            yield replace(one, peers=one.peers[:1], pieces=tuple, rounds=3 if n > 2048 else 5)
+
+
+def growing_h0(n: int, d: int) -> Comparison:
+    """Of large clouds in few dimensions, single linkage without a matrix product is the fastest peer."""
+    best = peers.barcodes("scikit-learn" if d <= 64 else "giotto-ph") or peers.barcodes("scipy single linkage")
+    return h0(gaussian(n, d), "H0 barcode", best, {})
+
+
+SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
+    "isoscore_star": isoscore_stars,
+    "streaming_covariance": lambda small: (
+        streaming(n, d) for n, d in (((200, 8),) if small else ((4096, 768), (16384, 384), (100_000, 64)))
+    ),
+    "two_nn": lambda small: (
+        two_nn(n, d, 1.0, 1.5) for n, d in (((100, 8),) if small else ((2000, 64), (2000, 768), (5000, 768)))
+    ),
+    "uniformity": lambda small: (
+        uniformity(n, d, {ALL_PAIRS: 2.5, WHOLE: None})
+        for n, d in (((40, 8),) if small else ((256, 384), (1024, 384), (4096, 384)))
+    ),
+    "lsds": lambda small: (lsds(n, d) for n, d in (((40, 8),) if small else ((1024, 64), (1024, 768)))),
+    "h0_large": h0_large,
+    "h0_batch": h0_batch,
+    "growth_h0": lambda small: growing(growing_h0, small),
+    "growth_isoscore_star": lambda small: growing(lambda n, d: star(n, shrinkage_matrix(d)), small),
+    "growth_uniformity": lambda small: growing(lambda n, d: uniformity(n, d, {WHOLE: None}), small),
+    "growth_two_nn": lambda small: growing(two_nn, small),
 }

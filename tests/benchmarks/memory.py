@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 import isonb
-from tests.benchmarks.harness import Peak
-from tests.benchmarks.measures import gaussian
+from tests.benchmarks.harness import Peak, gaussian
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUND_MB = 1000.0
@@ -39,9 +39,13 @@ def h0_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
 
     Infinite if one of them is missing, or if the edges don't join all points.
     """
-    bars, edges = found
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    bars, edges = (one.cpu() for one in found)
+    graph = coo_array((torch.ones(len(edges)).numpy(), tuple(edges.T.numpy())), shape=(len(x), len(x)))
     known = {tuple(sorted(pair)): bar for pair, bar in zip(edges.tolist(), bars.tolist(), strict=True)}
-    worst = 0.0 if len(known) == len(x) - 1 and joined(edges.cpu(), len(x)) else float("inf")
+    worst = 0.0 if len(known) == len(x) - 1 and connected_components(graph)[0] == 1 else float("inf")
     for i in range(min(SAMPLE, len(x))):
         away = torch.cat([(part.double() - x[i].double()).norm(dim=-1) for part in x.split(1024)])
         away[i] = torch.inf
@@ -50,21 +54,11 @@ def h0_error(x: Tensor, found: tuple[Tensor, Tensor]) -> float:
     return worst
 
 
-def joined(edges: Tensor, n: int) -> bool:
-    """Whether edges join n points to one."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    a, b = edges.T.numpy()
-    return connected_components(coo_array((torch.ones(len(a)).numpy(), (a, b)), shape=(n, n)))[0] == 1
-
-
 def uniformity_error(x: Tensor, found: Tensor) -> float:
     """Relative error of the value against float64, all pairs, strip by strip."""
-    unit = torch.nn.functional.normalize(x.detach().double(), dim=-1)
-    total = sum(float((unit[i : i + 512] @ unit.T).mul_(4).sub_(4).exp_().sum()) for i in range(0, len(x), 512))
-    n = len(x)
-    return abs(float(found) / float(torch.tensor((total - n) / (n * (n - 1))).log()) - 1)
+    unit, n = torch.nn.functional.normalize(x.detach().double(), dim=-1), len(x)
+    total = sum(float((part @ unit.T).mul_(4).sub_(4).exp_().sum()) for part in unit.split(512))
+    return abs(float(found) / math.log((total - n) / (n * (n - 1))) - 1)
 
 
 def with_gradient(x: Tensor) -> Tensor:
@@ -91,28 +85,26 @@ def measured(name: str, n: int, d: int) -> dict[str, float]:
     return {"mb": peak_mb() - before, "error": error(x, found)}
 
 
-def apart(name: str, n: int, d: int) -> dict[str, float]:
+def apart(name: str, what: str, n: int, d: int, limit: str) -> Peak:
     """The same in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, str(n), str(d)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    return Peak(what, f"{n} x {d}", found["mb"], BOUND_MB, found["error"], 1e-4, limit)
 
 
-def memory_h0(small: bool = False) -> list[Peak]:
+def memory_h0(small: bool) -> Iterator[Peak]:
     """H0 of one large cloud."""
     n, d = (1500, 16) if small else (20_000, 768)
-    found = apart("h0", n, d)
     limit = f"a strip of distances and two copies of the points; all n x n distances would be {4e-6 * n * n:.0f} MB"
-    return [Peak("H0 barcode", f"{n} x {d}", found["mb"], BOUND_MB, found["error"], 1e-4, limit)]
+    yield apart("h0", "H0 barcode", n, d, limit)
 
 
-def memory_uniformity(small: bool = False) -> list[Peak]:
+def memory_uniformity(small: bool) -> Iterator[Peak]:
     """RBF uniformity of one large cloud, gradient included."""
-    n, d = (1500, 16) if small else (32_768, 384)
-    found = apart("uniformity", n, d)
     limit = "blocks of 1,024 rows, their products and what the backward pass keeps of one block"
-    what = "RBF uniformity forward+backward"
-    return [Peak(what, f"{n} x {d}", found["mb"], BOUND_MB, found["error"], 1e-4, limit)]
+    size = (1500, 16) if small else (32_768, 384)
+    yield apart("uniformity", "RBF uniformity forward+backward", *size, limit)
 
 
 SUITES = {"memory_h0": memory_h0, "memory_uniformity": memory_uniformity}

@@ -6,6 +6,7 @@ there is left out of the rows; the record names it.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
 
@@ -36,56 +37,49 @@ def there(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
+def finite(deaths: np.ndarray) -> np.ndarray:
+    """Without the bar that never ends, sorted."""
+    return np.sort(deaths[np.isfinite(deaths)])
+
+
 def gudhi_h0(x: np.ndarray) -> np.ndarray:
-    """Finite H0 deaths by gudhi from points."""
+    """By gudhi."""
     import gudhi
 
     tree = gudhi.RipsComplex(points=x).create_simplex_tree(max_dimension=1)
     tree.compute_persistence(homology_coeff_field=2, min_persistence=-1)
-    deaths = tree.persistence_intervals_in_dimension(0)[:, 1]
-    return np.sort(deaths[np.isfinite(deaths)])
+    return finite(tree.persistence_intervals_in_dimension(0)[:, 1])
 
 
 def ripser_h0(x: np.ndarray) -> np.ndarray:
-    """Finite H0 deaths by ripser from points."""
+    """By ripser."""
     from ripser import ripser
 
-    deaths = ripser(x, maxdim=0)["dgms"][0][:, 1]
-    return np.sort(deaths[np.isfinite(deaths)])
+    return finite(ripser(x, maxdim=0)["dgms"][0][:, 1])
 
 
 def giotto_h0(x: np.ndarray) -> np.ndarray:
-    """Finite H0 deaths by giotto-ph from points."""
+    """By giotto-ph."""
     from gph import ripser_parallel
 
-    deaths = ripser_parallel(x, maxdim=0, n_threads=1)["dgms"][0][:, 1]
-    return np.sort(deaths[np.isfinite(deaths)])
+    return finite(ripser_parallel(x, maxdim=0, n_threads=1)["dgms"][0][:, 1])
 
 
 def scipy_tree_h0(x: np.ndarray) -> np.ndarray:
-    """Finite H0 deaths by scipy's minimum spanning tree from points."""
+    """By scipy's minimum spanning tree."""
     from scipy.sparse.csgraph import minimum_spanning_tree
     from scipy.spatial.distance import pdist, squareform
 
     return np.sort(minimum_spanning_tree(squareform(pdist(x))).data)
 
 
-def scipy_linkage_h0(x: np.ndarray) -> np.ndarray:
-    """The same as heights of scipy's single linkage."""
-    from scipy.cluster.hierarchy import linkage
-
-    return np.sort(linkage(x, "single")[:, 2])
-
-
-def fastcluster_h0(x: np.ndarray) -> np.ndarray:
-    """The same as heights of fastcluster's single linkage."""
-    from fastcluster import linkage
-
-    return np.sort(linkage(x, "single")[:, 2])
+def linkage_h0(module: str) -> Barcode:
+    """As heights of the single linkage of scipy, or of fastcluster, which has the same call."""
+    return lambda x: np.sort(importlib.import_module(module).linkage(x, "single")[:, 2])
 
 
 def sklearn_h0(x: np.ndarray) -> np.ndarray:
-    """The same as heights of scikit-learn's single linkage."""
+    """As heights of scikit-learn's single linkage."""
     from sklearn.cluster import AgglomerativeClustering
 
     tree = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="single").fit(x)
@@ -96,12 +90,12 @@ BARCODES: Mapping[str, tuple[str, Barcode]] = {
     "ripser": ("ripser", ripser_h0),
     "gudhi": ("gudhi", gudhi_h0),
     "scipy": ("scipy", scipy_tree_h0),
-    "scipy single linkage": ("scipy", scipy_linkage_h0),
+    "scipy single linkage": ("scipy", linkage_h0("scipy.cluster.hierarchy")),
     "scikit-learn": ("sklearn", sklearn_h0),
-    "fastcluster": ("fastcluster", fastcluster_h0),
+    "fastcluster": ("fastcluster", linkage_h0("fastcluster")),
     "giotto-ph": ("gph", giotto_h0),
 }
-"""Name of a library: the module it needs, and the deaths by it."""
+"""Name of a library: the module it needs, and the finite deaths of H0 by it, sorted, from points."""
 
 
 def barcodes(*names: str) -> dict[str, Barcode]:

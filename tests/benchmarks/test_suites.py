@@ -6,30 +6,20 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.benchmarks.__main__ import main
+from tests.benchmarks.__main__ import SUITES, PublishError, main, publish, timed
 from tests.benchmarks.cards import CARD_SUITES
-from tests.benchmarks.harness import Peak, Row, compare, limits, taken, write
-from tests.benchmarks.pieces import Part, Piece
-from tests.benchmarks.publish import PublishError, publish
-from tests.benchmarks.suites import SUITES
+from tests.benchmarks.harness import Comparison, Part, Peak, Peer, Piece, Row, limits, write
+
+ON_CPU = [pytest.param(lambda suite=suite: suite(True), id=name) for name, suite in SUITES.items()]
+OF_CARDS = [pytest.param(lambda suite=suite: suite(True, "cpu"), id=name) for name, suite in CARD_SUITES.items()]
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own
-@pytest.mark.parametrize("name", SUITES)
-def test_suite_runs_and_agrees(name):
-    found = SUITES[name](True)
+@pytest.mark.parametrize("suite", ON_CPU + OF_CARDS)
+def test_suite_runs_and_agrees(suite):
+    found = list(timed("some", suite(), small=True))
     assert found
-    for one in found:
-        assert one.error <= one.allowed, one
-        assert one.verdict != "WRONG"
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", CARD_SUITES)
-def test_suite_of_a_card_runs_on_a_cpu(name):
-    found = CARD_SUITES[name](True, "cpu")
-    assert found
-    assert all(one.error <= one.allowed for one in found)
+    assert all(one.error <= one.allowed and one.verdict != "WRONG" for one in found)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
@@ -39,26 +29,19 @@ def test_without_a_card_one_line_says_so(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_functions_take_turns():
+def test_ours_the_peers_and_the_pieces_take_turns_and_least_times_are_recorded(tmp_path):
     said = []
-    first, second = taken(lambda: said.append("a"), lambda: said.append("b"), rounds=3, least=0.0)
-    assert said == ["a", "b"] * 3
-    assert len(first) == len(second) == 3
-
-
-def test_pieces_take_turns_with_the_whole_and_their_least_times_are_recorded(tmp_path):
-    said = []
-    pieces = [Piece("first", lambda: said.append("c"), True), Piece("second", lambda: said.append("d"))]
-    peers = [("peer", lambda: said.append("b"), 0.0, None)]
-    (row,) = compare("what", "1", lambda: said.append("a"), peers, allowed=1.0, rounds=3, pieces=pieces)
-    assert set(said) == set("abcd")
-    assert said[-1] == "d"
-    assert [(part.what, part.needed) for part in row.parts] == [("first", True), ("second", False)]
-    assert all(part.ms > 0 for part in row.parts)
+    ours, theirs, first, second = (lambda name=name: said.append(name) for name in "abcd")
+    pieces = [Piece("first", first, True), Piece("second", second)]
+    one = Comparison("what", "1", ours, [Peer("peer", theirs, 0.0)], 1.0, 3, lambda: pieces, least=0.0)
+    (row,) = one.rows()
+    assert said == list("abcd") * 3
+    assert len(row.ours) == len(row.theirs) == 3
     write([row], {}, tmp_path / "bench.json")
     (told,) = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["rows"]
-    assert [part["what"] for part in told["parts"]] == ["first", "second"]
+    assert [(part["what"], part["needed"]) for part in told["parts"]] == [("first", True), ("second", False)]
     assert told["parts"][0]["ms"] == pytest.approx(row.parts[0].ms, rel=1e-5)
+    assert row.parts[0].ms > 0
 
 
 def test_what_holds_a_row_back_is_its_pieces_and_only_without_them_its_limit():
@@ -73,7 +56,7 @@ def test_a_fast_row_with_another_result_is_wrong(error, verdict):
     assert Peak("a", "1", 5.0, 10.0, error, 1.0).verdict == verdict
 
 
-def test_a_record_says_what_it_lacks(tmp_path, capsys):
+def test_a_record_says_what_it_lacks_and_is_not_published(tmp_path, capsys):
     out = tmp_path / "bench.json"
     assert main(["two_nn", "--small", "--out", str(out)]) == 0
     record = json.loads(out.read_text(encoding="utf-8"))
@@ -82,10 +65,9 @@ def test_a_record_says_what_it_lacks(tmp_path, capsys):
     row, _ = record["rows"]  # against another library, and against the product
     assert row["ours_ms"] == min(row["ours_rounds_ms"])
     assert "TwoNN" in capsys.readouterr().out
-    with pytest.raises(PublishError, match="every suite must have run"):
-        publish(out, tmp_path / "book.json", list(SUITES))
-    with pytest.raises(PublishError, match="sizes must be full"):
-        publish(out, tmp_path / "book.json", ["two_nn"])
+    for suites, match in ((list(SUITES), "every suite must have run"), (["two_nn"], "sizes must be full")):
+        with pytest.raises(PublishError, match=match):
+            publish(out, tmp_path / "book.json", suites)
     assert not (tmp_path / "book.json").exists()
 
 

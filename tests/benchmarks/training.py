@@ -1,22 +1,28 @@
-"""What a training step pays: the losses and layers against the published forms, and their share of a step."""
+"""What a training pays: losses and layers against the published forms, their share of a step, and a run of the lab."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 import isonb
 from isonb.barcodes.trees import spanning_tree
+from isonb.lab.data.batches import Collator
+from isonb.lab.engines import task_training
+from isonb.lab.engines.stages import EVALUATED, Finetuning, prepare
+from isonb.lab.runs.settings import resolve
 from isonb.numerics.distances import lengths_between, pulled
 from isonb.numerics.products import gram
-from tests.benchmarks.harness import Row, compare, relative_error, taken
-from tests.benchmarks.measures import gaussian, shrinkage_matrix
+from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
+from tests.benchmarks.measures import shrinkage_matrix
 from tests.benchmarks.peers import there
-from tests.benchmarks.pieces import Part, Piece
 
 Penalty = Callable[[Sequence[Tensor]], Tensor | float]
 Transform = Callable[[Tensor], Tensor]
@@ -68,55 +74,36 @@ def topological_lengths(x: Tensor) -> Tensor:
 
 
 LENGTHS = {
-    "gudhi + recursion": ("gudhi", gudhi_lengths, (15.0, None)),
-    "torch_topological": ("torch_topological", topological_lengths, (15.0, 1.0)),
+    "gudhi + recursion": ("gudhi", gudhi_lengths, {True: 15.0, False: None}),
+    "torch_topological": ("torch_topological", topological_lengths, {True: 15.0, False: 1.0}),
 }
 """Name of a peer: the module it needs, bar lengths by it, and the goals for selected and for all bars."""
 
 
-def entropy_pieces(x: Tensor) -> list[Piece]:
-    """Of the entropy loss of one cloud: its tree, the lengths of its edges, and the gradient by them."""
-    edges = spanning_tree(x)
-    lengths = lengths_between(x, edges)
-    return [
-        Piece("tree", lambda: spanning_tree(x), True),
-        Piece("exact lengths", lambda: lengths_between(x, edges), True),
-        Piece("gradient by the points", lambda: pulled(x, edges, lengths, lengths), True),
-    ]
-
-
-def entropy_loss(small: bool = False) -> list[Row]:
+def entropy_loss(small: bool) -> Iterator[Comparison]:
     """Persistent entropy of 64 [CLS]-sized vectors, forward and backward."""
-    n, d = (12, 8) if small else (64, 768)
-    x = gaussian(n, d).requires_grad_()
+    x = gaussian(*((12, 8) if small else (64, 768)))
 
-    def gradient(value: Tensor) -> Tensor:
-        return torch.autograd.grad(value, x)[0]
+    def pieces() -> list[Piece]:
+        edges = spanning_tree(x)
+        lengths = lengths_between(x, edges)
+        return [
+            Piece("tree", lambda: spanning_tree(x), True),
+            Piece("exact lengths", lambda: lengths_between(x, edges), True),
+            Piece("gradient by the points", lambda: pulled(x, edges, lengths, lengths), True),
+        ]
 
-    def ours(select: bool) -> Tensor:
-        return gradient(isonb.PersistentEntropyLoss(select=select)(x))
-
-    def theirs(lengths, select: bool) -> Tensor:
-        bars = lengths(x)
-        return gradient(-entropy(published_selection(bars) if select else bars))
-
-    rows = []
-    for k, select in enumerate((True, False)):
-        what = f"entropy loss forward+backward, {'selected' if select else 'all'} bars"
-        peers = [
-            (
-                name,
-                (lambda lengths=lengths, select=select: theirs(lengths, select)),
-                relative_error(ours(select), theirs(lengths, select)),
-                goals[k],
-            )
+    for bars, select in (("selected", True), ("all", False)):
+        ours = gradient_of(isonb.PersistentEntropyLoss(select=select), x)
+        kept = published_selection if select else (lambda bars: bars)
+        others = [
+            Peer(name, theirs, relative_error(ours(), theirs()), goals[select])
             for name, (module, lengths, goals) in LENGTHS.items()
             if there(module)
+            for theirs in [gradient_of(lambda z, lengths=lengths, kept=kept: -entropy(kept(lengths(z))), x)]
         ]
-        call = lambda select=select: ours(select)  # noqa: E731
-        rounds = 1 if small else 7
-        rows += compare(what, f"{n} x {d}", call, peers, allowed=1e-3, rounds=rounds, pieces=entropy_pieces(x.detach()))
-    return rows
+        what = f"entropy loss forward+backward, {bars} bars"
+        yield Comparison(what, size_of(x), ours, others, 1e-3, pieces=pieces)
 
 
 def soft_decay_by_svd(x: Tensor, alpha: float) -> Tensor:
@@ -143,54 +130,33 @@ def soft_decay_pieces(x: Tensor) -> list[Piece]:
     ]
 
 
-def soft_decay(small: bool = False) -> list[Row]:
+def soft_decay(small: bool, device: str = "cpu") -> Iterator[Comparison]:
     """SoftDecay of a batch of token matrices, forward and backward."""
-    rows = []
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    sizes = (((2, 6, 12), 1.0),) if small else (((32, 64, 768), 2.0), ((8, 128, 768), 3.0))
-    for shape, goal in sizes:
-        x = gaussian(*shape).to(device).requires_grad_()
-        weight = gaussian(*shape, seed=1).to(device)
+    for shape, goal in (((2, 6, 12), 1.0),) if small else (((32, 64, 768), 2.0), ((8, 128, 768), 3.0)):
+        x, weight = gaussian(*shape, device=device), gaussian(*shape, seed=1, device=device)
 
-        def ours(x: Tensor = x, weight: Tensor = weight) -> Tensor:
-            return torch.autograd.grad((isonb.soft_decay(x, -0.2) * weight).sum(), x)[0]
+        def weighted(function: Callable[[Tensor, float], Tensor], weight: Tensor = weight) -> Transform:
+            return lambda z: (function(z, -0.2) * weight.to(z.dtype)).sum()
 
-        def theirs(x: Tensor = x, weight: Tensor = weight) -> Tensor:
-            return torch.autograd.grad((soft_decay_by_svd(x, -0.2) * weight).sum(), x)[0]
-
-        exact = x.detach().double().requires_grad_()
-        reference = torch.autograd.grad((soft_decay_by_svd(exact, -0.2) * weight.double()).sum(), exact)[0]
-        size = " x ".join(map(str, shape))
-        peer = ("torch SVD", theirs, relative_error(ours(), reference), 10.0 if device == "cuda" else goal)
-        what, rounds, pieces = "SoftDecay forward+backward", 1 if small else 5, soft_decay_pieces(x.detach())
-        rows += compare(what, size, ours, [peer], allowed=1e-3, rounds=rounds, pieces=pieces)
-    return rows
+        ours, theirs = (gradient_of(weighted(function), x) for function in (isonb.soft_decay, soft_decay_by_svd))
+        error = relative_error(ours(), gradient_of(weighted(soft_decay_by_svd), x.double())())
+        peer = Peer("torch SVD", theirs, error, 10.0 if device == "cuda" else goal)
+        pieces = lambda x=x: soft_decay_pieces(x)  # noqa: E731
+        yield Comparison("SoftDecay forward+backward", size_of(x), ours, [peer], 1e-3, 5, pieces)
 
 
-class Setting(NamedTuple):
-    """A model and a batch, and the share of a step that a term may take."""
-
-    layers: int
-    width: int
-    heads: int
-    batch: int
-    tokens: int
-    goal: float
+# Layers, width, heads, batch and tokens of a model, and the share of a step that a term may take.
+TRIAL = (1, 16, 4, 8, 6, 1.10)
+ON_CPU = (4, 256, 4, 32, 64, 1.10)
+ON_CARD = (12, 768, 12, 32, 128, 1.05)  # as BERT base, whose steps run under autocast to bfloat16
 
 
-TRIAL = Setting(1, 16, 4, 8, 6, 1.10)
-ON_CPU = Setting(4, 256, 4, 32, 64, 1.10)
-ON_CARD = Setting(12, 768, 12, 32, 128, 1.05)  # as BERT base, whose steps run under autocast to bfloat16
-
-
-def step_overhead(small: bool = False) -> list[Row]:
+def step_overhead(small: bool, device: str = "cpu") -> Iterator[Comparison]:
     """The share of each regulariser in one training step: of a small encoder on the CPU, of a BERT base on a card."""
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(0)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    setting = TRIAL if small else ON_CARD if device == "cuda" else ON_CPU
-    layers, width, heads, batch, tokens, goal = setting
+    layers, width, heads, batch, tokens, goal = TRIAL if small else ON_CARD if device == "cuda" else ON_CPU
     sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": 4 * width}
     config = BertConfig(num_attention_heads=heads, **sizes)
     model = BertModel(config, add_pooling_layer=False).to(device).train()
@@ -217,41 +183,28 @@ def step_overhead(small: bool = False) -> list[Row]:
         (transform(kept[-1]).sum() + penalty(kept)).backward()
 
     cases = step_cases(width, labels, mask)
-    calls = [lambda case=case: step(*case) for case in cases.values()]
-    bare = [lambda case=case: alone(*case) for case in cases.values()]
-    plain, *others = taken(lambda: step(nothing, same), *calls, *bare, rounds=1 if small else 7)
-    steps, terms = others[: len(cases)], others[len(cases) :]
+    without = cases.pop("nothing")
+    plain = Peer("plain step", lambda: step(*without), 0.0, goal, floor=True)
     size = f"{batch} x {tokens} tokens, width {width}"
-    rows = []
-    for name, times, term in zip(cases, steps, terms, strict=True):
-        parts = (Part("the term alone, both directions", min(term), False),)
-        what = f"training step with {name}"
-        rows.append(Row(what, size, "plain step", times, plain, goal, 0.0, 0.0, yardstick=True, parts=parts))
-    return rows
-
-
-def nothing(_: Sequence[Tensor]) -> float:
-    """No penalty."""
-    return 0.0
-
-
-def same(tokens: Tensor) -> Tensor:
-    """No transform."""
-    return tokens
-
-
-def every_token(states: Sequence[Tensor]) -> Tensor:
-    """The tokens of all layers as one cloud."""
-    return torch.cat([state.flatten(0, 1) for state in states[1:]])
+    for name, case in cases.items():
+        ours = lambda case=case: step(*case)  # noqa: E731
+        term = Piece("the term alone, both directions", lambda case=case: alone(*case))
+        pieces = lambda term=term: [term]  # noqa: E731
+        yield Comparison(f"training step with {name}", size, ours, [plain], 0.0, pieces=pieces)
 
 
 def step_cases(width: int, labels: Tensor, mask: Tensor) -> dict[str, tuple[Penalty, Transform]]:
     """Each regulariser as a penalty on the hidden states and a transform of the last."""
-    device = labels.device
-    shrinkage = shrinkage_matrix(width).to(device)
+    nothing, same = (lambda states: 0.0), (lambda tokens: tokens)
+    shrinkage = shrinkage_matrix(width).to(labels.device)
     entropy_loss, istar, cosreg = isonb.PersistentEntropyLoss(), isonb.IStarLoss(weight=1.0), isonb.CosRegLoss()
-    decay, isobn = isonb.SoftDecay().to(device), isonb.IsoBN(width).to(device)
+    decay, isobn = isonb.SoftDecay().to(labels.device), isonb.IsoBN(width).to(labels.device)
+
+    def every_token(states: Sequence[Tensor]) -> Tensor:
+        return torch.cat([state.flatten(0, 1) for state in states[1:]])
+
     return {
+        "nothing": (nothing, same),
         "persistent entropy, [CLS] by label": (lambda states: entropy_loss(states[-1][:, 0], labels), same),
         "I-STAR, every token, all layers": (lambda states: istar(every_token(states), shrinkage), same),
         "CosReg, last layer": (lambda states: cosreg(states[-1].flatten(0, 1)), same),
@@ -260,4 +213,64 @@ def step_cases(width: int, labels: Tensor, mask: Tensor) -> dict[str, tuple[Pena
     }
 
 
+def by_the_engine(run_: Finetuning, folder: str) -> int:
+    """Train a fresh copy of the model, validate, predict; the number of predictions."""
+    fresh = dataclasses.replace(run_, model=copy.deepcopy(run_.model))
+    return len(task_training.train(fresh, Path(folder), resumable=False, progress=False)[0])
+
+
+def by_the_trainer(run_: Finetuning, folder: str) -> int:
+    """The same updates, validation and predictions by transformers alone."""
+    from transformers import PrinterCallback, Trainer, TrainingArguments
+
+    settings, material = run_.settings, run_.material
+    arguments = TrainingArguments(
+        output_dir=folder,
+        max_steps=len(material.train.tokens) // settings.batch_size,
+        per_device_train_batch_size=settings.batch_size,
+        per_device_eval_batch_size=EVALUATED,
+        learning_rate=settings.learning_rate,
+        warmup_steps=settings.warmup,
+        optim="adamw_torch_fused",
+        bf16=False,
+        use_cpu=run_.device.type == "cpu",
+        eval_strategy="epoch",
+        save_strategy="no",
+        logging_steps=10,
+        dataloader_pin_memory=False,
+        remove_unused_columns=False,
+        label_names=["labels"],
+        report_to="none",
+        disable_tqdm=True,
+    )
+    trainer = Trainer(
+        model=copy.deepcopy(run_.model),
+        args=arguments,
+        data_collator=Collator(run_.encoder.tokenizer),
+        train_dataset=material.train.tokens,
+        eval_dataset=material.validation.tokens,
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
+    return len(trainer.predict(material.validation.tokens).predictions[0])
+
+
+PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "validations": 1, "epochs": 1}
+
+
+def fine_tuning(small: bool) -> Iterator[Comparison]:
+    """What the lab's engine adds when nothing is measured, over the generated reviews with ``tiny``, float32."""
+    size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 1000}
+    given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
+    run_ = prepare(resolve(given | PLAIN | size | {"precision": "float32"}), None)
+    limit = "the callbacks of the lab, and the sentence vectors that a validation collects"
+    what, rows = "a fine-tuning run in which nothing is measured", f"{len(run_.material.train.tokens)} rows"
+    with tempfile.TemporaryDirectory() as folder:
+        missing = abs(by_the_engine(run_, folder) - by_the_trainer(run_, folder))
+        peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.05, floor=True)
+        ours = lambda: by_the_engine(run_, folder)  # noqa: E731
+        yield Comparison(what, rows, ours, [peer], 0.0, limit=limit, least=0.0)
+
+
 SUITES = {"entropy_loss": entropy_loss, "soft_decay": soft_decay, "step_overhead": step_overhead}
+SUITES |= {"fine_tuning": fine_tuning}

@@ -1,5 +1,7 @@
 """Each rule of the book, broken once in the sample chapter."""
 
+import re
+
 import pytest
 
 from isonb.pages import lint
@@ -23,7 +25,6 @@ BREAKS = {
     "heading": ("## Definition\n", "## Definitions\n", "headings are missing: ## Definition"),
     "order": ("## Summary\n\nIt works.\n\n## References", "## References\n\nIt works.\n\n## Summary", "in this order"),
     "box": ("**Time** a minute.", "", "it lacks Time"),
-    "time": ("**Time** a minute.", "**Time** 40 minutes to read.", "it says 40, and is about 2"),
     "caption": (FIGURE, "", "a picture needs 'mystnb"),
     "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
     "description": (SHOW, "pages.show(chart)", "pages.show needs description"),
@@ -34,8 +35,6 @@ BREAKS = {
     "slider": ("pages.slider(", "alt.param(", "a slider that works without a kernel"),
     "live": ("pages.live(draw, k=(1, n))", "draw(3)", "must exist for live sessions"),
     "one exercise": ("```{exercise-start} Two · easy\n:label: ex-two\n```\n", "", "at least two exercises"),
-    "no grade": ("Two · easy", "Two", "exercise ex-two needs a title that ends with its grade"),
-    "no such grade": ("Two · easy", "Two · boring", "exercise ex-two needs a title that ends with its grade"),
     "no hint": ("```{admonition} Hint", "```{admonition} Note", "exercise ex-one needs a hint"),
     "no solution": ("```{solution-start} ex-two", "```{solution-start} ex-three", "exercise ex-two needs its solution"),
     "open solution": ("ex-two\n:class: dropdown\n", "ex-two\n", "must be folded"),
@@ -93,7 +92,8 @@ def test_a_function_may_show_without_a_caption(book):
 def test_fix_spells_the_source_as_jupyter_would(book, capsys):
     source = book.root / "book" / "sample.md"
     good = source.read_text(encoding="utf-8")
-    source.write_text(good.replace("isonb:\n  smoke:\n    n: 20\n", "isonb: {smoke: {n: 20}}\n"), encoding="utf-8")
+    spelled = good.replace("isonb:\n  smoke:\n    n: 20\n", "isonb: {smoke: {n: 20}}\n").replace("1 + 1", "1+1")
+    source.write_text(spelled, encoding="utf-8")
     assert main(["--root", str(book.root), "lint"]) == 1
     assert main(["--root", str(book.root), "lint", "--fix"]) == 0
     assert "rewrote book/sample.md" in capsys.readouterr().out
@@ -106,3 +106,14 @@ def test_a_pages_problem_stops_the_build_before_anything_runs(book, capsys):
     assert main(["--root", str(book.root), "build"]) == 1
     assert "LintError" in capsys.readouterr().err
     assert not book.build.exists()
+
+
+def test_a_long_line_an_unknown_name_and_an_unformatted_cell_are_named_with_their_place(book):
+    lint.check_style(book.chapters)
+    source = book.root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("1 + 1", f'"{"x " * 65}"\n1+1\nno_such_name', 1), encoding="utf-8")
+    with pytest.raises(LintError) as caught:
+        lint.check_style(Book(book.root).chapters)
+    for told in (r"book/sample\.md:cell \d+:1:\d+: E501", r"md:cell \d+:3:1: F821", r"code cell \d+ isn't formatted"):
+        assert re.search(told, str(caught.value))

@@ -257,10 +257,9 @@ def interrupted(condition):
 
 
 def test_no_sphinx_outlives_a_build(book, monkeypatch):
-    pid, script = book.root / "pid", book.root / "sphinx.py"
-    wait = f"os.symlink(str(os.getpid()), {str(pid)!r}); time.sleep(600)"
-    script.write_text(f"import os, time\n\n\ndef html(job):\n    {wait}\n", encoding="utf-8")
-    monkeypatch.setattr(building, "HTML", f"{script}:html")
+    pid = book.root / "pid"
+    wait = f"import os, time; os.symlink(str(os.getpid()), {str(pid)!r}); time.sleep(600)"
+    monkeypatch.setattr(building, "JUPYTER_BOOK", wait)
     with interrupted(pid.is_symlink):
         building.html(book)
     assert gone(int(os.readlink(pid)))

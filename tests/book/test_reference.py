@@ -13,7 +13,7 @@ import yaml
 
 import isonb
 from isonb.lab.methods import methods
-from isonb.pages.api_names import own_signature
+from isonb.pages.extension import own_signature
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"

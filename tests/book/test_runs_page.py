@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from isonb import pages
 from isonb.lab.studies.run_list import run_rows
 from isonb.lab.studies.study import Study
-from isonb.pages.claims_map import claims_anchor
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
+claims_anchor = pages.figures("claims").claims_anchor
 PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 
 pytestmark = pytest.mark.browser  # which runs after the book is built

@@ -394,8 +394,3 @@ def test_lists_have_everything(what, names, capsys):
     text = capsys.readouterr().out
     assert all(name in text for name in names)
     assert max(map(len, text.splitlines())) <= 120
-
-
-def test_pretrain_is_reached_and_its_errors_are_one_line(tmp_path, capsys):
-    text = fails(capsys, "pretrain", "--text", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "1")
-    assert str(tmp_path) in text

@@ -5,14 +5,13 @@ import subprocess
 import sys
 import time
 
+import huggingface_hub
 import pytest
 
 from isonb import cli
 from isonb.cli import commands
 from isonb.cli import progress as bars
-from isonb.lab.data import sources
 from isonb.lab.encoders import locate
-from isonb.lab.encoders.hub import Silence
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps import job as jobs
 from isonb.lab.sweeps.job import prepare
@@ -24,9 +23,9 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 SMOKE = {"task": "english_sentiment", "protocol": "smoke"}
 
 
-def silent(question):
+def silent(*args, **kwargs):
     """A hub that doesn't answer."""
-    raise Silence("no route")
+    raise OSError("no route")
 
 
 @pytest.fixture
@@ -34,8 +33,8 @@ def here(tmp_path, monkeypatch):
     """A folder of mistakes, the working folder; no run may start."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(sources, "ask", silent)
-    monkeypatch.setattr(locate, "ask", silent)
+    for question in ("model_info", "dataset_info"):
+        monkeypatch.setattr(huggingface_hub.HfApi, question, silent)
     monkeypatch.delenv("ISONB_DATA", raising=False)
     monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
     (tmp_path / "file").write_text("")

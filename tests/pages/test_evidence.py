@@ -1,23 +1,10 @@
 """Spreads, words and pictures of evidence, against values worked out another way."""
 
-import altair as alt
 import pandas as pd
 import pytest
-import vl_convert
 from scipy import stats
 
 from isonb import pages
-
-FRAME = pd.DataFrame(
-    {
-        "suite": ["CoLA", "CoLA", "MRPC", "MRPC"],
-        "arm": ["a", "b", "a", "b"],
-        "mean": [0.1, -0.1, 0.2, 0.0],
-        "low": [0.0, -0.2, 0.1, -0.1],
-        "high": [0.2, 0.0, 0.3, 0.1],
-        "n": [5, 5, 5, 5],
-    }
-)
 
 
 def test_half_width_is_students():
@@ -48,31 +35,6 @@ def test_spread(values, options, text):
 def test_over_runs_is_mean_and_range():
     frame = pd.DataFrame({"arm": ["a"] * 3, "step": [1] * 3, "value": [1.0, 2.0, 6.0]})
     assert pages.over_runs(frame, ["arm", "step"]).iloc[0].tolist() == ["a", 1, 3.0, 1.0, 6.0, 3]
-
-
-@pytest.mark.parametrize("column", [None, "what"])
-def test_forest_draws_every_interval_once(column):
-    frame = FRAME.assign(what=["score"] * 4)
-    drawn = pages.forest(frame, arms=["a", "b"], suites=["CoLA", "MRPC"], title="change", column=column).to_dict()
-    assert len(next(iter(drawn["datasets"].values()))) == 4
-    assert ("column" in drawn["facet"]) == (column is not None)
-    assert len(drawn["spec"]["layer"]) == 3
-
-
-@pytest.mark.parametrize("suites", [["CoLA", "MRPC"], ["MRPC", "CoLA"]])
-def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
-    """Vega-Lite sorts the panels of a grid as told, and names its rows in the order of the data."""
-    frame = pd.concat([FRAME.assign(what="score"), FRAME.assign(what="IsoScore")])
-    chart = pages.forest(frame, arms=["a", "b"], suites=suites, title="change", column="what")
-    picture = vl_convert.vegalite_to_svg(chart.resolve_scale(x="independent", y="independent").to_dict())
-    assert sorted(suites, key=lambda name: picture.index(f">{name}<")) == suites
-
-
-def test_courses_can_be_faceted_and_filtered():
-    frame = FRAME.assign(step=[1, 1, 2, 2])
-    chart = pages.courses(frame, arms=["a", "b"], x="step", x_title="update", title="score")
-    drawn = chart.facet(column=alt.Column("suite:N")).to_dict()
-    assert [layer["mark"]["type"] for layer in drawn["spec"]["layer"]] == ["area", "line"]
 
 
 def test_cells_stand_under_what_is_claimed_and_measured():

@@ -33,7 +33,6 @@ def test_a_cell_is_parsed():
     [
         ("n = 3  # points", "must read"),
         ("n: int = 3", "must read"),
-        ("n: int = 3 # one space", "must read"),
         ("n: list = [3]  # points", "must read"),
         ("n: int = 1 + 2  # points", "must be a literal"),
         ("n: int = 3.5  # points", "must be int"),
@@ -45,7 +44,6 @@ def test_a_cell_is_parsed():
         ("n: str = 'a'  # word; range 1..2", "a range needs"),
         ("n: str = 'a'  # word; one of b|c", "one of b|c"),
         ("n: int = 3  # a\nn: int = 4  # b", "stands 2 times"),
-        ("for n in range(3): pass", "must read"),
     ],
 )
 def test_each_violation_is_a_typed_error(line, message):
@@ -66,12 +64,10 @@ def test_values_come_in_their_type():
         ({"points": 5}, "no parameter is called points. This chapter has: n_points"),
         ({"n_points": "seven"}, "must be int, 10..5000; got 'seven'"),
         ({"n_points": 5}, "must be int, 10..5000; got 5"),
-        ({"n_points": 50.0}, "must be int"),
         ({"n_points": True}, "must be int"),
         ({"kind": "cube"}, "one of cone"),
         ({"layers": 7}, "one of 6"),
         ({"center": "maybe"}, "must be bool"),
-        ({"rate": "nan"}, "must be float"),
         ({"rate": float("nan")}, "must be float"),
     ],
 )

@@ -8,13 +8,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from playwright.sync_api import sync_playwright
 
-from isonb.pages import slides
 from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
-from isonb.pages.plain_text import as_html, glued, in_words, short_citations
+from isonb.pages.notebooks.plain import CAPTION
+from isonb.pages.notebooks.slides import ASSETS, deck, slides_of, write_slides
+from isonb.pages.notebooks.words import short_citations
 from isonb.pages.run import Job
-from isonb.pages.slides import deck, slides_of, write_slides
-from isonb.pages.values import GLUE_PREFIX
 from isonb.pages.vega import MIME
 from tests.book.browser import chromium, launch, open_page
 
@@ -31,21 +30,19 @@ SPEC = {
 }
 
 
-def figure(caption, name):
+def figure(caption):
     out = new_output("display_data", {MIME: SPEC, "text/plain": "Two points"})
-    return new_code_cell("draw()", metadata={"mystnb": {"figure": {"caption": caption, "name": name}}}, outputs=[out])
+    below = new_markdown_cell(f"*Fig. 1.1* {caption}", metadata={"tags": [CAPTION]})
+    return [new_code_cell("draw()", outputs=[out]), below]
 
 
 def notebook(closing="## Summary\n\n- One thing.\n- Another, $x_1 < 2$.\n\nNext: more."):
-    scrap = {"scrapbook": {"name": "share", "mime_prefix": GLUE_PREFIX}}
-    value = new_output("display_data", {GLUE_PREFIX + "text/plain": "0.43"}, metadata=scrap)
-    opening = "# A & B\n\n**The answer.** It is {glue}`share`\nof all {cite}`doe2020`.\n\nMore text."
+    opening = "# A & B\n\n**The answer.** It is 0.43\nof all [Other](other.ipynb).\n\nMore text."
     cells = [
         new_markdown_cell(opening),
-        new_code_cell("glue()", outputs=[value]),
         new_markdown_cell("## The idea\n\nWords.\n\n### A closer look"),
-        figure("Points of {glue}`share`,\n\n  at scale $r$.", "fig-a"),
-        figure("More.", "fig-b"),
+        *figure("Points of 0.43, at scale $r$."),
+        *figure("More."),
         new_code_cell("print()", outputs=[new_output("stream", text="no slide")]),
         new_markdown_cell(f"## The experiment\n\nWords.\n\n{closing}\n\n## References\n\n- A book."),
     ]
@@ -53,50 +50,29 @@ def notebook(closing="## Summary\n\n- One thing.\n- Another, $x_1 < 2$.\n\nNext:
 
 
 def test_title_answer_figures_and_summary():
-    made = slides_of(notebook(), {"doe2020": "Doe 2020"})
+    made = slides_of(notebook())
     assert [(slide.title, slide.level) for slide in made] == [
         ("A & B", 1),
         ("A closer look", 2),
         ("A closer look", 2),
         ("Summary", 2),
     ]
-    assert "It is 0.43\nof all (Doe 2020)." in made[0].body
+    assert "It is 0.43\nof all <em>Other</em>." in made[0].body
     assert "More text" not in made[0].body
-    assert "<figcaption><p>Points of 0.43, at scale \\(r\\).</p>" in made[1].body
+    assert "<figcaption><p><em>Fig. 1.1</em> Points of 0.43, at scale \\(r\\).</p>" in made[1].body
     assert "Two points \\u003c/script>" in made[1].body
     assert made[3].body.count("<li>") == 2
     assert "\\(x_1 &lt; 2\\)" in made[3].body
     assert "A book" not in made[3].body
 
 
-def test_a_page_without_a_summary_ends_with_what_it_does_not_show():
-    made = slides_of(notebook("## What this does not show\n\n- **Much.** And more."), {})
-    assert made[-1].title == "What this does not show"
-    assert "<strong>Much.</strong>" in made[-1].body
-    assert [slide.title for slide in slides_of(notebook("## Other\n\n- x"), {})][-1] == "A closer look"
-
-
 def test_a_deck_is_one_page():
-    page = deck(slides_of(notebook(), {}))
+    page = deck(slides_of(notebook()))
     assert page.count("<section ") == page.count("</section>") == 4
     assert "<title>A &amp; B</title>" in page
     assert "<h1>A &amp; B</h1>" in page
     assert "4 / 4" in page
     assert "http" not in page.replace("http-equiv", "")
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("{glue:text}`a:.2f` and {glue}`b`", "7 and –"),
-        ("{cite:t}`k` {cite}`k,other`", "Doe 2020 (Doe 2020; other)"),
-        ("{doc}`the title <../a/b>`, {doc}`../a/b_c`", "the title, *b c*"),
-        ("see {numref}`fig-x`, {ref}`claims <label>`", "see the figure, claims"),
-        ("{py:func}`~isonb.a.b`, {term}`cones`, {math}`x^2`", "`b`, `cones`, $x^2$"),
-    ],
-)
-def test_roles_become_words(text, want):
-    assert in_words(text, {"a": "7"}, {"k": "Doe 2020"}) == want
 
 
 def test_every_entry_of_the_bibliography_has_author_and_year():
@@ -107,11 +83,6 @@ def test_every_entry_of_the_bibliography_has_author_and_year():
     assert all(text[0].isalpha() and text[-4:].isdigit() for text in found.values())
 
 
-def test_glued_values_and_formulas():
-    assert glued(notebook()) == {"share": "0.43"}
-    assert "\\[a &lt; b\\]" in as_html("$$a < b$$")
-
-
 @pytest.fixture(scope="module")
 def decks(tmp_path_factory):
     """The sample book with an executed notebook, and its slides."""
@@ -119,20 +90,23 @@ def decks(tmp_path_factory):
     shutil.copytree(SAMPLE, root)
     book = Book(root)
     (chapter,) = book.chapters
-    job = Job(book, chapter)
+    job, run = Job(book, chapter), chapter.fresh()
+    drawn = [cell for cell in run.cells if "mystnb" in cell.metadata and cell.cell_type == "code"]
+    drawn[0].outputs = [new_output("display_data", {MIME: SPEC, "text/plain": "Two points"})]
+    run.metadata["isonb_run"] = {}
     job.cached.parent.mkdir(parents=True)
-    nbformat.write(notebook(), job.cached)
+    nbformat.write(run, job.cached)
     return write_slides(book, [chapter])
 
 
 def test_slides_of_a_book(decks, capsys):
     folder = decks.parent
-    assert 'href="sample.html">A &amp; B</a> (4 slides)' in decks.read_text(encoding="utf-8")
-    assert {path.name for path in (folder / "static").iterdir()} == set(slides.ASSETS)
+    assert 'href="sample.html">A sample chapter</a> (3 slides)' in decks.read_text(encoding="utf-8")
+    assert {path.name for path in (folder / "static").iterdir()} == set(ASSETS)
     assert main(["--root", str(folder.parents[1]), "slides"]) == 0
     assert "Open _build/slides/index.html" in capsys.readouterr().out
     assert main(["--root", str(folder.parents[1]), "slides", "--smoke"]) == 1
-    assert "must have run before its slides are made" in capsys.readouterr().err
+    assert "hasn't run with these parameters" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
@@ -142,16 +116,15 @@ def test_a_deck_from_the_disk(decks):
         page = visit.page
         page.wait_for_function("() => document.querySelector('figure .isonb-vega').style.zoom > 1")
         assert (visit.outside, visit.failed, visit.errors) == ([], [], [])
-        assert page.locator("figure svg.marks").count() == 2
-        assert page.locator("mjx-container").count() == 2
+        assert page.locator("figure svg.marks").count() == 1
         places = []
-        for key in ("ArrowRight", "ArrowDown", "PageDown", "ArrowLeft"):
+        for key in ("ArrowRight", "PageDown", "ArrowLeft"):
             page.keyboard.press(key)
             page.wait_for_timeout(500)
             places.append(round(page.evaluate("scrollY / innerHeight")))
-        assert places == [1, 2, 3, 2]
-        page.locator("input[type=range]").nth(1).focus()
+        assert places == [1, 2, 1]
+        page.locator("input[type=range]").first.focus()
         page.keyboard.press("ArrowRight")
-        assert float(page.locator("input[type=range]").nth(1).input_value()) > 3, "a slider keeps its arrows"
+        assert float(page.locator("input[type=range]").first.input_value()) > 3, "a slider keeps its arrows"
         boxes = page.evaluate("[...document.querySelectorAll('section')].map(s => s.getBoundingClientRect().height)")
         assert max(boxes) <= 901

@@ -10,9 +10,7 @@ import pytest
 
 from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
-from isonb.pages.errors import PairingError
-from isonb.pages.names import first_seen
-from isonb.pages.student import EMPTY, fill, needed_from_solutions, student
+from isonb.pages.notebooks.student import EMPTY, needed_from_solutions, student
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Book(ROOT)
@@ -66,18 +64,6 @@ def test_solutions_are_gone_and_all_else_is_the_chapters(chapter):
     assert needed_from_solutions(chapter) == []
 
 
-@each_chapter
-def test_filled_with_the_solutions_it_is_the_chapter(chapter):
-    filled = fill(student(chapter), solutions(chapter))
-    assert [cell.source for cell in filled.cells if cell.cell_type == "code"] == [cell.source for cell in chapter.code]
-
-
-def test_the_wrong_number_of_solutions_is_refused():
-    made = student(BOOK.pick(["barcodes"])[0])
-    with pytest.raises(PairingError, match="each of 3 solution cells needs a source; got 1"):
-        fill(made, ["1"])
-
-
 def test_it_runs_empty(book, capsys):
     assert main(["--root", str(book.root), "student"]) == 0
     assert "1 notebooks without solutions are in _build/student" in capsys.readouterr().out
@@ -87,8 +73,6 @@ def test_it_runs_empty(book, capsys):
     made = run(written, path.parent)
     assert [cell.outputs for cell in to_fill(made)] == [[], []]
     assert all(cell.execution_count for cell in made.cells if cell.cell_type == "code")
-    printed = "".join(out.get("text", "") for cell in made.cells for out in cell.get("outputs", []))
-    assert str(book.root / "book") in printed, "cells must run where the chapter's source is"
 
 
 def test_work_is_not_overwritten(book, capsys):
@@ -115,19 +99,3 @@ def test_a_chapter_that_goes_on_with_a_solution_is_refused(book, capsys):
     assert main(["--root", str(book.root), "student"]) == 1
     assert "must run without its solutions; it uses two of one" in capsys.readouterr().err
     assert not (book.build / "student").exists()
-
-
-@pytest.mark.parametrize(
-    ("source", "used", "defined"),
-    [
-        ("x += 1", {"x"}, {"x"}),
-        ("for i in rows:\n    total = i", {"rows"}, {"i", "total"}),
-        ("f = lambda a, *b, c=d: a + b + c + e", {"d", "e"}, {"f"}),
-        ("def g(x):\n    from m import n\n    y = x + n\n    return y + z", {"z"}, {"g"}),
-        ("from a.b import c as d, e\nd + e", set(), {"d", "e"}),
-        ("s = {k: v for k, v in p if q}", {"p", "q"}, {"s"}),
-        ("%matplotlib inline\nx: int = 1\nx", set(), {"x"}),
-    ],
-)
-def test_names_used_and_left(source, used, defined):
-    assert first_seen(source) == (used, defined)

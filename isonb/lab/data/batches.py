@@ -47,7 +47,7 @@ class Tokens:
 class LongestFirst:
     """Rows for passes without gradients, the longest first: batches of like length need little padding.
 
-    :meth:`back` brings what a model found for them into the order of the rows they were taken from.
+    :meth:`back` brings a model's values for them into the order of the rows they were taken from.
 
     >>> sorted_rows = LongestFirst(Tokens([{"input_ids": [7]}, {"input_ids": [8, 9]}]))
     >>> [row["input_ids"] for row in sorted_rows], sorted_rows.back(torch.tensor([2.0, 1.0])).tolist()
@@ -68,22 +68,19 @@ class LongestFirst:
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self.tokens[self.order[index]]
 
-    def back(self, found: Any) -> Tensor:
+    def back(self, values: Any) -> Tensor:
         """Values (N, ...) in this order, in the order of the rows."""
-        found = torch.as_tensor(found)
-        there = torch.empty_like(found)
-        there[self.order] = found
-        return there
+        values = torch.as_tensor(values)
+        return torch.empty_like(values).index_copy_(0, torch.tensor(self.order, device=values.device), values)
 
 
 def tokenize(task: Task, rows: Any, tokenizer: Any, max_length: int, accepted: Sequence[str]) -> Tokens:
     """Tokens and labels of a classification or regression task; ``accepted`` names the model's inputs."""
     first, *second = (list(rows[column]) for column in task.inputs)
-    options = {"truncation": True, "max_length": max_length}
-    found = tokenizer(first, *second, **options)
-    names = [name for name in INPUTS if name in found and name in accepted]
+    tokens = tokenizer(first, *second, truncation=True, max_length=max_length)
+    names = [name for name in INPUTS if name in tokens and name in accepted]
     labels = list(rows[task.target])
-    return Tokens([{name: found[name][i] for name in names} | {"labels": labels[i]} for i in range(len(labels))])
+    return Tokens([{name: tokens[name][i] for name in names} | {"labels": labels[i]} for i in range(len(labels))])
 
 
 def accepted_inputs(model: Any) -> list[str]:
@@ -139,8 +136,8 @@ class LengthGrouped(Sampler[int]):
         if not self.group:
             return iter(order)
         size = MEGA * self.batch_size
-        mixed = [order[start : min(start + size, whole)] for start in range(0, whole, size)]
-        flat = [row for part in mixed for row in sorted(part, key=self.lengths.__getitem__, reverse=True)]
+        mixed = (order[start : start + size] for start in range(0, whole, size))
+        flat = [row for rows in mixed for row in sorted(rows, key=self.lengths.__getitem__, reverse=True)]
         batches = [flat[start : start + self.batch_size] for start in range(0, whole, self.batch_size)]
         shuffled = torch.randperm(len(batches), generator=draw).tolist()
         return iter([row for i in shuffled for row in batches[i]])

@@ -10,26 +10,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote, unquote
 
-from isonb.errors import fail
+from isonb.errors import fail, in_one_line
 from isonb.lab.data import own_columns
 from isonb.lab.data.own_columns import METRICS, Wanted
-from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, Found, read_file, read_place, state_of
+from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, Tables, read_file, read_place, state_of
 from isonb.lab.data.sources import SourceError, sample
 from isonb.lab.data.task import FINE_TUNED, Task, TaskError
 from isonb.lab.options import known_name, shown
 
 __all__ = ["KEYS", "LISTS", "SHARE", "OwnTask", "is_own", "own_task", "spelled", "with_options"]
 
-KEYS = tuple(part.name for part in fields(Wanted))
+KEYS = tuple(key.name for key in fields(Wanted))
 LISTS = ("inputs", "labels", "metrics")
 YAML = (".yaml", ".yml")
-SHARE = 0.2  # of the rows, which is kept for validation where the data name no such part
+SHARE = 0.2  # of the rows, which is kept for validation where the data name no such split
 Places = tuple[tuple[str, Path], ...]  # split ("" where nobody named it), file or folder
 
 
@@ -48,8 +49,8 @@ class OwnTask(Task):
     @property
     def digest(self) -> str:
         """sha256 of what the task is, whatever its rows and wherever they lie."""
-        parts = [self.kind, self.inputs, self.target, self.labels, self.metrics, self.splits]
-        return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+        meaning = [self.kind, self.inputs, self.target, self.labels, self.metrics, self.splits]
+        return hashlib.sha256(json.dumps(meaning, ensure_ascii=False).encode()).hexdigest()
 
 
 def is_own(name: str) -> bool:
@@ -59,10 +60,8 @@ def is_own(name: str) -> bool:
     (False, True, True)
     """
     path = name.partition("?")[0]
-    try:
-        return PurePath(path).suffix.lower() in (*SUFFIXES, *YAML) or "/" in path or Path(path).expanduser().exists()
-    except (OSError, RuntimeError, ValueError):  # too long a name, nobody's home, a zero byte
-        return False
+    known = PurePath(path).suffix.lower() in (*SUFFIXES, *YAML)
+    return known or "/" in path or (path != "" and os.path.exists(os.path.expanduser(path)))
 
 
 def spelled(name: str) -> str:
@@ -83,18 +82,18 @@ def with_options(name: str, given: Mapping[str, str | Sequence[str]]) -> str:
     """
     path, options = name.partition("?")[0], _options(name) | {key: value for key, value in given.items() if value}
     values = {key: (value,) if isinstance(value, str) else value for key, value in options.items()}
-    words = [f"{key}={','.join(quote(part, safe=' ') for part in values[key])}" for key in sorted(values)]
+    words = [f"{key}={','.join(quote(word, safe=' ') for word in values[key])}" for key in sorted(values)]
     return path + ("?" + "&".join(words) if words else "")
 
 
 def _options(name: str) -> dict[str, str | Sequence[str]]:
     """What stands behind the question mark."""
-    found: dict[str, str | Sequence[str]] = {}
+    options: dict[str, str | Sequence[str]] = {}
     for word in filter(None, name.partition("?")[2].split("&")):
         key, _, value = word.partition("=")
         known_name(key, KEYS, f"the task {name.partition('?')[0]}")
-        found[key] = tuple(unquote(part).strip() for part in value.split(",")) if key in LISTS else unquote(value)
-    return found
+        options[key] = tuple(unquote(one).strip() for one in value.split(",")) if key in LISTS else unquote(value)
+    return options
 
 
 def own_task(name: str) -> OwnTask:
@@ -103,11 +102,7 @@ def own_task(name: str) -> OwnTask:
     Raises :class:`~isonb.lab.data.sources.SourceError` for what can't be read or has no good values,
     :class:`~isonb.lab.data.task.TaskError` and :class:`~isonb.lab.options.OptionError` for what can't be understood.
     """
-    try:
-        place = Path(name.partition("?")[0]).expanduser().resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        why = shown(str(error))
-        fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")
+    place = Path(os.path.expanduser(name.partition("?")[0])).absolute()
     described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))
     wanted = Wanted(**(described | _options(name)))
     state = tuple(entry for _, path in places for entry in state_of(path))
@@ -122,43 +117,38 @@ def _described(place: Path) -> tuple[dict[str, Any], Places]:
 
     state_of(place)
     try:
-        found = read_yaml(place.read_bytes().decode(), yaml.BaseLoader)  # text as it stands: no is no false
+        told = read_yaml(place.read_text(encoding="utf-8"), yaml.BaseLoader)  # text as it stands: no is no false
     except (OSError, ValueError, yaml.YAMLError) as error:
-        why = " ".join(str(error).split())
-        fail(TaskError, f"{place} must be a readable YAML file", why, "Correct it.")
-    if not isinstance(found, dict) or not found.get("data_files"):
+        fail(TaskError, f"{place} must be a readable YAML file", in_one_line(error), "Correct it.")
+    if not isinstance(told, dict) or not told.get("data_files"):
         fail(TaskError, f"{place} must say data_files: FILE", "none", "Add it, seen from the folder of the YAML file.")
-    for key in found:
+    for key in told:
         known_name(key, ("data_files", *KEYS), f"the task {place.name}")
-    files, options = found.pop("data_files"), {key: _value(key, value, place) for key, value in found.items()}
+    files = told.pop("data_files")
     files = files if isinstance(files, dict) else {"": files}
-    if odd := [value for value in files.values() if not isinstance(value, str)]:
-        fail(TaskError, f"data_files of {place.name} must be a file, or a file a split", shown(odd[0]), "Correct it.")
-    return options, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
-
-
-def _value(key: str, value: Any, place: Path) -> str | tuple[str, ...]:
-    if key in LISTS:
-        value = tuple(value) if isinstance(value, list) else (value,)
-    if not all(isinstance(part, str) for part in (value if isinstance(value, tuple) else (value,))):
-        kind = "a list of words" if key in LISTS else "one word"
-        fail(TaskError, f"{key} of {place.name} must be {kind}", shown(value), "Write it so.")
-    return value  # type: ignore[no-any-return]
+    lists = {key: tuple(told[key]) if isinstance(told[key], list) else (told[key],) for key in LISTS if key in told}
+    for key, values in ({"data_files": files.values()} | {key: [told[key]] for key in told} | lists).items():
+        if odd := [value for value in values if not isinstance(value, str)]:
+            wanted = "words" if key in LISTS else "a file, or a file a split" if key == "data_files" else "one word"
+            fail(TaskError, f"{key} of {place.name} must be {wanted}", shown(odd[0]), "Write it so.")
+    return told | lists, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
 
 
 @functools.lru_cache(maxsize=8)
 def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[str, int, int], ...]) -> OwnTask:
-    path, found = name.partition("?")[0], _read(places)
-    first = next(iter(found.tables.values()))
+    path = name.partition("?")[0]
+    named = len(places) > 1 or bool(places[0][0])
+    read = Tables({split: read_file(file) for split, file in places}) if named else read_place(places[0][1])
+    first = next(iter(read.by_split.values()))
     inputs, target = own_columns.chosen(first.column_names, wanted)
-    labels = found.labels.get(target, ())
+    labels = read.labels.get(target, ())
     kind = own_columns.checked_kind(wanted, inputs, target, first[target].to_pylist(), bool(labels))
-    parts, said = _parts(found.tables, kind, wanted, path)
-    for split, table in parts.items():
+    tables, said = _by_use(read.by_split, kind, wanted, path)
+    for split, table in tables.items():
         if lacking := [column for column in (*inputs, target) if column not in table.column_names]:
             what = f"{path}, split {split!r} must have the columns of the others"
             fail(SourceError, what, f"no {lacking[0]}", "Add it.")
-    tables, labels = _converted(path, kind, inputs, target, parts, wanted.labels, labels)
+    tables, labels = own_columns.converted(path, kind, inputs, target, tables, wanted.labels, labels)
     if kind != "similarity" and len(tables) == 1:
         tables, said = _split_off(tables["train"], path)
     for table in tables.values() if kind in ("regression", "similarity") else ():
@@ -178,31 +168,35 @@ def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[st
     )
 
 
-def _read(places: Places) -> Found:
-    if len(places) == 1 and not places[0][0]:
-        return read_place(places[0][1])
-    return Found({split: read_file(path) for split, path in places})
-
-
-def _parts(found: Mapping[str, Any], kind: str, wanted: Wanted, path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _by_use(
+    by_split: Mapping[str, Any], kind: str, wanted: Wanted, path: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The tables by the names that runs know, and what is to be said of the choice.
 
     These are ``test`` in similarity, else ``train`` and, where there is one, ``validation``.
     """
     for split in filter(None, (wanted.training_split, wanted.validation_split)):
-        if split not in found:
-            own_columns.unknown(split, filter(None, found), "a split")
+        if split not in by_split:
+            own_columns.unknown(split, filter(None, by_split), "a split")
     known = (*EVALUATION, *TRAINING) if kind == "similarity" else EVALUATION
-    scored = wanted.validation_split or next((split for split in known if split in found), "")
+    scored = wanted.validation_split or next((split for split in known if split in by_split), "")
     if kind == "similarity":
-        scored = scored if scored in found else _only(found, path)
-        return {"test": found[scored]}, ((f"the pairs of {scored!r} are scored",) if scored else ())
-    training = wanted.training_split or next((split for split in TRAINING if split in found), "")
-    training = training if training in found else _only(found, path)
+        scored = scored if scored in by_split else _only(by_split, path)
+        return {"test": by_split[scored]}, ((f"the pairs of {scored!r} are scored",) if scored else ())
+    training = wanted.training_split or next((split for split in TRAINING if split in by_split), "")
+    training = training if training in by_split else _only(by_split, path)
     if not scored or scored == training:
-        return {"train": found[training]}, ()
+        return {"train": by_split[training]}, ()
     said = f"{training!r} is trained on, {scored!r} is reported"
-    return {"train": found[training], "validation": found[scored]}, (said,)
+    return {"train": by_split[training], "validation": by_split[scored]}, (said,)
+
+
+def _only(by_split: Mapping[str, Any], path: str) -> str:
+    """The one split there is."""
+    if len(by_split) > 1:
+        fix = "Name them by --training-split and --validation-split."
+        fail(TaskError, f"{path} must have splits called train and validation", ", ".join(by_split), fix)
+    return next(iter(by_split))
 
 
 def _split_off(table: Any, path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -213,40 +207,3 @@ def _split_off(table: Any, path: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     stay = sorted({*range(len(table))} - {*away})
     said = f"no validation split: {len(away)} of {len(table)} rows, always the same, are kept for validation"
     return dict(zip(FINE_TUNED, (table.take(stay), table.take(away)), strict=True)), (said,)
-
-
-def _only(found: Mapping[str, Any], path: str) -> str:
-    """The one split there is."""
-    if len(found) > 1:
-        fix = "Name them by --training-split and --validation-split."
-        fail(TaskError, f"{path} must have splits called train and validation", ", ".join(found), fix)
-    return next(iter(found))
-
-
-def _converted(
-    path: str, kind: str, inputs: tuple[str, ...], target: str, parts: Mapping[str, Any], *labels: tuple[str, ...]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The tables with the task's columns and types, and the labels by number."""
-    from pyarrow import Table
-
-    made: dict[str, dict[str, list[Any]]] = {}
-    for split, table in parts.items():
-        where = f"{path}{f', split {split!r}' if len(parts) > 1 else ''}"
-        columns = {name: own_columns.texts(table[name].to_pylist(), f"{where}: {name}") for name in inputs}
-        values: list[Any] = table[target].to_pylist()
-        if kind in ("regression", "similarity"):
-            values = own_columns.numbers(values, f"{where}: {target}")
-        if kind == "span":
-            question, context = columns.values()
-            answers = own_columns.answered(values, context, f"{where}: {target}")
-            ids = list(map(str, range(len(values))))
-            made[split] = {"id": ids, "question": question, "context": context, "answers": answers}
-        else:
-            made[split] = columns | {target: values}
-    names: tuple[str, ...] = ()
-    if kind == "classification":
-        every = [value for columns in made.values() for value in columns[target]]
-        found, names = own_columns.labelled(every, f"{path}: {target}", *labels)
-        rest = iter(found)
-        made = {split: columns | {target: [next(rest) for _ in columns[target]]} for split, columns in made.items()}
-    return {split: Table.from_pydict(columns) for split, columns in made.items()}, names

@@ -24,6 +24,7 @@ __all__ = [
     "check_differ",
     "checked_kind",
     "chosen",
+    "converted",
     "labelled",
     "numbers",
     "texts",
@@ -37,6 +38,7 @@ SCORES = ("score", "scores")
 ANSWERS = ("answers", "answer")
 MISSING = ("", "nan", "NaN")  # what a missing value is written as
 MANY = 20  # labels, above which there must be two rows a label
+LISTING = re.compile(r"\s*[\[({]\s*(['\"].*['\"]|\d+(\s*,\s*\d+)+)\s*,?[\])}]\s*")  # as Python or JSON writes a list
 METRICS: dict[str, tuple[str, ...]] = {  # those that a kind may have; the first two are taken
     "classification": ("accuracy", "matthews", "f1"),
     "regression": ("pearson", "spearman"),
@@ -70,13 +72,12 @@ def chosen(columns: Sequence[str], wanted: Wanted) -> tuple[tuple[str, ...], str
         if name not in columns:
             unknown(name, columns, "a column")
     known = {name.strip().lower(): name for name in columns}
-    spans = wanted.kind == "span" or (not wanted.kind and {"question", "context"} <= {*known})
-    answers = next((known[name] for name in ANSWERS if name in known), "") if spans else ""
-    groups = (("question", "context"),) if spans and (answers or wanted.kind) else (*PAIRS, *SINGLE)
+    spanned = any({"question", "context", answer} <= {*known} for answer in ANSWERS)
+    spans = wanted.kind == "span" or (not wanted.kind and spanned)
+    groups = (("question", "context"),) if spans else (*PAIRS, *SINGLE)
     inputs = wanted.inputs or next((tuple(known[n] for n in group) for group in groups if {*group} <= {*known}), ())
-    order = ANSWERS if groups[0] == ("question", "context") else TARGETS
     free = {name: column for name, column in known.items() if column not in inputs}
-    target = wanted.target or next((free[name] for name in order if name in free), "")
+    target = wanted.target or next((free[name] for name in (ANSWERS if spans else TARGETS) if name in free), "")
     if not inputs or not target:
         what = "the columns of text (text, sentence1 and sentence2, ...)" if not inputs else "the column to predict"
         flag = "inputs" if not inputs else "target"
@@ -100,7 +101,17 @@ def checked_kind(wanted: Wanted, inputs: tuple[str, ...], target: str, values: S
 
     ``named``: whether the data come with names of the target's labels.
     """
-    kind = wanted.kind or _guessed_kind(inputs, target, values, named)
+    kind, column = wanted.kind, target.strip().lower()
+    if not kind:
+        read = [_number(value) for value in values if value is not None]
+        if column in ANSWERS:
+            kind = "span"
+        elif named or None in read:
+            kind = "classification"
+        elif column in SCORES:
+            kind = "similarity" if len(inputs) == 2 else "regression"
+        else:
+            kind = "classification" if all(number.is_integer() for number in read if number) else "regression"
     if kind not in KINDS:
         unknown(kind, KINDS, "kind")
     counts = {"classification": (1, 2), "regression": (1, 2), "span": (2,), "similarity": (2,)}[kind]
@@ -112,13 +123,32 @@ def checked_kind(wanted: Wanted, inputs: tuple[str, ...], target: str, values: S
     return kind
 
 
-def _guessed_kind(inputs: tuple[str, ...], target: str, values: Sequence[Any], named: bool) -> str:
-    if target.strip().lower() in ANSWERS:
-        return "span"
-    found = None if named else _as_numbers(values)
-    if found is not None and target.strip().lower() in SCORES:
-        return "similarity" if len(inputs) == 2 else "regression"
-    return "classification" if found is None or all(value.is_integer() for value in found) else "regression"
+def converted(
+    path: str, kind: str, inputs: tuple[str, ...], target: str, tables: Mapping[str, Any], *labels: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The tables with the task's columns and types, and the labels by number; ``labels`` as in :func:`labelled`."""
+    from pyarrow import Table
+
+    made: dict[str, dict[str, list[Any]]] = {}
+    for split, table in tables.items():
+        where = f"{path}{f', split {split!r}' if len(tables) > 1 else ''}"
+        columns = {name: texts(table[name].to_pylist(), f"{where}: {name}") for name in inputs}
+        values: list[Any] = table[target].to_pylist()
+        if kind == "span":
+            question, context = columns.values()
+            values = answered(values, context, f"{where}: {target}")
+            ids = list(map(str, range(len(values))))
+            made[split] = {"id": ids, "question": question, "context": context, "answers": values}
+        else:
+            score = kind in ("regression", "similarity")
+            made[split] = columns | {target: numbers(values, f"{where}: {target}") if score else values}
+    names: tuple[str, ...] = ()
+    if kind == "classification":
+        every = [value for columns in made.values() for value in columns[target]]
+        codes, names = labelled(every, f"{path}: {target}", *labels)
+        rest = iter(codes)
+        made = {split: columns | {target: [next(rest) for _ in columns[target]]} for split, columns in made.items()}
+    return {split: Table.from_pydict(columns) for split, columns in made.items()}, names
 
 
 def texts(values: Sequence[Any], where: str) -> list[str]:
@@ -130,24 +160,23 @@ def texts(values: Sequence[Any], where: str) -> list[str]:
     _present(values, where)
     if odd := [value for value in values if not isinstance(value, str | int | float)]:
         fail(SourceError, f"{where} must hold text", type(odd[0]).__name__, "Name another column by --inputs.")
-    return [value if isinstance(value, str) else str(value) for value in values]
+    return [str(value) for value in values]
 
 
 def _present(values: Sequence[Any], where: str) -> None:
     for row, value in enumerate(values, start=1):
-        text = isinstance(value, str)
-        if value is None or (text and value.strip() in MISSING) or (isinstance(value, float) and math.isnan(value)):
-            got = f"{'an empty one' if text and not value.strip() else 'none' if value is None else 'nan'} in row {row}"
+        if value is None or value != value or (isinstance(value, str) and value.strip() in MISSING):
+            got = f"{'none' if value is None else str(value).strip().lower() or 'an empty one'} in row {row}"
             fail(SourceError, f"{where} must have a value in each row", got, "Fill it in, or leave the row out.")
 
 
-def _as_numbers(values: Sequence[Any]) -> list[float] | None:
-    """The values as numbers, or None where one is something else."""
+def _number(value: Any) -> float | None:
+    """The value as a finite number, or None."""
     try:
-        found = [math.nan if value is None else float(value) for value in values if not isinstance(value, bool)]
-    except (TypeError, ValueError):
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return [value for value in found if math.isfinite(value)] if len(found) == len(values) else None
+    return number if math.isfinite(number) else None
 
 
 def numbers(values: Sequence[Any], where: str) -> list[float]:
@@ -158,7 +187,7 @@ def numbers(values: Sequence[Any], where: str) -> list[float]:
     """
     _present(values, where)
     for row, value in enumerate(values, start=1):
-        if not _as_numbers([value]):
+        if _number(value) is None:
             fail(SourceError, f"{where} must hold finite numbers", f"{shown(value)} in row {row}", "Correct the row.")
     return [float(value) for value in values]
 
@@ -189,21 +218,17 @@ def labelled(
     if named and all(_whole(word) and 0 <= int(word) < len(named) for word in words):
         words = [named[int(word)] for word in words]
     there = set(words)
-    order = wanted or named or tuple(sorted(there, key=int if all(map(_whole, there)) else str))
+    whole = sorted(map(int, there)) if all(map(_whole, there)) else []
+    order = wanted or named or tuple(map(str, whole)) or tuple(sorted(there))
     if not there <= {*order}:
-        if not all(map(_whole, there)) or not (counted := _counted(there, len(order))):
-            odd = next(word for word in words if word not in order)
-            unknown(odd, order, f"{where}: a label")
+        counted = list(range(len(order)))  # or as many other numbers
+        counted = counted if {*whole} <= {*counted} else whole if len(whole) == len(order) else []
+        if not whole or not counted:
+            unknown(next(word for word in words if word not in order), order, f"{where}: a label")
         words = [order[counted.index(int(word))] for word in words]
     _check_labels(words, order, where)
     places = {word: number for number, word in enumerate(order)}
     return [places[word] for word in words], order
-
-
-def _counted(there: set[str], count: int) -> list[int]:
-    """The numbers that ``count`` names stand for: 0, 1, ..., or as many others; empty: neither."""
-    found = sorted(map(int, there))
-    return list(range(count)) if found[0] >= 0 and found[-1] < count else found if len(found) == count else []
 
 
 def _check_labels(words: Sequence[str], order: tuple[str, ...], where: str) -> None:
@@ -211,7 +236,7 @@ def _check_labels(words: Sequence[str], order: tuple[str, ...], where: str) -> N
     if len(there) < 2 or len({*order}) < len(order):
         got = f"{next(iter(there))!r} in each row" if len(there) < 2 else f"twice the same of {', '.join(order)}"
         fail(SourceError, f"{where} must hold two labels or more, each named once", got, "Name another by --target.")
-    fractions = _as_numbers([*there]) is not None and not all(map(_whole, there))
+    fractions = all(_number(word) is not None for word in there) and not all(map(_whole, there))
     if len(there) > MANY and (fractions or len(there) > len(words) / 2):
         got = f"{len(there)} different values in {len(words)} rows"
         fix = "Take --kind regression for numbers, or name another column by --target."
@@ -220,28 +245,19 @@ def _check_labels(words: Sequence[str], order: tuple[str, ...], where: str) -> N
 
 def _check_single(values: Sequence[Any], where: str, wanted: tuple[str, ...]) -> None:
     """Refuse rows with several labels: lists, lists as text, and words such as "a|b" where a and b are labels."""
+    what = f"{where} must hold one label a row"
     fix = (
         "Several labels a row aren't trained on. Keep one a row, or make a task of each label: a column of yes and no."
     )
-    odd = [
-        (row, value) for row, value in enumerate(values, start=1) if isinstance(value, list | dict) or _listing(value)
-    ]
-    if odd:
-        fail(SourceError, f"{where} must hold one label a row", f"{shown(odd[0][1])} in row {odd[0][0]}", fix)
+    for row, value in enumerate(values, start=1):
+        if isinstance(value, list | dict) or (isinstance(value, str) and LISTING.fullmatch(value)):
+            fail(SourceError, what, f"{shown(value)} in row {row}", fix)
     words = {value.strip() for value in values if isinstance(value, str)}
     for mark in "|;,":
-        joined = sorted(word for word in words if mark in word and {part.strip() for part in word.split(mark)} <= words)
+        joined = sorted(word for word in words if mark in word and {one.strip() for one in word.split(mark)} <= words)
         if joined and not set(joined) <= {*wanted}:
-            fix_ = f"{fix} If {joined[0]!r} is one label, name all of them by --labels."
-            fail(SourceError, f"{where} must hold one label a row", f"{joined[0]!r}, which are several", fix_)
-
-
-def _listing(value: Any) -> bool:
-    """Whether a text is a list as Python or JSON writes it."""
-    return (
-        isinstance(value, str)
-        and re.fullmatch(r"\s*[\[({]\s*(['\"].*['\"]|\d+(\s*,\s*\d+)+)\s*,?[\])}]\s*", value) is not None
-    )
+            fix = f"{fix} If {joined[0]!r} is one label, name all of them by --labels."
+            fail(SourceError, what, f"{joined[0]!r}, which are several", fix)
 
 
 def _word(value: Any) -> str:
@@ -263,7 +279,7 @@ def answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> list
     [{'text': ['cone'], 'answer_start': [9]}]
     """
     _present(values, where)
-    found: list[dict[str, list[Any]]] = []
+    answers: list[dict[str, list[Any]]] = []
     for row, (value, context) in enumerate(zip(values, contexts, strict=True), start=1):
         given = value if isinstance(value, Mapping) else {"text": [str(value)]}
         words = [str(word) for word in _listed(given.get("text"))]
@@ -272,8 +288,8 @@ def answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> list
         if not words or len(starts) != len(words) or any(context[s : s + len(w)] != w or s < 0 for w, s in pairs):
             got = f"{shown(words[0] if words else 'none')} in row {row}"
             fail(SourceError, f"{where} must hold answers that stand in their context", got, "Correct the row.")
-        found.append({"text": words, "answer_start": [int(start) for start in starts]})
-    return found
+        answers.append({"text": words, "answer_start": [int(start) for start in starts]})
+    return answers
 
 
 def _listed(value: Any) -> list[Any]:

@@ -21,10 +21,10 @@ def variances(spectrum: str, dim: int) -> Tensor:
     >>> variances("figure2", 6).tolist()
     [10.0, 6.0, 4.0, 4.0, 1.0, 1.0]
     """
-    found = torch.ones(dim)
+    along = torch.ones(dim)
     if spectrum == "figure2":
-        found[:4] = torch.tensor([10.0, 6.0, 4.0, 4.0])
-    return found
+        along[:4] = torch.tensor([10.0, 6.0, 4.0, 4.0])
+    return along
 
 
 def true_score(spectrum: str, dim: int) -> float:
@@ -46,8 +46,8 @@ def expected_score(spectrum: str, dim: int, size: int, rows: int, zeta: float) -
     [0.444, 0.538, 0.643, 0.745, 0.819, 0.839]
     """
     ratio = 1 + true_score(spectrum, dim) * (dim - 1)
-    found = 1 / (1 / ratio + (1 - zeta) ** 2 / size + zeta**2 / rows)
-    return (found - 1) / (dim - 1)
+    expected = 1 / (1 / ratio + (1 - zeta) ** 2 / size + zeta**2 / rows)
+    return (expected - 1) / (dim - 1)
 
 
 class Points:

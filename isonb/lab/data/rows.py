@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from isonb.errors import fail
+from isonb.errors import fail, in_one_line
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import SourceError
@@ -36,7 +36,7 @@ def load_task(
     split
         None: the task's first one.
     limit, seed
-        At most so many rows, drawn by the seed and kept in file order; a smaller limit is a part of a larger one.
+        At most so many rows, drawn by the seed and kept in file order; a smaller limit takes some of a larger one's.
     revision
         A commit or tag of the hub's data set.
 
@@ -66,10 +66,12 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
 
 
 def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
+    import pyarrow  # type: ignore[import-untyped,unused-ignore]
+
     if isinstance(task, OwnTask):
         return task.tables[split]
     if task.name in GENERATED:
-        return sources.read_rows(GENERATED[task.name](split))
+        return pyarrow.Table.from_pylist([dict(row) for row in GENERATED[task.name](split)])
     folder = sources.data_folder(source)
     if folder is not None:
         return sources.read_folder(folder, task.folder, split)
@@ -95,8 +97,8 @@ def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
     try:
         table = table.replace_schema_metadata(None).cast(pyarrow.schema(list(features.arrow_schema)))
     except pyarrow.ArrowException as error:
-        why = str(error).split("\n")[0]
-        fail(SourceError, f"{where} must hold values of the hub's types ({features})", why, "Convert the columns.")
+        what = f"{where} must hold values of the hub's types ({features})"
+        fail(SourceError, what, in_one_line(error), "Convert the columns.")
     _check_values(task, where, table)
     return Dataset(table.take(chosen).replace_schema_metadata(features.arrow_schema.metadata))
 

@@ -7,6 +7,7 @@ Constant gold values leave nothing to correlate with: Pearson and Spearman refus
 
 from __future__ import annotations
 
+import math
 import re
 import string
 import warnings
@@ -123,13 +124,7 @@ def squad_f1(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
 
 
 METRICS: dict[str, Callable[[Any, Any], float]] = {
-    "accuracy": accuracy,
-    "exact_match": exact_match,
-    "f1": f1,
-    "matthews": matthews,
-    "pearson": pearson,
-    "spearman": spearman,
-    "squad_f1": squad_f1,
+    metric.__name__: metric for metric in (accuracy, exact_match, f1, matthews, pearson, spearman, squad_f1)
 }
 
 
@@ -190,8 +185,8 @@ def _correlation(statistic: Callable[[Any, Any], Any], predicted: Any, gold: Any
         return 0.0
     with warnings.catch_warnings():  # nearly constant predictions: the value stands
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = float(statistic(predicted, gold).statistic)
-    return found if found == found else 0.0  # the variance underflowed: constant to rounding
+        value = float(statistic(predicted, gold).statistic)
+    return 0.0 if math.isnan(value) else value  # the variance underflowed: constant to rounding
 
 
 def _overlap(answer: str, reference: str) -> float:
@@ -205,14 +200,11 @@ def _overlap(answer: str, reference: str) -> float:
 def _over_references(
     measure: Callable[[str, str], float], predicted: Sequence[str], gold: Sequence[Sequence[str]]
 ) -> float:
-    if isinstance(predicted, str) or any(isinstance(references, str) for references in gold):
-        got = "one string"
-        fail(
-            ShapeError, "answers must be a list of strings, gold a list of lists of strings", got, "Wrap it in a list."
-        )
-    if len(predicted) != len(gold) or not predicted or not all(len(references) for references in gold):
+    if isinstance(predicted, str) or any(isinstance(references, str) or not references for references in gold):
+        got = "one string, or an empty list"
+        fail(ShapeError, "answers must be a list of strings, gold a list of lists of strings", got, "Wrap strings.")
+    if len(predicted) != len(gold) or not predicted:
         got = f"{len(predicted)} answers, {len(gold)} gold entries"
-        fix = "Pass one list of references an answer, none of them empty."
-        fail(ShapeError, "each answer must have its references", got, fix)
+        fail(ShapeError, "each answer must have its references", got, "Pass one list of references an answer.")
     best = (max(measure(answer, one) for one in refs) for answer, refs in zip(predicted, gold, strict=True))
     return sum(best) / len(predicted)

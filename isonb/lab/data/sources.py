@@ -11,13 +11,12 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from isonb.errors import InputError, fail
-from isonb.lab.encoders.hub import Silence, ask, first_line
+from isonb.errors import InputError, fail, in_one_line
 
 __all__ = [
     "DATA_VARIABLE",
@@ -28,7 +27,6 @@ __all__ = [
     "place_on_hub",
     "read_folder",
     "read_hub",
-    "read_rows",
     "sample",
 ]
 
@@ -61,13 +59,11 @@ def data_folder(source: str | Path | None) -> Path | None:
 
 def read_folder(root: Path, data_set: str, split: str) -> Any:
     """The Arrow table of one split below ``root``; :class:`SourceError` says which file was expected where."""
-    from pyarrow import ArrowException, concat_tables  # type: ignore[import-untyped,unused-ignore]
+    from pyarrow import concat_tables  # type: ignore[import-untyped,unused-ignore]
 
-    files = parquet_files(root, data_set, split)
-    try:  # file by file: column types and metadata as written, and no folder name is taken for a column
-        return concat_tables([file.read() for file in _opened(files)], promote_options="default")
-    except (ArrowException, OSError) as error:
-        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+    with _opened(parquet_files(root, data_set, split)) as files:
+        # file by file: column types and metadata as written, and no folder name is taken for a column
+        return concat_tables([file.read() for file in files], promote_options="default")
 
 
 def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any, int]:
@@ -75,28 +71,29 @@ def peek_folder(root: Path, data_set: str, split: str, count: int) -> tuple[Any,
 
     Raises :class:`SourceError` as :func:`read_folder`.
     """
-    from pyarrow import ArrowException, Table  # type: ignore[import-untyped,unused-ignore]
+    from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
 
-    files = parquet_files(root, data_set, split)
-    try:
-        opened = _opened(files)
-        first = next((file for file in opened if file.metadata.num_rows), opened[0])
+    with _opened(parquet_files(root, data_set, split)) as files:
+        first = next((file for file in files if file.metadata.num_rows), files[0])
         rows = list(itertools.islice(first.iter_batches(batch_size=count), 1))
-        return Table.from_batches(rows, first.schema_arrow), sum(file.metadata.num_rows for file in opened)
-    except (ArrowException, OSError) as error:
-        fail(SourceError, f"{files[0]} must be a readable parquet file", first_line(error), "Copy the file again.")
+        return Table.from_batches(rows, first.schema_arrow), sum(file.metadata.num_rows for file in files)
 
 
-def _opened(files: Iterable[Path]) -> list[Any]:
-    """The files, opened, no rows read; a column that stands twice would be taken at random."""
+@contextlib.contextmanager
+def _opened(paths: Sequence[Path]) -> Iterator[list[Any]]:
+    """The files of a split, no rows read. What can't be read, and a column that stands twice, is a SourceError."""
+    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
 
-    opened = {file: ParquetFile(file) for file in files}
-    for path, file in opened.items():
-        names = file.schema_arrow.names
-        if twice := [name for name in names if names.count(name) > 1]:
-            fail(SourceError, f"{path} must have each column once", f"{twice[0]} twice", "Rename or drop one of them.")
-    return list(opened.values())
+    try:
+        files = [ParquetFile(path) for path in paths]
+        for names in (file.schema_arrow.names for file in files):
+            if twice := [name for name in names if names.count(name) > 1]:
+                what, fix = f"{paths[0]} must have each column once", "Rename or drop one of them."
+                fail(SourceError, what, f"{twice[0]} twice", fix)
+        yield files
+    except (ArrowException, OSError) as error:
+        fail(SourceError, f"{paths[0]} must be a readable parquet file", in_one_line(error), "Copy the file again.")
 
 
 def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
@@ -108,9 +105,9 @@ def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
     shards = sorted(folder.glob(f"{split}-?????-of-?????.parquet"))
     whole_set = [f"{split}-{i:05d}-of-{len(shards):05d}.parquet" for i in range(len(shards))]
     if not shards or [path.name for path in shards] != whole_set:
-        found = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
+        there = sorted(path.name for path in folder.glob("*.parquet")) if folder.is_dir() else "no such folder"
         fix = f"Put the split there, or pass source={HUB!r} to download."
-        fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", found or "no files", fix)
+        fail(SourceError, f"the split {split!r} must be at {whole} (or in all its shards)", there or "no files", fix)
     return shards
 
 
@@ -122,17 +119,17 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
     import datasets
 
     wanted = f"{hub_id} ({config or 'default'}, {split})"
-    reachable = _reachable(hub_id)
+    reachable = _answer(hub_id) is not None  # what a refusal means, the reader will say
     with _quiet(offline=not reachable):
         try:
             rows = datasets.load_dataset(hub_id, config, split=split, revision=revision)
         except Exception as error:  # the clients raise errors of five libraries; each means that there are no rows
-            why = f"{type(error).__name__}: {first_line(error)}"
+            why = f"{type(error).__name__}: {in_one_line(error)}"
             why = why if reachable else f"no answer from {datasets.config.HF_ENDPOINT} and no copy in the cache"
             fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
             raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error
     if not reachable and revision is not None and not any(revision in file["filename"] for file in rows.cache_files):
-        fix = "Connect, or leave revision out to take what is there (only a full commit can be found offline)."
+        fix = "Connect, or leave revision out to take what is there (only a full commit can be had offline)."
         fail(SourceError, f"{wanted} must be in the local cache at revision {revision}", "another revision", fix)
     return rows.with_format("arrow")[:]
 
@@ -142,43 +139,32 @@ def place_on_hub(hub_id: str) -> str:
 
     Raises :class:`SourceError` when the hub doesn't have it, or doesn't answer and there is no copy in the cache.
     """
-    from huggingface_hub import HfApi, constants
-    from huggingface_hub.errors import HfHubHTTPError
-
-    fix = f"Connect once to fill the cache, or name a folder of data by --data, source= or {DATA_VARIABLE}."
-    try:
-        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
-    except HfHubHTTPError as error:
-        fail(SourceError, f"{hub_id} must be on the hub", first_line(error), "Name a folder of data.")
-    except Silence:
-        if _prepared(hub_id):
-            return f"{hub_id} in the hub's cache"
-        got = f"no answer from {constants.ENDPOINT} and no copy"
-        fail(SourceError, f"{hub_id} must be on the hub or in its cache", got, fix)
-    return f"{hub_id} on the hub"
-
-
-def _prepared(hub_id: str) -> bool:
-    """Whether ``datasets`` has prepared some part of a data set of the hub before."""
     from huggingface_hub import constants
 
+    if answer := _answer(hub_id):
+        fail(SourceError, f"{hub_id} must be on the hub", answer, "Name a folder of data.")
+    if answer is not None:
+        return f"{hub_id} on the hub"
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets")
-    wanted = hub_id.replace("/", "___").lower()
-    return cache.is_dir() and any(path.name.lower() == wanted for path in cache.iterdir())
+    if cache.is_dir() and hub_id.replace("/", "___").lower() in (path.name.lower() for path in cache.iterdir()):
+        return f"{hub_id} in the hub's cache"
+    got = f"no answer from {constants.ENDPOINT} and no copy"
+    fix = f"Connect once to fill the cache, or name a folder of data by --data, source= or {DATA_VARIABLE}."
+    return fail(SourceError, f"{hub_id} must be on the hub or in its cache", got, fix)
 
 
-def _reachable(hub_id: str) -> bool:
-    """Whether the hub answers at all; a refusal counts, since the reader will say what it means."""
+def _answer(hub_id: str) -> str | None:
+    """What the hub says of a data set: "" that it is there, words that it isn't, None nothing at all."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        ask(lambda: HfApi().dataset_info(hub_id, timeout=10))
-    except HfHubHTTPError:
-        return True
-    except Silence:
-        return False
-    return True
+        HfApi().dataset_info(hub_id, timeout=10)
+    except HfHubHTTPError as error:
+        return in_one_line(error)
+    except Exception:  # offline mode, no route, no answer in time: of whichever client is in use
+        return None
+    return ""
 
 
 @contextlib.contextmanager
@@ -200,17 +186,10 @@ def _quiet(*, offline: bool) -> Iterator[None]:
             datasets.enable_progress_bars()
 
 
-def read_rows(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """The Arrow table of rows that a generator made, as dicts with the same keys."""
-    from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
-
-    return Table.from_pylist([dict(row) for row in rows])
-
-
 def sample(size: int, limit: int | None, seed: int) -> list[int]:
     """``limit`` of ``size`` row numbers drawn by ``seed``, in file order; all of them when that is fewer or None.
 
-    The draw depends on nothing but the three numbers, and a smaller limit gives a part of a larger one.
+    The draw depends on nothing but the three numbers, and a smaller limit gives some of a larger one's.
 
     >>> sample(10, 3, 0), sample(10, 4, 0), sample(3, None, 0)
     ([3, 5, 7], [2, 3, 5, 7], [0, 1, 2])
@@ -230,6 +209,6 @@ def fingerprint(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     digest = hashlib.sha256()
     for row in rows:
-        digest.update(json.dumps(dict(row), sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        digest.update(json.dumps(dict(row), sort_keys=True, ensure_ascii=False).encode())
         digest.update(b"\n")
     return digest.hexdigest()

@@ -19,7 +19,7 @@ ROOM = 8  # tokens of context that a window has beyond those it shares, special 
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a context: the number of its row, and the characters of each token (None outside the context)."""
+    """A stretch of a context: the number of its row, and the characters of each token (None outside the context)."""
 
     row: int
     characters: list[tuple[int, int] | None]
@@ -30,7 +30,7 @@ def windows(rows: Any, tokenizer: Any, max_length: int, stride: int, accepted: S
 
     The label is the place of the first answer's first and last token; (0, 0) where the window doesn't hold it.
     """
-    found = tokenizer(
+    tokens = tokenizer(
         _shortened(tokenizer, [question.strip() for question in rows["question"]], max_length - stride - ROOM),
         list(rows["context"]),
         truncation="only_second",
@@ -39,26 +39,26 @@ def windows(rows: Any, tokenizer: Any, max_length: int, stride: int, accepted: S
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
     )
-    names = [name for name in INPUTS if name in found and name in accepted]
+    names = [name for name in INPUTS if name in tokens and name in accepted]
     gold = [(answer["answer_start"][0], answer["text"][0]) for answer in rows["answers"]]
     made, places = [], []
-    for i, row in enumerate(found["overflow_to_sample_mapping"]):
-        context = [part == 1 for part in found.sequence_ids(i)]
+    for i, row in enumerate(tokens["overflow_to_sample_mapping"]):
+        context = [side == 1 for side in tokens.sequence_ids(i)]
         spans = [
-            tuple(span) if inside else None for span, inside in zip(found["offset_mapping"][i], context, strict=True)
+            tuple(span) if inside else None for span, inside in zip(tokens["offset_mapping"][i], context, strict=True)
         ]
         start, text = gold[row]
-        made.append({name: found[name][i] for name in names} | {"labels": _place(spans, start, start + len(text))})
+        made.append({name: tokens[name][i] for name in names} | {"labels": _place(spans, start, start + len(text))})
         places.append(Window(row, spans))
     return Tokens(made, places)
 
 
 def _shortened(tokenizer: Any, questions: list[str], limit: int) -> list[str]:
     """Questions cut to ``limit`` tokens, so that each window has room for more of the context than windows share."""
-    found = tokenizer(questions, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    offsets = tokenizer(questions, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
     return [
         question if len(spans) <= limit else question[: spans[limit - 1][1]]
-        for question, spans in zip(questions, found, strict=True)
+        for question, spans in zip(questions, offsets, strict=True)
     ]
 
 

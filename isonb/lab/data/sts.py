@@ -68,8 +68,8 @@ def sts_score(predicted: Any, gold: Any, subset: Sequence[str] | None = None, pr
     Raises :class:`~isonb.errors.InputError` for an unknown protocol, for another number of names than of pairs, and for
     empty names under "mean" and "weighted" (rows from the hub don't carry them: use "all").
 
-    >>> found = sts_score([0.1, 0.2, 0.3, 0.9, 0.8, 0.95], [1, 2, 3, 1, 2, 3], ["a", "a", "a", "b", "b", "b"])
-    >>> found.value, found.subsets, found.sizes
+    >>> score = sts_score([0.1, 0.2, 0.3, 0.9, 0.8, 0.95], [1, 2, 3, 1, 2, 3], ["a", "a", "a", "b", "b", "b"])
+    >>> score.value, score.subsets, score.sizes
     (75.0, {'a': 100.0, 'b': 50.0}, {'a': 3, 'b': 3})
     """
     if protocol not in PROTOCOLS:
@@ -81,20 +81,13 @@ def sts_score(predicted: Any, gold: Any, subset: Sequence[str] | None = None, pr
     if protocol != "all" and not all(subset):
         fix = "Read the set from a folder that has the column, or use protocol 'all'."
         fail(InputError, f"protocol {protocol!r} needs the subset of each pair", "empty names", fix)
+    predicted, gold = (values.tolist() if hasattr(values, "tolist") else list(values) for values in (predicted, gold))
     places = {name: [row for row, other in enumerate(subset) if other == name] for name in dict.fromkeys(subset)}
-    parts = {name: 100 * _spearman(predicted, gold, rows) for name, rows in places.items()}
+    values = {
+        name: 100 * spearman([predicted[row] for row in rows], [gold[row] for row in rows])
+        for name, rows in places.items()
+    }
     sizes = {name: len(rows) for name, rows in places.items()}
-    weights = {name: sizes[name] if protocol == "weighted" else 1 for name in parts}
-    value = sum(parts[name] * weights[name] for name in parts) / sum(weights.values())
-    if protocol == "all":
-        value = 100 * spearman(_list(predicted), _list(gold))
-    return StsScore(value, protocol, parts, sizes)
-
-
-def _spearman(predicted: Any, gold: Any, rows: list[int]) -> float:
-    predicted, gold = _list(predicted), _list(gold)
-    return spearman([predicted[row] for row in rows], [gold[row] for row in rows])
-
-
-def _list(values: Any) -> list[float]:
-    return values.tolist() if hasattr(values, "tolist") else list(values)
+    weights = {name: sizes[name] if protocol == "weighted" else 1 for name in places}
+    value = sum(values[name] * weights[name] for name in places) / sum(weights.values())
+    return StsScore(100 * spearman(predicted, gold) if protocol == "all" else value, protocol, values, sizes)

@@ -22,7 +22,7 @@ class Task:
 
     ``kind`` is classification (int target, ``labels`` by number), regression (float target), span (SQuAD answers) or
     similarity (unsupervised: cosine against a float target). The first of ``metrics`` is the main one. ``folder`` is
-    the place below a data folder; ``subsets`` are the parts that the STS protocols average over.
+    the place below a data folder; ``subsets`` are those that the STS protocols average over.
     """
 
     name: str

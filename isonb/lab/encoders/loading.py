@@ -8,21 +8,31 @@ Weights are read from safetensors only and no code from a model's repository is 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from isonb.errors import InputError, fail
-from isonb.lab.encoders.hub import first_line
+from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.encoders.locate import Source, find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
 from isonb.training.points import encoder_of
 
-__all__ = ["Encoded", "Encoder", "as_encoder", "encode", "hidden_states", "load", "load_for_training"]
+__all__ = [
+    "Encoded",
+    "Encoder",
+    "States",
+    "TokenizedSentences",
+    "as_encoder",
+    "encode",
+    "forward",
+    "hidden_states",
+    "load",
+    "load_for_training",
+]
 
 
 @dataclass(frozen=True)
@@ -143,11 +153,79 @@ def _read(source: Source, config: Any) -> Any:
                 output_loading_info=True,
             )
         except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
-            reject(source.name, first_line(error), error)
+            reject(source.name, in_one_line(error), error)
     absent = sorted(name for name in report["missing_keys"] if "pooler" not in name)
     if absent:
         reject(source.name, f"its weights lack {len(absent)} of the model's parameters, such as {absent[0]}")
     return model
+
+
+class States(NamedTuple):
+    """Hidden states (L+1, B, T, d) of a batch, which tokens are real (B, T), and which of these aren't special ones.
+
+    Where a sentence has special tokens alone, they count as words.
+    """
+
+    hidden: Tensor
+    mask: Tensor
+    words: Tensor
+
+
+@dataclass(frozen=True)
+class TokenizedSentences:
+    """Token numbers of sentences and whether each is a word (not a special token)."""
+
+    ids: list[list[int]]
+    words: list[list[bool]]
+    pad: int
+
+    @classmethod
+    def read(cls, encoder: Encoder, texts: Sequence[str], max_length: int | None = None) -> TokenizedSentences:
+        """Tokenise, cut at ``max_length`` tokens or the model's limit. InputError for a text without any token."""
+        limit = min(max_length or encoder.max_length, encoder.max_length)
+        tokens = encoder.tokenizer(list(texts), truncation=True, max_length=limit, return_special_tokens_mask=True)
+        for text, ids in zip(texts, tokens["input_ids"], strict=True):
+            if not ids:
+                fail(InputError, "every sentence must give at least one token", repr(text), "Drop the empty sentence.")
+        words = [[not s or all(row) for s in row] for row in tokens["special_tokens_mask"]]
+        return cls(tokens["input_ids"], words, encoder.tokenizer.pad_token_id)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def batch(self, rows: Sequence[int], device: Any) -> dict[str, Tensor]:
+        """``input_ids``, ``attention_mask`` and ``words`` (B, T) of some sentences, padded on the right."""
+        width = max(len(self.ids[row]) for row in rows)
+        gaps = {row: width - len(self.ids[row]) for row in rows}
+        padded = {
+            "input_ids": [self.ids[row] + [self.pad] * gaps[row] for row in rows],
+            "attention_mask": [[1] * len(self.ids[row]) + [0] * gaps[row] for row in rows],
+            "words": [self.words[row] + [False] * gaps[row] for row in rows],
+        }
+        return {name: torch.tensor(value, device=device) for name, value in padded.items()}
+
+    def by_length(self, size: int) -> list[list[int]]:
+        """Row numbers in batches of ``size``, longest sentences first."""
+        order = sorted(range(len(self)), key=lambda row: -len(self.ids[row]))
+        return [order[start : start + size] for start in range(0, len(order), size)]
+
+    def passes(
+        self, encoder: Encoder, size: int, name: str, progress: bool = True
+    ) -> Iterator[tuple[list[int], States]]:
+        """Each batch of :meth:`by_length` with its states, on the model's device. The bar shows on a terminal only."""
+        from tqdm import tqdm
+
+        device = next(encoder.model.parameters()).device
+        for rows in tqdm(self.by_length(size), desc=name, leave=False, disable=None if progress else True):
+            yield rows, forward(encoder.model, self.batch(rows, device))
+
+
+def forward(model: Any, batch: dict[str, Tensor]) -> States:
+    """One pass of a transformers model, with its graph if there is to be one."""
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    out = model(**inputs, output_hidden_states=True, return_dict=True)
+    hidden = torch.stack((*out.hidden_states[:-1], out.last_hidden_state))
+    return States(hidden, batch["attention_mask"].bool(), batch["words"])
 
 
 @torch.no_grad()
@@ -157,28 +235,26 @@ def hidden_states(encoder: Encoder, input_ids: Tensor, mask: Tensor) -> Tensor:
     Shapes: ``input_ids`` (N, T), ``mask`` (N, T), True or 1 marks a real token. The result stays on the model's device.
     """
     device = next(encoder.model.parameters()).device
-    out = encoder.model(
-        input_ids=input_ids.to(device),
-        attention_mask=mask.long().to(device),
-        output_hidden_states=True,
-        return_dict=True,
-    )
-    return torch.stack(tuple(out.hidden_states))
+    real = mask.to(device)
+    return forward(
+        encoder.model, {"input_ids": input_ids.to(device), "attention_mask": real.long(), "words": real}
+    ).hidden
 
 
 def pair_batches(
     encoder: Encoder, first: Sequence[str], second: Sequence[str], batch_size: int = 32, max_length: int = 128
 ) -> list[tuple[Tensor, Tensor]]:
     """Hidden states (L+1, B, T, d) and masks (B, T) of sentence pairs, each pair as one input, in batches in order."""
-    found = []
+    batches = []
     for start in range(0, len(first), batch_size):
         sides = (list(side[start : start + batch_size]) for side in (first, second))
         tokens = encoder.tokenizer(*sides, padding=True, truncation=True, max_length=max_length, return_tensors="pt")
         mask = tokens["attention_mask"].bool()
-        found.append((hidden_states(encoder, tokens["input_ids"], mask), mask))
-    return found
+        batches.append((hidden_states(encoder, tokens["input_ids"], mask), mask))
+    return batches
 
 
+@torch.no_grad()
 def encode(
     encoder: Encoder,
     texts: Sequence[str],
@@ -197,31 +273,17 @@ def encode(
     >>> tuple(states.hidden_states.shape), states.mask.sum(-1).tolist()
     ((7, 2, 7, 384), [5, 7])
     """
-    from tqdm import tqdm
-
-    _check_texts(texts, batch_size)
-    limit = max_length or encoder.max_length
-    batch = encoder.tokenizer(list(texts), padding=True, truncation=True, max_length=limit, return_tensors="pt")
-    ids, mask = batch["input_ids"], batch["attention_mask"].bool()
-    lengths = mask.sum(-1)
-    if not bool(lengths.all()):
-        empty = int((lengths == 0).nonzero()[0])
-        raise InputError(f"every text must give at least one token; got none for text {empty}. Drop the empty text.")
-    states = torch.zeros(encoder.layers + 1, *ids.shape, encoder.dim)
-    order = torch.split(torch.argsort(lengths, descending=True, stable=True), batch_size)
-    for rows in tqdm(order, desc=f"encode with {encoder.name}", leave=False, disable=None if progress else True):
-        width = int(lengths[rows].max())
-        real = mask[rows, :width]
-        found = hidden_states(encoder, ids[rows, :width], real).cpu()
-        states[:, rows, :width] = torch.where(real[..., None], found, found.new_zeros(()))
-    return Encoded(states, mask, ids)
-
-
-def _check_texts(texts: Sequence[str], batch_size: int) -> None:
-    if isinstance(texts, str):
-        raise InputError("texts must be a sequence of strings; got one string. Pass [text].")
-    if not texts or not all(isinstance(text, str) for text in texts):
-        got = "none" if not texts else next(type(text).__name__ for text in texts if not isinstance(text, str))
-        raise InputError(f"texts must be one or more strings; got {got}. Pass a list of str.")
+    if isinstance(texts, str) or not len(texts) or not all(isinstance(text, str) for text in texts):
+        odd = next((text for text in texts if not isinstance(text, str)), None)
+        got = "one string" if isinstance(texts, str) else "none" if odd is None else type(odd).__name__
+        fail(InputError, "texts must be one or more strings in a list", got, "Pass a list of str.")
     if batch_size < 1:
-        raise InputError(f"batch_size must be at least 1; got {batch_size}. Try 32.")
+        fail(InputError, "batch_size must be at least 1", batch_size, "Try 32.")
+    sentences = TokenizedSentences.read(encoder, texts, max_length)
+    batch = sentences.batch(range(len(sentences)), "cpu")
+    ids, mask = batch["input_ids"], batch["attention_mask"].bool()
+    states = torch.zeros(encoder.layers + 1, *ids.shape, encoder.dim)
+    for rows, seen in sentences.passes(encoder, batch_size, f"encode with {encoder.name}", progress):
+        real = torch.where(seen.mask[..., None], seen.hidden, 0.0)
+        states[:, rows, : real.shape[2]] = real.cpu()
+    return Encoded(states, mask, ids)

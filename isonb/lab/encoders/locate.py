@@ -1,8 +1,8 @@
-"""Where a model's files lie and whether it is one the lab can use, found out before any weights are read.
+"""Where a model's files lie and whether it is one the lab can use, known before any weights are read.
 
 A name is looked for among the embedded models, as a folder, below the folder that the environment variable
 ISONB_MODELS names (where ``google-bert/bert-base-uncased`` stands for the hub id), in the local Hugging Face cache, and
-at last on the hub, which is asked once.
+at last on the hub, which is asked once: its own clients would try again for half a minute.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, NoReturn
 
-from isonb.errors import fail
-from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, embedded_place, fingerprint
-from isonb.lab.encoders.hub import Silence, ask, first_line
+from isonb.errors import fail, in_one_line
+from isonb.lab.encoders import catalogue
+from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, fingerprint
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
-from isonb.lab.encoders.weights import INDEX, WHOLE, lacking, weight_names
 
 __all__ = ["MODELS_VARIABLE", "Source", "find", "fingerprint_now", "is_folder", "place_of", "reject", "spelled"]
 
@@ -29,7 +28,7 @@ TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sent
 class Source:
     """A model that can be loaded. ``folder`` holds configuration and tokenizer; :meth:`weights` makes sure of the rest.
 
-    ``commit`` is that of a hub model, None for a folder.
+    ``commit`` is that of a hub model, None for a folder; ``missing`` are files of weights still on the hub.
     """
 
     name: str
@@ -37,7 +36,7 @@ class Source:
     commit: str | None
     config: Any
     tokenizer: Any
-    missing: tuple[str, ...] = ()  # files of weights still on the hub
+    missing: tuple[str, ...] = ()
 
     @property
     def max_length(self) -> int:
@@ -68,7 +67,11 @@ def find(name: str | Path, *, revision: str | None = None) -> Source:
     ('bert', 512, None)
     """
     place = place_of(name, revision)
-    return _on_hub(str(name), revision) if place is None else _in_folder(str(name), *place)
+    if place is None:
+        return _on_hub(str(name), revision)
+    if why := _lacks(place[0]):
+        reject(name, f"{place[0]} {why}")
+    return _read(str(name), *place)
 
 
 def fingerprint_now(name: str) -> str:
@@ -106,24 +109,25 @@ def place_of(name: str | Path, revision: str | None = None) -> tuple[Path, str |
     """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
     text = str(name)
     if text in EMBEDDED:
-        return embedded_place(EMBEDDED[text]), None
+        return catalogue.embedded_place(EMBEDDED[text]), None
     if (folder := _folder(text)) is not None:
         return folder, None
     if isinstance(name, Path) or not _hub_id(text):
         reject(name, "it is no folder and can't be a hub id")
     if not revision and (folder := _stand_in(text)) is not None:
         return folder, None
-    folder = _cached(text, revision)
-    return None if folder is None else (folder, folder.name)
+    return _cached(text, revision)
+
+
+def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
+    """Raise the :class:`ModelError` of a name that can't be used."""
+    accepted = f"an embedded name ({', '.join(sorted(EMBEDDED))}), a folder with safetensors weights, or a hub id"
+    raise ModelError(f"the model must be {accepted}; got {str(name)!r}: {why}") from cause
 
 
 def _folder(text: str) -> Path | None:
-    """The folder of that name, if there is one."""
-    try:
-        path = Path(text).expanduser()
-        return path.resolve() if text and path.is_dir() else None
-    except (OSError, RuntimeError, ValueError):  # too long a name, nobody's home, a zero byte
-        return None
+    path = os.path.expanduser(text)
+    return Path(path).resolve() if text and os.path.isdir(path) else None
 
 
 def _hub_id(text: str) -> bool:
@@ -137,12 +141,6 @@ def _hub_id(text: str) -> bool:
     return True
 
 
-def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
-    """Raise the :class:`ModelError` of a name that can't be used."""
-    accepted = f"an embedded name ({', '.join(sorted(EMBEDDED))}), a folder with safetensors weights, or a hub id"
-    raise ModelError(f"the model must be {accepted}; got {str(name)!r}: {why}") from cause
-
-
 def _stand_in(hub_id: str) -> Path | None:
     """The folder below ISONB_MODELS that stands for a hub id, if there is one."""
     named = os.environ.get(MODELS_VARIABLE)
@@ -152,23 +150,17 @@ def _stand_in(hub_id: str) -> Path | None:
     if not root.is_dir():
         invariant = f"the folder of models ({MODELS_VARIABLE}) must be an existing folder"
         fail(ModelError, invariant, repr(named), "Correct the path, or unset the variable.")
-    return (root / hub_id).resolve() if (root / hub_id).is_dir() else None
+    return _folder(str(root / hub_id))
 
 
-def _in_folder(name: str, folder: Path, commit: str | None = None) -> Source:
-    if why := _lacks(folder):
-        reject(name, f"{folder} {why}")
-    return _checked(name, folder, commit)
+def _cached(hub_id: str, revision: str | None) -> tuple[Path, str] | None:
+    """The snapshot of a hub model in the local cache, if it is whole; its name is the commit."""
+    from huggingface_hub import try_to_load_from_cache
 
-
-def _checked(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] = ()) -> Source:
-    try:
-        config = read_config(folder)
-        if getattr(config, "transformers_weights", None) not in (None, WHOLE, INDEX):
-            raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
-        return Source(name, folder, commit, config, read_tokenizer(folder), missing)
-    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
-        reject(name, first_line(error), error)
+    config = try_to_load_from_cache(hub_id, "config.json", revision=revision)
+    if not isinstance(config, str) or _lacks(Path(config).parent):
+        return None
+    return Path(config).parent, Path(config).parent.name
 
 
 def _lacks(folder: Path, files: Collection[str] | None = None) -> str:
@@ -178,52 +170,51 @@ def _lacks(folder: Path, files: Collection[str] | None = None) -> str:
         return "has no config.json"
     if "adapter_config.json" in files:
         return "has an adapter beside its weights (adapter_config.json); merge it into the model first"
-    tokenizer = set(TOKENIZERS).intersection(files)
-    return lacking(folder, files) or ("" if tokenizer else f"has no tokenizer ({', '.join(TOKENIZERS)})")
+    try:
+        catalogue.weight_names(folder, files)
+    except ValueError as error:
+        return str(error)
+    return "" if set(TOKENIZERS).intersection(files) else f"has no tokenizer ({', '.join(TOKENIZERS)})"
 
 
-def _cached(hub_id: str, revision: str | None) -> Path | None:
-    """The snapshot of a hub model in the local cache, if it is whole; its name is the commit."""
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(hub_id, "config.json", revision=revision)
-    if not isinstance(found, str):
-        return None
-    folder = Path(found).parent
-    return None if _lacks(folder) else folder
+def _read(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] = ()) -> Source:
+    try:
+        config = read_config(folder)
+        if getattr(config, "transformers_weights", None) not in (None, catalogue.WHOLE, catalogue.INDEX):
+            raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
+        return Source(name, folder, commit, config, read_tokenizer(folder), missing)
+    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
+        reject(name, in_one_line(error), error)
 
 
 def _asked(hub_id: str, revision: str | None) -> Any:
     """What the hub says of a model: its commit and its files."""
     from huggingface_hub import HfApi, constants
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError
 
     if "/" not in hub_id:
         reject(hub_id, "no such folder and not in the local cache; to download a model, write organisation/model")
     try:
-        return ask(lambda: HfApi().model_info(hub_id, revision=revision, timeout=10))
-    except Silence as error:
+        return HfApi().model_info(hub_id, revision=revision, timeout=10)
+    except HfHubHTTPError as error:
+        reject(hub_id, f"the hub says: {in_one_line(error)}", error)
+    except Exception as error:  # offline mode, no route, no answer in time: of whichever client is in use
         why = f"no answer from {constants.ENDPOINT} and no whole copy in the cache"
         fix = f"Connect once, name a folder, or put the model into ${MODELS_VARIABLE}/{hub_id}"
         reject(hub_id, f"{why}. {fix}.", error)
-    except RepositoryNotFoundError as error:
-        reject(hub_id, "the hub has no such model, or shows it only to some who log in", error)
-    except HfHubHTTPError as error:
-        reject(hub_id, f"the hub says {first_line(error)}", error)
 
 
 def _on_hub(hub_id: str, revision: str | None) -> Source:
     """Configuration, tokenizer and the list of the weights downloaded, the weights seen to be there."""
     info = _asked(hub_id, revision)
-    files = [part.rfilename for part in info.siblings or () if "/" not in part.rfilename]
+    files = [file.rfilename for file in info.siblings or () if "/" not in file.rfilename]
     if "config.json" not in files:
         reject(hub_id, "its repository has no config.json")
     folder = _download(hub_id, revision, ("config.json",))  # by the name asked for, which the cache then knows
-    small = [name for name in files if name.endswith((".json", ".txt", ".model"))]
-    _download(hub_id, folder.name, small)
+    _download(hub_id, folder.name, [name for name in files if name.endswith((".json", ".txt", ".model"))])
     if why := _lacks(folder, files):
         reject(hub_id, f"its repository {why}")
-    return _checked(hub_id, folder, folder.name, tuple(weight_names(folder, files)))
+    return _read(hub_id, folder, folder.name, tuple(catalogue.weight_names(folder, files)))
 
 
 def _download(hub_id: str, revision: str | None, files: Iterable[str]) -> Path:
@@ -234,4 +225,4 @@ def _download(hub_id: str, revision: str | None, files: Iterable[str]) -> Path:
         with quiet():
             return {Path(hf_hub_download(hub_id, name, revision=revision)).parent for name in files}.pop()
     except Exception as error:  # the client raises errors of several libraries; each means that a file is missing
-        reject(hub_id, first_line(error), error)
+        reject(hub_id, in_one_line(error), error)

@@ -8,15 +8,12 @@ from typing import Any
 
 import torch
 
-from isonb.errors import needs
+from isonb.errors import in_one_line, needs
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
-from isonb.lab.encoders.hub import first_line
 from isonb.lab.encoders.locate import find, place_of, reject
 from isonb.lab.encoders.text_models import quiet
 
 __all__ = ["load_sentences"]
-
-KNOWN = ("sentence_transformers.", "isonb.")  # whose modules may be loaded
 
 
 def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> tuple[Any, str] | None:
@@ -27,17 +24,12 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
     modules that are neither the library's nor ours, and for a folder that the library can't load.
     """
     place = place_of(name)
-    commit = None
-    if place is None:  # the hub alone may have it
-        source = find(name)
-        folder, commit = source.folder, source.commit
-    else:
-        folder, commit = place
+    folder, commit = place or _from_hub(name)
     if not (folder / "modules.json").is_file():
         return None
     if str(name) in EMBEDDED:
         embedded_folder(EMBEDDED[str(name)])
-    ours = _check_modules(name, folder)
+    ours = _has_ours(name, folder)
     with needs("isonb.audit of a folder of sentence-transformers", "lab"):
         from sentence_transformers import SentenceTransformer
     try:
@@ -51,22 +43,25 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
                 model_kwargs={"use_safetensors": True},
             )
     except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
-        reject(name, f"sentence-transformers can't load {folder}: {first_line(error)}", error)
+        reject(name, f"sentence-transformers can't load {folder}: {in_one_line(error)}", error)
     return model, commit or fingerprint(folder)
 
 
-def _check_modules(name: str | Path, folder: Path) -> bool:
+def _from_hub(name: str | Path) -> tuple[Path, str | None]:
+    source = find(name)
+    return source.folder, source.commit
+
+
+def _has_ours(name: str | Path, folder: Path) -> bool:
     """Whether modules of isonb are among those of the folder; :class:`ModelError` for any of others."""
     try:
         kinds = [str(module["type"]) for module in json.loads((folder / "modules.json").read_text(encoding="utf-8"))]
     except (OSError, ValueError, KeyError, TypeError) as error:
         reject(name, f"{folder / 'modules.json'} must list modules with their types", error)
-    other = next((kind for kind in kinds if not kind.startswith(KNOWN)), None)
-    if other is not None:
-        fix = "load it yourself and pass it: isonb.audit(model, texts)"
-        reject(
-            name, f"its module {other} is neither of sentence-transformers nor of isonb, and its code isn't run; {fix}"
-        )
+    for kind in kinds:
+        if not kind.startswith(("sentence_transformers.", "isonb.")):
+            told = f"its module {kind} is neither of sentence-transformers nor of isonb, and its code isn't run"
+            reject(name, f"{told}; load it yourself and pass it: isonb.audit(model, texts)")
     ours = any(kind.startswith("isonb.") for kind in kinds)
     if ours and any('"auto_map"' in path.read_text(encoding="utf-8") for path in folder.rglob("*.json")):
         reject(name, "its architecture needs code from the model's repository, which is never run")

@@ -118,8 +118,8 @@ class TaskModel(nn.Module):
         if self.layer is None:
             return vector
         if vector.ndim == 2 or mask is None:
-            found: Tensor = self.layer(vector)
-            return found
+            layered: Tensor = self.layer(vector)
+            return layered
         real = mask.bool()
         out = vector.clone()
         out[real] = self.layer(vector[real]).to(vector.dtype)

@@ -1,4 +1,4 @@
-"""What transformers can say of a model's folder without its weights: configuration, tokenizer, longest input.
+"""What transformers says of a model's folder without its weights: configuration, tokenizer, longest input.
 
 No code from a model's repository is ever run.
 """
@@ -30,16 +30,15 @@ def read_config(folder: Path) -> Any:
 
     with quiet():
         given, _ = PreTrainedConfig.get_config_dict(folder, local_files_only=True)
-        kind = given.get("model_type")
-        if kind not in CONFIG_MAPPING and "auto_map" in given:
-            raise ValueError(f"its architecture {kind!r} needs code from the model's repository, which is never run")
-        if kind not in CONFIG_MAPPING:
-            raise ValueError(f"the installed transformers doesn't know its architecture {kind!r}")
+        if "auto_map" in given and given.get("model_type") not in CONFIG_MAPPING:
+            told = f"its architecture {given.get('model_type')!r} needs code from the model's repository"
+            raise ValueError(f"{told}, which is never run")
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    kind = config.model_type
     if config.is_encoder_decoder:
         raise ValueError(f"{kind} is an encoder-decoder; use an encoder or a decoder")
-    layers, width = getattr(config, "num_hidden_layers", None), getattr(config, "hidden_size", None)
-    if not isinstance(layers, int) or not isinstance(width, int) or not reads_text(config):
+    size = [getattr(config, name, None) for name in ("num_hidden_layers", "hidden_size")]
+    if not all(isinstance(number, int) for number in size) or not reads_text(config):
         raise ValueError(f"{kind} is no encoder or decoder of text")
     return config
 

@@ -14,6 +14,7 @@ from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.verdicts import Evidence, Part, difference
 
 __all__ = [
+    "ACTS_ON",
     "ALL_BARS",
     "ARMS",
     "COSREG",
@@ -41,6 +42,16 @@ SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN",
 LAST = "I-STAR (last layer)"  # lower, on the tokens of the last layer alone: C6
 ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
 METHODS = ARMS[1:]
+ACTS_ON = {  # the vectors that a method changes, by arm; entropy changes the [CLS] vectors
+    LOWER: "tokens",
+    RAISE: "tokens",
+    LAST: "tokens",
+    SOFTDECAY: "features",
+    ISOLAYER: "second",
+    ISOBN: "features",
+    COSREG: "tokens",
+    SPECTRUM: "tokens",
+}
 ENTROPY_ON = ("SST-2", "CoLA", "MRPC", "SST-2 (tiny)", "sentiment (tiny)")  # on STS-B it has no classes to act in
 ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
 

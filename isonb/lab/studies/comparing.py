@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from isonb.lab.methods import method_from
 from isonb.lab.statistics.rank_sets import paired_p
 from isonb.lab.statistics.seeds import holm, student
 from isonb.lab.studies.arms import METHODS
@@ -87,10 +86,8 @@ def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:
 
 
 def place_of(study: Study, arm: str) -> str:
-    """The cloud that an arm acts on, as its method says: "cls", "tokens", "features" or "second"."""
-    methods = (run.config["method"] for run in study.planned if study.design.arm(run.config) == arm)
-    found: str = method_from(next(methods, "none")).acts_on
-    return found
+    """The vectors that an arm acts on: "cls", "tokens", "features" or "second"."""
+    return study.design.acts_on.get(arm, "cls")
 
 
 def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:

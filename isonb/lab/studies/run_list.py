@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.recordings import FOLDER, recorded
 from isonb.lab.studies import designs
 from isonb.lab.studies.design import Design
-from isonb.lab.studies.recorded import FOLDER, recorded
 from isonb.lab.studies.study import STUDIES, Study
 
 __all__ = ["every_design", "run_rows", "untaken"]

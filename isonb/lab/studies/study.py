@@ -14,6 +14,7 @@ import pandas as pd
 
 from isonb.errors import fail
 from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import FOLDER, RecordedError
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.seeds import share, student
 from isonb.lab.studies import designs
@@ -21,11 +22,10 @@ from isonb.lab.studies import verdicts as rules
 from isonb.lab.studies.assembly import assemble
 from isonb.lab.studies.competence import failed, lead
 from isonb.lab.studies.design import PLAIN, Design, StudyError
-from isonb.lab.studies.recorded import FOLDER, tail_means
+from isonb.lab.studies.plan import PlannedCell, plan_of
 from isonb.lab.studies.verdicts import LEVEL, NO_SETTING, NOT_TESTABLE, Cell, Claim, Judgement, Part, PartJudgement
-from isonb.lab.sweeps.grids import Planned, load_grid
 
-__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "design_of"]
+__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "design_of", "tail_means"]
 
 STUDIES = tuple(sorted(module.name for module in pkgutil.iter_modules(designs.__path__)))
 
@@ -37,13 +37,14 @@ class Study:
     ``runs``: one row a run: the columns of the table of records and ``arm``, ``suite``, ``score`` (the task's main
     metric), ``majority`` (that metric of the majority baseline), ``failed`` (by
     :func:`~isonb.lab.studies.competence.failed`), ``source`` ("recorded" or "live"). ``series``: run_id, name, step,
-    value, and suite, arm, seed. ``planned``: what the grid asks for.
+    value, and suite, arm, seed. ``plan``: one row a run that the grid asks for: ``cell`` (what it asks for, in words),
+    ``arm``, ``suite``, and the ``run_id`` of the recorded row that is it; none where no row is.
     """
 
     design: Design
     runs: pd.DataFrame
     series: pd.DataFrame
-    planned: Sequence[Planned]
+    plan: pd.DataFrame
     live_suites: tuple[str, ...] = ()
 
     @classmethod
@@ -62,44 +63,43 @@ class Study:
         """
         design = name if isinstance(name, Design) else design_of(name)
         home = FOLDER if folder is None else Path(folder)
-        planned = load_grid(grid or design.grid or design.name, design.size)
-        return cls.of(design, planned, home, live or {})
+        return cls.of(design, plan_of(grid or design.grid or design.name, design.size), home, live or {})
 
     @classmethod
     def of(
-        cls, design: Design, planned: Sequence[Planned], folder: Path, live: Mapping[str, Iterable[Record]]
+        cls, design: Design, cells: Sequence[PlannedCell], folder: Path, live: Mapping[str, Iterable[Record]]
     ) -> Study:
-        """The study of a design, a plan and a folder of recordings."""
-        runs, series, planned = assemble(design, planned, folder, live)
+        """The study of a design, the cells of a plan and a folder of recordings."""
+        runs, series, plan = assemble(design, cells, folder, live)
         told = [failed(part) for _, part in runs.groupby("suite", sort=False)]
         runs = runs.assign(failed=pd.concat(told) if told else False)
-        return cls(design, runs, series, planned, tuple(live))
+        return cls(design, runs, series, plan, tuple(live))
 
     @property
     def suites(self) -> tuple[str, ...]:
         """The suites that are planned, in the order of the grid."""
-        return tuple(dict.fromkeys(suite for _, suite in self._places.values()))
+        return tuple(self.plan["suite"].unique())
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The arms that are planned, in the order of the grid."""
-        return tuple(dict.fromkeys(arm for arm, _ in self._places.values()))
+        return tuple(self.plan["arm"].unique())
 
-    @cached_property
-    def _places(self) -> dict[str, tuple[str, str]]:
-        named = ((run.run_id, self.design.arm(run.config), self.design.suite_of(run.config)) for run in self.planned)
-        return {run_id: (arm, suite) for run_id, arm, suite in named if arm is not None}
+    @property
+    def absent(self) -> list[str]:
+        """The planned cells that no recorded row fills, in words."""
+        return list(self.plan.loc[self.plan["run_id"].isna(), "cell"])
 
-    @cached_property
-    def absent(self) -> list[Planned]:
-        """The planned runs that have no record."""
-        there = set(self.runs["run_id"]) if len(self.runs) else set()
-        return [run for run in self.planned if run.run_id not in there]
+    @property
+    def in_order(self) -> pd.DataFrame:
+        """The runs in the order of the plan, those that aren't in it last."""
+        place = {run: at for at, run in enumerate(self.plan["run_id"])}
+        return self.runs.sort_values("run_id", key=lambda ids: ids.map(place), kind="stable")
 
     def coverage(self) -> pd.DataFrame:
         """Recorded and planned runs: one row an arm, one column a suite, "3 of 5"; a dash where none is planned."""
-        planned = Counter(self._places.values())
-        there = Counter(self._places[run] for run in self.recorded["run_id"] if run in self._places)
+        planned = Counter(zip(self.plan["arm"], self.plan["suite"], strict=True))
+        there = Counter(zip(self.recorded["arm"], self.recorded["suite"], strict=True))
         return pd.DataFrame(
             [
                 {"arm": arm}
@@ -300,3 +300,16 @@ def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:
     return {
         (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(frame["suite"], frame["seed"], frame["value"], strict=True)
     }
+
+
+def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:
+    """The mean of each run's ``step.`` series over the last ``share`` of its updates: run_id, name, value.
+
+    A value counts if its update lies above (1 - share) times the run's last one, whatever the series.
+    """
+    if not 0 < share <= 1:
+        raise RecordedError(f"share must be in (0, 1]; got {share}. Pass 0.3 for the last 30%.")
+    series = series[series["name"].str.startswith("step.")]
+    last = series.groupby("run_id")["step"].transform("max")
+    late = series[series["step"] > (1 - share) * last]
+    return late.groupby(["run_id", "name"], as_index=False)["value"].mean()

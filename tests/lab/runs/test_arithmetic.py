@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from isonb.lab.engines.experiment import run
-from isonb.lab.pretraining import PretrainSettings
 from isonb.lab.runs import arithmetic
 from isonb.lab.runs.arithmetic import bfloat16_pays, mixed_processors, processor_kinds
 from isonb.lab.runs.manifest import hardware
@@ -28,8 +27,6 @@ def test_accelerators_always_the_processor_if_it_can(processor: bool) -> None:
     assert bfloat16_pays("cuda")
     assert bfloat16_pays("mps")
     assert bfloat16_pays("cpu") is processor
-    assert PretrainSettings().half is processor
-    assert PretrainSettings(bfloat16=False).half is False
     assert torch.cuda.is_available() or hardware()["bfloat16"] is processor
 
 

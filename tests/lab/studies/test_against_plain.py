@@ -10,13 +10,14 @@ from scipy import stats
 from isonb.lab.methods import method_from
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.lab.studies import comparing
 from isonb.lab.studies.arms import COSREG, ENTROPY, ISOBN, ISOLAYER, LAST, LOWER, METHODS, RAISE, SOFTDECAY, SPECTRUM
 from isonb.lab.studies.designs import head_to_head as versus
+from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NO_SETTING
-from isonb.lab.sweeps.grids import Planned
 
 SUITE, SEEDS = "sentiment (tiny)", (1, 2, 3, 4, 5)
 CONFIGS = {
@@ -50,7 +51,7 @@ def record(arm, seed, score):
 def study_of(scores, design=versus.DESIGN):
     """A study of one task: the score of an arm by its seeds."""
     records = [record(arm, seed, score) for arm, row in scores.items() for seed, score in zip(SEEDS, row, strict=True)]
-    return Study.of(design, [Planned(one.config, one.run_id) for one in records], Path("nowhere"), {SUITE: records})
+    return Study.of(design, [PlannedCell(flat(one.config)) for one in records], Path("nowhere"), {SUITE: records})
 
 
 BASE = (0.80, 0.81, 0.79, 0.82, 0.80)
@@ -111,7 +112,7 @@ def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
         )
         for method, score in (*methods, ("none", 0.8))
     ]
-    planned = [Planned(one.config, one.run_id) for one in records]
+    planned = [PlannedCell(flat(one.config)) for one in records]
     tuning = Study.of(versus.TUNING, planned, Path("nowhere"), {SUITE: records})
     assert versus.never_worked(tuning) == {(arm, SUITE) for arm in broken}
 
@@ -145,7 +146,7 @@ def test_a_change_is_read_from_the_cloud_that_the_method_acts_on(clouds, arm):
     assert list(tokens.values()) == pytest.approx([0.25] * 5), "a measure of all layers is read there"
 
 
-def test_each_place_is_one_of_some_method():
+def test_each_place_is_that_which_its_method_states():
     places = {arm: method_from(CONFIGS[arm]).acts_on for arm in METHODS}
     assert places == {
         LOWER: "tokens",

@@ -12,7 +12,7 @@ LAYERS = [(0, 9.0), (1, 1.0), (2, 2.0), (3, 3.0), (4, 8.0)]
 def test_halves_of_the_layers_without_the_embedding(tmp_path):
     config = resolve({"task": "english_sentiment", "seed": 0, "method": "none"})
     record = Record(config=config, metrics={}, series={"layer.end.x": LAYERS}, manifest={})
-    design = Design("made_up", "papers/made_up", (), lambda config: config["method"]["name"])
+    design = Design("made_up", "papers/made_up", (), lambda settings: settings["method.name"])
     study = Study.of(design, [], tmp_path, {"live": [record]})
     early, late = (half_mean(study, "layer.end.x", "none", ["live"], late=late) for late in (False, True))
     assert (early, late) == ({("live", 0): 1.5}, {("live", 0): 5.5})

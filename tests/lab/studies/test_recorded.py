@@ -5,11 +5,12 @@ import json
 import pandas as pd
 import pytest
 
+from isonb.lab.runs.publishing import publish
 from isonb.lab.runs.record import Record, write_record
+from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import series_table, table
-from isonb.lab.studies.recorded import FOLDER, RecordedError, publish, recorded, tail_means
-from isonb.lab.sweeps.grids import load_grid
+from isonb.lab.studies.study import tail_means
 
 
 def record(seed, status="complete", **config):
@@ -101,14 +102,6 @@ def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder
     parts, whole = (recorded(name, folder / "out").runs["method.layers"].tolist() for name in ("parts", "whole"))
     assert parts == whole
     assert {"all", "-1"} <= set(parts)
-
-
-def test_missing_runs_are_named(folder, tmp_path):
-    grid = tmp_path / "grid.yaml"
-    grid.write_text("smoke: {task: english_sentiment, model: tiny, seed: [0, 1, 2, 7]}\n")
-    publish(folder / "records", folder / "out", "some")
-    absent = recorded("some", folder / "out").missing(load_grid(grid, "smoke"))
-    assert [run.config["seed"] for run in absent] == [2, 7]
 
 
 def test_damage_is_told(folder):

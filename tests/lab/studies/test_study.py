@@ -9,13 +9,14 @@ from scipy import stats
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies import arms
 from isonb.lab.studies.design import Design, StudyError
+from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import STUDIES, Study, design_of
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
 from isonb.lab.studies.verdicts import FEWEST, NO_SETTING, Claim, Part, difference, smallest_visible
-from isonb.lab.sweeps.grids import Planned
 
 SCORES = {  # task -> arm -> mean score; the majority baseline scores 0.5
     "english_sentiment": {"none": 0.80, "CosReg": 0.85, "IsoBN": 0.70},
@@ -32,7 +33,7 @@ DESIGN = Design(
     name="made_up",
     page="papers/made_up",
     recordings=(),
-    arm=lambda config: {v: k for k, v in NAMES.items()}.get(config["method"]["name"]),
+    arm=lambda settings: {v: k for k, v in NAMES.items()}.get(settings["method.name"]),
     claims=(
         Claim(1, "CosReg gains", (Part("score", gain("CosReg"), "greater", gated=True, arms=("CosReg",)),)),
         Claim(2, "IsoBN gains", (Part("score", gain("IsoBN"), "greater", gated=True),)),
@@ -40,12 +41,15 @@ DESIGN = Design(
         Claim(4, "Nothing was run", (Part("score", gain("I-STAR"), "greater"),)),
         Claim(5, "One is one", (Part("score", gain("CosReg"), "greater"),), kind="identity"),
     ),
-    suite=lambda config: config["task"].removeprefix("english_"),
+    suite=lambda settings: settings["task"].removeprefix("english_"),
 )
 
 
 def config_of(task, arm, seed):
     return resolve({"task": task, "method": NAMES[arm], "seed": seed, "eval_examples": 400})
+
+
+PLAN = [PlannedCell(flat(config_of(task, arm, k))) for task in SCORES for arm in NAMES for k in range(5)]
 
 
 def record_of(task, arm, seed, score=None):
@@ -62,15 +66,7 @@ def study(tmp_path):
     for task in SCORES:
         suite = task.removeprefix("english_")
         records[suite] = [record_of(task, arm, k) for arm in NAMES for k in range(seeds[task])]
-    planned = [Planned(r.config, r.run_id) for found in records.values() for r in found]
-    planned.append(Planned(extra := config_of("english_sentiment", "none", 9), run_id_of(extra)))
-    return Study.of(DESIGN, planned, tmp_path, records)
-
-
-def run_id_of(config):
-    from isonb.lab.runs.run_ids import run_id
-
-    return run_id(config)
+    return Study.of(DESIGN, PLAN, tmp_path, records)
 
 
 def outcomes(study):
@@ -104,7 +100,7 @@ def with_scores(study, suite, arm, scores):
         name: [record_of(f"english_{name}", a, k, every[name, a, k]) for a in NAMES for k in range(5)]
         for name in study.suites
     }
-    return Study.of(study.design, study.planned, Path("nowhere"), records)
+    return Study.of(study.design, PLAN, Path("nowhere"), records)
 
 
 def test_a_task_counts_where_plain_training_fails_now_and_then(study):
@@ -157,7 +153,7 @@ def test_a_reservation_keeps_recorded_scores_from_being_judged(study):
 
 
 def test_two_seeds_are_too_few(study):
-    few = Study(study.design, study.runs[study.runs["seed"] < 2], study.series, study.planned, study.live_suites)
+    few = Study(study.design, study.runs[study.runs["seed"] < 2], study.series, study.plan, study.live_suites)
     assert set(outcomes(few).values()) == {"not testable"}
 
 
@@ -183,7 +179,8 @@ def test_tails_and_firsts_of_series(study):
 
 
 def test_what_is_absent_is_named(study):
-    assert [run.config["seed"] for run in study.absent] == [9]
+    """Live runs fill no planned cell."""
+    assert study.absent == study.plan["cell"].tolist()
 
 
 def test_tables(study):

@@ -13,9 +13,9 @@ from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.engines import experiment
 from isonb.lab.runs.inputs import inputs
 from isonb.lab.runs.record import Record, read_record, write_record
+from isonb.lab.runs.recordings import FOLDER
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.recorded import FOLDER
 from isonb.lab.sweeps.job import ExecuteError, execute, known, prepare
 from isonb.lab.sweeps.sweep import sweep
 from tests.lab import random_models
@@ -123,7 +123,7 @@ def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path, experim
 
 def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, experiments, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("isonb.lab.data.sources._reachable", lambda hub_id: False)
+    monkeypatch.setattr("isonb.lab.data.sources._answer", lambda hub_id: None)
     monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
     record(job := prepare(COLA, tmp_path / "out", data=data, experiments=experiments))
     assert known(prepare(COLA, tmp_path / "out", data="hub", experiments=experiments)).run_id == job.run_id

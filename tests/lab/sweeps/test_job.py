@@ -18,7 +18,7 @@ from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps.gpus import claimed, visible
 from isonb.lab.sweeps.job import execute, prepare
-from isonb.pages.pair import canonical
+from isonb.pages.notebooks.edits import canonical
 from isonb.runtime.locks import free
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 

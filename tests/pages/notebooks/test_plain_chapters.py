@@ -4,7 +4,6 @@ import difflib
 import re
 from pathlib import Path
 
-import nbconvert
 import nbformat
 import pytest
 
@@ -98,16 +97,6 @@ def test_hidden_code_is_folded_and_solutions_are_closed(chapter):
     assert len(captions) == pictures
     number = INDEX.numbers.get(chapter.name, "")
     assert [cell.source.split("*")[1] for cell in captions] == [f"Fig. {number}{i + 1}" for i in range(pictures)]
-
-
-@pytest.mark.parametrize("name", ["barcodes", "audit_your_model"])
-def test_as_html_of_nbconvert(name):
-    (chapter,) = BOOK.pick([name])
-    made = plain(chapter, chapter.fresh(), INDEX, values(chapter))
-    html, _ = nbconvert.HTMLExporter(template_name="basic").from_notebook_node(made)
-    text = re.sub(r"<[^>]+>", "", html)
-    assert not RAW.findall(text)
-    assert html.count("<details>") == prose(made).count("<details>") > 3
 
 
 @pytest.fixture

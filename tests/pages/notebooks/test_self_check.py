@@ -1,8 +1,6 @@
 """A parameters cell checks itself wherever it runs: in Lab, by papermill as it is, by jupyter execute."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbclient
@@ -24,14 +22,11 @@ rate: float = 0.5  # a share; range 0..1
 told: bool = False  # whether it is told"""
 WRONG = {
     "too large": ("n_topics", 99, "n_topics must be int, 3..10; got 99. It means: topics."),
-    "a type": ("n_topics", 4.5, "n_topics must be int, 3..10; got 4.5"),
     "a bool for a number": ("n_topics", True, "n_topics must be int, 3..10; got True"),
     "text for a number": ("rate", "fast", "rate must be float, 0..1; got 'fast'"),
     "a word nearly right": ("cloud", "men", "must be str, one of mean|cls; got 'men'. Did you mean mean?"),
-    "a word far off": ("cloud", "xyz", "must be str, one of mean|cls; got 'xyz'. It means: points."),
     "no number": ("rate", float("nan"), "rate must be float, 0..1; got nan"),
     "nothing": ("told", None, "told must be bool; got None"),
-    "a list": ("cloud", ["cls"], "got ['cls']"),
 }
 
 
@@ -97,15 +92,6 @@ EDITED = DECLARED.replace("n_topics: int = 4", "n_topics: int = 40")
 def test_an_edit_in_lab(made, message):
     with pytest.raises(CellExecutionError, match=re.escape(message)):
         nbclient.NotebookClient(made, timeout=60).execute()
-
-
-@pytest.mark.slow
-def test_jupyter_execute(tmp_path):
-    nbformat.write(notebook(EDITED), tmp_path / "n.ipynb")
-    command = [Path(sys.executable).with_name("jupyter"), "execute", str(tmp_path / "n.ipynb")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert "n_topics must be int, 3..10; got 40" in done.stderr
 
 
 @pytest.mark.parametrize("chapter", Book(ROOT).chapters, ids=lambda chapter: chapter.slug)

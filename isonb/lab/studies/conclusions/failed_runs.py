@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy import stats as scipy_stats
 
+from isonb.lab.runs.recordings import recorded
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.statistics.seeds import share
 from isonb.lab.studies.arms import METHODS
 from isonb.lab.studies.competence import failed
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.designs.head_to_head import arm_of
-from isonb.lab.studies.recorded import recorded
+from isonb.lab.studies.plan import settings_of_rows
 from isonb.lab.studies.study import Study
 
 __all__ = ["FAST", "Prevented", "prevented", "unsteady_runs"]
@@ -33,8 +34,7 @@ def unsteady_runs(study: Study) -> pd.DataFrame:
     """
     runs = recorded(RECORDING).runs
     runs = runs[(runs["task"] == "stsb") & (runs["learning_rate"] == RATE) & (runs["seed"] > 0)]
-    names = ("name", "weight", "layers")
-    arms = [arm_of({"method": {name: row[f"method.{name}"] for name in names}}) for row in runs.to_dict("records")]
+    arms = [arm_of(settings) for settings in settings_of_rows(runs)]
     fast = pd.DataFrame(
         {"suite": FAST, "arm": arms, "seed": runs["seed"], "score": runs["metric.pearson"], "metric": "pearson"}
     )

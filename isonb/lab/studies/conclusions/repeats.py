@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isonb.lab.studies.recorded import FOLDER, recorded
+from isonb.lab.runs.recordings import FOLDER, recorded
 from isonb.lab.studies.study import Study
 
 __all__ = ["REPEATED", "TOLERANCE", "repeats"]

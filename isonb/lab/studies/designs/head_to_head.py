@@ -7,7 +7,7 @@ put as the statement that one side makes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.lab.studies.arms import (
+    ACTS_ON,
     ARMS,
     COSREG,
     ENTROPY,
@@ -35,6 +36,7 @@ from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS, changed
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.designs.softdecay import SETS, kept
 from isonb.lab.studies.pair_gains import points
+from isonb.lab.studies.plan import Settings, settings_of_rows
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, difference
 
@@ -71,13 +73,13 @@ NAMES = {
 # What is tuned, and the sign by which it is printed. Plain training tunes its learning rate.
 TUNED = {
     "none": ("learning_rate", "rate"),
-    "istar": ("weight", "λ"),
-    "entropy": ("weight", "weight"),
-    "softdecay": ("alpha", "first α"),
-    "isolayer": ("learning_rate", "layer's rate"),
-    "isobn": ("beta", "β"),
-    "cosreg": ("weight", "weight"),
-    "spectrum_control": ("weight", "weight"),
+    "istar": ("method.weight", "λ"),
+    "entropy": ("method.weight", "weight"),
+    "softdecay": ("method.alpha", "first α"),
+    "isolayer": ("method.learning_rate", "layer's rate"),
+    "isobn": ("method.beta", "β"),
+    "cosreg": ("method.weight", "weight"),
+    "spectrum_control": ("method.weight", "weight"),
 }
 MEASURES = {
     "isoscore": "IsoScore",
@@ -93,27 +95,24 @@ MEASURES = {
 OTHERS = ("head_to_head_float32", "head_to_head_xeon")
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone."""
-    method = config["method"]
-    if method["name"] == "istar" and method["layers"] != "all":
-        return LAST
-    if method["name"] == "istar":
-        return LOWER if float(method["weight"]) < 0 else RAISE
-    return NAMES.get(method["name"])
+    if settings.get("method.name") == "istar":
+        every = settings.get("method.layers", "all") == "all"
+        return LAST if not every else LOWER if float(settings["method.weight"]) < 0 else RAISE
+    return NAMES.get(settings.get("method.name", "none"))
 
 
-def suite_of(config: Mapping[str, Any]) -> str:
+def suite_of(settings: Settings) -> str:
     """The task, and the encoder where it isn't minilm: "SST-2", "SST-2 (tiny)"."""
-    task = TASK_NAMES.get(str(config["task"]), str(config["task"]).removeprefix("english_"))
-    return task if config["model"] == "minilm" else f"{task} ({config['model']})"
+    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
+    return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
 
 
-def setting(config: Mapping[str, Any]) -> str:
+def setting(settings: Settings) -> str:
     """The tuned setting of a run in words: "λ = -0.3"."""
-    name = config["method"]["name"]
-    key, sign = TUNED[name]
-    return f"{sign} = {float(config[key] if name == 'none' else config['method'][key]):g}"
+    column, sign = TUNED[settings["method.name"]]
+    return f"{sign} = {float(settings[column]):g}"
 
 
 def tried(study: Study) -> pd.DataFrame:
@@ -123,21 +122,20 @@ def tried(study: Study) -> pd.DataFrame:
     names first, the published one.
     """
     metrics = dict(study.runs[["run_id", "metric"]].itertuples(index=False))
-    scores = dict(study.runs[["run_id", "score"]].itertuples(index=False))
     logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
     second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
     held = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
     rows = [
         {
-            "run_id": run.run_id,
-            "suite": study.design.suite_of(run.config),
-            "arm": arm_of(run.config),
-            "setting": setting(run.config),
-            "held": held[run.run_id],
-            "score": scores[run.run_id],
+            "run_id": run["run_id"],
+            "suite": run["suite"],
+            "arm": run["arm"],
+            "setting": setting(settings),
+            "held": held[run["run_id"]],
+            "score": run["score"],
         }
-        for run in study.planned
-        if run.run_id in held
+        for run, settings in zip(study.in_order.to_dict("records"), settings_of_rows(study.in_order), strict=True)
+        if run["run_id"] in held
     ]
     found = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
     first = found.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
@@ -321,6 +319,7 @@ DESIGN = Design(
     suite=suite_of,
     claims=CLAIMS,
     no_setting=no_setting,
+    acts_on=ACTS_ON,
 )
 # The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
 # head to head with what that one chose; and what the protocol "small" was chosen by.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from isonb.lab.studies import arms
 from isonb.lab.studies.design import PLAIN, UNTAUGHT, Design
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, difference
 
@@ -24,12 +24,9 @@ DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The method, with what differs from the paper's."""
-    method = config["method"]
-    if method["name"] not in ("none", "isolayer", "isobn"):
-        return None
-    return {"none": PLAIN, "isolayer": LAYER, "isobn": ISOBN}[method["name"]]
+    return {"none": PLAIN, "isolayer": LAYER, "isobn": ISOBN}.get(settings.get("method.name", "none"))
 
 
 def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[str], cell: str = "") -> Units:

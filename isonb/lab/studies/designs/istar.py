@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,7 @@ from isonb.lab.studies import arms
 from isonb.lab.studies.by_layer import half_mean, last_less_others
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTAUGHT, Design
 from isonb.lab.studies.known_clouds import FIGURE_2, disagreements, nearer, too_low
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, Units, difference
@@ -48,32 +49,33 @@ ROUNDING = 1e-9
 Rule = Callable[[Study, Sequence[str]], Evidence]
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The method with its weight, and what else differs from the paper's."""
-    if config["experiment"] == "synthetic":
+    if settings["experiment"] == "synthetic":
         return FIGURE_2
-    method = config["method"]
-    weight = float(method.get("weight", 0))
-    if method["name"] == "none":
+    method, weight = settings.get("method.name", "none"), float(settings.get("method.weight", 0))
+    zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
+    if method == "none":
         words = [PLAIN]
-    elif method["name"] == "cosreg":
+    elif method == "cosreg":
         words = [COSREG if weight == 1 else f"{COSREG} {weight:+g}"]
-    elif method["name"] == "istar":
+    elif method == "istar":
         words = [f"λ = {weight:+g}"]
-        words += ["unbiased"] if method["unbiased"] else []
-        words += [f"ζ = {float(method['zeta']):g}"] if float(method["zeta"]) != 0.2 else []
-        words += [f"layer {method['layers']}"] if method["layers"] != "all" else []
+        words += ["unbiased"] if settings.get("method.unbiased") else []
+        words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+        words += [f"layer {layers}"] if layers != "all" else []
     else:
         return None
-    words += ["uncut"] if config["max_grad_norm"] == 0 else []
+    words += ["uncut"] if settings.get("max_grad_norm") == 0 else []
     return ", ".join(words)
 
 
-def suite_of(config: Mapping[str, Any]) -> str:
+def suite_of(settings: Settings) -> str:
     """The task; of a run of Figure 2 the size of the larger sample, and its tails."""
-    if config["experiment"] != "synthetic":
-        return TASK_NAMES.get(str(config["task"]), str(config["task"]))
-    return ("heavy tails, " if config["tail"] != "gaussian" else "") + f"|S| = {int(config['shrinkage_rows']):,}"
+    if settings["experiment"] != "synthetic":
+        return TASK_NAMES.get(str(settings["task"]), str(settings["task"]))
+    tails = "heavy tails, " if settings.get("tail", "gaussian") != "gaussian" else ""
+    return f"{tails}|S| = {int(settings['shrinkage_rows']):,}"
 
 
 def correlation(study: Study, suite: str) -> Interval | None:

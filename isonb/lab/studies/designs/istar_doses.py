@@ -7,11 +7,11 @@ the paper nor its code has it. "released" has the code's pads and lengths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from isonb.lab.studies.arms import gain
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.design import PLAIN, Design
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, difference
 
@@ -29,19 +29,19 @@ ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
 SMALL = 0.02  # a change of the score that doesn't count
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The dose of a run, or none."""
-    method = config["method"]
-    if method["name"] != "istar":
-        return PLAIN if method["name"] == "none" else None
+    method = settings.get("method.name", "none")
+    if method != "istar":
+        return PLAIN if method == "none" else None
     asked = {
-        LATE: method["after"] is not None,
-        RANDOM: method["direction"] is not None,
-        SHRUNK: float(method["zeta"]) != 0.2,
-        RELEASED: method["include_pads"],
+        LATE: "method.after" in settings,
+        RANDOM: "method.direction" in settings,
+        SHRUNK: float(settings.get("method.zeta", 0.2)) != 0.2,
+        RELEASED: bool(settings.get("method.include_pads")),
     }
     others = [arm for arm, there in asked.items() if there]
-    return others[0] if others else f"λ = {float(method['weight']):g}"
+    return others[0] if others else f"λ = {float(settings['method.weight']):g}"
 
 
 def objective(study: Study, arm: str, suites: Sequence[str] | None = None) -> Units:
@@ -101,6 +101,5 @@ DESIGN = Design(
     page="results/too_strong",
     recordings=("istar_doses",),
     arm=arm_of,
-    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
     claims=CLAIMS,
 )

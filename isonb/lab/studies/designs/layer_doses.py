@@ -5,12 +5,12 @@ The claims are no paper's: they are what the collapse of the earlier recording m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from isonb.lab.studies.design import TASK_NAMES, Design
+from isonb.lab.studies.design import Design
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, difference
 
@@ -138,9 +138,9 @@ CLAIMS = (
 )
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The head."""
-    return str(config["head"]) if config["experiment"] == "doses" else None
+    return str(settings["head"]) if settings["experiment"] == "doses" else None
 
 
 DESIGN = Design(
@@ -148,6 +148,5 @@ DESIGN = Design(
     page="results/too_strong",
     recordings=("layer_doses",),
     arm=arm_of,
-    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
     claims=CLAIMS,
 )

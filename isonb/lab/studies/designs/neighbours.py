@@ -6,11 +6,11 @@ both are arms. Whether a neighbour moves isotropy is read from the same clouds a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from isonb.lab.studies.arms import gain
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.design import PLAIN, Design
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.verdicts import Claim, Part
 
 __all__ = ["ARMS", "DESIGN", "MEASURES", "arms_of"]
@@ -50,15 +50,15 @@ def arms_of(name: str) -> tuple[str, ...]:
 ARMS = (PLAIN, *(arm for name in LABELS for arm in arms_of(name)))
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The method and its setting; entropy counts with all bars alone."""
-    method = config["method"]
-    name = method["name"]
+    name = settings.get("method.name", "none")
     if name == "none":
         return PLAIN
-    if name not in LABELS or (name == "entropy" and method["select"]):
+    if name not in LABELS or (name == "entropy" and settings["method.select"]):
         return None
-    return _named(name, FORMS[method["subtract"]] if name == "mean_direction" else float(method["weight"]))
+    subtracted = bool(settings.get("method.subtract"))
+    return _named(name, FORMS[subtracted] if name == "mean_direction" else float(settings["method.weight"]))
 
 
 CLAIMS = tuple(
@@ -74,6 +74,6 @@ DESIGN = Design(
     page="results/head_to_head_tables",
     recordings=("neighbours", "neighbours_h200"),  # SST-2 on a processor, MRPC on a card
     arm=arm_of,
-    suite=lambda config: TASK_NAMES.get(str(config["task"]), str(config["task"])),
     claims=CLAIMS,
+    acts_on=dict.fromkeys(arms_of("mean_direction"), "second"),
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from isonb.lab.runs.settings import PROTOCOLS
+from isonb.lab.runs.protocols import PROTOCOLS
 from isonb.lab.studies.arms import HEAD_TO_HEAD
 from isonb.lab.studies.design import PLAIN as NONE
 from isonb.lab.studies.design import TASK_NAMES, Design
 from isonb.lab.studies.pair_gains import PLAIN_VECTORS, TRANSFORMS, pair_gain
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, difference
 
@@ -47,21 +47,19 @@ MEASURES = {  # what grows as a cloud becomes less isotropic comes with +1
 RATE = PROTOCOLS["embedded"]["finetune"]["learning_rate"]
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The encoder and its protocol; in similarity the vectors that are compared."""
-    if config["experiment"] not in ("finetune", "similarity"):
+    method = settings.get("method.name", "none")
+    if settings["experiment"] == "similarity":
+        return PLAIN[settings.get("layers", "first_last")] if method == "none" else METHODS.get(method)
+    if settings["experiment"] != "finetune" or method != "none":
         return None
-    method = config["method"]["name"]
-    if config["experiment"] == "similarity":
-        return PLAIN[config["layers"]] if method == "none" else METHODS.get(method)
-    if method != "none":
-        return None
-    return EMBEDDED if config["learning_rate"] == RATE and config["model"] == TINY else str(config["model"])
+    return EMBEDDED if settings["learning_rate"] == RATE and settings["model"] == TINY else settings["model"]
 
 
-def suite_of(config: Mapping[str, Any]) -> str:
+def suite_of(settings: Settings) -> str:
     """The task in print."""
-    task = str(config["task"])
+    task = str(settings["task"])
     return SETS.get(task) or TASK_NAMES.get(task) or task.removeprefix("english_")
 
 

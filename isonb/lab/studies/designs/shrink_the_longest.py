@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from isonb.lab.studies import arms
 from isonb.lab.studies.design import PLAIN, UNTAUGHT, Design
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Part, Units, difference
 
@@ -16,11 +17,20 @@ ALL, SELECTED = "all bars", "selected bars"
 DETAILS = {", raw": "", ", centred": "_centered"}
 ALIKE = 0.01  # shares that count as alike
 SAME_SCORE = 0.02
+PUBLISHED = {  # the paper's method; an arm is named by what differs from it
+    "name": "none",
+    "select": True,
+    "per_label": True,
+    "normalize": False,
+    "max_dim": 0,
+    "in_cluster": 0,
+    "weight": 1,
+}
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """Which bars are in the loss, and what else differs from the paper's method."""
-    method = config["method"]
+    method = {option: settings.get(f"method.{option}", usual) for option, usual in PUBLISHED.items()}
     if method["name"] == "none":
         return PLAIN
     if method["name"] != "entropy":
@@ -28,7 +38,7 @@ def arm_of(config: Mapping[str, Any]) -> str | None:
     words = [SELECTED if method["select"] else ALL]
     words += ["without labels"] if not method["per_label"] else []
     words += ["over ln m"] if method["normalize"] else []
-    words += [", ".join(f"H{k}" for k in range(method["max_dim"] + 1))] if method["max_dim"] else []
+    words += [", ".join(f"H{k}" for k in range(int(method["max_dim"]) + 1))] if method["max_dim"] else []
     words += [f"others {method['in_cluster']:+g}"] if method["in_cluster"] else []
     words += [f"weight {method['weight']:g}"] if method["weight"] != 1 else []
     return ", ".join(words)

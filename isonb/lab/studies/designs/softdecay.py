@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -12,12 +12,13 @@ import pandas as pd
 from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.measuring.token_spectra import LABELS
+from isonb.lab.runs.recordings import FOLDER
 from isonb.lab.statistics.intervals import Interval
 from isonb.lab.studies import arms
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, UNTAUGHT, Design
 from isonb.lab.studies.pair_gains import PLAIN_VECTORS, TRANSFORMS, points
+from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.printed import printed
-from isonb.lab.studies.recorded import FOLDER
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Part, difference
 
@@ -76,18 +77,19 @@ ROUNDING = 1e-4  # of the theorem's bound, in float32
 Rule = Callable[[Study, Sequence[str]], Evidence]
 
 
-def arm_of(config: Mapping[str, Any]) -> str | None:
+def arm_of(settings: Settings) -> str | None:
     """The row of Table 1; in fine-tuning the method."""
-    method = config["method"]
-    if method["name"] == "none":
-        return PLAIN_VECTORS.get(config["layers"]) if config["experiment"] == "similarity" else PLAIN
-    return NARROW if method["name"] == "whitening" and method["k"] is not None else TRANSFORMS.get(method["name"])
+    method = settings.get("method.name", "none")
+    if method == "none":
+        layers = settings.get("layers", "first_last")
+        return PLAIN_VECTORS.get(layers) if settings["experiment"] == "similarity" else PLAIN
+    return NARROW if method == "whitening" and "method.k" in settings else TRANSFORMS.get(method)
 
 
-def suite_of(config: Mapping[str, Any]) -> str:
+def suite_of(settings: Settings) -> str:
     """The task in print; before a similarity set the encoder, since both encoders ran there."""
-    task = str(config["task"])
-    return f"{config['model']}, {SETS[task]}" if task in SETS else TASK_NAMES.get(task, task)
+    task = str(settings["task"])
+    return f"{settings['model']}, {SETS[task]}" if task in SETS else TASK_NAMES.get(task, task)
 
 
 @cache

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from isonb.lab.runs.recordings import recorded
 from isonb.lab.studies.arms import COSREG, METHODS, SOFTDECAY, SPECTRUM
 from isonb.lab.studies.conclusions.failed_runs import FAST, prevented, unsteady_runs
-from isonb.lab.studies.recorded import recorded
 from isonb.lab.studies.study import PLAIN
 
 

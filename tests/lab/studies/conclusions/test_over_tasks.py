@@ -7,12 +7,13 @@ from scipy import stats
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.lab.studies import comparing
 from isonb.lab.studies.conclusions.over_tasks import over_tasks, seed_means, steady
 from isonb.lab.studies.designs import head_to_head as versus
+from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import Study
-from isonb.lab.sweeps.grids import Planned
 
 TASKS = ("english_sentiment", "english_paraphrase", "english_entailment")
 SUITES = ("sentiment (tiny)", "paraphrase (tiny)", "entailment (tiny)")
@@ -35,7 +36,7 @@ def study(tmp_path):
         suite: [record(task, method, seed) for method in ("none", *GAINS) for seed in (1, 2, 3)]
         for suite, task in zip(SUITES, TASKS, strict=True)
     }
-    planned = [Planned(one.config, one.run_id) for records in live.values() for one in records]
+    planned = [PlannedCell(flat(one.config)) for records in live.values() for one in records]
     return Study.of(versus.DESIGN, planned, tmp_path, live)
 
 
@@ -91,7 +92,7 @@ def test_what_one_task_carries_is_no_outcome_of_all(tmp_path):
         ]
         for suite, task in zip(SUITES[:2], TASKS[:2], strict=True)
     }
-    planned = [Planned(one.config, one.run_id) for records in live.values() for one in records]
+    planned = [PlannedCell(flat(one.config)) for records in live.values() for one in records]
     (row,) = over_tasks(Study.of(versus.DESIGN, planned, tmp_path, live)).to_dict("records")
     assert row["low"] > 0
     assert row["p"] < 0.05

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from isonb.lab.runs.recordings import recorded
 from isonb.lab.studies.conclusions.repeats import REPEATED, TOLERANCE, repeats
-from isonb.lab.studies.recorded import recorded
 from isonb.lab.studies.study import Study
 
 

@@ -10,7 +10,7 @@ from isonb.lab.studies.conclusions.symptoms import failures, long_gradients
 from isonb.lab.studies.design import Design
 from isonb.lab.studies.study import Study
 
-DESIGN = Design("made_up", "papers/made_up", (), lambda config: config["method"]["name"])
+DESIGN = Design("made_up", "papers/made_up", (), lambda settings: settings["method.name"])
 
 
 def study_of(tmp_path, scores):
@@ -25,7 +25,7 @@ def study_of(tmp_path, scores):
 
 def test_recorded_runs_that_failed(tmp_path):
     study = study_of(tmp_path, [0.5, 0.4, 0.6])
-    recorded = Study(study.design, study.runs.assign(source="recorded"), study.series, [])
+    recorded = Study(study.design, study.runs.assign(source="recorded"), study.series, study.plan)
     assert failures(recorded, ["none"]) == (2, 3)
     assert failures(recorded, ["none"], ["elsewhere"]) == (0, 0)
     assert failures(study, ["none"]) == (0, 0), "live runs don't count"

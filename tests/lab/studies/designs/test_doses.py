@@ -2,14 +2,16 @@
 
 import pandas as pd
 import pytest
+from support import columns_of
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import istar_doses, layer_doses
+from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NOT_TESTABLE, SUPPORTED
-from isonb.lab.sweeps.grids import Planned, load_grid
-from isonb.pages.doses import dose_rows, doses
+from isonb.lab.sweeps.grids import load_grid
+from isonb.pages.charts.runs import dose_rows, doses
 
 MANIFEST = {"data": {}, "seconds": 1.0}
 
@@ -73,7 +75,7 @@ def test_verdicts_follow_the_series(layer):
 
 def test_every_run_of_the_grids_has_an_arm():
     for design in (layer_doses.DESIGN, istar_doses.DESIGN):
-        arms = [design.arm(run.config) for run in load_grid(design.name, "small")]
+        arms = [design.arm(columns_of(run.config)) for run in load_grid(design.name, "small")]
         assert None not in arms
     assert set(arms) == set(istar_doses.ARMS)
 
@@ -82,7 +84,7 @@ def test_the_objective_is_loss_less_what_is_missing_to_one(tmp_path):
     base = {"task": "sst5", "model": "minilm", "method": "none", "seed": 1}
     name = istar_doses.ISOTROPY.removeprefix("metric.")
     run = record(base, {"accuracy": 0.4, name: 0.25}, {"step.validation.loss": [(5, 2.0), (10, 1.5)]})
-    study = Study.of(istar_doses.DESIGN, [Planned(run.config, run.run_id)], tmp_path, {"SST-5": [run]})
+    study = Study.of(istar_doses.DESIGN, [PlannedCell(columns_of(run.config))], tmp_path, {"SST-5": [run]})
     assert istar_doses.objective(study, PLAIN) == {("SST-5", 1): pytest.approx(0.75)}
 
 

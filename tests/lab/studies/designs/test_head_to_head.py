@@ -6,6 +6,7 @@ from statistics import fmean
 import pandas as pd
 import pytest
 from scipy import integrate, stats
+from support import columns_of
 
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.settings import resolve
@@ -33,61 +34,59 @@ BASE = {"task": "sst2", "model": "minilm"}
     ],
 )
 def test_arms_and_settings(given, arm, setting):
-    config = resolve(BASE | {"method": "none"} | given)
-    assert (versus.arm_of(config), versus.setting(config)) == (arm, setting)
+    settings = columns_of(resolve(BASE | {"method": "none"} | given))
+    assert (versus.arm_of(settings), versus.setting(settings)) == (arm, setting)
 
 
 def test_whitening_is_no_arm():
-    assert versus.arm_of(resolve(BASE | {"method": "whitening"})) is None
+    assert versus.arm_of(columns_of(resolve(BASE | {"method": "whitening"}))) is None
 
 
 def test_a_task_has_the_encoder_beside_it_where_it_is_not_minilm():
-    configs = [resolve(BASE | {"method": "none"} | more) for more in ({}, {"model": "tiny"})]
+    configs = [columns_of(resolve(BASE | {"method": "none"} | more)) for more in ({}, {"model": "tiny"})]
     assert [versus.DESIGN.suite_of(config) for config in configs] == ["SST-2", "SST-2 (tiny)"]
 
 
-def runs_by_cell(planned):
+def runs_by_cell(grid):
+    """The settings of the runs that a grid asks for, by task and arm."""
     found = defaultdict(list)
-    for run in planned:
-        found[versus.DESIGN.suite_of(run.config), versus.arm_of(run.config)].append(run)
+    for run in load_grid(grid, "small"):
+        settings = columns_of(run.config)
+        found[versus.suite_of(settings), versus.arm_of(settings)].append(settings)
     return found
 
 
 def test_every_method_has_three_tries_and_the_published_one_is_the_first():
-    cells = runs_by_cell(load_grid("head_to_head_tuning", "small"))
+    cells = runs_by_cell("head_to_head_tuning")
     assert {arm for _, arm in cells} == set(versus.ARMS)
     for (suite, arm), runs in cells.items():
-        assert len(runs) == len({versus.setting(run.config) for run in runs}) == 3, (suite, arm)
-        assert {run.config["seed"] for run in runs} == {0}
-        name = runs[0].config["method"]["name"]
+        assert len(runs) == len({versus.setting(run) for run in runs}) == 3, (suite, arm)
+        assert {run["seed"] for run in runs} == {0}
+        name = runs[0]["method.name"]
         if name not in ("none", "istar"):
-            usual = resolve(BASE | {"method": name})
-            assert versus.setting(runs[0].config) == versus.setting(usual)
+            usual = columns_of(resolve(BASE | {"method": name}))
+            assert versus.setting(runs[0]) == versus.setting(usual)
 
 
-def test_the_plan_keeps_to_what_the_holdout_chose(head_to_head):
+def test_the_plan_keeps_to_what_the_holdout_chose():
     """Also for plain training, whose best rate is that of every method; and no seed was tuned on."""
     best = versus.chosen(Study.load(versus.TUNING))
-    rates = {}
-    for run in head_to_head.planned:
-        suite, arm = head_to_head.design.suite_of(run.config), versus.arm_of(run.config)
-        assert run.config["seed"] != 0
-        if arm == PLAIN:
-            rates[suite] = run.config["learning_rate"]
+    planned = runs_by_cell("head_to_head")
+    rates = {suite: runs[0]["learning_rate"] for (suite, arm), runs in planned.items() if arm == PLAIN}
+    for (suite, arm), runs in planned.items():
         tuned = versus.LOWER if arm == versus.LAST else arm
-        assert versus.setting(run.config) == best[suite, tuned]
-    for run in head_to_head.planned:
-        assert run.config["learning_rate"] == rates[head_to_head.design.suite_of(run.config)]
+        assert {versus.setting(run) for run in runs} == {best[suite, tuned]}
+        assert {run["learning_rate"] for run in runs} == {rates[suite]}
+        assert 0 not in {run["seed"] for run in runs}
 
 
 def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_to_head):
     here, there = (versus.chosen(Study.load(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
     apart = {cell: words for cell, words in there.items() if words != here[cell]}
-    other = Study.load(versus.OTHER_CHOICE)
-    planned = {(versus.suite_of(run.config), versus.arm_of(run.config)): run.config for run in other.planned}
-    assert {cell: versus.setting(config) for cell, config in planned.items() if cell[1] != PLAIN} == apart
-    plain = {run.run_id for run in other.planned if run.config["method"]["name"] == "none"}
-    assert plain <= set(head_to_head.runs["run_id"])
+    planned = runs_by_cell("head_to_head_other_choice")
+    assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == apart
+    plain = Study.load(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
+    assert set(plain) <= set(head_to_head.runs["run_id"])
 
 
 def test_the_best_score_on_the_holdout_decides():

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from support import columns_of
 
 from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import recorded
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import istar
 from isonb.lab.studies.known_clouds import disagreements, estimates
-from isonb.lab.studies.recorded import recorded
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows
 
@@ -63,13 +64,12 @@ def cell_of(judged, claim, what, name):
     ],
 )
 def test_arms_by_their_words(change, arm):
-    assert istar.DESIGN.arm(resolve(SENTIMENT | change)) == arm
+    assert istar.DESIGN.arm(columns_of(resolve(SENTIMENT | change))) == arm
 
 
 def test_suites_of_figure_2():
-    small, heavy = (
-        resolve({"experiment": "synthetic", **rest}) for rest in ({"shrinkage_rows": 20000}, {"tail": "student5"})
-    )
+    both = ({"shrinkage_rows": 20000}, {"tail": "student5"})
+    small, heavy = (columns_of(resolve({"experiment": "synthetic", **rest})) for rest in both)
     assert istar.DESIGN.suite_of(small) == "|S| = 20,000"
     assert istar.DESIGN.suite_of(heavy) == "heavy tails, |S| = 75,000"
     assert istar.DESIGN.arm(small) == istar.DESIGN.arm(heavy) == "Figure 2"

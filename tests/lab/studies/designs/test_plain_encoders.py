@@ -2,11 +2,12 @@
 
 import pytest
 from scipy import stats
+from support import columns_of
 
+from isonb.lab.runs.recordings import recorded
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.competence import row_error
 from isonb.lab.studies.designs import plain_encoders
-from isonb.lab.studies.recorded import recorded
 from isonb.lab.studies.summary import cell_rows
 
 STS = {"experiment": "similarity", "task": "sts13"}
@@ -42,13 +43,13 @@ def cell_of(judged, what, name):
     ],
 )
 def test_arms_and_tasks_by_their_words(config, arm, suite):
-    config = resolve(config)
-    assert plain_encoders.DESIGN.arm(config) == arm
-    assert suite is None or plain_encoders.DESIGN.suite_of(config) == suite
+    settings = columns_of(resolve(config))
+    assert plain_encoders.DESIGN.arm(settings) == arm
+    assert suite is None or plain_encoders.DESIGN.suite_of(settings) == suite
 
 
 def test_every_recorded_run_of_the_plan_has_its_place(study):
-    assert study.planned
+    assert len(study.plan)
     assert not study.absent
     assert set(study.runs["suite"]) == {*plain_encoders.GLUE, *plain_encoders.GENERATED, *plain_encoders.SETS.values()}
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support import columns_of
 
+from isonb.lab.runs.recordings import FOLDER, recorded
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.designs import softdecay
 from isonb.lab.studies.pair_gains import TRANSFORMS
 from isonb.lab.studies.printed import printed
-from isonb.lab.studies.recorded import FOLDER, recorded
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows
 
@@ -16,8 +17,8 @@ STUDY = Study.load("softdecay")
 JUDGED = STUDY.verdicts()
 
 
-def config(**given):
-    return resolve({"task": "stsb_test", "model": "minilm", "protocol": "small"} | given)
+def settings(**given):
+    return columns_of(resolve({"task": "stsb_test", "model": "minilm", "protocol": "small"} | given))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +34,8 @@ def config(**given):
     ],
 )
 def test_arms_and_suites_are_the_rows_and_columns_of_table_1(given, arm, suite):
-    assert softdecay.arm_of(config(**given)) == arm
-    assert softdecay.suite_of(config(**given)) == suite
+    assert softdecay.arm_of(settings(**given)) == arm
+    assert softdecay.suite_of(settings(**given)) == suite
 
 
 def test_every_claim_is_judged_and_all_planned_runs_are_there():

@@ -1,0 +1,118 @@
+"""Pretrains a small BERT on a folder of text: masked words, and which segment follows.
+
+``python book/recipes/tiny/pretrain.py --text corpus --out runs/mine --minutes 60``; ``--start tiny`` goes on from the
+model that ships. An interrupted run is taken up where its last checkpoint stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from pretraining import PretrainSettings, card, training
+from pretraining.text import Rows, Texts, read_folder, train_tokenizer
+
+from isonb.errors import InputError, fail
+from isonb.lab.encoders.locate import find
+from isonb.lab.encoders.text_models import quiet
+from isonb.lab.options import OptionError, build, describe, rules
+
+# Options that may change when a run is resumed; with another budget the learning rate moves to its new share.
+FREE = ("minutes", "steps", "threads", "device", "about")
+
+
+class CheckpointError(InputError):
+    """A checkpoint that belongs to a run with other settings."""
+
+
+def pretrain(text: str | Path, out: str | Path, *, resume: bool = True, progress: bool = True, **options: Any) -> Path:
+    """Train until the budget is used, export, and return the folder of the finished model (``out/model``).
+
+    ``options`` are those of :class:`PretrainSettings`. An interrupted run in ``out`` is taken up where its last
+    checkpoint stands; a finished one is exported again. Raises :class:`~isonb.lab.options.OptionError` for options
+    that can't be used, :class:`~pretraining.text.TextError` for such a text folder, :class:`CheckpointError` for a
+    checkpoint of other settings.
+    """
+    settings = build(PretrainSettings, options, "pretraining")
+    if settings.width % (2 * settings.heads):
+        got = f"{settings.width}, {settings.heads}"
+        fail(OptionError, "width must be an even multiple of heads", got, "Change one.")
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        fail(OptionError, "the device must be present", repr(settings.device), "Use 'cpu'.")
+    torch.set_num_threads(settings.threads)
+    out, texts = Path(out).expanduser(), read_folder(text)
+    fixed = {name: value for name, value in describe(settings).items() if name not in FREE}
+    fixed |= {"start": settings.start and find(settings.start).weights(), "text": texts.fingerprint}
+    saved = _last_checkpoint(out, fixed) if resume else None
+    model, tokenizer = _model(settings, texts, saved)
+    rows = Rows(tokenizer, texts.train, settings.length, follow=settings.follow, doubled=True)
+    held = Rows(tokenizer, texts.validation, settings.length, follow=settings.follow)
+    log = json.loads((saved / "trainer_state.json").read_text())["log_history"] if saved else []
+    budget = training.Budget(settings, fixed, log, progress)
+    trainer = training.BudgetTrainer(budget, out, model, tokenizer, rows, held)
+    for other in training.checkpoints(out):  # begun and never sealed, or of a run that is begun again
+        if not saved or not (other / training.RECORD).is_file():
+            shutil.rmtree(other)
+    with quiet():
+        if budget.share < 1.0:
+            trainer.train(resume_from_checkpoint=str(saved) if saved else None)
+        return card.export(out, trainer, fixed)
+
+
+def _model(settings: PretrainSettings, texts: Texts, saved: Path | None) -> tuple[Any, Any]:
+    """Model and tokenizer: of the checkpoint, of the model to go on from, or fresh ones."""
+    if not saved and not settings.start:
+        tokenizer = train_tokenizer(texts.train, settings.vocabulary, 2 * settings.length)
+        return training.fresh(settings, len(tokenizer)), tokenizer
+    source = find(saved or settings.start)
+    if source.config.model_type != "bert" or source.tokenizer.mask_token is None or not source.tokenizer.is_fast:
+        fail(OptionError, "start must be a BERT encoder with tokenizer.json", settings.start, "Pass 'tiny', say.")
+    if source.max_length < 2 * settings.length:
+        fix = f"Use a length of at most {source.max_length // 2}."
+        fail(OptionError, "start must have positions for twice the length", source.max_length, fix)
+    return training.read(source.folder, settings.seed), source.tokenizer
+
+
+def _last_checkpoint(out: Path, fixed: dict[str, Any]) -> Path | None:
+    """The last sealed checkpoint. CheckpointError unless it was written with these settings and this text."""
+    sealed = [folder for folder in training.checkpoints(out) if (folder / training.RECORD).is_file()]
+    if not sealed:
+        return None
+    then = json.loads((sealed[-1] / training.RECORD).read_text(encoding="utf-8"))
+    other = [f"{name} {then.get(name)!r} -> {value!r}" for name, value in fixed.items() if then.get(name) != value]
+    if other:
+        fix = "Use the old settings and text, choose another folder, or begin again with --no-resume."
+        fail(CheckpointError, "a run is resumed with the settings it was started with", ", ".join(other), fix)
+    return sealed[-1]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command: 0, or 2 and one line for what can't be done."""
+    parser = argparse.ArgumentParser(prog="pretrain.py", description="Pretrains a small BERT on a folder of text.")
+    parser.add_argument("--text", required=True, help="folder with *.parquet (column text) or *.txt files")
+    parser.add_argument("--out", required=True, help="folder for checkpoints, the curve and the finished model")
+    parser.add_argument(
+        "--resume", action=argparse.BooleanOptionalAction, default=True, help="go on with the run there"
+    )
+    for setting in fields(PretrainSettings):
+        action: Any = argparse.BooleanOptionalAction if isinstance(setting.default, bool) else "store"
+        meaning = rules(PretrainSettings)[setting.name].replace("%", "%%")
+        flag = "--" + setting.name.replace("_", "-")
+        parser.add_argument(flag, action=action, default=argparse.SUPPRESS, help=f"{meaning} ({setting.default})")
+    try:
+        print(f"finished: {pretrain(**vars(parser.parse_args(argv)))}")
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

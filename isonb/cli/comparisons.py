@@ -1,0 +1,97 @@
+"""``isonb compare`` and ``isonb plan``: runs against their matched controls, and how many seeds they need."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from isonb.cli.limits import broken, check_names, limit
+from isonb.errors import InputError, fail
+from isonb.runtime.files import replace
+from isonb.runtime.terminal import printable
+
+__all__ = ["add_compare", "add_plan", "run_compare", "run_plan"]
+
+COMPARE_EXAMPLES = (
+    "isonb compare runs\n"
+    "isonb compare runs --gain 1 --where task=cola --html report.html\n"
+    "isonb compare runs --against runs-of-last-week --fail-on 'losses>0'\n"
+    "isonb compare book/recorded/head_to_head --where cloud_examples=500"
+)
+PLAN_EXAMPLES = "isonb sweep grid.yaml --size small --out runs\nisonb plan grid.yaml --size small --out runs --gain 1"
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """The options of ``isonb compare``."""
+    add = parser.add_argument
+    add("runs", metavar="RUNS", help="folder of a sweep or of records, a recording, or a table of isonb collect")
+    add("--against", metavar="RUNS", help="the same runs by another version of your code, to compare with")
+    add("--where", action="append", default=[], metavar="COLUMN=VALUE", help="only runs with this value; repeatable")
+    add("--gain", type=float, help="a gain in points, to be told how many seeds would show it")
+    add("--power", type=float, default=0.8, help="share of studies that show the detectable gain (%(default)s)")
+    add("--level", type=float, default=0.95, help="of the intervals and verdicts (%(default)s)")
+    for kind in ("html", "json", "csv"):
+        add(f"--{kind}", metavar="FILE", help=f"write the comparison as {kind.upper()}")
+    text = 'exit with 1 where it holds: gain, high, p, failed, gains, losses, refused, as in "gain<0"; repeatable'
+    add("--fail-on", action="append", default=[], metavar="RULE", help=text)
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """The options of ``isonb plan``."""
+    add = parser.add_argument
+    add("grid", metavar="GRID", help="YAML file or name; isonb list grids")
+    add("--size", default="small", help="size of the grid (%(default)s)")
+    add("--out", default="runs", help="folder with the pilot: three seeds of the grid's runs (%(default)s)")
+    add("--gain", type=float, required=True, help="the gain to be shown, in points")
+    add("--power", type=float, default=0.8, help="share of studies that show it (%(default)s)")
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Print the comparison, write it where asked, and return 1 where a rule of ``--fail-on`` holds."""
+    from isonb.lab.comparing import compare
+
+    limits = [limit(text, 'as "gain<0"') for text in options.fail_on]
+    comparison = compare(
+        options.runs,
+        options.against,
+        where=dict(map(_condition, options.where)),
+        gain=options.gain,
+        level=options.level,
+        power=options.power,
+    )
+    values = comparison.values()
+    check_names(limits, values)
+    print("\n".join(map(printable, repr(comparison).splitlines())))
+    for kind, text in (("html", comparison.html), ("json", comparison.to_json), ("csv", comparison.to_csv)):
+        if path := getattr(options, kind):
+            replace(Path(path), text().encode())
+            print(f"{kind:9s} {path}")
+    return 1 if broken(limits, values) else 0
+
+
+def run_plan(options: argparse.Namespace) -> int:
+    """Print how many seeds and hours each pair of a grid needs, by the spread of its pilot."""
+    from isonb.lab.comparing import plan_seeds
+    from isonb.lab.runs.table import scan, table
+    from isonb.lab.sweeps.grids import load_grid
+
+    asked = {run.run_id for run in load_grid(options.grid, options.size)}
+    folder = Path(options.out) / "records"
+    records = scan(folder).records if folder.is_dir() else {}
+    pilot = [record for name, record in records.items() if name in asked]
+    if not pilot:
+        fix = f"Run it first, with three seeds: isonb sweep {options.grid} --size {options.size} --out {options.out}"
+        fail(InputError, "a plan needs a pilot", f"no record of this grid in {options.out}", fix)
+    told = plan_seeds(table(pilot), gain=options.gain, power=options.power)
+    print(told.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    print(f"in all    {told['hours'].sum():.1f} hours of one process beyond the pilot, for a gain of {options.gain:g}")
+    print("seeds_high is by the upper end of the pilot's spread (80% interval): a pilot of few seeds knows it roughly")
+    return 0
+
+
+def _condition(word: str) -> tuple[str, Any]:
+    name, mark, value = word.partition("=")
+    if not mark or not name:
+        fail(InputError, "--where must be COLUMN=VALUE", repr(word), "Write --where task=cola, say.")
+    return name, value

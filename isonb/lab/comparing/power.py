@@ -1,0 +1,63 @@
+"""A plan for runs of one's own: how many seeds, and how many hours, from a pilot of a few seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb.errors import fail
+from isonb.lab.comparing.comparison import FEWEST, CompareError, compare
+from isonb.lab.comparing.runs import Runs, read_runs, setting_names
+from isonb.lab.statistics.paired import seeds_needed
+from isonb.lab.statistics.seeds import POWER
+
+__all__ = ["plan_seeds"]
+
+COLUMNS = ("setting", "arm", "pilot_seeds", "spread", "seeds", "seeds_high", "minutes_a_pair", "hours")
+
+
+def plan_seeds(runs: Runs, *, gain: float, level: float = 0.95, power: float = POWER) -> pd.DataFrame:
+    """How many seeds each pair of a pilot needs to show a ``gain`` of so many points, and how long that takes.
+
+    The spread of the pilot's paired differences stands for that of the whole study. A pilot of three seeds knows it
+    roughly: ``seeds_high`` is the number by the upper end of its 80% interval (chi-squared).
+
+    Args:
+        runs: the pilot, as :func:`~isonb.lab.comparing.compare` takes it: at least 3 seeds of each arm and control.
+        gain: in points.
+        level: of the verdicts; Holm's first step over the pairs divides what it leaves.
+        power: share of the studies that show the gain.
+
+    Columns: setting, arm, pilot_seeds, spread (points), seeds, seeds_high, minutes_a_pair, hours (of ``seeds``, less
+    what the pilot ran). Raises :class:`~isonb.lab.comparing.CompareError` where no pair has 3 seeds.
+    """
+    found = compare(runs, level=level, power=power)
+    pairs = [pair for pair in found.pairs if len(pair.differences) >= FEWEST]
+    if not pairs:
+        fix = f"Run each arm and its control with {FEWEST} seeds first."
+        fail(CompareError, f"a pilot has {FEWEST} seeds of an arm and its control", "fewer", fix)
+    alpha = (1 - level) / len(pairs)
+    frame = read_runs(runs)
+    names = setting_names(frame)
+    minutes = _minutes(frame.assign(words=frame["setting"].map(names)))
+    rows = []
+    for pair in pairs:
+        values = pd.Series(list(pair.differences.values()))
+        spread, free = float(values.std()), len(values) - 1
+        high = spread * float(free / scipy_stats.chi2.ppf(0.1, free)) ** 0.5
+        seeds, most = (seeds_needed(s, gain, alpha=alpha, power=power) for s in (spread, high))
+        cost = minutes.get((pair.setting, pair.arm), 0.0) + minutes.get((pair.setting, pair.control), 0.0)
+        rows.append(
+            (pair.setting, pair.arm, len(values), spread, seeds, most, cost, max(seeds - len(values), 0) * cost / 60)
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _minutes(frame: pd.DataFrame) -> Mapping[tuple[Any, Any], float]:
+    if "manifest.seconds" not in frame:
+        return {}
+    means = frame.groupby(["words", "arm"])["manifest.seconds"].mean() / 60
+    return {(str(setting), str(arm)): float(value) for (setting, arm), value in means.items()}

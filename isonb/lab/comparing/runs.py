@@ -1,0 +1,129 @@
+"""The runs of a folder, a recording or a table, as what a comparison needs: setting, arm, seed, score, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from isonb.errors import InputError, fail
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import recorded
+from isonb.lab.runs.run_ids import canonical
+from isonb.lab.runs.scores import scored
+from isonb.lab.runs.table import FIRST, scan, table
+
+__all__ = ["CompareError", "Runs", "arm_names", "config_of", "read_runs", "setting_names"]
+
+Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
+APART = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
+
+
+class CompareError(InputError):
+    """Runs that can't be read or compared."""
+
+
+def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """The complete runs as a table, with ``setting``, ``arm`` and what :func:`~isonb.lab.runs.scores.scored` adds.
+
+    ``setting`` is the configuration without method and seed, as one word.
+
+    Args:
+        runs: the folder of a sweep, of records or of a recording; the file of a table that ``isonb collect`` wrote; a
+            table as :func:`isonb.lab.runs.table.table` makes it; or records.
+        where: conditions on columns; only runs that meet all of them are taken.
+    """
+    frame = runs if isinstance(runs, pd.DataFrame) else _read(runs)
+    if "status" not in frame or "method.name" not in frame:
+        must = "a table of runs must have the columns status and method.name"
+        fail(CompareError, must, list(frame)[:8], "Use isonb collect.")
+    frame = frame[(frame["status"] == "complete") & frame["method.name"].notna()].reset_index(drop=True)
+    for name, value in (where or {}).items():
+        if name not in frame:
+            some = f"Some are {', '.join(list(frame)[3:12])}."
+            fail(CompareError, "a condition must name a column of the runs", repr(name), some)
+        frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True)
+    return scored(frame).assign(setting=[_setting(row) for row in frame.to_dict("records")], arm=arm_names(frame))
+
+
+def _read(runs: str | Path | Iterable[Record]) -> pd.DataFrame:
+    if not isinstance(runs, str | Path):
+        return table(runs)
+    path = Path(runs)
+    if (path / "runs.parquet").is_file():
+        return recorded(path.name, path.parent).runs
+    if path.is_dir():
+        folder = path / "records" if (path / "records").is_dir() else path
+        return table(scan(folder).records.values())
+    if path.suffix not in (".parquet", ".csv") or not path.is_file():
+        fix = "Give the folder of isonb run or isonb sweep, or a table of isonb collect."
+        fail(CompareError, "runs must be a folder of records, a recording or a table", repr(str(runs)), fix)
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+
+
+def config_of(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The configuration of a row, its method nested; what the row lacks is left out.
+
+    >>> config_of({"run_id": "a", "task": "cola", "method.name": "istar", "method.weight": 1.0, "metric.f1": 0.5})
+    {'task': 'cola', 'method': {'name': 'istar', 'weight': 1}}
+    """
+    config: dict[str, Any] = {}
+    for name, value in row.items():
+        apart = name in FIRST or name.startswith(("metric.", "manifest."))
+        if apart or value is None or value != value:
+            continue
+        value = config_value(value)
+        if name.startswith("method."):
+            config.setdefault("method", {})[name.removeprefix("method.")] = value
+        else:
+            config[name] = value
+    return config
+
+
+def config_value(value: Any) -> Any:
+    """A value of a table as Python has it; a whole number is one also where its column is float."""
+    value = getattr(value, "item", lambda: value)()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _setting(row: Mapping[Any, Any]) -> str:
+    return canonical({name: value for name, value in config_of(row).items() if name not in (*APART, "method")})
+
+
+def arm_names(frame: pd.DataFrame) -> list[str]:
+    """The arm of each run: its method, with the options in which runs of this method differ.
+
+    >>> arm_names(pd.DataFrame({"method.name": ["none", "istar", "istar"], "method.weight": [None, 1.0, -1.0]}))
+    ['none', 'istar weight=1', 'istar weight=-1']
+    """
+    methods = [config_of(row)["method"] for row in frame.to_dict("records")]
+    values: dict[str, dict[str, set[str]]] = {}
+    for method in methods:
+        for option, value in method.items():
+            values.setdefault(method["name"], {}).setdefault(option, set()).add(repr(value))
+    return [
+        " ".join([method["name"], *(f"{o}={v}" for o, v in method.items() if len(values[method["name"]][o]) > 1)])
+        for method in methods
+    ]
+
+
+def setting_names(frame: pd.DataFrame) -> dict[str, str]:
+    """Each setting by words: task, model, and what tells settings of the same task and model apart."""
+    configs = {setting: config_of(row) for setting, row in _first(frame).items()}
+    alike: dict[str, list[str]] = {}
+    for setting, config in configs.items():
+        alike.setdefault(f"{config.get('task')}, {config.get('model')}", []).append(setting)
+    names = {}
+    for words, settings in alike.items():
+        options = {name for setting in settings for name in configs[setting] if name not in (*APART, "method")}
+        differ = sorted(o for o in options if len({repr(configs[s].get(o)) for s in settings}) > 1)
+        for setting in settings:
+            names[setting] = ", ".join([words, *(f"{o} {configs[setting].get(o)}" for o in differ)])
+    return names
+
+
+def _first(frame: pd.DataFrame) -> dict[str, dict[Any, Any]]:
+    own = frame.drop(columns=["setting", "metric", "score", "majority", "rows", "arm"], errors="ignore")
+    return dict(zip(frame["setting"][::-1], own.to_dict("records")[::-1], strict=True))

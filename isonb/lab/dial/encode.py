@@ -1,0 +1,179 @@
+"""The texts of the dial, drawn once by seed, and their vectors: each text is read once, for all layers and both pools.
+
+Vectors lie in a cache folder outside the repository, ``<encoder>/<set>.npy`` (layers, pools, n, d) in float32: a set
+that is there isn't encoded again, so a run that was stopped goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isonb.lab.data.corpus import sentences
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sources import data_folder, read_folder, sample
+from isonb.lab.encoders.loading import Encoder, load
+from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
+
+__all__ = [
+    "LAYERS",
+    "POOLS",
+    "SETS",
+    "SIMILARITY",
+    "TextSet",
+    "encode_set",
+    "layers_of",
+    "pooled",
+    "read_set",
+    "vectors_of",
+]
+
+POOLS = ("mean", "without first")
+SEED = 43
+LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 5, 10, 15, 20, 25, 30)}
+EVERY_LAYER = ("stsb_test", "stsb", "corpus")  # small sets whose every layer is kept
+SIMILARITY = ("stsb_test", "stsb", "sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
+
+
+@dataclass(frozen=True)
+class TextSet:
+    """Which rows of a task are read, how many are drawn, and after how many tokens a text is cut."""
+
+    task: str
+    split: str
+    limit: int | None
+    tokens: int = 64
+
+
+SETS: dict[str, TextSet] = {
+    "corpus": TextSet("corpus", "all", None),
+    "stsb_test": TextSet("stsb_test", "test", None),
+    "stsb": TextSet("stsb", "validation", None),
+    "wikipedia": TextSet("wikipedia", "train", 3000, tokens=32),
+    "sst2_train": TextSet("sst2", "train", 1500),
+    "sst2_test": TextSet("sst2", "validation", None),
+    "cola_train": TextSet("cola", "train", 1000),
+    "cola_test": TextSet("cola", "validation", None),
+    **{name: TextSet(name, "test", 400) for name in ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")},
+    "mrpc_train": TextSet("mrpc", "train", 500),
+    "mrpc_test": TextSet("mrpc", "validation", None),
+    "squad": TextSet("squad", "validation", 300, tokens=48),
+    "qnli_train": TextSet("qnli", "train", 500),
+    "qnli_test": TextSet("qnli", "validation", 300),
+    "qqp_test": TextSet("qqp", "validation", 600),
+}
+PARAGRAPHS = 1000  # among which each SQuAD question has its own
+
+
+def read_set(name: str) -> dict[str, Any]:
+    """The drawn rows of a set: ``texts`` (distinct), and by column where each row's text stands among them.
+
+    Other columns (``label``, ``score``, ``topic``) come as arrays.
+    """
+    wanted = SETS[name]
+    if wanted.task == "corpus":
+        rows = sentences()
+        return {"texts": [s.text for s in rows], "topic": np.array([s.topic for s in rows])}
+    if wanted.task == "wikipedia":
+        texts = read_folder(_folder(), "text", wanted.split)["text"].to_pylist()
+        return {"texts": [texts[row] for row in sample(len(texts), wanted.limit, SEED)]}
+    if wanted.task == "squad":
+        return _squad(wanted)
+    rows = load_task(wanted.task, split=wanted.split, limit=wanted.limit, seed=SEED)
+    columns = [column for column in rows.column_names if column not in ("label", "score", "subset")]
+    texts = list(dict.fromkeys(text for column in columns for text in rows[column]))
+    place = {text: number for number, text in enumerate(texts)}
+    read: dict[str, Any] = {"texts": texts}
+    for column, side in zip(columns, ("first", "second"), strict=False):
+        read[side] = np.array([place[text] for text in rows[column]])
+    for column in set(rows.column_names) - set(columns) - {"subset"}:
+        read["label" if wanted.task != "stsb" and column == "label" else "score"] = np.array(rows[column])
+    return read
+
+
+def _squad(wanted: TextSet) -> dict[str, Any]:
+    """Questions, each with one paragraph of those drawn; the topic of a paragraph is its article."""
+    table = read_folder(_folder(), "squad", wanted.split)
+    contexts, questions, titles = (table[column].to_pylist() for column in ("context", "question", "title"))
+    title_of = dict(zip(contexts, titles, strict=True))
+    paragraphs = list(title_of)
+    paragraphs = [paragraphs[row] for row in sample(len(paragraphs), PARAGRAPHS, SEED)]
+    place = {text: number for number, text in enumerate(paragraphs)}
+    asked = {
+        question: place[context] for context, question in zip(contexts, questions, strict=True) if context in place
+    }
+    chosen = [list(asked)[row] for row in sample(len(asked), wanted.limit, SEED)]
+    return {
+        "texts": [*paragraphs, *chosen],
+        "first": np.arange(len(chosen)) + len(paragraphs),
+        "second": np.array([asked[question] for question in chosen]),
+        "topic": np.array([title_of[text] for text in paragraphs]),
+    }
+
+
+def _folder() -> Path:
+    folder = data_folder(None)
+    if folder is None:
+        raise FileNotFoundError("the dial reads Wikipedia and SQuAD rows from a folder: set ISONB_DATA")
+    return folder
+
+
+def pooled(states: States, layers: Sequence[int]) -> Tensor:
+    """Vectors (layers, pools, B, d) of a batch: means over the real tokens, and over those but the first.
+
+    A text of one token keeps it in both.
+    """
+    after = states.mask.clone()
+    after[:, 0] = after.sum(-1) == 1
+    weights = torch.stack([states.mask, after]).to(states.hidden)  # (pools, B, T)
+    weights = weights / weights.sum(-1, keepdim=True)
+    return torch.einsum("pbt,lbtd->lpbd", weights, states.hidden[list(layers)])
+
+
+@torch.no_grad()
+def vectors_of(encoder: Encoder, texts: Sequence[str], layers: Sequence[int], tokens: int, size: int = 1024) -> Tensor:
+    """The vectors (layers, pools, n, d) of texts, in batches of about ``size`` tokens, longest texts first."""
+    read = TokenizedSentences.read(encoder, texts, tokens)
+    order = sorted(range(len(read)), key=lambda row: -len(read.ids[row]))
+    made, start = [], 0
+    while start < len(order):
+        rows = order[start : start + max(1, size // len(read.ids[order[start]]))]
+        made.append(pooled(forward(encoder.model, read.batch(rows, "cpu")), layers))
+        start += len(rows)
+    return torch.cat(made, dim=2)[:, :, torch.tensor(order).argsort()].float()
+
+
+def layers_of(kind: str, name: str, count: int) -> tuple[int, ...]:
+    """The layers of a set that are kept, where the encoder has ``count`` hidden states."""
+    return tuple(range(count)) if name in EVERY_LAYER else LAYERS[kind]
+
+
+def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> Path:
+    """Encode a set into the cache, unless it is there; a file appears when it is whole."""
+    target = cache / kind / f"{name}.npy"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        began = time.process_time()
+        texts = read_set(name)["texts"]
+        vectors = vectors_of(encoder, texts, layers_of(kind, name, encoder.layers + 1), SETS[name].tokens)
+        partial = target.with_suffix(".partial")
+        with partial.open("wb") as file:
+            np.save(file, vectors.numpy())
+        partial.replace(target)
+        print(f"{kind} {name}: {len(texts)} texts, {time.process_time() - began:.0f} CPU seconds", flush=True)
+    return target
+
+
+def main(folders: Mapping[str, str], cache: Path) -> None:
+    """Encode every set with every encoder, small ones first."""
+    for kind, folder in folders.items():
+        encoder = load(folder)
+        for name in SETS:
+            encode_set(encoder, kind, name, cache)

@@ -1,0 +1,139 @@
+"""Complete records published as a recording, with the defaults that tell which of its options were set."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from isonb.errors import InputError
+from isonb.lab.methods import method_from, resolved
+from isonb.lab.options import describe
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import SCHEMA, RecordedError, recorded
+from isonb.lab.runs.settings import EXPERIMENTS
+from isonb.lab.runs.table import column_order, flat, scan, series_table, table
+from isonb.runtime.files import replace
+
+__all__ = ["KEPT", "defaults_of", "publish", "write_recording"]
+
+KEPT = ("step.", "k.", "layer.end.cls.", "layer.start.cls.")  # beginnings of the series that are published
+
+
+def publish(
+    records: str | Path,
+    out: str | Path,
+    name: str,
+    *,
+    only: Collection[str] | None = None,
+    series: tuple[str, ...] = KEPT,
+    add: bool = False,
+) -> Path:
+    """Write the complete records of a folder as the recording ``<out>/<name>`` and return that folder.
+
+    Args:
+        records: the folder of records.
+        out: the folder that the recording's own folder is made in.
+        name: of the recording.
+        only: run ids to take, all by default.
+        series: beginnings of the names of the series to take.
+        add: keeps the runs that the recording holds and ``records`` doesn't: a grid can be recorded bit by bit, on
+            several machines.
+
+    The same records give the same bytes. Raises :class:`~isonb.lab.runs.recordings.RecordedError` if no complete record
+    is left to publish, or there is no sound recording to add to.
+    """
+    complete = [record for record in scan(records).records.values() if record.status == "complete"]
+    chosen = [record for record in complete if only is None or record.run_id in only]
+    if not chosen:
+        fix = "Run the sweep first, or name other runs."
+        raise RecordedError(f"a recording needs at least one complete record; got none in {records}. {fix}")
+    runs, logged = table(chosen), series_table(_shortened(record, series) for record in chosen)
+    defaults = defaults_of(runs)
+    if add:
+        before = recorded(name, out)
+        for kind, options in before.defaults.items():  # what was recorded stays described by the defaults of its time
+            defaults[kind] = defaults.get(kind, {}) | dict(options)
+        runs, logged = (_joined(*pair) for pair in ((before.runs, runs), (before.series, logged)))
+        runs = runs[sorted(runs.columns, key=column_order)]
+        series = tuple(sorted({*before.manifest["series"], *series}))
+    return write_recording(Path(out) / name, runs, logged, series, defaults)
+
+
+def defaults_of(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The defaults of every experiment and method that these runs have, as columns of a table name the options."""
+    found = {name: flat(describe(EXPERIMENTS[name]())) for name in sorted(runs["experiment"].dropna().unique())}
+    names = runs["method.name"].dropna().unique() if "method.name" in runs else ()
+    for name in sorted(names):
+        try:
+            options = resolved(method_from(name))
+        except InputError:  # a file of the user's own that is gone: its options all count as set
+            continue
+        options.pop("name")
+        found[f"method.{name}"] = flat({"method": options})
+    return found
+
+
+def write_recording(
+    folder: Path,
+    runs: pd.DataFrame,
+    logged: pd.DataFrame,
+    series: Iterable[str],
+    defaults: Mapping[str, Mapping[str, Any]],
+) -> Path:
+    """The two tables and the manifest, in ``folder``."""
+    tables = {"runs.parquet": _one_kind_a_column(runs), "series.parquet": logged}
+    sums = {}
+    for file, frame in tables.items():
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False, compression="zstd")
+        sums[file] = hashlib.sha256(buffer.getvalue()).hexdigest()
+        replace(folder / file, buffer.getvalue())
+    about = {
+        "schema": SCHEMA,
+        "name": folder.name,
+        "runs": sorted(runs["run_id"]),
+        "series": list(series),
+        "sha256": sums,
+        "defaults": defaults,
+    }
+    replace(folder / "manifest.json", (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
+    return folder
+
+
+def _joined(before: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Rows of runs that aren't new, and the new ones, in the order of the run ids."""
+    kept = before[~before["run_id"].isin(new["run_id"])]
+    return pd.concat([kept, new]).sort_values("run_id", kind="stable", ignore_index=True)
+
+
+def _one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns whose values have several types (an option that is a number in one run, a word in another) as text.
+
+    A column without any value has no type, whichever runs it came from.
+    """
+    for name in frame.columns:
+        if frame[name].isna().all():
+            frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
+        if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
+            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
+    return frame
+
+
+def _word(value: object) -> str:
+    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
+
+    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
+    ('-1', '-1', '0.5', 'all')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _shortened(record: Record, beginnings: tuple[str, ...]) -> Record:
+    kept = {name: pairs for name, pairs in record.series.items() if name.startswith(beginnings)}
+    return Record(record.config, record.metrics, kept, record.manifest, record.status, record.error)

@@ -1,0 +1,270 @@
+r"""Turns of the dial: the same vectors rounder or needlier by degrees, one strength a turn, fitted once.
+
+A strength is set when the turn is made and may be set again after the fit, since what is learned doesn't depend on it.
+Leading directions are dropped by :class:`~isonb.AllButTheTop`; a decoder's first token is left out in pooling.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from isonb.checks import border
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.layers.soft_decay import soft_decay
+from isonb.measures.cosine import mean_cosine
+from isonb.measures.isoscore import isoscore
+from isonb.measures.partition import partition_score
+from isonb.measures.spectrum import anisotropy, explained_variance
+from isonb.measures.uniformity import rbf_uniformity
+from isonb.streaming.moments import Moments
+from isonb.transforms.base import AffineTransform
+from isonb.transforms.whitening import principal_axes
+
+__all__ = [
+    "DimensionScale",
+    "MeanShift",
+    "PartialWhitening",
+    "SingularDecay",
+    "Standardise",
+    "isotropy_report",
+]
+
+
+@border
+def isotropy_report(x: Tensor) -> dict[str, float]:
+    """One cloud (n, d) of at least two points by every measure, each under the name of its function.
+
+    ``isoscore_unbiased`` is ``isoscore(x, unbiased=True)``; ``anisotropy_1`` and ``explained_variance_3`` are those of
+    the points as they are, ``rbf_uniformity`` that of unit rows. A measure that isn't defined on the cloud is NaN, as
+    the unbiased IsoScore is where few points are orthogonal.
+
+    >>> report = isotropy_report(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
+    >>> report["isoscore"], report["anisotropy_1"], round(report["mean_cosine"], 4)
+    (1.0, 0.5, -0.3333)
+    """
+    measures: dict[str, Callable[[], Tensor]] = {
+        "isoscore": lambda: isoscore(x),
+        "isoscore_unbiased": lambda: isoscore(x, unbiased=True),
+        "mean_cosine": lambda: mean_cosine(x),
+        "anisotropy_1": lambda: anisotropy(x, 1)[0],
+        "explained_variance_3": lambda: explained_variance(x, min(3, *x.shape))[-1],
+        "partition_score": lambda: partition_score(x),
+        "rbf_uniformity": lambda: rbf_uniformity(x),
+    }
+    values = dict.fromkeys(measures, float("nan"))
+    for name, measure in measures.items():
+        with contextlib.suppress(DegenerateError):
+            values[name] = float(measure())
+    return values
+
+
+class _Turn(AffineTransform):
+    """A turn learns from mean and covariance; with ``keep_norms`` each row comes out as long as it came in."""
+
+    keep_norms: bool
+
+    @abstractmethod
+    def _turned(self, x: Tensor) -> Tensor:
+        """The rows turned, whatever their lengths become."""
+
+    def _apply(self, x: Tensor) -> Tensor:
+        turned = self._turned(x)
+        if not self.keep_norms:
+            return turned
+        length = torch.linalg.vector_norm(turned, dim=-1, keepdim=True)
+        return turned * torch.linalg.vector_norm(x, dim=-1, keepdim=True) / torch.where(length > 0, length, 1.0)
+
+    def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
+        """The same map as a frozen linear layer with bias, on the CPU; lengths that are kept are no linear map."""
+        if self.keep_norms:
+            fail(InputError, "a linear layer needs keep_norms=False", "keep_norms=True", "Rescale the rows after it.")
+        return super().to_dense(dtype)
+
+    def reached(self, x: Tensor) -> dict[str, float]:
+        """The isotropy of the turned points (n, d) by every measure: :func:`isotropy_report` of them."""
+        return isotropy_report(self.transform(x))
+
+
+class PartialWhitening(_Turn):
+    r""":math:`(x - \mu)\,U (\Lambda/\bar\lambda)^{-p/2} U^\top`: whitening by degrees.
+
+    Of centred points :math:`X = A S U^\top` the turned ones are :math:`A S^{1-p} U^\top` up to a common factor:
+    :math:`p = 0` leaves them, :math:`p = 1` makes them round (ZCA), beyond 1 the quiet directions become the loud ones,
+    and :math:`p < 0` draws the cloud towards a needle. The mean of the eigenvalues, :math:`\bar\lambda`, keeps the
+    total variance at p = 1. Directions with less than d times the eps of the dtype of the largest eigenvalue have no
+    variance to scale and come out 0. ``p`` may be set again after the fit.
+
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
+    >>> dial = PartialWhitening(p=0.5).fit(x)
+    >>> torch.cov(dial.transform(x).T).round(decimals=4).tolist()
+    [[3.3287, 0.0], [0.0, 1.6644]]
+    >>> dial.p = 1.0
+    >>> round(dial.reached(x)["isoscore"], 4)
+    1.0
+    """
+
+    OPTIONS = ("p", "keep_norms")
+
+    def __init__(self, p: float = 1.0, keep_norms: bool = False) -> None:
+        super().__init__()
+        self.p, self.keep_norms = p, keep_norms
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        values, axes = principal_axes(cov)
+        return {"values": values, "axes": axes}
+
+    def factors(self) -> Tensor:
+        """What each principal direction is multiplied by (d), the loudest first."""
+        values = self._learned("values")
+        alive = values > len(values) * torch.finfo(values.dtype).eps * values[0]
+        scaled = torch.where(alive, values / values[alive].mean(), 1.0) ** (-self.p / 2)
+        return torch.where(alive, scaled, 0.0)
+
+    def _linear(self, y: Tensor) -> Tensor:
+        axes = self.state["axes"]
+        return y @ ((axes * self.factors()) @ axes.mT).to(y)
+
+    def _turned(self, x: Tensor) -> Tensor:
+        return self._linear(x - self.state["mean"].to(x))
+
+
+class MeanShift(_Turn):
+    r""":math:`x + s\mu`: the mean added ``s`` times; -1 takes it away. The covariance, hence IsoScore, stays.
+
+    >>> x = torch.tensor([[1.0, 5.0], [3.0, 7.0]])
+    >>> MeanShift(s=-0.5).fit(x).transform(x).tolist()
+    [[0.0, 2.0], [2.0, 4.0]]
+    """
+
+    OPTIONS = ("s", "keep_norms")
+
+    def __init__(self, s: float = -1.0, keep_norms: bool = False) -> None:
+        super().__init__()
+        self.s, self.keep_norms = s, keep_norms
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        return {}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return []  # no covariance is used
+
+    def _linear(self, y: Tensor) -> Tensor:
+        return y
+
+    def _turned(self, x: Tensor) -> Tensor:
+        return x + self.s * self.state["mean"].to(x)
+
+
+class DimensionScale(_Turn):
+    r"""The ``count`` loudest dimensions, those of largest :math:`E\,x_j^2`, multiplied by ``factor``.
+
+    0 silences them, more than 1 makes them louder.
+
+    >>> x = torch.tensor([[9.0, 1.0], [8.0, 2.0]])
+    >>> DimensionScale(factor=0.5).fit(x).transform(x).tolist()
+    [[4.5, 1.0], [4.0, 2.0]]
+    """
+
+    OPTIONS = ("factor", "count", "keep_norms")
+
+    def __init__(self, factor: float = 0.0, count: int = 1, keep_norms: bool = False) -> None:
+        super().__init__()
+        if count < 1:
+            fail(ShapeError, "count must be at least 1", count, "Try 1, the loudest dimension.")
+        self.factor, self.count, self.keep_norms = factor, count, keep_norms
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        if self.count > len(mean):
+            fail(ShapeError, f"count must be at most the {len(mean)} dimensions", self.count, "Scale fewer of them.")
+        return {"loudest": (cov.diagonal() + mean.square()).topk(self.count).indices}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return []
+
+    def _linear(self, y: Tensor) -> Tensor:
+        scale = torch.ones_like(y[0]).index_fill(0, self.state["loudest"].to(y.device), self.factor)
+        return y * scale
+
+    def _turned(self, x: Tensor) -> Tensor:
+        return self._linear(x)
+
+
+class Standardise(_Turn):
+    r""":math:`(x_j - \mu_j)/\sigma_j^p` in each dimension j; p = 1 gives each the variance 1.
+
+    A dimension that is constant comes out 0. Raises :class:`~isonb.errors.DegenerateError` where all are.
+
+    >>> x = torch.tensor([[0.0, 1.0], [4.0, 1.0], [2.0, 1.0]])
+    >>> Standardise().fit(x).transform(x).tolist()
+    [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
+    """
+
+    OPTIONS = ("p", "keep_norms")
+
+    def __init__(self, p: float = 1.0, keep_norms: bool = False) -> None:
+        super().__init__()
+        self.p, self.keep_norms = p, keep_norms
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        if not bool((cov.diagonal() > 0).any()):
+            fail(DegenerateError, "the points must not all be equal", "no variance", "Give more points.")
+        return {"deviation": cov.diagonal().sqrt()}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return []
+
+    def _linear(self, y: Tensor) -> Tensor:
+        deviation = self.state["deviation"]
+        alive = deviation > 0
+        scale = torch.where(alive, torch.where(alive, deviation, 1.0) ** -self.p, 0.0)
+        return y * scale.to(y)
+
+    def _turned(self, x: Tensor) -> Tensor:
+        return self._linear(x - self.state["mean"].to(x))
+
+
+class SingularDecay(_Turn):
+    r"""SoftDecay (:func:`isonb.soft_decay`) as a map that is fitted on some points and applied to others.
+
+    With the raw matrix :math:`X = U\,\mathrm{diag}(s)V^\top` of the fitted points the map is
+    :math:`V\,\mathrm{diag}(\tilde s / s)V^\top`, :math:`\tilde s` the decayed singular values: of the fitted points it
+    gives ``soft_decay(x, alpha, mode)``. ``alpha`` and ``mode`` as there; they may be set again after the fit.
+
+    >>> x = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
+    >>> SingularDecay(alpha=-0.6).fit(x).transform(x).diagonal().tolist()
+    [3.0, 0.7235, -0.2081]
+    """
+
+    OPTIONS = ("alpha", "mode", "keep_norms")
+
+    def __init__(self, alpha: float = -0.2, mode: str = "code", keep_norms: bool = False) -> None:
+        super().__init__()
+        self.alpha, self.mode, self.keep_norms = alpha, mode, keep_norms
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Learn from a :class:`~isonb.moments.Moments`, whose points may have come in batches. Returns self."""
+        self._rows = int(moments.n)
+        return super().fit_moments(moments)
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        squares = (self._rows - 1) * cov + self._rows * torch.outer(mean, mean)
+        values, axes = principal_axes(squares)
+        return {"singular": values.sqrt(), "axes": axes}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return []  # no inverse is taken
+
+    def _linear(self, y: Tensor) -> Tensor:
+        singular, axes = self.state["singular"], self.state["axes"]
+        decayed = soft_decay(singular.diag(), self.alpha, self.mode).diagonal()
+        ratio = torch.where(decayed != 0, decayed / torch.where(singular > 0, singular, 1.0), 0.0)
+        return y @ ((axes * ratio) @ axes.mT).to(y)
+
+    def _turned(self, x: Tensor) -> Tensor:
+        return self._linear(x)

@@ -1,0 +1,144 @@
+"""Neighbours by an independent search, data that can't break out of the page, and clouds whose scores are guessed."""
+
+import json
+import re
+
+import pytest
+import torch
+
+import isonb
+from isonb import pages
+from isonb.layers.soft_decay import soft_decay
+from isonb.numerics.nearest import nearest_by_cosine
+from isonb.pages.errors import PageError
+from isonb.transforms import SoftZCA
+
+figures = pages.figures("microscope")
+N, D = 30, 12
+SPREAD = torch.arange(D, 0, -1, dtype=torch.float64)
+NOISE = [torch.randn(N, D, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1)]
+LAYERS = [noise * SPREAD + 4 for noise in NOISE]
+TEXTS = [f"Sentence {i}" for i in range(N)]
+KIN = {(3, 4): "paraphrase", (3, 5): "near miss"}
+
+
+@pytest.fixture(scope="module")
+def lens():
+    return figures.Microscope(LAYERS, TEXTS, [3, 0, 7], KIN)
+
+
+def by_hand(x, row, k):
+    """The neighbours of one row, pair by pair."""
+    cosine = {j: float(torch.cosine_similarity(x[row], x[j], dim=0)) for j in range(len(x)) if j != row}
+    best = sorted(cosine, key=lambda j: -cosine[j])[:k]
+    return best, [cosine[j] for j in best]
+
+
+def test_views_are_those_of_isonb():
+    x = LAYERS[0]
+    made = figures.views(x)
+    assert list(made) == list(figures.VIEWS)
+    assert torch.equal(made["plain"], x)
+    torch.testing.assert_close(made["centred"], x - x.mean(0))
+    torch.testing.assert_close(made["whitened"], SoftZCA(eps="auto").fit(x).transform(x))
+    torch.testing.assert_close(made["SoftDecayed"], soft_decay(x))
+    assert isonb.isoscore(made["whitened"]) > isonb.isoscore(x)
+
+
+def test_entries_are_right_in_every_view_and_layer(lens):
+    for layer, cloud in enumerate(LAYERS):
+        for pick in (3, 0, 7):
+            plain = by_hand(cloud, pick, 5)[0]
+            for name, x in figures.views(cloud).items():
+                found = lens.entries(layer, pick, name)
+                best, value = by_hand(x, pick, 5)
+                assert [entry.text for entry in found] == best
+                assert [entry.cosine for entry in found] == pytest.approx(value)
+                assert [entry.new for entry in found] == [j not in plain for j in best]
+                assert [entry.kin for entry in found] == [KIN.get((pick, j), "") for j in best]
+
+
+def test_the_script_reads_the_same_lists(lens):
+    data = json.loads(json.dumps(lens.data()))
+    for layer in range(2):
+        for number, pick in enumerate((3, 0, 7)):
+            for view, name in enumerate(figures.VIEWS):
+                rows = data["lists"][layer][number][view]
+                seen = [(data["texts"][t], c, bool(new), data["kinds"][kin]) for t, c, new, kin in rows]
+                entries = lens.entries(layer, pick, name)
+                assert seen == [(TEXTS[e.text], round(e.cosine, 3), e.new, e.kin) for e in entries]
+
+
+def test_texts_cannot_break_out_of_the_page():
+    evil = ['</script><script>alert("x")</script>', "a & b < c", 'He said "no".', "Four", "Five", "Six"]
+    cloud = torch.randn(6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    html = figures.Microscope([cloud], evil, [0, 1, 2], k=5)._repr_html_()
+    assert html.count("<script") == html.count("</script>") == 2
+    assert 'alert("x")' not in html
+    data = re.search(r'<script type="application/json">(.*?)</script>', html, re.S)[1]
+    assert sorted(json.loads(data)["texts"]) == sorted(evil)
+    assert "a &amp; b &lt; c</option>" in html
+
+
+def test_what_does_not_fit_is_refused():
+    for layers, texts, picks in (([], TEXTS, [0]), (LAYERS, TEXTS[1:], [0]), (LAYERS, TEXTS, [])):
+        with pytest.raises(PageError, match="each layer needs a vector a text"):
+            figures.Microscope(layers, texts, picks)
+    with pytest.raises(PageError, match=f"k must be from 1 to {N - 1}"):
+        figures.Microscope(LAYERS, TEXTS, [0], k=N)
+
+
+def test_counts_over_the_cloud():
+    x = LAYERS[0]
+    pairs = [(row, by_hand(x, row, 2)[0][row % 2]) for row in range(N)]
+    assert figures.found_first(x, pairs) == [row % 2 == 0 for row in range(N)]
+    white = figures.views(x)["whitened"]
+    lists = [(set(by_hand(white, row, 5)[0]), set(by_hand(x, row, 5)[0])) for row in range(N)]
+    assert figures.new_neighbours(white, x, 5) == pytest.approx(sum(len(a - b) for a, b in lists) / N)
+    assert figures.new_neighbours(x, x, 5) == 0
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-5])
+def test_float32_and_float64_name_the_same_neighbours_of_vectors_that_are_nearly_equal(spread):
+    """Below a spread of 0.01 the cosines differ by so little that a float32 product orders them by its rounding."""
+    noise = torch.randn(200, 384, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    x = (1 + spread * noise).float()
+    index, cosine = nearest_by_cosine(x, 5)
+    again, value = nearest_by_cosine(x.double(), 5)
+    assert torch.equal(index, again)
+    assert torch.equal(cosine, value)
+    unit = torch.nn.functional.normalize(x.double(), dim=-1)
+    away = (unit[:, None] - unit).square().sum(-1).fill_diagonal_(torch.inf)
+    assert torch.equal(index, away.sort(stable=True).indices[:, :5])
+    rough = torch.nn.functional.normalize(x, dim=-1)
+    argmax = (rough @ rough.mT).fill_diagonal_(-2).argmax(-1)
+    assert (int((argmax != index[:, 0]).sum()) > 50) == (spread < 1e-2)
+
+
+def guessed(n, d, shift, stretch):
+    noise = torch.randn(200, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)[:n, :d]
+    scale, mean = torch.ones(d, dtype=torch.float64), torch.zeros(d, dtype=torch.float64)
+    scale[0], mean[:2] = stretch, shift * (stretch**2 + d - 1) ** 0.5 / 2**0.5
+    return noise * scale + mean
+
+
+def test_every_reading_and_spectrum_is_that_of_its_cloud():
+    sizes = {"sizes": [20, 200], "dims": [2, 40]}
+    readings, spectra, _ = figures.guess_frames([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], **sizes)
+    readings = readings.set_index(["n", "d", "stretch", "shift", "score"])
+    assert readings.index.is_unique
+    for (n, d, stretch, shift, name), row in readings.iterrows():
+        score = isonb.isoscore if name == "IsoScore" else isonb.mean_cosine
+        assert row["truth"] == pytest.approx(float(score(guessed(n, d, shift, stretch))), abs=6e-4)
+        assert row["round"] == pytest.approx(float(score(guessed(n, d, 0.0, 1.0))), abs=6e-4)
+    for row in spectra.to_dict("records"):
+        want = torch.linalg.eigvalsh(torch.cov(guessed(row["n"], row["d"], 1.0, row["stretch"]).T)).flip(0)
+        assert row["shares"] == pytest.approx((want / want.sum())[:10].tolist(), abs=6e-4)
+    score = readings["truth"].xs("IsoScore", level="score").unstack("shift")
+    assert (score.max(axis=1) - score.min(axis=1)).max() <= 1e-3, "a shift leaves IsoScore"
+
+
+def test_a_cloud_needs_two_dimensions_and_three_points():
+    for sizes, dims in (([2], [2]), ([3], [1])):
+        with pytest.raises(PageError, match="at least 2 dimensions and 3 points"):
+            figures.guess_frames([0.0], [1.0], sizes, dims)

@@ -1,0 +1,145 @@
+"""The record of the benchmarks in tables and pictures, on a made-up record, and without one."""
+
+import json
+from dataclasses import replace
+
+import altair as alt
+import pytest
+
+from isonb import pages
+from isonb.pages.errors import PageError
+
+speed = pages.figures("speed")
+
+
+def row(what, peer, ours, theirs, goal=None, *, yardstick=False, size="10 x 2", suite="some", verdict="", limit=""):
+    least = min(ours), min(theirs)
+    told = {"what": what, "size": size, "peer": peer, "goal": goal, "error": 1e-7, "allowed": 1e-4, "limit": limit}
+    told |= {"yardstick": yardstick, "suite": suite, "ours_ms": least[0], "peer_ms": least[1], "verdict": verdict}
+    told |= {"ratio": least[0] / least[1] if yardstick else least[1] / least[0]}
+    return told | {"ours_rounds_ms": ours, "peer_rounds_ms": theirs}
+
+
+ROWS = [
+    row("H0", "slow", [1.0, 1.5, 2.0], [8.0, 9.0, 8.5], 10.0, verdict="missed", limit="memory"),
+    row("H0", "quick", [1.0, 1.5, 2.0], [0.5, 0.6, 0.5], None),
+    row("score", "product", [3.0, 3.0, 3.0], [2.0, 2.5, 2.0], 2.0, yardstick=True, verdict="reached"),
+    row("import", "import torch", [1.0], [50.0], suite="starting"),
+    *(
+        row("H0", "tree", [n**2 / 1e4], [n**3 / 1e6], size=f"{n} x 4", suite="growth_h0")
+        for n in (100, 200, 400, 800, 1600)
+    ),
+]
+PEAK = {"what": "H0", "size": "9 x 2", "mb": 1600.4, "bound_mb": 1000.0, "error": 0.0, "allowed": 1e-4}
+PEAK |= {"limit": "all distances", "suite": "memory_h0", "verdict": "missed"}
+ABOUT = {"sizes": "full", "python": "3.11", "torch": "2.1", "threads": 1, "processor": "a processor", "cores": 2}
+ABOUT |= {"memory_gib": 8.0, "system": "Linux", "machine": "x86_64", "load": 0.1, "accelerator": None}
+ABOUT |= {"packages": {"scipy": "1.0"}, "absent": ["fastcluster"], "missing": ["starting"]}
+
+
+@pytest.fixture
+def bench(tmp_path):
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(ABOUT | {"rows": ROWS, "memory": [PEAK]}), encoding="utf-8")
+    return speed.load(path)
+
+
+@pytest.fixture
+def empty(tmp_path):
+    return speed.load(tmp_path / "bench.json")
+
+
+def shown(chart):
+    """The data of a chart, whatever its name in the specification."""
+    (data,) = chart.to_dict()["datasets"].values()
+    return data
+
+
+def test_the_answer_counts_what_is_not_a_floor(bench):
+    told = speed.answer(bench)
+    assert "faster than the other code in 1 of 2 comparisons" in told
+    assert "at best 8 times, at worst 0.5 times" in told
+    assert "1 of 2 goals" in told
+    assert "none of these rows" in told
+
+
+def test_one_dot_a_row_and_growth_apart(bench):
+    dots = shown(speed.ratios(bench))
+    assert [(dot["peer"], dot["faster"]) for dot in dots] == [
+        ("slow", 8),
+        ("quick", 0.5),
+        ("product", 2 / 3),
+        ("import torch", 50),
+    ]
+    assert [dot["aim"] for dot in dots] == ["goal missed", "no goal", "goal reached", "no goal"]
+    assert [dot["kind"] for dot in dots] == [speed.PEERS, speed.PEERS, speed.FLOORS, speed.STARTS]
+    assert dots[0]["ours"] == "1 ms (median 1.5, range 1 to 2)"
+
+
+def test_slopes_are_exponents(bench):
+    (one,) = speed.slopes(bench)
+    assert (one["measure"], one["d"], one["against"], one["largest n"]) == ("H0", 4, "tree", 1600)
+    assert (one["isonb"], one["theirs"]) == pytest.approx((2.0, 3.0))
+    assert one["times faster there"] == pytest.approx(16.0)
+
+
+def test_goals_missed_come_first_with_their_limit(bench):
+    missed, reached = speed.goals(bench)
+    assert (missed["goal"], missed["ratio"], missed["what takes longest"]) == ("≥ 10", "8", "memory")
+    assert (reached["goal"], reached["ratio"], reached["what takes longest"]) == ("≤ 2", "1.5", "–")
+    assert len(speed.goals(bench, 1)) == 1
+
+
+PARTS = [{"what": "product", "ms": 0.5, "needed": True}, {"what": "choice", "ms": 0.2, "needed": False}]
+
+
+def recorded(tmp_path, *rows):
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(ABOUT | {"rows": rows, "memory": []}), encoding="utf-8")
+    return speed.load(path)
+
+
+def test_of_a_missed_goal_the_pieces_are_told_with_the_ratio_of_those_needed(tmp_path):
+    floor = row("near", "product", [1.0], [0.4], 1.5, yardstick=True, verdict="missed") | {"parts": PARTS}
+    rival = row("H0", "slow", [1.0], [2.0], 5.0, verdict="missed") | {"parts": PARTS}
+    fine = row("H0", "other", [1.0], [9.0], 5.0, verdict="reached") | {"parts": PARTS}
+    bench = recorded(tmp_path, fine, floor, rival)
+    first, second = speed.held_back(bench)
+    assert (first["against"], first["ratio"], first["ratio with these alone"]) == ("slow", "2", "4")
+    assert (second["against"], second["ratio"], second["ratio with these alone"]) == ("product", "2.5", "1.25")
+    assert first["share of each piece"] == "product 50%, choice 20%, the rest 30%"
+    assert first["needed pieces"] == "product"
+    assert speed.held_back(bench, 1) == [first]
+    assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
+
+
+def test_a_record_of_a_card_names_the_card_and_leaves_nothing_to_be_said_of_cards(bench, tmp_path):
+    card = replace(bench, about={**bench.about, "accelerator": "a card"})
+    assert speed.answer(card).endswith("Measured on a card.")
+    assert speed.answer(bench).endswith("Measured on a processor.")
+    assert "card" not in speed.unmeasured(bench, card)
+    assert "on a graphics card" in speed.unmeasured(bench, speed.load(tmp_path / "none.json"))
+
+
+def test_without_a_record_everything_says_so(empty):
+    assert speed.NOTHING in speed.answer(empty)
+    assert speed.NOTHING in speed.unmeasured(empty)
+    for chart in (speed.ratios(empty), speed.growth(empty)):
+        assert isinstance(chart, alt.Chart)
+        assert shown(chart) == [{"text": "nothing is recorded yet"}]
+    for rows in (
+        speed.goals(empty),
+        speed.held_back(empty),
+        speed.slopes(empty),
+        speed.memory(empty),
+        speed.machine(empty),
+    ):
+        assert speed.NOTHING in rows[0].values()
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"rows": 3}'])
+def test_another_file_is_refused(tmp_path, text):
+    path = tmp_path / "bench.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PageError, match=r"bench\.json must be a record"):
+        speed.load(path)

@@ -1,0 +1,188 @@
+"""Runs against their matched controls: an independent calculation, simulated studies, refusals, the book's verdicts."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.cli import main
+from isonb.lab import compare, plan_seeds
+from isonb.lab.comparing import CompareError
+from isonb.lab.methods.control import control_of
+from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.study import Study
+
+
+def made_up(effects, seeds=5, spread=1.5, draw=0, task="sst2", **columns):
+    """Runs of methods with known effects in points; paired differences have the standard deviation ``spread``."""
+    rng = np.random.default_rng(draw)
+    rows = []
+    for seed in range(seeds):
+        base = 80 + rng.normal(scale=2)
+        for method, effect in {"none": 0.0, **effects}.items():
+            score = base + effect + rng.normal(scale=0 if method == "none" else spread)
+            rows.append({"seed": seed, "method.name": method, "metric.accuracy": score / 100})
+    usual = {"status": "complete", "error": "", "experiment": "finetune", "task": task, "model": "minilm"}
+    frame = pd.DataFrame(rows).assign(**usual, **{"metric.baseline.accuracy": 0.51}, **columns)
+    return frame.assign(run_id=[f"run{i}" for i in range(len(frame))])
+
+
+def test_the_numbers_are_those_of_an_independent_calculation():
+    frame = made_up({"istar": 1.0, "cosreg": -3.0}, seeds=6)
+    found = compare(frame, gain=1.0)
+    wide = frame.pivot(index="seed", columns="method.name", values="metric.accuracy") * 100
+    tests = {m: stats.ttest_rel(wide[m], wide["none"]) for m in ("istar", "cosreg")}
+    p = sorted(tests, key=lambda m: tests[m].pvalue)
+    holm = {p[0]: 2 * tests[p[0]].pvalue, p[1]: max(2 * tests[p[0]].pvalue, tests[p[1]].pvalue)}
+    for pair in found.pairs:
+        low, high = tests[pair.arm].confidence_interval(0.95)
+        assert (pair.interval.low, pair.interval.high) == pytest.approx((low, high))
+        assert pair.interval.estimate == pytest.approx((wide[pair.arm] - wide["none"]).mean())
+        assert pair.p == pytest.approx(min(holm[pair.arm], 1))
+        assert (pair.verdict != "not significant") == (holm[pair.arm] <= 0.05)
+
+
+def test_simulated_studies_keep_what_is_printed():
+    effects = {"istar": 0.0, "cosreg": 0.5, "entropy": 2.0}
+    wrong = seen = said = studies = 0
+    for draw in range(200):
+        found = {pair.arm: pair for pair in compare(made_up(effects, 8, draw=draw)).pairs}
+        studies += 1
+        wrong += found["istar"].verdict != "not significant"
+        seen += found["entropy"].verdict == "gain"
+        said += power_of(2.0, 1.5, 8, 0.05 / 3)
+    assert wrong / studies <= 0.05
+    assert abs(seen - said) / studies <= 0.05
+    one = made_up({"entropy": 2.0}, 8)
+    visible = compare(one).pairs[0].visible
+    assert power_of(
+        visible, np.std(list(compare(one).pairs[0].differences.values()), ddof=1), 8, 0.05
+    ) == pytest.approx(0.8, abs=0.01)
+
+
+def power_of(gain, spread, n, alpha):
+    """Of Student's paired test, by the noncentral t law of scipy."""
+    border, shift = stats.t.ppf(1 - alpha / 2, n - 1), gain / spread * math.sqrt(n)
+    return stats.nct.sf(border, n - 1, shift) + stats.nct.cdf(-border, n - 1, shift)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda f: f[f["seed"] < 2], "too few seeds: 2 in common, 3 are needed"),
+        (lambda f: f[f["method.name"] != "none"], "its control wasn't run: --method none"),
+        (lambda f: f.assign(epochs=np.where(f["method.name"] == "none", 2, 5)), "epochs 5 here and 2 there"),
+        (
+            lambda f: f.assign(**{"manifest.data.train": np.where(f["method.name"] == "none", "a", "b")}),
+            "other rows: train",
+        ),
+        (
+            lambda f: f.assign(**{"manifest.data.model": np.where(f["method.name"] == "none", "a", "b")}),
+            "other weights",
+        ),
+        (
+            lambda f: f.assign(**{"manifest.versions.torch": np.where(f["method.name"] == "none", "2.11", "2.13")}),
+            "torch is 2.13",
+        ),
+        (
+            lambda f: f.assign(**{"metric.accuracy": f["metric.accuracy"].where(f["method.name"] != "none", 0.51)}),
+            "hasn't learned",
+        ),
+    ],
+)
+def test_what_can_not_be_judged_is_refused_in_words(change, reason):
+    (pair,) = compare(change(made_up({"istar": 3.0}))).pairs
+    assert pair.verdict == "refused"
+    assert reason in pair.reason
+    assert reason in " ".join(repr(compare(change(made_up({"istar": 3.0})))).split())
+
+
+def test_failed_runs_are_counted_with_an_interval():
+    frame = made_up({"istar": 0.0}, seeds=6)
+    frame.loc[(frame["seed"] < 2) & (frame["method.name"] == "istar"), "metric.accuracy"] = 0.5
+    (pair,) = compare(frame).pairs
+    exact = stats.binomtest(2, 6).proportion_ci(method="exact")
+    assert (pair.failed.estimate, pair.failed.low, pair.failed.high) == pytest.approx((1 / 3, *exact))
+    assert pair.control_failed.estimate == 0
+
+
+def test_the_control_of_a_penalty_in_similarity_is_its_contrastive_loss():
+    config = {"experiment": "similarity", "tuning_steps": 20, "tuning_rate": 1e-5, "temperature": 0.1}
+    for name in ("istar", "cosreg", "entropy"):
+        wanted = {"name": "simcse", "steps": 20, "learning_rate": 1e-5, "temperature": 0.1}
+        assert control_of({**config, "method": {"name": name}}) == wanted
+    for name in ("whitening", "softdecay", "simcse", "all_but_the_top"):
+        assert control_of({**config, "method": {"name": name}}) == {"name": "none"}
+
+
+def test_two_versions_of_the_code_are_paired_run_by_run():
+    old, new = made_up({"istar": 0.0}, 6), made_up({"istar": 0.0}, 6)
+    new.loc[new["method.name"] == "istar", "metric.accuracy"] += 0.04
+    found = {pair.arm: pair for pair in compare(new, old).pairs}
+    assert found["istar"].interval.estimate == pytest.approx(4.0)
+    assert found["none"].interval.estimate == pytest.approx(0.0)
+    assert (found["istar"].verdict, found["none"].verdict) == ("gain", "not significant")
+
+
+def test_the_books_own_runs_give_the_books_own_verdicts():
+    study = Study.load("head_to_head")
+
+    book = against_plain(study).dropna(subset="p").set_index(["arm", "suite"])
+    kept = [
+        (arm, suite) in book.index or arm == "none"
+        for arm, suite in zip(study.runs["arm"], study.runs["suite"], strict=True)
+    ]
+    runs = study.runs[kept].drop(columns=["arm", "suite", "score", "majority", "rows", "metric", "failed", "source"])
+    found = compare(runs)
+    judged = [pair for pair in found.pairs if not pair.reason]
+    assert len(judged) == len(book)
+    ours = sorted((round(p.interval.estimate / 100, 9), round(p.p, 9), round(p.visible / 100, 9)) for p in judged)
+    theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["visible"], 9)) for _, r in book.iterrows())
+    assert np.allclose(ours, theirs, atol=1e-8)
+    words = {"above": "gain", "below": "loss", "not told apart": "not significant"}
+    assert sorted(p.verdict for p in judged) == sorted(words[outcome] for outcome in book["outcome"])
+
+
+def test_a_plan_counts_the_seeds_that_a_pilot_asks_for():
+    pilot = made_up({"istar": 1.0}, 3, **{"manifest.seconds": 60.0})
+    told = plan_seeds(pilot, gain=1.0).iloc[0]
+    spread = told["spread"]
+    assert power_of(1.0, spread, told["seeds"], 0.05) >= 0.79
+    assert power_of(1.0, spread, told["seeds"] - 1, 0.05) < 0.81
+    assert told["seeds_high"] > told["seeds"]
+    assert told["hours"] == pytest.approx((told["seeds"] - 3) * 2 / 60)
+    with pytest.raises(CompareError, match="3 seeds"):
+        plan_seeds(pilot[pilot["seed"] < 2], gain=1.0)
+
+
+def test_the_command_writes_every_form_and_fails_where_a_rule_holds(tmp_path, capsys):
+    table = tmp_path / "runs.parquet"
+    made_up({"istar": -5.0}, 6).to_parquet(table)
+    files = {kind: tmp_path / f"out.{kind}" for kind in ("html", "json", "csv")}
+    words = [word for kind, path in files.items() for word in (f"--{kind}", str(path))]
+    assert main(["compare", str(table), *words, "--fail-on", "losses>0"]) == 1
+    assert main(["compare", str(table), "--fail-on", "losses>1"]) == 0
+    assert main(["compare", str(table), "--fail-on", "glory>1"]) == 2
+    assert main(["compare", str(tmp_path / "nothing")]) == 2
+    said = capsys.readouterr()
+    assert "loss" in said.out
+    assert "glory" in said.err
+    page = files["html"].read_text()
+    assert "<svg" in page
+    assert "http-equiv" not in page
+    assert "<script" not in page
+    assert json.loads(files["json"].read_text())["pairs"][0]["verdict"] == "loss"
+    assert pd.read_csv(files["csv"])["verdict"].tolist() == ["loss"]
+
+
+def test_help_comes_without_torch():
+    code = "import sys; from isonb.cli import main\ntry: main(['compare', '--help'])\nexcept SystemExit: pass"
+    told = subprocess.run(
+        [sys.executable, "-c", f"{code}\nprint('torch' in sys.modules)"], capture_output=True, text=True
+    )
+    assert told.stdout.endswith("False\n")

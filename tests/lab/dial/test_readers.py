@@ -1,0 +1,99 @@
+"""Readers of vectors against the libraries that do the same, and what a bad table of readers is told."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.metrics import ndcg_score, roc_auc_score, v_measure_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from isonb.errors import ShapeError
+from isonb.lab.dial import readers
+
+
+@pytest.fixture
+def cloud():
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, 2, 120)
+    return rng.normal(size=(120, 8)) + 0.8 * labels[:, None] * np.arange(8) / 8, labels
+
+
+def pairs(items=60):
+    rng = np.random.default_rng(3)
+    return rng.integers(0, 60, items), rng.integers(60, 120, items), rng.integers(0, 6, items).astype(float)
+
+
+def cosine(x, first, second):
+    return (x[first] * x[second]).sum(1) / np.linalg.norm(x[first], axis=1) / np.linalg.norm(x[second], axis=1)
+
+
+def test_similarity_is_spearman_of_the_cosine_on_each_draw(cloud):
+    first, second, gold = pairs()
+    made, found = readers.similarity(cloud[0], first, second, gold, "set"), cosine(cloud[0], first, second)
+    assert made.score == pytest.approx(spearmanr(found, gold)[0])
+    drawn = readers.draws_of(60, "set")
+    want = [spearmanr(found[rows], gold[rows])[0] for rows in drawn[:5]]
+    assert made.draws[:5] == pytest.approx(want)
+
+
+def test_threshold_is_the_area_under_the_curve(cloud):
+    first, second, gold = pairs()
+    label = (gold > 2).astype(int)
+    made = readers.threshold(cloud[0], first, second, label)
+    assert made.score == pytest.approx(roc_auc_score(label, cosine(cloud[0], first, second)))
+
+
+def test_retrieval_is_ndcg_at_10(cloud):
+    x, _ = cloud
+    questions, passages = np.arange(100, 120), np.arange(100)
+    wanted = np.arange(20)
+    made = readers.retrieval(x, questions, wanted, passages)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    scores = unit[questions] @ unit[passages].T
+    truth = (passages[None] == wanted[:, None]).astype(int)
+    assert made["retrieval"].score == pytest.approx(ndcg_score(truth, scores, k=10))
+    assert made["recall at 1"].score == pytest.approx((scores.argmax(1) == wanted).mean())
+
+
+def test_neighbours_are_those_of_scikit_learn(cloud):
+    x, labels = cloud
+    want = KNeighborsClassifier(10, metric="cosine").fit(x[:80], labels[:80]).score(x[80:], labels[80:])
+    assert readers.neighbours(x[:80], labels[:80], x[80:], labels[80:]).score == pytest.approx(want)
+    with pytest.raises(ShapeError, match="10 training rows; got 9"):
+        readers.neighbours(x[:9], labels[:9], x[80:], labels[80:])
+
+
+@pytest.mark.parametrize("width", [8, 130])
+def test_the_linear_head_is_ridge_by_leave_one_out(width):
+    rng = np.random.default_rng(width)
+    x = rng.normal(size=(150, width))
+    labels = (x[:, 0] + rng.normal(size=150) > 0.2).astype(int)
+    train, test = readers._head_inputs(x[:90], x[90:])
+    head = RidgeClassifierCV(alphas=readers.PENALTIES).fit(train, labels[:90])
+    made = readers.linear_head(x[:90], labels[:90], x[90:], labels[90:])
+    assert made.score == pytest.approx(head.score(test, labels[90:]))
+
+
+def test_k_means_is_scored_by_its_v_measure(cloud):
+    x, labels = cloud
+    made = readers.k_means(np.concatenate([x, x + 50 * labels[:, None]]), np.tile(labels, 2), "set")
+    assert 0 <= made.score <= 1
+    apart = np.where(labels[:, None] == 1, [0.0, 1.0], [1.0, 0.0])
+    assert readers.k_means(apart, labels).score == pytest.approx(v_measure_score(labels, labels))
+
+
+def test_a_rotation_and_a_common_factor_are_not_seen(cloud):
+    x, labels = cloud
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
+    for turned in (x @ rotation, 5 * x):
+        for reader in (readers.neighbours, readers.linear_head):
+            one, other = (reader(y[:80], labels[:80], y[80:], labels[80:]) for y in (x, turned))
+            assert one.score == other.score
+            assert one.draws == pytest.approx(other.draws)
+
+
+def test_the_mean_of_outcomes_keeps_their_draws():
+    one, other = (readers.Outcome(score, np.array([score, score + 0.1])) for score in (0.2, 0.4))
+    mean = readers.Outcome.mean_of([one, other])
+    assert mean.score == pytest.approx(0.3)
+    assert mean.draws == pytest.approx([0.3, 0.4])

@@ -1,0 +1,182 @@
+"""A recording is read by what its columns say: neither a new option nor a new measure changes what a study finds."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import isonb
+from isonb.lab.runs.publishing import write_recording
+from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
+from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.plan import PlannedCell, filled, plan_of
+from isonb.lab.studies.run_list import every_design, untaken
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import cell_rows, claim_rows
+from isonb.lab.sweeps.grids import load_grid
+
+ROOT = Path(isonb.__file__).parents[1]
+OPTION = '''
+
+@dataclass(frozen=True)
+class _WithOneMore(IStar):
+    """I-STAR with an option that changes nothing."""
+
+    brand_new: float = option(1.5, "nothing yet", low=0, high=9)
+
+
+METHODS = tuple(_WithOneMore if kind is IStar else kind for kind in METHODS)
+'''
+MEASURE = """
+_as_before = cloud_measures
+
+
+def cloud_measures(*given, **more):
+    return _as_before(*given, **more) | {"brand_new": 0.5}
+"""
+TELL = """
+import json, sys
+import torch
+from isonb.lab.measuring.cloud import cloud_measures
+from isonb.lab.methods import method_from
+assert method_from("istar").brand_new == 1.5
+assert cloud_measures(torch.eye(4))["brand_new"] == 0.5
+sys.path.insert(0, {folder!r})
+from test_plan import told
+print(json.dumps(told()))
+"""
+
+
+def told():
+    """By study: its rows, what is planned of them, its verdicts, and every word and number of its tables."""
+    studies = {f"{k} {design.name}": Study.load(design) for k, design in enumerate(every_design())}
+    return {name: json.loads(json.dumps(_told(study), default=str)) for name, study in studies.items()}
+
+
+def _told(study):
+    judged = study.verdicts()
+    return {
+        "rows": study.recorded[["run_id", "arm", "suite", "score"]].to_csv(index=False),
+        "absent": study.absent,
+        "coverage": study.coverage().to_csv(index=False),
+        "claims": claim_rows({"recorded": judged}) if judged else [],
+        "cells": cell_rows(judged) + cell_rows(judged, tested=False),
+        "against plain": against_plain(study).to_csv(index=False),
+    }
+
+
+def test_a_new_option_and_a_new_measure_leave_every_study_as_it_is(tmp_path):
+    """In a copy whose I-STAR has one option more, and whose clouds have one measure more."""
+    shutil.copytree(ROOT / "isonb", tmp_path / "isonb", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "book").symlink_to(ROOT / "book")
+    for name, text in {"methods/istar.py": OPTION, "measuring/cloud.py": MEASURE}.items():
+        path = tmp_path / "isonb" / "lab" / name
+        path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+    script = TELL.format(folder=str(Path(__file__).parent))
+    run = [sys.executable, "-P", "-c", script]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == told()
+
+
+def copied(tmp_path, name, change):
+    """A folder of the book's recordings, one of them with its rows changed."""
+    shutil.copytree(FOLDER, tmp_path / "all")
+    one = recorded(name)
+    write_recording(tmp_path / "all" / name, change(one.runs), one.series, one.manifest["series"], one.defaults)
+    return tmp_path / "all"
+
+
+def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
+    (design,) = (one for one in every_design() if one.name == "istar_doses")
+    whole = Study.load(design)
+    assert whole.absent == []
+    gone = whole.plan.iloc[7]
+    folder = copied(tmp_path, "istar_doses", lambda runs: runs[runs["run_id"] != gone["run_id"]])
+    left = Study.load(design, folder=folder)
+    assert left.absent == [gone["cell"]]
+    assert {f"seed {gone['run_id'].split('-')[3].removeprefix('s')}", "model minilm"} <= set(gone["cell"].split(", "))
+    before, after = (one.coverage().set_index("arm").loc[gone["arm"], gone["suite"]] for one in (whole, left))
+    assert (before, after) == ("3 of 3", "2 of 3")
+
+
+def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
+    """One run on all rows of CoLA, and what is left of an earlier head to head with other rows and rates.
+
+    Its STS-B at rate 2e-4 is read where failed runs are counted.
+    """
+    assert {name: len(runs) for name, runs in untaken().items()} == {"baselines_full": 1, "head_to_head_xeon": 97}
+    changed = recorded("istar_doses").runs["run_id"].iloc[3]
+
+    def longer(runs):
+        return runs.assign(epochs=runs["epochs"].where(runs["run_id"] != changed, 99))
+
+    assert untaken(copied(tmp_path, "istar_doses", longer))["istar_doses"] == [changed]
+
+
+@pytest.mark.parametrize("design", every_design(), ids=lambda one: f"{one.grid or one.name}-{one.recordings[0]}")
+def test_rows_that_meet_a_cell_are_the_runs_that_the_sweep_would_make(design):
+    """By the ids, which a sweep takes of today's settings written out; every option that is set is a condition."""
+    by_id = {run.run_id for run in load_grid(design.grid or design.name, design.size)}
+    held = [recorded(name) for name in design.recordings]
+    there = {run for one in held for run in one.runs["run_id"]}
+    found = filled(plan_of(design.grid or design.name, design.size), held)
+    assert {run for run in found.values() if run} == by_id & there
+    assert len(found) == len(by_id)
+
+
+@pytest.fixture
+def rows():
+    """Two I-STAR rows and a plain one, as a recording."""
+    methods = ({"name": "istar", "weight": -1}, {"name": "istar", "weight": -1, "zeta": 0.6}, "none")
+    configs = [resolve({"task": "cola", "model": "minilm", "seed": 1, "method": method}) for method in methods]
+    return configs, [run_id(config) for config in configs]
+
+
+@pytest.mark.parametrize(
+    ("method", "row"),
+    [
+        ({"method.name": "istar", "method.weight": -1}, 0),
+        ({"method.name": "istar", "method.weight": "-1.0", "method.zeta": 0.2}, 0),  # defaults may be named
+        ({"method.name": "istar", "method.zeta": 0.6}, 1),  # and left out
+        ({"method.name": "istar", "method.zeta": 0.7}, None),
+        ({"method.name": "istar", "method.brand_new": 1.5}, None),  # newer than the recording
+        ({}, 2),
+        ({"method.name": "cosreg"}, None),
+    ],
+)
+def test_a_cell_is_met_by_the_row_that_differs_from_the_defaults_in_what_it_names(tmp_path, rows, method, row):
+    from isonb.lab.runs.publishing import publish
+    from isonb.lab.runs.record import Record, write_record
+
+    configs, ids = rows
+    for config in configs:
+        write_record(tmp_path / "records", Record(config))
+    publish(tmp_path / "records", tmp_path, "some")
+    small = plan_of("head_to_head", "small")
+    (cola, *_) = (c for c in small if (c.given["task"], c.given["seed"]) == ("cola", 1))
+    shared = {name: value for name, value in cola.given.items() if not name.startswith("method.")}
+    found = filled([PlannedCell(shared | method)], [recorded("some", tmp_path)])
+    assert list(found.values()) == [None if row is None else ids[row]]
+
+
+def test_a_grid_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(RecordedError, match="a plan must be a readable grid"):
+        plan_of("nosuch", "small")
+    with pytest.raises(RecordedError, match="must have the size huge"):
+        plan_of("istar", "huge")
+
+
+def test_no_recording_leaves_the_whole_plan_absent(tmp_path):
+    study = Study.load("head_to_head", folder=tmp_path)
+    assert len(study.absent) == len(study.plan) == len(plan_of("head_to_head", "small"))
+    assert study.coverage()["SST-2"].tolist()[0] == "0 of 5"
+    assert isinstance(study.runs, pd.DataFrame)

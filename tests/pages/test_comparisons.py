@@ -1,0 +1,125 @@
+"""Pictures that several chapters draw: intervals against scipy, lines and panels in the order given."""
+
+import math
+
+import altair as alt
+import pandas as pd
+import pytest
+import torch
+import vl_convert
+from scipy import stats
+
+from isonb import pages
+from isonb.lab.statistics.seeds import student
+from isonb.pages.charts.clouds import cloud_scores, distributions
+from isonb.pages.charts.comparisons import crosses, gains, growing
+
+FRAME = pd.DataFrame(
+    {
+        "suite": ["CoLA", "CoLA", "MRPC", "MRPC"],
+        "arm": ["a", "b", "a", "b"],
+        "mean": [0.1, -0.1, 0.2, 0.0],
+        "low": [0.0, -0.2, 0.1, -0.1],
+        "high": [0.2, 0.0, 0.3, 0.1],
+        "n": [5, 5, 5, 5],
+    }
+)
+
+
+@pytest.mark.parametrize("suites", [["CoLA", "MRPC"], ["MRPC", "CoLA"]])
+def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
+    """Vega-Lite sorts the panels of a grid as told, and names its rows in the order of the data."""
+    frame = pd.concat([FRAME.assign(what="score"), FRAME.assign(what="IsoScore")])
+    chart = pages.forest(frame, arms=["a", "b"], suites=suites, title="change", column="what")
+    picture = vl_convert.vegalite_to_svg(chart.resolve_scale(x="independent", y="independent").to_dict())
+    assert sorted(suites, key=lambda name: picture.index(f">{name}<")) == suites
+
+
+def test_courses_can_be_faceted_and_filtered():
+    chart = pages.courses(FRAME.assign(step=[1, 1, 2, 2]), arms=["a", "b"], x="step", x_title="update", title="score")
+    drawn = chart.facet(column=alt.Column("suite:N")).to_dict()
+    assert [layer["mark"]["type"] for layer in drawn["spec"]["layer"]] == ["area", "line"]
+
+
+def test_crosses_have_students_intervals_both_ways_and_a_line_through_all_of_a_panel():
+    frame = pd.DataFrame({"suite": ["s", "s", "t"], "arm": "p", "x": [1.0, 3.0, 5.0], "y": [0.2, 0.4, 9.0]})
+    (rows,) = (
+        crosses(frame, arms=["p"], suites=["s", "t"], x="here", y="there", equal=True).to_dict()["datasets"].values()
+    )
+    one, two = (pd.Series(row) for row in rows)
+    half = pages.half_width([1.0, 3.0])
+    assert one[["x", "y", "n"]].tolist() == [2.0, 0.3, 2]
+    assert one[["x_high", "least", "most"]].tolist() == pytest.approx([2 + half, 2 - half, 2 + half], abs=1e-4)
+    assert two[["x_low", "x_high", "least", "most"]].tolist() == [5.0, 5.0, 5.0, 9.0], "one run has no interval"
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
+    values = {"a": [0.01, 0.03, -0.02], "b": [0.2, 0.1]}
+    rows = [("SST-2", arm, seed, v) for arm, part in values.items() for seed, v in enumerate(part, start=3)]
+    frame = pd.DataFrame(rows, columns=["suite", "arm", "seed", "gain"]).sample(frac=1, random_state=0)
+    found = growing(frame).query("kind == 'mean' and seeds == @seeds").set_index("arm")
+    known = student(values["a"][:seeds])
+    assert found.loc["a", ["mean", "low", "high"]].tolist() == pytest.approx(
+        [known.estimate, known.low, known.high], abs=1e-4
+    )
+    assert found.loc["b", "n"] == 2, "an arm with fewer seeds keeps its last interval"
+    text = gains(frame, arms=["a", "b"], suites=["SST-2"], title="gain").to_json()
+    assert text.count("datum.seeds == seeds") == 2
+
+
+def test_a_distribution_function_is_that_of_the_values_over_the_largest():
+    found = distributions({0: torch.tensor([4.0, 2.0, 1.0]), 1: torch.tensor([8.0, 1.0])}, "one")
+    assert found.groupby("layer").x.max().tolist() == [1.0, 1.0]
+    assert found[(found.layer == 0) & (found.share.sub(0.5).abs() < 1e-9)].x.tolist() == [0.5]
+
+
+def test_a_cloud_and_its_scores_are_filtered_alike():
+    spots, scores = pages.figures("istar").cloud_frames(
+        torch.tensor([[0.0, 1.0], [2.0, 3.0]]),
+        {"up": lambda x, t: x + t},
+        lambda x: {"mean": float(x.mean())},
+        [0, 0.5],
+    )
+    assert scores["reading"].tolist() == [1.5, 2.0]
+    text = cloud_scores(spots, scores, names=["mean"], frame=(-1, 4), keep="datum.t == 0").to_json()
+    assert text.count('"filter": "datum.t == 0"') == 3
+
+
+def test_intervals_are_students():
+    frame = pd.DataFrame({"arm": ["a"] * 4 + ["b"], "value": [1.0, 2.0, 4.0, 5.0, 7.0]})
+    found = pages.intervals(frame, ["arm"]).set_index("arm")
+    low, high = stats.t.interval(0.95, 3, 3.0, stats.sem([1.0, 2.0, 4.0, 5.0]))
+    assert found.loc["a"].tolist() == pytest.approx([3.0, low, high, 4], abs=1e-4)
+    assert found.loc["b"].tolist() == [7.0, 7.0, 7.0, 1], "one value has no interval"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "digits", "told"),
+    [
+        (0.56, 0.0066, 3, "0.560 ± 0.013"),
+        (0.56, 0.0001, 3, "0.5600 ± 0.0002"),
+        (15.3, 4.6, 2, "15.30 ± 9.02"),
+        (5.0, 0.0, 1, "5.0"),
+        (-1.2e-5, 3e-4, 2, "0.000 ± 0.001"),
+        (7.2e-6, 2e-7, 2, "7.2e-06 ± 4e-07"),
+        (1.0, 1e-7, 3, "1.0000 (± less than 0.0001)"),
+    ],
+)
+def test_an_estimate_is_cut_where_its_interval_begins(value, error, digits, told):
+    assert pages.estimate(value, error, digits) == told
+
+
+def test_rows_of_changes():
+    scores = {"none": (0.5, 0.6, 0.7), "CosReg": (0.6, 0.8, 0.7), "IsoBN": (0.9,), "λ = -1": (0.8,)}
+    rows = [("live", arm, seed, s) for arm, part in scores.items() for seed, s in enumerate(part)]
+    frame = pd.DataFrame([*rows, ("alone", "CosReg", 0, 0.5)], columns=["suite", "arm", "seed", "value"])
+    arms = ["IsoBN", "none", "CosReg", "unknown"]
+    made = pages.evidence.change_rows({"accuracy": frame}, suites=["live", "elsewhere", "alone"], arms=arms)
+    assert made == [
+        {"task": "live", "arm": "IsoBN", "accuracy": "+0.400 (1)"},
+        {"task": "live", "arm": "none (value)", "accuracy": pages.spread([0.5, 0.6, 0.7])},
+        {"task": "live", "arm": "CosReg", "accuracy": pages.spread([0.1, 0.2, 0.0], sign="+")},
+        {"task": "alone", "arm": "CosReg", "accuracy": "–"},
+    ]
+    assert math.isnan(pages.half_width([1.0]))

@@ -1,0 +1,196 @@
+"""The recipe of ``tiny``: it runs from text to a model in seconds, again to the same bits; and the model that ships."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+transformers = pytest.importorskip("transformers")
+
+import pretrain  # noqa: E402
+from pretraining import PretrainSettings, training  # noqa: E402
+from pretraining.text import NOT_ASKED, Hiding, Rows, train_tokenizer  # noqa: E402
+
+from isonb.lab.encoders import catalogue, loading  # noqa: E402
+
+SMALL = {"layers": 1, "width": 16, "batch": 64, "length": 16, "vocabulary": 200, "steps": 12}
+
+
+def story(paragraphs: int, seed: int = 0) -> list[str]:
+    """A made-up text in which the last noun of a sentence repeats its first, so that context helps."""
+    draw = random.Random(seed)
+    nouns = ["cat", "gull", "farmer", "lantern", "river", "turnip", "bishop", "kettle"]
+    verbs = ["follows", "paints", "forgets", "carries"]
+    tell = "The old {0} {1} another {0}."
+    return [" ".join(tell.format(draw.choice(nouns), draw.choice(verbs)) for _ in range(4)) for _ in range(paragraphs)]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "train.txt").write_text("\n".join(story(120)))
+    (folder / "validation.txt").write_text("\n".join(story(30, seed=1)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(text: Path) -> Callable[..., Path]:
+    """Pretrains the smallest of models into a folder; options change what it does."""
+    return lambda out, **changes: pretrain.pretrain(text, out, **{"progress": False} | SMALL | changes)
+
+
+@pytest.fixture(scope="module")
+def finished(small: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small(tmp_path_factory.mktemp("run") / "toy", about="A made-up text, public domain.")
+
+
+def weights(model: Path) -> dict[str, Tensor]:
+    return load_file(model / "model.safetensors")
+
+
+def points(model: Path) -> list[list[float]]:
+    return [[float(value) for value in line.split(",")] for line in (model / "curve.csv").read_text().splitlines()[1:]]
+
+
+def test_the_command_gives_a_model_that_the_lab_loads(text: Path, tmp_path: Path, capfd: Any) -> None:
+    words = ["--text", str(text), "--out", str(tmp_path), "--batch", "8", "--learning-rate", "0.02", "--no-bfloat16"]
+    words += ["--layers", "1", "--width", "32", "--length", "16", "--steps", "80"]
+    assert pretrain.main(words) == 0
+    assert f"finished: {tmp_path / 'model'}" in capfd.readouterr().out
+    encoder = loading.load(tmp_path / "model")
+    assert (encoder.layers, encoder.dim, encoder.max_length) == (1, 32, 32)
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "--batch 8 --length 16 --learning-rate 0.02 --no-bfloat16 --layers 1 --width 32" in card
+    assert catalogue.weights_digest(tmp_path / "model") in card
+    by_frequency = float(card.split("by frequency alone has loss ")[1].split()[0][:-1])
+    assert points(tmp_path / "model")[-1][5] < 0.6 * by_frequency  # it reads the first noun to guess the last
+    assert pretrain.main([*words, "--seed", "9"]) == 2
+    assert "error: a run is resumed with the settings it was started with; got seed 0 -> 9" in capfd.readouterr().err
+    assert pretrain.main(["--text", str(tmp_path / "model"), "--out", str(tmp_path)]) == 2
+    assert "no *.parquet or *.txt files" in capfd.readouterr().err
+
+
+def test_the_same_seed_gives_the_same_weights_also_after_a_kill(
+    small: Callable[..., Path], finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it writes a checkpoint in its first epoch, which has 8 updates, and again in its second."""
+
+    class Killed(Exception):
+        pass
+
+    def dying(plain: Callable[..., Any], at: int) -> Callable[..., Any]:
+        def dies(self: Any, *args: Any, **kwargs: Any) -> Any:
+            state = self.state if isinstance(self, training.BudgetTrainer) else args[1]
+            if state.global_step == at:
+                raise Killed
+            return plain(self, *args, **kwargs)
+
+        return dies
+
+    for owner, name, at in (
+        (training.BudgetTrainer, "_save_optimizer_and_scheduler", 6),
+        (training.Budget, "on_step_end", 11),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, dying(getattr(owner, name), at))
+            with pytest.raises(Killed):
+                small(tmp_path / "same")
+    again = weights(small(tmp_path / "same"))
+    assert all(torch.equal(value, again[name]) for name, value in weights(finished).items())
+    other = weights(small(tmp_path / "other", seed=1, steps=1))
+    assert not all(torch.equal(value, other[name]) for name, value in again.items())
+
+
+def test_a_run_goes_on_from_a_finished_model(small: Callable[..., Path], finished: Path, tmp_path: Path) -> None:
+    model = small(tmp_path, start=str(finished), steps=2)
+    assert points(model)[0][5] == pytest.approx(points(finished)[-1][5], abs=2e-3)  # rounded to float16 between
+    now, before = (model / "README.md").read_text().split("## What came before")
+    assert f"--start {finished.name}" in now
+    assert "random weights" in before
+
+
+def test_the_loss_is_that_of_the_whole_output() -> None:
+    tokenizer = train_tokenizer(story(50), 200, 32)
+    rows = dict(Hiding(tokenizer)(Rows(tokenizer, story(50), 16, follow=True).__getitems__(range(40))))
+    model = training.fresh(PretrainSettings(layers=2, width=32, length=16), len(tokenizer)).eval()
+    plain = transformers.BertForPreTraining(model.config).eval()
+    plain.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        ours, whole = model(**rows), plain(**rows)
+    assert ours["loss"].item() == pytest.approx(whole.loss.item(), rel=1e-5)
+    asked = rows["next_sentence_label"] != NOT_ASKED
+    right = (whole.seq_relationship_logits.argmax(-1) == rows["next_sentence_label"]).sum()
+    assert ours["counts"][0, 4:].tolist() == [right, asked.sum()]
+
+
+def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:
+    tokenizer = train_tokenizer(story(50), 8192, 128)
+    examples = Rows(tokenizer, story(1200), 64, follow=True).__getitems__(range(2000))
+    rows = torch.stack([example["input_ids"] for example in examples])
+    masked = Hiding(tokenizer)(examples)
+    hidden = masked["labels"] != NOT_ASKED
+    there = masked["input_ids"][hidden]
+    assert torch.equal(masked["input_ids"][~hidden], rows[~hidden])
+    assert hidden.sum() / (rows >= 5).sum() == pytest.approx(0.15, abs=0.005)
+    assert (there == tokenizer.mask_token_id).double().mean().item() == pytest.approx(0.8, abs=0.015)
+    assert (there == rows[hidden]).double().mean().item() == pytest.approx(0.1, abs=0.015)
+
+
+# the model that ships
+
+
+@pytest.fixture(scope="module")
+def tiny() -> tuple[Path, str]:
+    return catalogue.embedded_folder(catalogue.EMBEDDED["tiny"])
+
+
+def test_tiny_is_small_and_as_its_card_says(tiny: tuple[Path, str]) -> None:
+    folder, digest = tiny
+    encoder, card = loading.load("tiny"), (folder / "README.md").read_text()
+    assert encoder.revision == catalogue.fingerprint(folder)
+    assert (encoder.layers, encoder.dim, encoder.max_length, len(encoder.tokenizer)) == (4, 128, 128, 8192)
+    assert (folder / "model.safetensors").stat().st_size <= 8_000_000
+    assert digest in card
+    assert "CC BY-SA 3.0" in card
+    reached, frequency = (
+        float(re.search(told + r" ([0-9.]*[0-9])", " ".join(card.split()))[1])  # type: ignore[index]
+        for told in (r"float16 weights\): loss", "by frequency alone has loss")
+    )
+    curve = points(folder)
+    assert curve[-1][3] == 0.0  # the learning rate at the end
+    assert curve[-1][5] == min(point[5] for point in curve) == pytest.approx(reached, abs=0.1)
+    assert reached < 0.6 * frequency
+
+
+def test_tiny_is_loaded_in_float32_whoever_loads_it(tiny: tuple[Path, str]) -> None:
+    """In float16, AdamW's eps of 1e-8 is 0, and a training throws the weights."""
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tiny[0])
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    numbers = weights(tiny[0]).values()
+    assert all(torch.equal(value.half().float(), value) for value in numbers), "the numbers that recorded runs had"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word"),
+    [
+        ("He was born in London and died in New [MASK] .", "york"),
+        ("She [MASK] born on 3 May 1950 in Paris, France.", "was"),
+        ("The album was released [MASK] 5 June 2015.", "on"),
+        ("It is a species of beetle in the [MASK] Cerambycidae.", "family"),
+    ],
+)
+def test_tiny_guesses_hidden_words(tiny: tuple[Path, str], sentence: str, word: str) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny[0])
+    model = transformers.AutoModelForMaskedLM.from_pretrained(tiny[0])
+    coded = tokenizer(sentence, return_tensors="pt")
+    with torch.no_grad():
+        scores = model(**coded).logits[0, coded.input_ids[0] == tokenizer.mask_token_id][0]
+    assert word in tokenizer.convert_ids_to_tokens(scores.topk(5).indices.tolist())

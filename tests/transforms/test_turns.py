@@ -1,0 +1,131 @@
+"""Turns of the dial against plain numpy: what each promises, its strength set anew, lengths kept, files."""
+
+import numpy as np
+import pytest
+import torch
+from support import assert_same, uneven
+
+import isonb
+from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
+from isonb.transforms import load_transform
+from isonb.transforms.turns import (
+    DimensionScale,
+    MeanShift,
+    PartialWhitening,
+    SingularDecay,
+    Standardise,
+    isotropy_report,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
+
+TURNS = {
+    "needle": lambda: PartialWhitening(p=-1.0),
+    "rounder": lambda: PartialWhitening(p=0.75),
+    "beyond": lambda: PartialWhitening(p=1.5),
+    "mean": lambda: MeanShift(s=2.0),
+    "loudest": lambda: DimensionScale(factor=0.25, count=2),
+    "standardised": Standardise,
+    "decayed": lambda: SingularDecay(alpha=-0.6),
+}
+
+
+def points(n=60, d=8):
+    return uneven(n, d) + 3.0
+
+
+def by_numpy(name, x):
+    x = x.numpy()
+    mean, centred = x.mean(0), x - x.mean(0)
+    left, s, right = np.linalg.svd(centred, full_matrices=False)
+    if name in ("needle", "rounder", "beyond"):
+        p = {"needle": -1.0, "rounder": 0.75, "beyond": 1.5}[name]
+        return left * s ** (1 - p) * np.mean(s**2) ** (p / 2) @ right
+    if name == "mean":
+        return x + 2 * mean
+    if name == "loudest":
+        scale = np.ones(x.shape[1])
+        scale[np.argsort((x**2).mean(0))[-2:]] = 0.25
+        return x * scale
+    if name == "standardised":
+        return centred / x.std(0, ddof=1)
+    left, s, right = np.linalg.svd(x, full_matrices=False)
+    f = np.log(1 + 0.6 * (s - 0.6) + 1e-7) / 0.6
+    return left * (s[0] / f.max() * f) @ right
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_a_turn_is_what_plain_numpy_gives(name):
+    x = points()
+    assert_same(TURNS[name]().fit_transform(x), torch.from_numpy(by_numpy(name, x)), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_a_turn_is_saved_streamed_and_folded(name, tmp_path):
+    x = points()
+    turn = TURNS[name]().fit(x[:40])
+    turn.save(tmp_path)
+    want = turn.transform(x[40:])
+    assert_same(load_transform(tmp_path).transform(x[40:]), want)
+    assert_same(turn.to_dense(torch.float64)(x[40:]), want, rtol=1e-8, atol=1e-9)
+    streamed = TURNS[name]().fit_moments(isonb.Moments().update(x[:15]).update(x[15:40]))
+    assert_same(streamed.transform(x[40:]), want, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_lengths_are_kept_where_asked(name):
+    x = points()
+    free, kept = TURNS[name]().fit(x), TURNS[name]().fit(x)
+    kept.keep_norms = True
+    assert_same(kept.transform(x).norm(dim=1), x.norm(dim=1))
+    assert_same(torch.cosine_similarity(kept.transform(x), free.transform(x)), torch.ones(len(x)).double())
+    with pytest.raises(InputError, match="keep_norms=False"):
+        kept.to_dense()
+
+
+def test_the_dial_runs_from_needle_to_round_without_a_new_fit():
+    x = points()
+    dial = PartialWhitening().fit(x)
+    reached = []
+    for p in (-1.0, 0.0, 0.5, 1.0, 1.5):
+        dial.p = p
+        assert_same(dial.transform(x), PartialWhitening(p=p).fit(x).transform(x))
+        reached.append(dial.reached(x)["isoscore"])
+    assert reached[:4] == sorted(reached[:4])
+    assert reached[3] == pytest.approx(1.0)
+    assert reached[4] < 1
+
+
+def test_zero_strength_leaves_the_points():
+    x = points()
+    assert_same(MeanShift(s=0.0).fit_transform(x), x)
+    assert_same(PartialWhitening(p=0.0).fit_transform(x), x - x.mean(0))
+    assert_same(DimensionScale(factor=1.0).fit_transform(x), x)
+    assert_same(SingularDecay(alpha=0.0).fit_transform(x), x, rtol=1e-6)
+
+
+def test_directions_without_variance_come_out_zero():
+    few = PartialWhitening(p=1.0).fit(uneven(5, 12))
+    assert int((few.factors() > 0).sum()) == 4
+    still = points()
+    still[:, 2] = 0.25
+    assert_same(Standardise().fit_transform(still)[:, 2], torch.zeros(60).double())
+    with pytest.raises(DegenerateError, match="not all be equal"):
+        Standardise().fit(torch.ones(4, 3))
+
+
+def test_wrong_strengths_are_told():
+    with pytest.raises(ShapeError, match="count must be at least 1"):
+        DimensionScale(count=0)
+    with pytest.raises(ShapeError, match="at most the 8 dimensions"):
+        DimensionScale(count=9).fit(points())
+    with pytest.raises(NotFittedError):
+        PartialWhitening().transform(points())
+
+
+def test_the_report_holds_each_measure_under_its_function():
+    x = points()
+    report = isotropy_report(x)
+    for name in ("isoscore", "mean_cosine", "partition_score", "rbf_uniformity"):
+        assert report[name] == pytest.approx(float(getattr(isonb, name)(x)))
+    assert report["isoscore_unbiased"] == pytest.approx(float(isonb.isoscore(x, unbiased=True)))
