@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
     path = out / "records" / f"{outcome.run_id}.json"
     record = read_record(path)
     for name, value, base in scores(record):
-        what = "plain vectors" if config["experiment"] == "similarity" else "the same answer to everything"
+        what = "plain vectors" if config["experiment"] == "similarity" else "the majority baseline"
         beside = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"

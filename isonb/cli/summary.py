@@ -54,7 +54,7 @@ def main_metric(record: Record) -> str | None:
 def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
     """The task's metrics of a run, main one first: name, value, baseline.
 
-    The baseline is the same answer to everything, in similarity the plain vectors; None where there is neither.
+    The baseline is that of the majority, in similarity the plain vectors; None where there is neither.
     """
     return [(name, record.metrics[name], _baseline(record, name)) for name in _metrics(record)]
 

@@ -11,7 +11,9 @@ import torch
 import isonb
 from isonb import cli
 from isonb.auditing.report import SEVERITIES
+from isonb.auditing.shape import jackknife
 from isonb.errors import InputError, ShapeError
+from isonb.lab.statistics.seeds import student
 
 N, D = 600, 24
 SEEDS = int(os.environ.get("ISONB_SEEDS", "5"))  # clouds a defect is planted in; 20 by hand
@@ -101,6 +103,12 @@ def test_intervals_hold_the_value_of_the_population():
         for seed in range(20)
     )
     assert missed <= 4
+
+
+def test_the_jackknife_is_students_interval_of_pseudo_values():
+    without = cloud(7, n=1, d=10)[0].double().tolist()
+    interval = student([(len(without) - 1) * value for value in without])
+    assert jackknife(without) == pytest.approx((interval.high - interval.low) / 2, rel=1e-9)
 
 
 def test_the_threshold_keeps_its_rate_on_other_rows():

@@ -39,7 +39,7 @@ def test_what_breaks_a_rule(text, value, breaks, capsys):
 
 
 def test_under_is_a_rule_with_less():
-    assert (under("accuracy=0.8").name, under("accuracy=0.8").sign, under(" f1 = 5e-1").limit) == ("accuracy", "<", 0.5)
+    assert (under("accuracy=0.8").name, under("accuracy=0.8").sign, under(" f1 = 5e-1").value) == ("accuracy", "<", 0.5)
 
 
 @pytest.mark.parametrize("text", ["accuracy", "=0.8", "accuracy=", "accuracy=high", "accuracy<0.8"])
