@@ -108,8 +108,10 @@ def _has_autocast(kind: str) -> bool:
 
 def border(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function: numpy arrays become tensors, autocast is off inside (float32 maths), and the function's
-    name is put in front of every input error.
+    name is put in front of every input error; of a module's ``forward`` the name of its class.
     """
+    *_, owner, name = ("", *function.__qualname__.split("."))
+    told = owner if name == "forward" else name
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -124,7 +126,7 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
         except InputError as error:
             if getattr(error, "named", False):
                 raise
-            renamed = type(error)(f"{function.__name__}: {error}")
+            renamed = type(error)(f"{told}: {error}")
             renamed.named = True
             raise renamed from None
 

@@ -1,4 +1,4 @@
-"""Hidden states to point clouds: pooling, layers, label groups, and the centring that every measure shares.
+"""Hidden states to points: which layers, which tokens, how pooled. Everything that makes points of a model is here.
 
 A cloud is a tensor ``(..., n, d)``: n points as rows. An optional mask ``(..., n)`` marks the real rows, as the
 ``attention_mask`` of a tokenizer does.
@@ -7,57 +7,91 @@ A cloud is a tensor ``(..., n, d)``: n points as rows. An optional mask ``(..., 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud, tensor_of
-from isonb.errors import DtypeError, ShapeError, fail
+from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.numerics.rows import row_count
 
-__all__ = ["centered", "cls_pool", "label_groups", "layer_average", "mean_pool", "token_cloud"]
+__all__ = [
+    "Layers",
+    "Mode",
+    "chosen_layers",
+    "cls_pool",
+    "label_groups",
+    "layer_average",
+    "mean_pool",
+    "points_from_hidden_states",
+    "pool",
+    "token_cloud",
+]
+
+Layers = int | Sequence[int] | Literal["all"]
+Mode = Literal["cls", "last", "mean", "tokens"]
 
 
-def row_count(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Points of each cloud, shape ``(...)``, in the dtype of ``x``: n, or the real rows under the mask."""
-    if mask is None:
-        return x.new_full(x.shape[:-2], x.shape[-2])
-    return mask.sum(-1).to(x.dtype)
+def chosen_layers(layers: Layers, depth: int) -> list[int]:
+    """The numbers of the hidden states asked for, of ``depth`` with the embedding output: "all" is 1..L.
 
+    :class:`~isonb.errors.ShapeError` for a number that there is not, and for none.
 
-def center_rows(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """``(x - mean, mean)`` of a checked cloud, masked rows left at zero. Equal rows give zero to the last bit.
-
-    Subtracting a row of the cloud before the mean keeps the shape of a cloud far from the origin, and keeps the
-    rounding of the mean from turning no variance into a little noise.
+    >>> chosen_layers("all", 4), chosen_layers(-1, 4), chosen_layers((0, -1), 4)
+    ([1, 2, 3], [-1], [0, -1])
     """
-    if x.shape[-2] == 0:
-        return x, x.sum(-2)
-    n = row_count(x, mask).clamp_min(1)[..., None, None]
+    if layers == "all":
+        return list(range(1, depth)) or [0]
+    wanted = [layers] if isinstance(layers, int) else list(layers)
+    if not wanted or any(not isinstance(layer, int) or not -depth <= layer < depth for layer in wanted):
+        fix = 'Layer 0 is the embedding output; "all" means 1..L.'
+        fail(ShapeError, f"layers must name some of the {depth} hidden states", f"layers {layers!r}", fix)
+    return wanted
+
+
+def _first(state: Tensor, mask: Tensor | None) -> Tensor:
+    return state[..., 0, :]
+
+
+def _last(state: Tensor, mask: Tensor | None) -> Tensor:
     if mask is None:
-        first = x[..., :1, :]
-        moved = x - first
-        mean = moved.sum(-2, keepdim=True) / n
-        return moved - mean, (first + mean).squeeze(-2)
-    rows = mask.unsqueeze(-1)
-    place = mask.int().argmax(-1)[..., None, None].expand(*x.shape[:-2], 1, x.shape[-1])
-    first = x.gather(-2, place)
-    moved = torch.where(rows, x - first, 0.0)
-    mean = moved.sum(-2, keepdim=True) / n
-    return torch.where(rows, moved - mean, 0.0), (first + mean).squeeze(-2)
+        return state[..., -1, :]
+    place = torch.arange(mask.shape[-1], device=mask.device).where(mask, -1).argmax(-1)
+    return state.gather(-2, place[..., None, None].expand(*place.shape, 1, state.shape[-1])).squeeze(-2)
 
 
-@border
-def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    r"""The cloud moved to the origin, :math:`x_i - \frac1n\sum_j x_j`, stable far from it.
+def _mean(state: Tensor, mask: Tensor | None) -> Tensor:
+    rows = state if mask is None else torch.where(mask.unsqueeze(-1), state, 0.0)
+    return rows.sum(-2) / row_count(state, mask).clamp_min(1).unsqueeze(-1)
 
-    Shapes: ``x`` (..., n, d), ``mask`` (..., n) optional; returns (..., n, d) with masked rows zero.
-    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or an empty cloud.
 
-    >>> centered(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).tolist()
-    [[-1.0, -1.0], [1.0, 1.0]]
+def _tokens(state: Tensor, mask: Tensor | None) -> Tensor:
+    return state.flatten(0, -2) if mask is None else state[mask]
+
+
+_POOLS = {"cls": _first, "last": _last, "mean": _mean, "tokens": _tokens}
+
+
+def pool(states: Sequence[Tensor], mask: Tensor | None, mode: Mode) -> Tensor:
+    """Hidden states of some layers to one cloud (n, d): the points of layer after layer, in float32 for half precision.
+
+    "cls" takes the first position of each sentence, "last" its last real token (the usual choice for a decoder), "mean"
+    the mean over its real tokens, "tokens" every real token. ``mask`` (B, T) marks real tokens; None counts them all.
+    Values aren't looked at: what the points are given to does that.
+
+    >>> states = [torch.tensor([[[1.0], [2.0], [9.0]]])]
+    >>> mask = torch.tensor([[1, 1, 0]])
+    >>> [pool(states, mask, mode).flatten().tolist() for mode in ("cls", "last", "mean", "tokens")]
+    [[1.0], [2.0], [1.5], [1.0, 2.0]]
     """
-    x, mask = cloud(x, mask, points=1)
-    return center_rows(x, mask)[0]
+    if mode not in _POOLS:
+        names = ", ".join(map(repr, _POOLS))
+        fail(InputError, f"points must be one of {names}", repr(mode), "I-STAR takes 'tokens'.")
+    states, mask = [tensor_of(state) for state in states], tensor_of(mask)
+    real = None if mask is None else mask.bool()
+    wide = [state.float() if state.dtype in (torch.float16, torch.bfloat16) else state for state in states]
+    return torch.cat([_POOLS[mode](state, real) for state in wide])
 
 
 @border
@@ -67,7 +101,7 @@ def cls_pool(hidden: Tensor) -> Tensor:
     >>> cls_pool(torch.tensor([[[1.0, 2.0], [9.0, 9.0]]])).tolist()
     [[1.0, 2.0]]
     """
-    return cloud(hidden, name="hidden", points=1)[0][..., 0, :]
+    return _first(cloud(hidden, name="hidden", points=1)[0], None)
 
 
 @border
@@ -77,8 +111,7 @@ def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> mean_pool(torch.tensor([[[1.0], [3.0], [50.0]]]), torch.tensor([[1, 1, 0]])).tolist()
     [[2.0]]
     """
-    hidden, mask = cloud(hidden, mask, name="hidden", points=1)
-    return hidden.sum(-2) / row_count(hidden, mask).clamp_min(1).unsqueeze(-1)
+    return _mean(*cloud(hidden, mask, name="hidden", points=1))
 
 
 @border
@@ -90,8 +123,7 @@ def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> token_cloud(torch.arange(6.0).view(1, 3, 2), torch.tensor([[1, 0, 1]])).tolist()
     [[0.0, 1.0], [4.0, 5.0]]
     """
-    hidden, mask = cloud(hidden, mask, name="hidden", points=1)
-    return hidden.flatten(0, -2) if mask is None else hidden[mask]
+    return _tokens(*cloud(hidden, mask, name="hidden", points=1))
 
 
 @border
@@ -105,11 +137,33 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
     """
     stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack([*map(tensor_of, hidden_states)])
     stack, _ = cloud(stack, name="hidden_states", points=1)
-    depth = stack.shape[0]
-    if not layers or any(not -depth <= layer < depth for layer in layers):
-        got = f"layers {tuple(layers)}"
-        fail(ShapeError, f"layers must name some of the {depth} hidden states", got, "Layer 0 is the embedding output.")
-    return torch.stack([stack[layer] for layer in layers]).mean(0)
+    return stack[chosen_layers(layers, len(stack))].mean(0)
+
+
+@border
+def points_from_hidden_states(
+    hidden_states: Sequence[Tensor],
+    mask: Tensor | None = None,
+    layers: Layers = "all",
+    include_pads: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Token vectors of some layers as one cloud, and which rows are real: I-STAR's points.
+
+    ``layers``: "all" for 1..L (layer 0, the embedding output, is left out as in the official code), a number or
+    several; negative ones count from the end. ``include_pads=True`` takes padding for tokens, as the official code
+    does. Shapes: L + 1 tensors (B, T, d) and ``mask`` (B, T); returns points (N, d), layer after layer, and a bool mask
+    (N,), or None where every row is real. Nothing is dropped, so nothing waits for the device. Differentiable.
+
+    >>> states = [torch.zeros(1, 2, 3), torch.ones(1, 2, 3), torch.ones(1, 2, 3)]
+    >>> points, mask = points_from_hidden_states(states, torch.tensor([[1, 0]]))
+    >>> tuple(points.shape), mask.tolist()
+    ((4, 3), [True, False, True, False])
+    """
+    wanted = chosen_layers(layers, len(hidden_states))
+    kept = None if include_pads else mask
+    checked = [cloud(hidden_states[layer], kept, name="hidden_states", points=0) for layer in wanted]
+    points = torch.cat([state.flatten(0, -2) for state, _ in checked])
+    return points, None if kept is None else torch.cat([real.flatten() for _, real in checked if real is not None])
 
 
 @border
@@ -128,5 +182,5 @@ def label_groups(points: Tensor, labels: Tensor) -> Iterator[tuple[int, Tensor]]
     if labels.shape != points.shape[:1]:
         want = f"labels must have shape ({points.shape[0]},), one a point"
         fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
-    found = [int(label) for label in torch.unique(labels, sorted=True)]
-    return ((label, points[labels == label]) for label in found)
+    present = [int(label) for label in torch.unique(labels, sorted=True)]
+    return ((label, points[labels == label]) for label in present)

@@ -14,7 +14,7 @@ from support import as_on_an_accelerator
 
 import isonb
 from isonb import InputError, metrics
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 CLOUDS = int(os.environ.get("ISONB_FUZZ", 2000))
 ONLY = os.environ.get("ISONB_FUZZ_ONLY")
@@ -30,6 +30,15 @@ def computed(kind, x, mask):
     metric = kind()
     metric.update(x.detach(), mask)
     return metric.compute()
+
+
+def finite(x):
+    """For what takes losses: these are finite, and rows off the mask needn't be."""
+    return x.float().nan_to_num(0, 0, 0)
+
+
+def turned(kind, x, mask):
+    return kind().fit(x.detach(), mask).transform(x, mask)
 
 
 ANY = {  # of points and a mask, any leading axes
@@ -75,6 +84,16 @@ ANY = {  # of points and a mask, any leading axes
     "MeanDirection": lambda x, mask: isonb.MeanDirection().fit(x.detach(), mask).transform(x, mask),
     "SoftDecay": lambda x, mask: isonb.SoftDecay()(x, mask),
     "SoftZCA": lambda x, mask: isonb.SoftZCA().fit(x.detach(), mask).transform(x, mask),
+    **{
+        kind.__name__: partial(turned, kind)
+        for kind in (
+            isonb.PartialWhitening,
+            isonb.MeanShift,
+            isonb.DimensionScale,
+            isonb.Standardise,
+            isonb.SingularDecay,
+        )
+    },
     "Whitening": lambda x, mask: isonb.Whitening().fit(x.detach(), mask).transform(x, mask),
     "ZeroMean": lambda x, mask: isonb.ZeroMean().fit(x.detach(), mask).transform(x, mask),
     "Moments": lambda x, mask: isonb.Moments().update(x, mask).update(x, mask).cov,
@@ -99,7 +118,7 @@ ALONE = {  # of points alone
     "IStarLoss": isonb.IStarLoss(),
     "PersistentEntropyLoss": isonb.PersistentEntropyLoss(in_cluster=0.5, min_points=2),
     "entropy by label": lambda x: isonb.PersistentEntropyLoss(select=False)(x, torch.arange(len(x)) % 2),
-    "JointLoss": lambda x: isonb.JointLoss()(x.float().sum(), x.float().abs().sum()),
+    "JointLoss": lambda x: isonb.JointLoss()(finite(x).sum(), finite(x).abs().sum()),
     "isoscore_from_cov": lambda x: isonb.isoscore_from_cov(x.mT @ x),
     "persistent_entropy": lambda x: isonb.persistent_entropy(x[..., 0].abs()),
     "prominent_bars": lambda x: isonb.prominent_bars(x[..., 0].abs()),

@@ -1,4 +1,4 @@
-"""A fifth paper, made up, takes part by what CONTRIBUTING says and by nothing else: a method, a study and a grid."""
+"""A fifth paper, made up, takes six files and changes none: loss, method, study, grid, chapter, pictures."""
 
 import os
 import shutil
@@ -6,45 +6,52 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jupytext
 import pytest
+from nbclient import NotebookClient
 
 import isonb
 
 ROOT = Path(isonb.__file__).parents[1]
-METHOD = '''
+LOSS = '''
 """Fifth (Nobody, 2030)."""
 
 from dataclasses import dataclass
+
+from isonb.losses.common import Loss
+from isonb.measures.cosine import cosine_penalty
+
+
+@dataclass(eq=False, repr=False)
+class FifthLoss(Loss):
+    """Vectors are to be orthogonal.
+
+    Args:
+        weight: of the penalty. In [0, 100].
+    """
+
+    weight: float = 1.0
+
+    def forward(self, points):
+        """Points (n, d); returns a scalar."""
+        return self.weight * cosine_penalty(points)
+'''
+METHOD = '''
+"""Fifth (Nobody, 2030)."""
+
 from typing import ClassVar
 
-from torch import nn
-
-from isonb import losses
-from isonb.lab.methods.base import Method
-from isonb.lab.options import option
+from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import WithLoss
+from isonb.losses.fifth import FifthLoss
 
 
-class Scaled(nn.Module):
-    def __init__(self, weight):
-        super().__init__()
-        self.weight, self.loss = weight, losses.CosRegLoss()
-
-    def forward(self, x):
-        return self.weight * self.loss(x)
-
-
-@dataclass(frozen=True)
-class Fifth(Method):
+@takes(FifthLoss)
+class Fifth(WithLoss):
     """Vectors are to be orthogonal."""
 
     name: ClassVar[str] = "fifth"
     source: ClassVar[str] = "Fifth (Nobody, 2030)"
-
-    weight: float = option(1.0, "of the penalty", low=0, high=100)
-
-    def penalty(self):
-        """The loss."""
-        return Scaled(self.weight)
 
 
 METHODS = (Fifth,)
@@ -53,19 +60,15 @@ STUDY = '''
 """Fifth: arms and its claim."""
 
 from isonb.lab.studies.design import PLAIN, Design
-from isonb.lab.studies.verdicts import Claim, Part, by_cell, difference
+from isonb.lab.studies.verdicts import Change, Claim, Prediction
 
 
-def arm_of(config):
-    return {"none": PLAIN, "fifth": "Fifth"}.get(config["method"]["name"])
+def arm_of(settings):
+    return {"none": PLAIN, "fifth": "Fifth"}.get(settings["method.name"])
 
 
-def lower(study, suites):
-    name = "metric.end.cls.mean_cosine"
-    return by_cell(difference(study.units(name, "Fifth", suites), study.units(name, PLAIN, suites)))
-
-
-CLAIMS = (Claim(26, "The mean cosine falls", (Part("mean cosine, Fifth less none", lower),)),)
+LOWER = Prediction("mean cosine, Fifth less none", Change("metric.end.cls.mean_cosine", "Fifth"), "less")
+CLAIMS = (Claim(26, "The mean cosine falls", (LOWER,)),)
 DESIGN = Design("fifth", "papers/fifth", ("fifth",), arm_of, CLAIMS, size="smoke")
 '''
 GRID = """
@@ -78,48 +81,73 @@ smoke:
     method: [none, {name: fifth, weight: 10}]
     seed: [0, 1, 2]
 """
-USE = """
-from isonb import cli
-from isonb.lab.runs.record import write_record
-from isonb.lab.runs.publishing import publish
-from isonb.lab.studies.study import STUDIES, Study
+FIGURES = '''
+"""The picture of Fifth."""
+
+import altair as alt
+
+
+def cosines(runs):
+    return alt.Chart(runs[["arm", "metric.end.cls.mean_cosine"]].set_axis(["arm", "cosine"], axis=1)).mark_point()
+'''
+CHAPTER = """
+# Fifth
+
+```{code-cell} ipython3
+from isonb import pages
+from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import claim_rows
+
+pages.setup()
+figures = pages.figures("fifth")
+study = Study.load("fifth")
+pages.expect(study, 26, "supported")
+print(study.coverage().to_string(index=False))
+print(claim_rows({"recorded": study.verdicts()}))
+pages.show(figures.cosines(study.runs).encode(x="cosine:Q", y="arm:N"), description="A mark a run, a row an arm.")
+```
+"""
+FILES = {
+    "isonb/losses/fifth.py": LOSS,
+    "isonb/lab/methods/fifth.py": METHOD,
+    "book/studies/fifth.py": STUDY,
+    "book/experiments/fifth.yaml": GRID,
+    "book/figures/fifth.py": FIGURES,
+    "book/papers/fifth.md": CHAPTER,
+}
+RUN = """
+from isonb import cli
+from isonb.lab.runs.publishing import publish
+from isonb.lab.runs.record import write_record
 from isonb.lab.sweeps.grids import load_grid
 from isonb.lab.sweeps.inline import run_all
 
-assert "fifth" in STUDIES
 cli.main(["list", "methods"])
 cli.main(["list", "grids"])
 for record in run_all([run.config for run in load_grid("fifth", "smoke")], workers=1):
     write_record("records", record)
-publish("records", "recorded", "fifth")
-study = Study.load("fifth", folder="recorded")
-print(study.coverage().to_string(index=False))
-print(claim_rows({"recorded": study.verdicts()}))
+publish("records", "book/recorded", "fifth")
 """
 
 
 @pytest.mark.slow
-def test_one_method_file_one_study_file_and_one_grid_are_enough(tmp_path):
+def test_one_loss_one_method_one_study_one_grid_one_chapter_and_one_file_of_pictures_are_enough(tmp_path, monkeypatch):
+    assert len(METHOD.strip().splitlines()) < 25
     shutil.copytree(ROOT / "isonb", tmp_path / "isonb", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "book/experiments", tmp_path / "book/experiments")
-    added = {
-        "isonb/lab/methods/fifth.py": METHOD,
-        "isonb/lab/studies/designs/fifth.py": STUDY,
-        "book/experiments/fifth.yaml": GRID,
-    }
-    for name, text in added.items():
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text.lstrip(), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", USE],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    run = [sys.executable, "-P", "-c", RUN]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=os.environ)
     assert done.returncode == 0, done.stderr
-    told = done.stdout
-    assert "fifth  -- Fifth (Nobody, 2030)\n  Vectors are to be orthogonal.\n    weight=1.0  " in told
-    assert "fifth  smoke\n  Fifth (Nobody, 2030)." in told
+    assert "fifth  -- Fifth (Nobody, 2030)\n  Vectors are to be orthogonal.\n    weight=1.0  " in done.stdout
+    assert "fifth  smoke\n  Fifth (Nobody, 2030)." in done.stdout
+    chapter = jupytext.reads((tmp_path / "book/papers/fifth.md").read_text(encoding="utf-8"), "md:myst")
+    resources = {"metadata": {"path": str(tmp_path / "book/papers")}}
+    NotebookClient(chapter, kernel_name="python3", resources=resources).execute()
+    outputs = chapter.cells[-1].outputs
+    told = "".join(output.get("text", "") for output in outputs)
     assert told.count("3 of 3") == 2
     assert "'claim': '26. The mean cosine falls', 'verdict': 'supported', 'cells for · against': '1 · 0 of 1'" in told
+    assert any("application/vnd.vegalite.v5+json" in output.get("data", {}) for output in outputs)

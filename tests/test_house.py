@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ MATHS = sorted([*ROOT.glob("*.py"), *(path for room in ROOMS for path in (ROOT /
 MAY_IMPORT = {
     "maths": set(),
     "auditing": {"maths", "lab", "runtime"},  # of a model: the lab loads it
-    "public": {"maths", "auditing"},  # the names of both in one place
-    "front": {"public"},  # isonb/__init__.py
+    "front": {"maths", "auditing"},  # isonb/__init__.py: the names of both
     "metrics": {"maths"},
     "training": {"maths"},
     "runtime": {"maths"},
@@ -52,72 +52,46 @@ def foreign(path: Path) -> set[str]:
     return roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_arrows_point_down(path):
-    own = wing("isonb." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
-    others = {wing(name) for name in imported(path) if name.startswith("isonb")} - {own}
-    assert others <= MAY_IMPORT[own], f"{path.name} ({own}) imports from {sorted(others)}"
+def test_arrows_point_down():
+    for path in sorted(ROOT.rglob("*.py")):
+        own = wing("isonb." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
+        others = {wing(name) for name in imported(path) if name.startswith("isonb")} - {own}
+        assert others <= MAY_IMPORT[own], f"{path.name} ({own}) imports from {sorted(others)}"
 
 
-@pytest.mark.parametrize("path", MATHS, ids=lambda path: path.name)
-def test_maths_needs_torch_alone(path):
-    assert not foreign(path)
+def test_maths_needs_torch_alone_and_metrics_torchmetrics():
+    assert {path.name: foreign(path) for path in MATHS if foreign(path)} == {}
+    assert set().union(*map(foreign, (ROOT / "metrics").glob("*.py"))) <= {"torchmetrics"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "metrics").glob("*.py")), ids=lambda path: path.name)
-def test_metrics_need_torchmetrics_alone(path):
-    assert foreign(path) <= {"torchmetrics"}
-
-
-def long_functions(text: str, most: int = 35) -> list[str]:
-    """Functions of more than ``most`` lines, their docstrings left out."""
+def early_returns(text: str) -> list[str]:
+    """Tests that may return before anything was asserted: by assert, pytest.raises, or a helper of the tests."""
     found = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            told = node.body[0] if ast.get_docstring(node) else None
-            lines = node.end_lineno - node.lineno + 1 - (told.end_lineno - told.lineno + 1 if told else 0)
-            found += [node.name] * (lines > most)
+    for test in ast.walk(ast.parse(text)):
+        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_"):
+            nodes = list(own_nodes(test))
+            first = min((node.lineno for node in nodes if asserts(node)), default=sys.maxsize)
+            found += [test.name for node in nodes if isinstance(node, ast.Return) and node.lineno < first]
     return found
 
 
-@pytest.mark.parametrize("path", MATHS, ids=lambda path: path.name)
-def test_no_function_of_the_maths_is_long(path):
-    assert not long_functions(path.read_text(encoding="utf-8"))
-
-
-def test_a_long_function_is_seen():
-    assert long_functions("def f():\n" + "    x = 1\n" * 35) == ["f"]
-    assert long_functions('def f():\n    """A.\n\n    B."""\n' + "    x = 1\n" * 34) == []
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands in a function, without what stands in a function inside it."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            yield from own_nodes(child)
 
 
 def asserts(node: ast.AST) -> bool:
-    """An assertion, or a call of what asserts: pytest.raises and the helpers of the tests."""
+    """An assertion, or a call of what asserts."""
     name = getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
     return isinstance(node, ast.Assert) or name.startswith(("assert_", "check_", "expect", "raises"))
 
 
-def early_returns(text: str) -> list[str]:
-    """Tests that may return before anything was asserted."""
-    found = []
-    for test in ast.walk(ast.parse(text)):
-        if not isinstance(test, ast.FunctionDef) or not test.name.startswith("test_"):
-            continue
-        nested = [node for node in ast.walk(test) if is_function(node) and node is not test]
-        elsewhere = {part for inner in nested for part in ast.walk(inner)}
-        nodes = [node for node in ast.walk(test) if node not in elsewhere]
-        first = min((node.lineno for node in nodes if asserts(node)), default=sys.maxsize)
-        found += [test.name for node in nodes if isinstance(node, ast.Return) and node.lineno < first]
-    return found
-
-
-def is_function(node: ast.AST) -> bool:
-    """Whether what stands in it is run elsewhere."""
-    return isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef)
-
-
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: path.name)
-def test_no_test_returns_before_it_has_asserted(path):
-    assert not early_returns(path.read_text(encoding="utf-8"))
+def test_no_test_returns_before_it_has_asserted():
+    for path in TESTS.rglob("test_*.py"):
+        assert early_returns(path.read_text(encoding="utf-8")) == [], path.name
 
 
 def test_an_early_return_is_seen():

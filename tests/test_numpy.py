@@ -9,7 +9,7 @@ from test_bad_input import ALL, CLOUDS, NUMBERS, leaves
 import isonb
 from isonb import DtypeError
 from isonb.metrics import IsoScore, MeanCosine, Sampled, SpectralSkewness, TokenUniformity
-from isonb.training.points import pool
+from isonb.points import pool
 
 X = uneven(60, 6)
 
@@ -49,7 +49,8 @@ def test_what_is_beside_the_points():
 
 
 @pytest.mark.parametrize("make", [isonb.Whitening, isonb.ZeroMean, isonb.SoftZCA, isonb.AllButTheTop,
-                                  isonb.MeanDirection, lambda: isonb.ClusterRemoval(3, 1)])  # fmt: skip
+                                  isonb.MeanDirection, isonb.PartialWhitening, isonb.SingularDecay,
+                                  lambda: isonb.ClusterRemoval(3, 1)])  # fmt: skip
 def test_fit_and_transform(make):
     assert_same(make().fit(X.numpy()).transform(X.numpy()), make().fit(X).transform(X))
     single = X.float()

@@ -20,7 +20,8 @@ from support import (
 )
 
 from isonb.errors import DegenerateError, DtypeError, ShapeError
-from isonb.points import center_rows, centered, cls_pool, label_groups, layer_average, mean_pool, row_count, token_cloud
+from isonb.numerics.rows import center_rows, centered, row_count
+from isonb.points import cls_pool, label_groups, layer_average, mean_pool, token_cloud
 
 
 def test_centered_matches_numpy():

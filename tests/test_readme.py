@@ -13,6 +13,7 @@ from isonb import FitWarning
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("book/**/*.md"), *ROOT.glob("isonb/**/*.md")])
+PAGES = [page for page in PAGES if not page.stem.endswith("_plan")]  # a plan names what is still to come
 PATH = re.compile(r"`((?:isonb|book|tests|\.ci|\.github)/[^`\s:]+)(?:::(\w+))?`")
 NAME = re.compile(r"`(isonb(?:\.\w+)+)(?:\([^`]*\))?`")
 

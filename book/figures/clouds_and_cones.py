@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from isonb.measures.cosine import cosine_contributions
+from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, OKABE_ITO, points
-from isonb.points import centered
 
 NAMED = 3
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from isonb.barcodes.entropy import persistent_entropy, prominent_bars
 from isonb.barcodes.rips import h0_barcode
+from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, OKABE_ITO
-from isonb.points import centered
 
 ROLE = alt.Scale(domain=["counts", "left out"], range=[OKABE_ITO["vermillion"], GREY])
 ARROW = 0.35  # drawn length of an arrow, of a step of length 1

@@ -16,9 +16,9 @@ import vl_convert
 
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore
+from isonb.numerics.rows import centered
 from isonb.pages import CLOUD, OKABE_ITO
 from isonb.pages.vega import VL_VERSION
-from isonb.points import centered
 
 TARGET = Path(__file__).with_suffix(".svg")
 DARK = (  # on a dark page: light letters and crosses, a grid that doesn't glare

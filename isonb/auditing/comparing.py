@@ -22,9 +22,9 @@ from isonb.auditing.shape import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.told import counted
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail
-from isonb.measures.cosine import unit_rows
 from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
+from isonb.numerics.rows import unit_rows
 
 __all__ = ["compare"]
 

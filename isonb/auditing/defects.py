@@ -10,8 +10,8 @@ from torch import Tensor
 from isonb.auditing.parts import Finding
 from isonb.auditing.reading.rows import NAMED, Pass
 from isonb.auditing.told import counted, fine
-from isonb.measures.cosine import unit_rows
 from isonb.measures.neighbors import knn
+from isonb.numerics.rows import unit_rows
 
 __all__ = [
     "SHIFTED",

@@ -15,6 +15,7 @@ from torch import Tensor
 from isonb.auditing.encoding import Counts, Embedder
 from isonb.auditing.encoding.choosing import Encoding, embedder_of
 from isonb.auditing.encoding.vector_files import embed_to, writing
+from isonb.auditing.first_token import first_token_findings
 from isonb.auditing.parts import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
@@ -56,6 +57,7 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         layers = () if files.layers is None else tuple(_layers(files.layers, len(sampled), draw))
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
     ours = [*faults, *text_findings(every, kept), *_inputs(files.counts, len(used), embedder.max_length), *assumed]
+    ours += first_token_findings(embedder, used)
     sound = not faults
     return dataclasses.replace(
         base,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isonb.auditing.parts import Finding
 from isonb.auditing.reading.rows import NAMED, pieces
-from isonb.measures.cosine import unit_rows
+from isonb.numerics.rows import unit_rows
 
 __all__ = ["SAME", "relation_of"]
 

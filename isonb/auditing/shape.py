@@ -11,8 +11,8 @@ from torch import Tensor
 from isonb.auditing.parts import Reading
 from isonb.auditing.reading.rows import CHUNK
 from isonb.errors import DegenerateError, ShapeError
-from isonb.measures.cosine import unit_rows
 from isonb.measures.registry import MEASURES
+from isonb.numerics.rows import unit_rows
 
 __all__ = [
     "AUDITED",

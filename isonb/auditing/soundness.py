@@ -10,7 +10,7 @@ from torch import Tensor
 from isonb.auditing.encoding import Embedder
 from isonb.auditing.parts import Check, Finding
 from isonb.errors import InputError
-from isonb.measures.cosine import unit_rows
+from isonb.numerics.rows import unit_rows
 
 __all__ = ["check_model", "probes_of"]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from isonb.auditing.parts import Match
 from isonb.auditing.shape import random_cosines
 from isonb.errors import InputError, fail
-from isonb.measures.cosine import unit_rows
+from isonb.numerics.rows import unit_rows
 
 __all__ = ["Pairs", "pair_score", "pair_thresholds", "query_thresholds"]
 

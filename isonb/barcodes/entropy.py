@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import border, check_values, mask_of, nonnegative
 from isonb.errors import DegenerateError, fail
-from isonb.numerics.precision import precise
+from isonb.numerics.scale import precise
 
 __all__ = ["persistent_entropy", "prominent_bars"]
 
@@ -142,5 +142,5 @@ def _first_rise(whole: Tensor, whole_log: Tensor, sums: Tensor, logs: Tensor, lo
     tail_log = whole_log[..., low:high, None] - logs[..., None, : len(i)]
     total = tail + i * torch.exp(tail_log / tail)
     rises = (total[..., :-1] < total[..., 1:]) & (i[1:] < length.unsqueeze(-1))
-    found, first = rises.max(-1)
-    return torch.where(found, first + 1, (length - 1).clamp_min(0))
+    rises_at_all, first = rises.max(-1)
+    return torch.where(rises_at_all, first + 1, (length - 1).clamp_min(0))

@@ -48,22 +48,22 @@ def by_paths(weights: Tensor) -> Tensor:
 
 
 def by_boruvka(weights: Tensor) -> Tensor:
-    """Boruvka's algorithm on symmetric weights, which it overwrites: each round every part takes its cheapest way out.
+    """Boruvka's algorithm on symmetric weights, which it overwrites: each round a component takes its cheapest way out.
 
-    All parts agree on one order, so the picks close no circle, except that two parts may pick the same edge. A part
-    that hooks onto another is gone for good, so its representative's slot holds its edge; the last part has none. A
-    round leaves at most half of the parts, so chains get shorter.
+    All components agree on one order, so the picks close no circle, except that two may pick the same edge. A component
+    that hooks onto another is gone for good, so its representative's slot holds its edge; the last one has none. A
+    round leaves at most half of the components, so chains get shorter.
     """
     b, n, _ = weights.shape
     node = torch.arange(n, device=weights.device)
-    part, edges = node.expand(b, n), node.new_zeros(b, n, 2)
+    component, edges = node.expand(b, n), node.new_zeros(b, n, 2)
     for left in range((n - 1).bit_length(), 0, -1):
-        weights.masked_fill_(part.unsqueeze(1) == part.unsqueeze(2), math.inf)
-        pick = _cheapest_exits(weights, part, node)
+        weights.masked_fill_(component.unsqueeze(1) == component.unsqueeze(2), math.inf)
+        pick = _cheapest_exits(weights, component, node)
         alive = pick < n * n
         ends = torch.where(alive, pick, 0)
         ends = torch.stack((ends // n, ends % n), -1)
-        sides = part.gather(1, ends.flatten(1)).view(b, n, 2)
+        sides = component.gather(1, ends.flatten(1)).view(b, n, 2)
         onto = torch.where(sides[..., 0] == node, sides[..., 1], sides[..., 0])
         onto = torch.where(alive, onto, node)
         stays = ~alive | ((onto.gather(1, onto) == node) & (node < onto))
@@ -71,18 +71,18 @@ def by_boruvka(weights: Tensor) -> Tensor:
         root = torch.where(stays, node, onto)
         for _ in range(left):
             root = root.gather(1, root)
-        part = root.gather(1, part)
+        component = root.gather(1, component)
     slot = node[:-1].expand(b, n - 1)
-    slot = slot + (slot >= part[:, :1])
+    slot = slot + (slot >= component[:, :1])
     return edges.gather(1, slot.unsqueeze(-1).expand(b, n - 1, 2))
 
 
-def _cheapest_exits(weights: Tensor, part: Tensor, node: Tensor) -> Tensor:
-    """For each part, at its representative, the number ``low * n + high`` of its cheapest edge; n * n for none."""
+def _cheapest_exits(weights: Tensor, component: Tensor, node: Tensor) -> Tensor:
+    """For each component, at its representative, the number ``low * n + high`` of its cheapest edge; n * n for none."""
     b, n, _ = weights.shape
     weight, mate = weights.min(-1)  # the first of equals, which is the lowest edge number
     number = torch.minimum(node, mate) * n + torch.maximum(node, mate)
-    best = weight.new_full((b, n), math.inf).scatter_reduce(1, part, weight, "amin")
-    wanted = (weight == best.gather(1, part)) & (weight < math.inf)
+    best = weight.new_full((b, n), math.inf).scatter_reduce(1, component, weight, "amin")
+    wanted = (weight == best.gather(1, component)) & (weight < math.inf)
     number = torch.where(wanted, number, n * n)
-    return number.new_full((b, n), n * n).scatter_reduce(1, part, number, "amin")
+    return number.new_full((b, n), n * n).scatter_reduce(1, component, number, "amin")

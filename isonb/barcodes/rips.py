@@ -18,7 +18,7 @@ from isonb.checks import border
 from isonb.errors import InputError, fail, missing
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 from isonb.numerics.given_distances import check_cloud, lengths_in
-from isonb.numerics.precision import precise
+from isonb.numerics.scale import precise
 
 __all__ = ["barcode_of", "h0_barcode", "rips_barcode", "tree_edges"]
 
@@ -156,12 +156,12 @@ def _pairing(ranks: Tensor, max_dim: int) -> list[Tensor]:
     """Finite generators (m, 4) of H1..H``max_dim`` from whichever library is there."""
     for backend in (_giotto, _gudhi):
         try:
-            found = backend()(ranks, max_dim)
+            pairings = backend()(ranks, max_dim)
         except ImportError:
             continue
         empty = torch.empty(0, 4, dtype=torch.long)
-        found = [torch.as_tensor(pairs, dtype=torch.long).reshape(-1, 4) for pairs in found]
-        return (found + [empty] * max_dim)[:max_dim]
+        pairings = [torch.as_tensor(pairs, dtype=torch.long).reshape(-1, 4) for pairs in pairings]
+        return (pairings + [empty] * max_dim)[:max_dim]
     raise missing("rips_barcode above H0", "giotto-ph or gudhi", "topology")
 
 

@@ -1,8 +1,8 @@
 """A spanning tree of a cloud whose distances don't fit into memory, least as far as a product tells.
 
-Boruvka's algorithm on short lists: each point keeps its few nearest others, found strip by strip. As long as one of
-them lies outside the point's own part, the first such is the nearest point outside. When none does, the last of the
-list is a bound, and the point is looked up again only if the bound is below what its part has found. Memory
+Boruvka's algorithm on short lists: each point keeps its few nearest others, searched strip by strip. As long as one of
+them lies outside the point's own component, the first such is the nearest point outside. When none does, the last of
+the list is a bound, and the point is looked up again only if the bound is below what its component has. Memory
 O(n (k + d)) and one strip of distances; each pass over all points costs one product X X^T.
 """
 
@@ -25,14 +25,14 @@ STRIP = 2**24  # distances held at a time
 def tiled_tree(points: Tensor, strip: int = STRIP) -> tuple[Tensor, Tensor]:
     """Edges (n-1, 2) of a spanning tree of one localized cloud (n, d) and their squared lengths, least by product."""
     n, step = len(points), max(1, strip // len(points))
-    part = torch.arange(n, device=points.device)
+    component = torch.arange(n, device=points.device)
     near = _Nearest(points, min(NEAREST, n - 1), step)
-    near.look_up(part, part)
-    edges, weights = part.new_empty(0, 2), points.new_empty(0)
+    near.look_up(component, component)
+    edges, weights = component.new_empty(0, 2), points.new_empty(0)
     while len(edges) < n - 1:
-        near.look_up(near.open(part), part)
-        ends, weight = near.cheapest_exits(part)
-        kept, part = _joined(ends, part)
+        near.look_up(near.open(component), component)
+        ends, weight = near.cheapest_exits(component)
+        kept, component = _joined(ends, component)
         edges, weights = torch.cat([edges, ends[kept]]), torch.cat([weights, weight[kept]])
     return edges, weights
 
@@ -45,59 +45,59 @@ class _Nearest:
         self.weight = points.new_empty(len(points), k)
         self.index = torch.empty(len(points), k, dtype=torch.long, device=points.device)
 
-    def look_up(self, some: Tensor, part: Tensor) -> None:
-        """List the nearest of those outside their part anew for the points ``some`` (m,)."""
+    def look_up(self, some: Tensor, component: Tensor) -> None:
+        """List the nearest of those outside their component anew for the points ``some`` (m,)."""
         for low in range(0, len(some), self.step):
             chosen = some[low : low + self.step]
             away = distances_from(self.points, chosen)
-            away.masked_fill_(part[chosen].unsqueeze(1) == part, math.inf)
+            away.masked_fill_(component[chosen].unsqueeze(1) == component, math.inf)
             self.weight[chosen], self.index[chosen] = away.topk(self.k, largest=False)
 
-    def exits(self, part: Tensor) -> tuple[Tensor, Tensor]:
-        """Of each point the nearest listed one outside its part: the weight, infinite if there is none, and which."""
-        weight = self.weight.masked_fill(part[self.index] == part.unsqueeze(1), math.inf)
+    def exits(self, component: Tensor) -> tuple[Tensor, Tensor]:
+        """Of each point the nearest listed one outside its component: the weight, infinite for none, and which."""
+        weight = self.weight.masked_fill(component[self.index] == component.unsqueeze(1), math.inf)
         least = weight.amin(1)
-        number = torch.where(weight == least.unsqueeze(1), self.index, len(part))
+        number = torch.where(weight == least.unsqueeze(1), self.index, len(component))
         return least, number.amin(1)
 
-    def open(self, part: Tensor) -> Tensor:
+    def open(self, component: Tensor) -> Tensor:
         """Points to look up: their list is used up, and it may have hidden an exit better than the known ones.
 
-        The largest part needs no exit of its own: all others hook onto something.
+        The largest component needs no exit of its own: all others hook onto something.
         """
-        least, _ = self.exits(part)
-        best = least.new_full((len(part),), math.inf).scatter_reduce(0, part, least, "amin")
-        hidden = (least == math.inf) & (self.weight[:, -1] < best[part])
-        return (hidden & (part != _largest(part))).nonzero().squeeze(-1)
+        least, _ = self.exits(component)
+        best = least.new_full((len(component),), math.inf).scatter_reduce(0, component, least, "amin")
+        hidden = (least == math.inf) & (self.weight[:, -1] < best[component])
+        return (hidden & (component != _largest(component))).nonzero().squeeze(-1)
 
-    def cheapest_exits(self, part: Tensor) -> tuple[Tensor, Tensor]:
-        """The cheapest exit of each part but the largest: both ends (m, 2) and the weight (m,), cheapest first.
+    def cheapest_exits(self, component: Tensor) -> tuple[Tensor, Tensor]:
+        """The cheapest exit of each component but the largest: both ends (m, 2) and the weight (m,), cheapest first.
 
         Ties go to the lower edge number, ``low * n + high``.
         """
-        least, mate = self.exits(part)
-        node = torch.arange(len(part), device=part.device)
+        least, mate = self.exits(component)
+        node = torch.arange(len(component), device=component.device)
         low, high = torch.minimum(node, mate), torch.maximum(node, mate)
-        order = (low * len(part) + high).argsort(stable=True)
+        order = (low * len(component) + high).argsort(stable=True)
         order = order[least[order].argsort(stable=True)]
         place = torch.empty_like(order).scatter_(0, order, node)
-        first = torch.full_like(part, len(part)).scatter_reduce(0, part, place, "amin")
-        first[_largest(part)] = len(part)
-        chosen = order[first[first < len(part)].sort().values]
+        first = torch.full_like(component, len(component)).scatter_reduce(0, component, place, "amin")
+        first[_largest(component)] = len(component)
+        chosen = order[first[first < len(component)].sort().values]
         return torch.stack((low[chosen], high[chosen]), -1), least[chosen]
 
 
-def _largest(part: Tensor) -> Tensor:
-    """The part with the most points."""
-    return torch.bincount(part).argmax()
+def _largest(component: Tensor) -> Tensor:
+    """The component with the most points."""
+    return torch.bincount(component).argmax()
 
 
-def _joined(ends: Tensor, part: Tensor) -> tuple[Tensor, Tensor]:
-    """Which edges join two parts, taken in their order, and the parts after that, each named after one of its own.
+def _joined(ends: Tensor, component: Tensor) -> tuple[Tensor, Tensor]:
+    """Which edges join two components, taken in their order, and the components then, named after one of their nodes.
 
     In exact arithmetic none closes a circle, but for ties. A product rounds the two directions of an edge apart.
     """
-    above = list(range(len(part)))
+    above = list(range(len(component)))
 
     def root(node: int) -> int:
         while above[node] != node:
@@ -105,10 +105,10 @@ def _joined(ends: Tensor, part: Tensor) -> tuple[Tensor, Tensor]:
         return node
 
     kept = []
-    for k, (a, b) in enumerate(part[ends].tolist()):
+    for k, (a, b) in enumerate(component[ends].tolist()):
         one, other = root(a), root(b)
         if one != other:
             above[one] = other
             kept.append(k)
-    names = torch.tensor([root(node) for node in range(len(part))], device=part.device)
-    return torch.tensor(kept, dtype=torch.long, device=part.device), names[part]
+    names = torch.tensor([root(node) for node in range(len(component))], device=component.device)
+    return torch.tensor(kept, dtype=torch.long, device=component.device), names[component]

@@ -1,6 +1,6 @@
 """The entropy of the H0 bars of clouds with its gradient in closed form: one step of autograd from points to value.
 
-:func:`entropy_term` is the plain form of the same rule, for bars that are there already. A second derivative is its.
+:func:`entropy_term` is the plain form of the same sum, for bars that are there already. A second derivative is its.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from isonb.barcodes.entropy import persistent_entropy, prominent_bars
 from isonb.barcodes.rips import tree_edges
 from isonb.checks import nonnegative
 from isonb.numerics.distances import edge_lengths, lengths_between, numbered, pulled
-from isonb.numerics.precision import precise
+from isonb.numerics.scale import precise
 
-__all__ = ["Rule", "entropy_term", "tree_entropy"]
+__all__ = ["Choice", "entropy_term", "tree_entropy"]
 
 
-class Rule(NamedTuple):
-    """Which bars count and how, as :class:`~isonb.losses.PersistentEntropyLoss` explains; ``in_cluster`` signed."""
+class Choice(NamedTuple):
+    """Which bars count and how, as :class:`~isonb.PersistentEntropyLoss` explains; ``in_cluster`` signed."""
 
     select: bool = True
     keep_breaking: bool = True
@@ -28,29 +28,29 @@ class Rule(NamedTuple):
     normalize: bool = False
 
 
-def entropy_term(bars: Tensor, rule: Rule) -> Tensor:
+def entropy_term(bars: Tensor, choice: Choice) -> Tensor:
     """Entropy (C,) of the kept bars of each barcode (C, bars), plus ``in_cluster`` times the mean of the others."""
-    real, kept = _chosen(bars.detach(), rule)
+    real, kept = _chosen(bars.detach(), choice)
     empty = ~real.any(-1, keepdim=True)  # all points equal, or no loop: the term is 0
     entropy = persistent_entropy(torch.where(empty, 1.0, bars), mask=kept | empty)
-    if rule.normalize:
+    if choice.normalize:
         entropy = entropy / _largest_entropy(kept, bars.dtype)
     entropy = torch.where(empty.squeeze(-1), 0.0, entropy)
-    if rule.in_cluster == 0:
+    if choice.in_cluster == 0:
         return entropy
     noise = real & ~kept
-    return entropy + rule.in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
+    return entropy + choice.in_cluster * torch.where(noise, bars, 0.0).sum(-1) / noise.sum(-1).clamp_min(1)
 
 
-def tree_entropy(clouds: Tensor, mask: Tensor | None, rule: Rule) -> Tensor:
+def tree_entropy(clouds: Tensor, mask: Tensor | None, choice: Choice) -> Tensor:
     """The same (C,) of the H0 bars of checked clouds (C, m, d), m >= 2, under a mask (C, m)."""
-    value: Tensor = _TreeEntropy.apply(clouds, *tree_edges(clouds, mask), rule)  # type: ignore[no-untyped-call]
+    value: Tensor = _TreeEntropy.apply(clouds, *tree_edges(clouds, mask), choice)  # type: ignore[no-untyped-call]
     return value
 
 
-def _chosen(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+def _chosen(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
     real = bars > 0
-    return real, prominent_bars(bars, rule.keep_breaking) if rule.select else real
+    return real, prominent_bars(bars, choice.keep_breaking) if choice.select else real
 
 
 def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
@@ -59,13 +59,13 @@ def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(count > 1, count, 3.0).log()
 
 
-def value_and_slopes(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
     r"""The term (C,) and its derivatives by the bars (C, bars).
 
     With :math:`p_k = l_k / L` of the kept bars, :math:`\partial H / \partial l_k = -(\ln p_k + H) / L`; of nearly
     equal bars the two terms nearly cancel, so all of it is computed in the widest type of the device.
     """
-    real, kept = _chosen(bars, rule)
+    real, kept = _chosen(bars, choice)
     dtype, bars = bars.dtype, precise(bars)
     own = torch.where(kept, bars, 0.0)
     longest = own.amax(-1, keepdim=True)
@@ -76,12 +76,12 @@ def value_and_slopes(bars: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
     value = torch.special.entr(shares).sum(-1, keepdim=True)
     logs = shares.clamp_min(torch.finfo(bars.dtype).tiny).log()
     slopes = torch.where(shares > 0, -(logs + value) / total / unit, 0.0)
-    if rule.normalize:
+    if choice.normalize:
         most = _largest_entropy(kept, bars.dtype).unsqueeze(-1)
         value, slopes = value / most, slopes / most
-    if rule.in_cluster:
+    if choice.in_cluster:
         noise = real & ~kept
-        share = torch.where(noise, rule.in_cluster / noise.sum(-1, keepdim=True).clamp_min(1).to(bars.dtype), 0.0)
+        share = torch.where(noise, choice.in_cluster / noise.sum(-1, keepdim=True).clamp_min(1).to(bars.dtype), 0.0)
         value, slopes = value + (share * bars).sum(-1, keepdim=True), slopes + share
     return value.squeeze(-1).to(dtype), slopes.to(dtype)
 
@@ -90,19 +90,19 @@ class _TreeEntropy(torch.autograd.Function):
     """Of clouds (C, m, d) with the edges (C, m-1, 2) of their trees, and which of those are real, None for all."""
 
     @staticmethod
-    def forward(ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, rule: Rule) -> Tensor:
+    def forward(ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, choice: Choice) -> Tensor:
         ends = numbered(edges, clouds.shape[1])
         lengths = lengths_between(clouds.flatten(0, 1), ends)
-        value, slopes = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), rule)
+        value, slopes = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), choice)
         ctx.save_for_backward(clouds, edges, real, ends, lengths, slopes)
-        ctx.rule = rule
+        ctx.choice = choice
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         clouds, edges, real, ends, lengths, slopes = ctx.saved_tensors
         if torch.is_grad_enabled():
-            value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.rule)
+            value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.choice)
             return *torch.autograd.grad(value, clouds, grad, create_graph=True), None, None, None
         slopes = (slopes * grad.unsqueeze(-1)).flatten()
         return pulled(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None

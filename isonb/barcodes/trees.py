@@ -4,7 +4,7 @@
 points of a cloud  where                        the first tree, on rounded squared distances
 =================  ===========================  ==================================================================
 up to ``DENSE``    on the CPU                   Prim: n short steps, each one pass over a row of all n x n weights;
-                                                compiled where numba is installed (:mod:`~isonb.numerics.compiled_prim`)
+                                                compiled where numba is installed (:mod:`~isonb.barcodes.compiled_prim`)
 up to ``DENSE``    on accelerators              :mod:`~isonb.barcodes.parallel_trees` in float64: few steps,
                                                 each over all weights, because there a step costs a launch
 more               anywhere                     :func:`~isonb.barcodes.tiled_trees.tiled_tree`: weights strip by strip
@@ -27,12 +27,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from isonb.barcodes.compiled_prim import FAR, compiled_prim
 from isonb.barcodes.parallel_trees import parallel_trees
 from isonb.barcodes.tiled_trees import tiled_tree
-from isonb.numerics.compiled_prim import FAR, compiled_prim
 from isonb.numerics.distances import distances_from, exact_squares, localized, rough_distances, slack, squared_distances
-from isonb.numerics.precision import precise
-from isonb.numerics.scale import largest, power_of_two
+from isonb.numerics.scale import largest, power_of_two, precise
 
 __all__ = ["spanning_tree", "tree_of_distances"]
 
@@ -157,12 +156,12 @@ def _one_by_one(points: Tensor, real: Tensor | None, tree: Callable[[Tensor], Te
     """The trees of the real rows of each cloud; a row off the mask hangs on the first real row."""
     if real is None:
         return torch.stack([tree(one) for one in points])
-    found = []
+    made = []
     for one, its in zip(points, real, strict=True):
         inside, outside = its.nonzero().squeeze(-1), (~its).nonzero().squeeze(-1)
         inner = inside[tree(one[inside])] if len(inside) > 1 else inside.new_empty(0, 2)
-        found.append(torch.cat([inner, torch.stack((inside[:1].expand_as(outside), outside), -1)]))
-    return torch.stack(found)
+        made.append(torch.cat([inner, torch.stack((inside[:1].expand_as(outside), outside), -1)]))
+    return torch.stack(made)
 
 
 def _of_strips(points: Tensor, wide: bool = False) -> Tensor:
@@ -207,7 +206,7 @@ def _doubt(
     ceiling = (lengths + 2 * loss.amax(1, keepdim=True)).masked_fill(lengths >= FAR, -math.inf)
     order = torch.cat([edges[:, :1, 0], edges[..., 1]], 1)
     room, high, step = loss.gather(1, order), torch.full_like(loss, -math.inf), max(1, STRIP // n)
-    parts, count = [], torch.zeros(b, dtype=torch.long, device=loss.device)
+    pieces, count = [], torch.zeros(b, dtype=torch.long, device=loss.device)
     for low in range(0, n - 1, step):
         nodes, rise = edges[:, low : low + step], ceiling[:, low : low + step]
         m = rise.shape[1]
@@ -218,14 +217,14 @@ def _doubt(
         high[:, : low + m] = top[:, -1]
         among = order[:, None, : low + m]
         least = rows(nodes[..., 1]).gather(2, among.expand(b, m, low + m)) - room[:, None, : low + m]
-        found = (least - top <= loss.gather(1, nodes[..., 1]).unsqueeze(-1)) & (among != nodes[..., :1])
-        cloud, line, other = found.nonzero(as_tuple=True)
-        parts.append(torch.stack((cloud, nodes[cloud, line, 1], order[cloud, other]), -1))
-        count += found.sum((1, 2))
+        doubtful = (least - top <= loss.gather(1, nodes[..., 1]).unsqueeze(-1)) & (among != nodes[..., :1])
+        cloud, line, other = doubtful.nonzero(as_tuple=True)
+        pieces.append(torch.stack((cloud, nodes[cloud, line, 1], order[cloud, other]), -1))
+        count += doubtful.sum((1, 2))
         if most is not None and bool((count > most).all()):
             break
     many = count > (n * n if most is None else most)
-    pairs = torch.cat(parts)
+    pairs = torch.cat(pieces)
     return pairs[~many[pairs[:, 0]]], torch.ones_like(lengths, dtype=torch.bool), many
 
 
@@ -249,18 +248,18 @@ def _settled(points: Tensor, real: Tensor | None, edges: Tensor, loose: Tensor, 
 def _least_forest(ends: Tensor, nodes: int) -> Tensor:
     """Which edges (m,) of some (m, 2) in ascending order are those of the least forest: Boruvka's algorithm."""
     node = torch.arange(nodes, device=ends.device)
-    part, kept = node, torch.zeros(len(ends), dtype=torch.bool, device=ends.device)
-    while len(out := (part[ends[:, 0]] != part[ends[:, 1]]).nonzero().squeeze(-1)):
-        sides = part[ends[out]]
+    component, kept = node, torch.zeros(len(ends), dtype=torch.bool, device=ends.device)
+    while len(out := (component[ends[:, 0]] != component[ends[:, 1]]).nonzero().squeeze(-1)):
+        sides = component[ends[out]]
         best = torch.full_like(node, len(ends)).scatter_reduce(0, sides.T.flatten(), out.repeat(2), "amin")
         alive = (best < len(ends)).nonzero().squeeze(-1)
-        both = part[ends[best[alive]]]
+        both = component[ends[best[alive]]]
         onto = node.scatter(0, alive, both.sum(1) - alive)
         onto = torch.where((onto[onto] == node) & (node < onto), node, onto)
         while not torch.equal(onto[onto], onto):
             onto = onto[onto]
         kept[best[alive]] = True
-        part = onto[part]
+        component = onto[component]
     return kept
 
 
@@ -304,10 +303,10 @@ def _parents(weights: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
     places = torch.arange(n, dtype=weights.dtype).mul_(10 * FAR).expand(b, n)
     place = torch.empty_like(places).scatter_(1, order, places)
     step = max(1, SLAB // max(1, b * n))
-    parts = []
+    pieces = []
     for low in range(0, n, step):
         late = place.unsqueeze(1) - place[:, low : low + step, None]
-        parts.append(torch.maximum(late, weights[:, low : low + step], out=late).min(2))
-    weight, parent = (torch.cat(halves, 1) for halves in zip(*parts, strict=True))
+        pieces.append(torch.maximum(late, weights[:, low : low + step], out=late).min(2))
+    weight, parent = (torch.cat(halves, 1) for halves in zip(*pieces, strict=True))
     child = order[:, 1:]
     return torch.stack((parent.gather(1, child), child), -1), weight.gather(1, child)

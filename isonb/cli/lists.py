@@ -11,7 +11,6 @@ from isonb.lab.encoders.catalogue import EMBEDDED, embedded_place
 from isonb.lab.methods import catalogue
 from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
-from isonb.measures.registry import MEASURES, TOKEN_MEASURES
 from isonb.runtime.places import shipped_grids
 
 __all__ = ["LISTS", "columns", "grids", "measures", "methods", "models", "protocols", "tasks"]
@@ -98,6 +97,8 @@ def protocols() -> str:
 
 def measures() -> str:
     """The measures that records, audits, monitors and rules name: title, range, and what each sees."""
+    from isonb.measures.registry import MEASURES, TOKEN_MEASURES  # brings torch
+
     every = [*MEASURES.values(), *TOKEN_MEASURES.values()]
     rows = [("measure", "title", "range", "sees"), *((one.name, one.title, one.range, one.sees) for one in every)]
     return columns(rows) + (

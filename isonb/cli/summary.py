@@ -12,7 +12,7 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.lab.data.own_columns import METRICS
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.methods import method_from, resolved
+from isonb.lab.methods import method_class, resolved
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
 
@@ -28,7 +28,7 @@ def method_words(method: Mapping[str, Any]) -> str:
     'istar weight=-3'
     """
     try:
-        usual = resolved(method_from(method["name"]))
+        usual = resolved(method_class(method["name"])())
     except InputError:  # of a file that is gone or has changed since
         usual = {"name": method["name"]}
     other = [f"{name}={_plain(value)}" for name, value in method.items() if value != usual.get(name)]

@@ -8,7 +8,7 @@ from typing import Any
 from isonb.errors import needs
 
 # What the files of this package import at their top.
-with needs("isonb.lab", "lab", "numpy", "pandas", "pyarrow", "scipy", "transformers", "yaml"):
+with needs("isonb.lab", "lab", "numpy", "pandas", "scipy", "transformers", "yaml"):
     pass
 
 

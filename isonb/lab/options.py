@@ -26,15 +26,16 @@ from typing import Any, TypeVar
 from isonb.errors import InputError, fail
 
 __all__ = [
+    "UNFIT",
     "OptionError",
     "Options",
     "build",
     "describe",
+    "fitted",
     "known_name",
     "option",
     "rules",
     "shown",
-    "writable",
 ]
 
 
@@ -66,13 +67,13 @@ def build(kind: type[T], given: Mapping[str, Any], where: str, also: Iterable[st
     that are taken elsewhere, for the error alone. Raises :class:`OptionError`, which names ``where``, the option, its
     rule and what came.
     """
-    known = {part.name: part for part in fields(kind)}
+    known = {entry.name: entry for entry in fields(kind)}
     for name in given:
         known_name(name, known, where, also)
     hints = _hints(kind)
     values = {
-        name: _checked(given[name], hints[name], part, f"{name} of {where}")
-        for name, part in known.items()
+        name: _checked(given[name], hints[name], entry, f"{name} of {where}")
+        for name, entry in known.items()
         if name in given
     }
     return kind(**values)
@@ -90,27 +91,11 @@ def known_name(name: object, known: Iterable[str], where: str, also: Iterable[st
 def shown(value: object) -> str:
     """A value as an error shows it, on one short line whatever it is.
 
-    >>> shown("a" * 1000)[-5:], shown(10**5000)
-    ('aa...', 'a number of thousands of digits')
+    >>> shown("a" * 1000)[-5:]
+    'aa...'
     """
-    try:
-        text = repr(value)
-    except ValueError:  # Python writes out no whole number of more than 4,300 digits
-        return "a number of thousands of digits"
+    text = repr(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def writable(text: str) -> bool:
-    """Whether a file can hold the text: half of a character (a lone surrogate, as odd file names give) fits into none.
-
-    >>> writable("a" + chr(0x1F600)), writable(chr(0xDC80))
-    (True, False)
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def describe(options: Options) -> dict[str, Any]:
@@ -119,21 +104,21 @@ def describe(options: Options) -> dict[str, Any]:
     >>> describe(Options())
     {}
     """
-    return {part.name: getattr(options, part.name) for part in fields(options)}
+    return {entry.name: getattr(options, entry.name) for entry in fields(options)}
 
 
 def rules(kind: type[Options]) -> dict[str, str]:
     """Each option's type, range and meaning in words, by name: for help texts and errors."""
     hints = _hints(kind)
-    return {part.name: f"{_rule(hints[part.name], part)}: {part.metadata['help']}" for part in fields(kind)}
+    return {entry.name: f"{_rule(hints[entry.name], entry)}: {entry.metadata['help']}" for entry in fields(kind)}
 
 
 def _allowed(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def _rule(hint: Any, part: Any) -> str:
-    low, high, choices = (part.metadata[name] for name in ("low", "high", "choices"))
+def _rule(hint: Any, entry: Any) -> str:
+    low, high, choices = (entry.metadata[name] for name in ("low", "high", "choices"))
     if choices:
         return "one of " + ", ".join(map(str, choices))
     names = [kind.__name__ for kind in _allowed(hint) if kind is not type(None)]
@@ -143,41 +128,57 @@ def _rule(hint: Any, part: Any) -> str:
     return words + (" or nothing" if type(None) in _allowed(hint) else "")
 
 
-def _checked(value: Any, hint: Any, part: Any, where: str) -> Any:
-    found = _typed(value, _allowed(hint))
-    low, high, choices = (part.metadata[name] for name in ("low", "high", "choices"))
-    number = isinstance(found, int | float) and not isinstance(found, bool)
-    odd = isinstance(found, float) and not math.isfinite(found)
-    inside = not number or (not odd and (low is None or low <= found) and (high is None or found <= high))
-    if found is _NO or not inside or (choices and found is not None and found not in choices):
-        fail(OptionError, f"{where} must be {_rule(hint, part)}", shown(value), f"It means: {part.metadata['help']}.")
-    if isinstance(found, str) and not writable(found):
-        fail(OptionError, f"{where} must be text that a file can hold", shown(value), "Take the half character out.")
-    return found
+def _checked(value: Any, hint: Any, entry: Any, where: str) -> Any:
+    limits = {name: entry.metadata[name] for name in ("low", "high", "choices")}
+    taken = fitted(value, _allowed(hint), **limits)
+    if taken is UNFIT:
+        fail(OptionError, f"{where} must be {_rule(hint, entry)}", shown(value), f"It means: {entry.metadata['help']}.")
+    return taken
 
 
-_NO: Any = object()
+UNFIT: Any = object()
+
+
+def fitted(
+    value: Any,
+    allowed: tuple[Any, ...],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[Any, ...] = (),
+) -> Any:
+    """``value`` as one of the ``allowed`` types, inside its range and among its choices; else :data:`UNFIT`.
+
+    >>> fitted("1e-3", (float,), low=0), fitted(3.0, (int,)), fitted(True, (int,)) is UNFIT
+    (0.001, 3, True)
+    """
+    taken = _typed(value, allowed)
+    if taken is UNFIT or taken is None:
+        return taken
+    if choices and taken not in choices:
+        return UNFIT
+    if isinstance(taken, int | float) and not isinstance(taken, bool):
+        inside = (low is None or low <= taken) and (high is None or taken <= high)
+        return taken if inside and (isinstance(taken, int) or math.isfinite(taken)) else UNFIT
+    return taken
 
 
 def _typed(value: Any, allowed: tuple[Any, ...]) -> Any:
-    """``value`` as one of the ``allowed`` types, or _NO."""
+    """``value`` as one of the ``allowed`` types, or :data:`UNFIT`."""
     if value is None:
-        return None if type(None) in allowed else _NO
-    for kind in allowed:
-        if kind is type(None):
-            continue
-        if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-            return value
+        return None if type(None) in allowed else UNFIT
     if isinstance(value, bool):
-        return _NO
-    if float in allowed and isinstance(value, int):
-        return float(value) if abs(value) <= sys.float_info.max else _NO
-    if int in allowed and isinstance(value, float) and value.is_integer():
+        return value if bool in allowed else UNFIT
+    if isinstance(value, tuple(kind for kind in allowed if kind is not type(None))):
+        return value
+    if isinstance(value, int) and float in allowed:
+        return float(value) if abs(value) <= sys.float_info.max else UNFIT
+    if isinstance(value, float) and int in allowed and value.is_integer():
         return int(value)
     if isinstance(value, str) and (float in allowed or int in allowed):
         try:
             number = float(value)
         except ValueError:
-            return _NO
+            return UNFIT
         return _typed(int(number) if number.is_integer() and int in allowed else number, allowed)
-    return _NO
+    return UNFIT

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from isonb.checks import border, cloud, fits
-from isonb.errors import ShapeError, fail
-from isonb.numerics.distributed import Group, union_moments
+from isonb.checks import border, check_values, cloud, fits
+from isonb.errors import ShapeError, fail, not_fitted
+from isonb.numerics.distributed import Group, process_group, union_moments
 
-__all__ = ["isobn_scale", "isobn_statistics"]
+__all__ = ["IsoBN", "isobn_scale", "isobn_statistics"]
 
 _DEAD = 1e-6  # share of the largest standard deviation below which a dimension is constant up to float32 rounding
 
@@ -61,3 +61,70 @@ def isobn_scale(cov: Tensor, std: Tensor, eps: float = 1e-3, beta: float = 0.5) 
     energy = cov.diagonal()
     factor = (energy.sum() / ((energy * theta.square()).sum() + eps)).sqrt()
     return torch.where(energy.sum() > 0, theta * factor, 1.0)
+
+
+class IsoBN(nn.Module):
+    r"""Isotropic batch normalisation of pooled sentence vectors (Zhou et al. 2021; baseline of IsoLayer).
+
+    Training: running covariance and standard deviation move towards those of the batch,
+    ``running += momentum * (batch - running)``, from zero and without bias correction, as in the official code; then
+    every dimension is multiplied by :func:`~isonb.layers.isobn.isobn_scale`, a constant for the gradient. Evaluation
+    uses the running values. They are buffers, so they are saved, loaded and moved. A batch of one row (without other
+    processes) doesn't move them, and before any larger one it passes unchanged. ``group="world"`` takes the statistics
+    over all processes.
+
+    Place: after the pooler (dense and tanh on [CLS]), before dropout and classifier. A result that the dtype can't hold
+    (float16 ends at 65,504): :class:`~isonb.errors.DegenerateError`.
+
+    Args:
+        d: dimensions of the vectors.
+        momentum: share of a batch in the running statistics. In [1e-6, 1].
+        eps: added to the spread. In [1e-12, 1].
+        beta: strength: 0 scales nothing. In [0, 2].
+        group: the processes over which the statistics are taken.
+
+    >>> layer = IsoBN(2)
+    >>> _ = layer(torch.tensor([[1.0, 2.0], [2.0, 1.0], [3.0, 5.0], [4.0, 4.0]]))
+    >>> [round(v, 6) for v in layer.eval().scale.tolist()]
+    [1.112843, 0.938204]
+    """
+
+    running_cov: Tensor
+    running_std: Tensor
+    batches: Tensor
+
+    def __init__(
+        self, d: int, momentum: float = 0.05, eps: float = 1e-3, beta: float = 0.5, *, group: Group = None
+    ) -> None:
+        super().__init__()
+        self.d, self.momentum, self.eps, self.beta, self.group = d, momentum, eps, beta, group
+        self.register_buffer("running_cov", torch.zeros(d, d))
+        self.register_buffer("running_std", torch.zeros(d))
+        self.register_buffer("batches", torch.zeros((), dtype=torch.long))
+
+    @property
+    def scale(self) -> Tensor:
+        """The current factor of each dimension (d)."""
+        return isobn_scale(self.running_cov, self.running_std, self.eps, self.beta)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, d), or (..., d) with every row a point; returns the shape and dtype of ``x``."""
+        if x.shape[-1] != self.d:
+            fail(ShapeError, f"x must have {self.d} dimensions", tuple(x.shape), "Make the layer with d=x.shape[-1].")
+        if self.training:
+            if x[..., 0].numel() > 1 or process_group(self.group) is not None:
+                self._update(x)
+        elif check_values(self.batches) and int(self.batches) == 0:
+            not_fitted("IsoBN", "Train it, or load a state_dict of a trained one.")
+        return fits(x * self.scale.to(x.dtype), "normalised size")
+
+    def _update(self, x: Tensor) -> None:
+        cov, std = (part.to(self.running_cov) for part in isobn_statistics(x, self.group))
+        fits(cov.diagonal().sum())
+        self.running_cov.lerp_(cov, self.momentum)
+        self.running_std.lerp_(std, self.momentum)
+        self.batches += 1
+
+    def extra_repr(self) -> str:
+        """Dimension and constants."""
+        return f"{self.d}, momentum={self.momentum}, eps={self.eps}, beta={self.beta}"

@@ -8,19 +8,20 @@ where the gradient of an SVD breaks.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
-from isonb.numerics.precision import precise, wide
-from isonb.numerics.products import gram
-from isonb.numerics.scale import size_of
+from isonb.numerics.distributed import Group, process_group, union_rows
+from isonb.numerics.products import left_factors
+from isonb.numerics.scale import size_of, wide
 
-__all__ = ["negative_count", "soft_decay"]
+__all__ = ["SoftDecay", "negative_count", "soft_decay"]
 
 _MODES = ("code", "safe")
 _CODE_EPS = 1e-7  # added inside the logarithm by the official code
@@ -83,25 +84,6 @@ def _gain(s: Tensor, inverse: Tensor, size: Tensor, alpha: Tensor, mode: str) ->
         scale_slope=torch.where(idle, 0.0, share * (peak - top * f.slope[..., -1:]) / peak.square()),
         by_alpha=torch.where(idle, 0.0, scale * inverse * (f.by_alpha - f.value * f.by_alpha[..., -1:] / peak)),
     )
-
-
-def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """U, s (ascending) and 1/s of a wide matrix by the eigenvalues of its Gram; null directions get s = 1/s = 0.
-
-    The Gram squares the condition number, so it is formed in float64 where the device has it. A direction is null
-    below the usual rank tolerance ``max(n, d) * eps * s_1`` and below what the Gram can resolve.
-    """
-    x_wide = precise(x)
-    squares = gram(x_wide)
-    if check_values(x) and not bool(torch.isfinite(squares.sum())):
-        fail(DegenerateError, f"the squared scale of x must fit {squares.dtype}", "an overflow", "Rescale the matrix.")
-    values, basis = torch.linalg.eigh(squares)
-    size = max(x.shape[-2:])
-    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(squares.dtype).eps) ** 0.5)
-    s = values.clamp_min(0).sqrt()
-    alive = (s > floor * s[..., -1:]) & (s > 0)
-    inverse = torch.where(alive, 1 / torch.where(alive, s, 1.0), 0.0)
-    return basis, torch.where(alive, s, 0.0), inverse
 
 
 def _divided_differences(s: Tensor, gain: _Gain) -> Tensor:
@@ -234,3 +216,68 @@ def negative_count(x: Tensor, alpha: float | Tensor = -0.2, mask: Tensor | None 
     x, _ = cloud(x, mask, points=1)
     _, s, _ = left_factors(x.mT if x.shape[-2] > x.shape[-1] else x)
     return ((s > 0) & (s < -_alpha_for(x, alpha).reshape(*s.shape[:-1], 1))).sum(-1)
+
+
+class SoftDecay(nn.Module):
+    r""":func:`~isonb.layers.soft_decay.soft_decay` with a trainable alpha (Yan et al., UAI 2022).
+
+    Token vectors (B, T, d) are transformed sentence by sentence; pass the attention mask, so that padding stays out and
+    a sentence's result doesn't depend on its batch. Sentence vectors (n, d) are one matrix; with ``group`` (not the
+    default) that of all its processes, whose rows are gathered.
+
+    Placement. The paper applies it to the output of the last block: call the layer on ``last_hidden_state``, before the
+    pooler. The official BERT code has it in the last layer between dropout and LayerNorm,
+    ``LayerNorm(SoftDecay(z) + a)``, where ``z = dropout(ffn + a)`` and ``a`` is the attention output, padding included;
+    for that, call it there without a mask. ``alpha`` starts at -0.2; the paper's learning rate for it is 2e-3, so give
+    it a parameter group of its own. The parameter is called ``raw``; in ``mode="safe"`` alpha is -sigmoid(raw), so that
+    it stays in (-1, 0). The result has the dtype of the input; half precision is computed in float32.
+
+    Args:
+        alpha: where the trained alpha starts. In [-1, 0].
+        trainable: alpha is a parameter; otherwise a buffer.
+        mode: code: negative values stay, as released; safe: cut at 0.
+        group: the processes whose rows are one matrix, for sentence vectors.
+
+    >>> layer = SoftDecay(alpha=-0.6)
+    >>> [round(v, 4) for v in layer(torch.diag(torch.tensor([3.0, 1.0, 0.5]))).diagonal().tolist()]
+    [3.0, 0.7235, -0.2081]
+    >>> [(name, tuple(p.shape)) for name, p in layer.named_parameters()]
+    [('raw', ())]
+    """
+
+    raw: Tensor
+
+    def __init__(
+        self,
+        alpha: float = -0.2,
+        trainable: bool = True,
+        mode: Literal["code", "safe"] = "code",
+        *,
+        group: Group = None,
+    ) -> None:
+        super().__init__()
+        if mode == "safe" and not -1 < alpha < 0:
+            fail(InputError, 'mode "safe" needs -1 < alpha < 0', alpha, "The paper starts at -0.2.")
+        raw = torch.tensor(math.log(-alpha / (1 + alpha)) if mode == "safe" else float(alpha))
+        self.mode, self.group = mode, group
+        if trainable:
+            self.raw = nn.Parameter(raw)
+        else:
+            self.register_buffer("raw", raw)
+
+    @property
+    def alpha(self) -> Tensor:
+        """The current alpha, a scalar with its graph."""
+        return -self.raw.sigmoid() if self.mode == "safe" else self.raw
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(B, T, d) and mask (B, T), or (n, d) and mask (n,); returns the shape and dtype of ``x``."""
+        if process_group(self.group) is None or x.ndim != 2:
+            return soft_decay(x, self.alpha, self.mode, mask).to(x.dtype)
+        rows, own = union_rows(x, self.group)
+        real = None if mask is None else union_rows(mask, self.group)[0]
+        return soft_decay(rows, self.alpha, self.mode, real)[own].to(x.dtype)
+
+    def extra_repr(self) -> str:
+        """Mode and alpha."""
+        return f"mode={self.mode!r}, alpha={self.alpha.item():.4g}"

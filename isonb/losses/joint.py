@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from isonb.losses.penalties import as_single, balanced_sum
+from isonb.checks import border
 from isonb.numerics.distributed import Group, all_sum, process_group
 
-__all__ = ["JointLoss"]
+__all__ = ["JointLoss", "balanced_sum"]
 
 
 class JointLoss(nn.Module):
     r"""Task loss and isotropy loss, balanced by running means (IsoLayer, Attieh et al., ICDAR 2023).
 
-    Returns :func:`isonb.losses.penalties.balanced_sum` of the two with the means before this step; then, in training,
+    Returns :func:`isonb.losses.joint.balanced_sum` of the two with the means before this step; then, in training,
     :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
     initial means: they are the losses of the first batch. Means and step are buffers.
 
@@ -40,7 +40,7 @@ class JointLoss(nn.Module):
 
     def forward(self, l1: Tensor, l2: Tensor, count: int | Tensor | None = None) -> Tensor:
         """Task loss, isotropy loss, examples behind the task loss; returns a scalar."""
-        l1, l2 = self._everywhere(as_single(l1), as_single(l2), count)
+        l1, l2 = self._everywhere(_single(l1), _single(l2), count)
         step = self.step.to(l1.device)
         first = step == 0
         mean1 = torch.where(first, l1.detach(), self.mean1.to(l1))
@@ -59,3 +59,27 @@ class JointLoss(nn.Module):
         weight = torch.as_tensor(1 if count is None else count, dtype=l1.dtype, device=l1.device)
         sums = all_sum(torch.stack([l1 * weight, weight, l2.to(l1), torch.ones_like(weight)]), self.group)
         return sums[0] / sums[1], sums[2] / sums[3]
+
+
+def _single(loss: Tensor) -> Tensor:
+    """A half-precision scalar in float32; others as they are."""
+    return loss.float() if loss.dtype in (torch.float16, torch.bfloat16) else loss
+
+
+@border
+def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor) -> Tensor:
+    r"""Two losses brought to one scale by running means, :math:`\tfrac12(L_1 \bar m/m_1 + L_2 \bar m/m_2)`.
+
+    :math:`\bar m` is the average of the two means, which are constants (IsoLayer, Attieh et al., ICDAR 2023). A mean of
+    0 leaves its loss unscaled. All arguments and the result are scalars.
+
+    >>> one = torch.tensor
+    >>> balanced_sum(one(0.8), one(3.5), one(1.0), one(4.0)).item()
+    2.09375
+    """
+    average = ((mean1 + mean2) / 2).detach()
+
+    def scaled(loss: Tensor, mean: Tensor) -> Tensor:
+        return loss * torch.where(mean == 0, 1.0, average / torch.where(mean == 0, 1.0, mean.detach()))
+
+    return (scaled(first, mean1) + scaled(second, mean2)) / 2

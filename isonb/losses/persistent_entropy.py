@@ -1,17 +1,21 @@
-"""The persistent-entropy term of a batch: one barcode a label, all of them in one padded batch of clouds."""
+"""Shrink-the-longest (arXiv 2501.05502): the persistent entropy of a batch, one barcode a label."""
 
 from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from isonb.barcodes.rips import barcode_of
-from isonb.barcodes.tree_entropy import Rule, entropy_term, tree_entropy
+from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy
 from isonb.checks import border, cloud, uncompiled
 from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.losses.common import Loss
 from isonb.numerics.distributed import Group, all_rows
 
-__all__ = ["entropy_penalty", "padded_groups"]
+__all__ = ["PersistentEntropyLoss", "padded_groups"]
 
 
 def padded_groups(points: Tensor, labels: Tensor | None, least: int) -> tuple[Tensor, Tensor | None]:
@@ -59,57 +63,77 @@ def _loops(clouds: Tensor, mask: Tensor | None, max_dim: int) -> list[Tensor]:
     return [bars for bars in lengths if bars.shape[-1]]
 
 
-@uncompiled
-@border
-def entropy_penalty(
-    points: Tensor,
-    labels: Tensor | None = None,
-    *,
-    select: bool = True,
-    keep_breaking: bool = True,
-    in_cluster: float = 0.0,
-    in_cluster_sign: int = 1,
-    normalize: bool = False,
-    reduction: str = "sum",
-    min_points: int = 5,
-    max_dim: int = 0,
-    group: Group = "world",
-) -> Tensor:
+@dataclass(eq=False, repr=False)
+class PersistentEntropyLoss(Loss):
     r"""Minus the persistent entropy of each label's points, summed over labels (Shrink-the-longest, arXiv 2501.05502).
 
-    For every label c the H0 bars of its points; ``select`` keeps the prominent ones
-    (:func:`~isonb.barcodes.entropy.prominent_bars`). With the entropy :math:`H_c` of the kept bars the penalty is
-    :math:`-\sum_c H_c`, so minimising it shortens the longest bars.
+    For every label c the H0 bars of its points; ``select`` keeps the prominent ones (:func:`isonb.prominent_bars`).
+    With the entropy :math:`H_c` of the kept bars the loss is :math:`-\lambda \sum_c H_c`, so minimising it shortens the
+    longest bars. In the paper points are the last layer's [CLS] vectors of the effective batch (64 there), labels the
+    gold labels, weight 1.
 
     ``in_cluster`` = w adds the mean length of the bars not kept, :math:`-\sum_c (H_c + \sigma w\,\bar l_c)`.
     :math:`\sigma` = ``in_cluster_sign``: +1 as the official code has it (noise bars are lengthened), -1 as its
     documentation describes it (they are shortened). The paper has no such term. ``normalize`` divides :math:`H_c` by
-    the logarithm of the number of its bars, its maximum, so that labels of different size compare. ``reduction`` "mean"
-    averages over the labels counted. ``max_dim`` = 1 or 2 adds the terms of H1, H2 (needs giotto-ph or gudhi).
-    Labels with fewer than ``min_points`` points are left out, labels whose points are all equal count 0; if no label
-    remains the penalty is 0, still attached to the points.
+    the logarithm of the number of its bars, its maximum, so that labels of different size compare. Labels whose points
+    are all equal count 0; if no label remains the loss is 0, still attached to the points.
 
-    Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, at least minus the sum of the
-    logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Selection and pairing are
-    constants. The rows of all processes are gathered. Which labels and which tree there are depends on values, so
-    :func:`torch.compile` leaves this function out: the graph breaks here (``fullgraph=True`` refuses), and it runs as
-    it does uncompiled.
+    Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, of weight 1 at least minus the
+    sum of the logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Selection and
+    pairing are constants. The rows of all processes are gathered. Which labels and which tree there are depends on
+    values, so :func:`torch.compile` leaves this loss out: the graph breaks here (``fullgraph=True`` refuses), and it
+    runs as it does uncompiled.
 
-    >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]])
-    >>> round(entropy_penalty(points, select=False).item(), 6)  # bars 1, 2, 4, 8
+    Args:
+        select: keep the prominent bars; otherwise all.
+        in_cluster: weight of the mean length of the bars left out, beside the entropy. In [0, inf).
+        in_cluster_sign: 1 lengthens those bars (as coded), -1 shortens them (as described).
+        keep_breaking: count the bar that ends the selection as prominent, as the code does.
+        normalize: divide by the greatest entropy that so many bars can have.
+        reduction: over labels.
+        min_points: labels with fewer points in the batch are left out. In [2, inf).
+        max_dim: homology up to this dimension; above 0 needs giotto-ph or gudhi. In [0, 2].
+        weight: weight of the entropy; above 0 raises it.
+        group: the processes whose points count as one cloud.
+
+    >>> loss = PersistentEntropyLoss(select=False)
+    >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]], requires_grad=True)
+    >>> round(loss(points).item(), 6)  # bars 1, 2, 4, 8
     -1.136917
+    >>> loss(points[:3]).item()  # fewer than five points: nothing to add
+    0.0
     """
-    points, _ = cloud(points, name="points", points=0, single=True)
-    _check_labels(points, labels)
-    if reduction not in ("sum", "mean") or in_cluster_sign not in (1, -1):
-        got = f"reduction {reduction!r}, in_cluster_sign {in_cluster_sign!r}"
-        fail(InputError, 'reduction must be "sum" or "mean" and in_cluster_sign 1 or -1', got, "See the docstring.")
-    labels = None if labels is None else all_rows(labels.to(points.device), group)
-    clouds, mask = padded_groups(all_rows(points, group), labels, max(2, min_points))
-    if clouds.shape[0] == 0:
-        return clouds.sum()
-    rule = Rule(select, keep_breaking, in_cluster_sign * in_cluster, normalize)
-    total = -tree_entropy(clouds, mask, rule)
-    for bars in _loops(clouds, mask, max_dim) if max_dim > 0 else ():
-        total = total - entropy_term(bars, rule)
-    return total.sum() if reduction == "sum" else total.mean()
+
+    select: bool = True
+    in_cluster: float = 0.0
+    _: KW_ONLY
+    in_cluster_sign: Literal[1, -1] = 1
+    keep_breaking: bool = True
+    normalize: bool = False
+    reduction: Literal["sum", "mean"] = "sum"
+    min_points: int = 5
+    max_dim: int = 0
+    weight: float = 1.0
+    group: Group = "world"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reduction not in ("sum", "mean") or self.in_cluster_sign not in (1, -1):
+            got = f"reduction {self.reduction!r}, in_cluster_sign {self.in_cluster_sign!r}"
+            fail(InputError, 'reduction must be "sum" or "mean" and in_cluster_sign 1 or -1', got, "See the docstring.")
+
+    @uncompiled
+    @border
+    def forward(self, points: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Points (n, d), integer labels (n,) or None for one group; returns a scalar."""
+        points, _ = cloud(points, name="points", points=0, single=True)
+        _check_labels(points, labels)
+        labels = None if labels is None else all_rows(labels.to(points.device), self.group)
+        clouds, mask = padded_groups(all_rows(points, self.group), labels, max(2, self.min_points))
+        if clouds.shape[0] == 0:
+            return clouds.sum()
+        choice = Choice(self.select, self.keep_breaking, self.in_cluster_sign * self.in_cluster, self.normalize)
+        total = tree_entropy(clouds, mask, choice)
+        for bars in _loops(clouds, mask, self.max_dim) if self.max_dim > 0 else ():
+            total = total + entropy_term(bars, choice)
+        return -self.weight * (total.sum() if self.reduction == "sum" else total.mean())

@@ -6,75 +6,21 @@ penalty; its gradient is zero. Any other row has one, however short or long.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, finite
+from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, fail
-from isonb.numerics.scale import ordinary, unit_sized
-from isonb.points import row_count
+from isonb.numerics.rows import Directions, directed, directions, row_count
 
 __all__ = ["cls_uniformity", "cosine_contributions", "cosine_penalty", "mean_cosine", "token_uniformity"]
 
 _PAIRS = 4096  # sampled pairs looked at together
 
 
-class Directions(NamedTuple):
-    """Rows (..., n, d) along those of a cloud and 1/|row| (..., n), whose product is the unit rows; 0 for a zero row.
-
-    ``whole`` where every row is known to have a direction.
-    """
-
-    rows: Tensor
-    inverse: Tensor
-    whole: bool
-
-
-def directions(x: Tensor, *, look: bool = True) -> Directions:
-    """The directions of the rows; values that aren't finite are an error if ``look``, where they may be looked at.
-
-    That costs nothing where all lengths are ordinary numbers, which is a look as well.
-    """
-    if check_values(x) and ordinary((length := torch.linalg.vector_norm(x, dim=-1)).detach()):
-        return Directions(x, 1 / length, True)
-    rows = unit_sized(finite(x) if look else x, -1)
-    return Directions(rows, inverse_lengths(rows), False)
-
-
-def inverse_lengths(x: Tensor) -> Tensor:
-    """1/|row| (..., n) of rows (..., n, d) whose squares fit; 0 for a zero row."""
-    length = torch.linalg.vector_norm(x, dim=-1)
-    usable = length > 0
-    return torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0)
-
-
-def unit_rows(x: Tensor) -> Tensor:
-    """The rows at length 1, zero rows at 0.
-
-    >>> unit_rows(torch.tensor([[3e-30, 4e-30], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
-    found = directions(x, look=False)
-    return found.rows * found.inverse.unsqueeze(-1)
-
-
-def directed(found: Directions, points: int) -> Tensor:
-    """How many rows have a direction (...); fewer than ``points`` is an error where values may be looked at."""
-    inverse = found.inverse
-    if found.whole and inverse.shape[-1] >= points:
-        return inverse.new_full(inverse.shape[:-1], inverse.shape[-1])
-    count = (inverse > 0).sum(-1).to(inverse.dtype)
-    if check_values(inverse) and not bool((count >= points).all()):
-        invariant = f"at least {points} points must differ from zero"
-        fail(DegenerateError, invariant, int(count.min()), "A zero vector has no direction; drop such clouds.")
-    return count
-
-
-def _resultant(found: Directions) -> Tensor:
+def _resultant(along: Directions) -> Tensor:
     """The sum of unit rows (..., d)."""
-    return (found.inverse.unsqueeze(-2) @ found.rows).squeeze(-2)
+    return (along.inverse.unsqueeze(-2) @ along.rows).squeeze(-2)
 
 
 def _pair_mean(total: Tensor, count: Tensor, include_self: bool) -> Tensor:
@@ -109,13 +55,13 @@ def mean_cosine(
     >>> round(mean_cosine(x).item(), 6)
     0.471405
     """
-    found = directions(cloud(x, mask, look=False)[0])
-    count = directed(found, 2)
+    along = directions(cloud(x, mask, look=False)[0])
+    count = directed(along, 2)
     if n_pairs is None:
-        return _pair_mean(_resultant(found).square().sum(-1), count, False)
+        return _pair_mean(_resultant(along).square().sum(-1), count, False)
     if n_pairs < 1:
         fail(InputError, "n_pairs must be at least 1", n_pairs, "Leave it out for the exact mean.")
-    return _sampled_mean(found.rows * found.inverse.unsqueeze(-1), found.inverse > 0, n_pairs, generator)
+    return _sampled_mean(along.rows * along.inverse.unsqueeze(-1), along.inverse > 0, n_pairs, generator)
 
 
 def _sampled_mean(unit: Tensor, usable: Tensor, n_pairs: int, generator: torch.Generator | None) -> Tensor:
@@ -155,9 +101,9 @@ def cosine_penalty(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     0.31427
     """
     x, mask = cloud(x, mask, look=False)
-    found = directions(x)
+    along = directions(x)
     n = row_count(x, mask).clamp_min(1)
-    return (_resultant(found).square().sum(-1) - directed(found, 0)) / (n * n)
+    return (_resultant(along).square().sum(-1) - directed(along, 0)) / (n * n)
 
 
 @border
@@ -173,9 +119,9 @@ def cosine_contributions(x: Tensor, *, mask: Tensor | None = None) -> Tensor:
     >>> [round(c, 6) for c in cosine_contributions(torch.tensor([[3.0, 1, 0], [3, -1, 1], [2, 0, -1]])).tolist()]
     [0.838561, -0.031782, -0.044947]
     """
-    found = directions(cloud(x, mask, look=False)[0])
-    count = directed(found, 2).unsqueeze(-1)
-    unit = found.rows * found.inverse.unsqueeze(-1)
+    along = directions(cloud(x, mask, look=False)[0])
+    count = directed(along, 2).unsqueeze(-1)
+    unit = along.rows * along.inverse.unsqueeze(-1)
     difference = unit.sum(-2).square() - unit.square().sum(-2)
     return difference / (count * (count - 1)).clamp_min(1)
 
@@ -194,8 +140,8 @@ def token_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: boo
     >>> round(token_uniformity(x).item(), 6), round(token_uniformity(x, include_self=True).item(), 6)
     (0.471405, 0.647603)
     """
-    found = directions(cloud(x, mask, look=False)[0])
-    return _pair_mean(_resultant(found).square().sum(-1), directed(found, 2), include_self)
+    along = directions(cloud(x, mask, look=False)[0])
+    return _pair_mean(_resultant(along).square().sum(-1), directed(along, 2), include_self)
 
 
 @border
@@ -213,17 +159,17 @@ def cls_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: bool 
     0.569036
     """
     x, mask = cloud(x, mask, look=False)
-    found = directions(x)
-    count = directed(found, 2)
+    along = directions(x)
+    count = directed(along, 2)
     if mask is None:
-        first, scale = found.rows[..., :1, :], found.inverse[..., :1]
+        first, scale = along.rows[..., :1, :], along.inverse[..., :1]
     else:
         index = mask.int().argmax(-1, keepdim=True)
-        first = found.rows.gather(-2, index.unsqueeze(-1).expand(*index.shape, x.shape[-1]))
-        scale = found.inverse.gather(-1, index)
+        first = along.rows.gather(-2, index.unsqueeze(-1).expand(*index.shape, x.shape[-1]))
+        scale = along.inverse.gather(-1, index)
     if check_values(x) and not bool((scale > 0).all()):
         fail(DegenerateError, "the first token must not be zero", 0.0, "Drop that sentence.")
-    total = (_resultant(found).unsqueeze(-2) * first).sum(-1) * scale
+    total = (_resultant(along).unsqueeze(-2) * first).sum(-1) * scale
     own = (scale > 0).to(x.dtype)
     if include_self:
         return (total / count.unsqueeze(-1).clamp_min(1)).squeeze(-1)

@@ -13,7 +13,7 @@ from torch import Tensor
 from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail
 from isonb.measures.purity import length_kurtosis, purity, purity_of
-from isonb.points import row_count
+from isonb.numerics.rows import row_count
 
 __all__ = ["isoscore", "isoscore_from_cov", "isoscore_star", "participation_ratio", "shrinkage_intensity"]
 
@@ -46,6 +46,18 @@ def unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
 def _ratio(x: Tensor, mask: Tensor | None, unbiased: bool) -> Tensor:
     q = purity(x, mask)
     return unbiased_ratio(q, length_kurtosis(x, mask), row_count(x, mask)) if unbiased else 1 / q
+
+
+def plain_score(x: Tensor, mask: Tensor | None, unbiased: bool) -> Tensor:
+    """:func:`isoscore` of a checked cloud."""
+    if unbiased:
+        return (_ratio(x, mask, True) - 1) / (x.shape[-1] - 1)
+    return _score(purity(x, mask), x.shape[-1])
+
+
+def score_of_cov(cov: Tensor) -> Tensor:
+    """:func:`isoscore_from_cov` of a checked matrix."""
+    return _score(purity_of(cov), cov.shape[-1])
 
 
 @border
@@ -93,9 +105,7 @@ def isoscore(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -
     0.5
     """
     x, mask = cloud(x, mask, points=4 if unbiased else 2, dims=2)
-    if unbiased:
-        return (_ratio(x, mask, True) - 1) / (x.shape[-1] - 1)
-    return _score(purity(x, mask), x.shape[-1])
+    return plain_score(x, mask, unbiased)
 
 
 @border
@@ -113,7 +123,7 @@ def isoscore_from_cov(cov: Tensor) -> Tensor:
     if cov.shape[-1] != cov.shape[-2]:
         fix = "Pass a covariance; for points call isoscore."
         fail(ShapeError, "cov must be square, (..., d, d)", f"shape {tuple(cov.shape)}", fix)
-    return _score(purity_of(cov), cov.shape[-1])
+    return score_of_cov(cov)
 
 
 @border
@@ -179,7 +189,11 @@ def isoscore_star(
     >>> [round(isoscore_star(x, zeta, torch.eye(2)).item(), 6) for zeta in (0, 0.3, 1)]
     [0.470588, 0.628944, 1.0]
     """
-    x, mask = cloud(x, mask, dims=2)
+    return shrunk_score(*cloud(x, mask, dims=2), zeta, shrinkage_cov)
+
+
+def shrunk_score(x: Tensor, mask: Tensor | None, zeta: float | str, shrinkage_cov: Tensor | None) -> Tensor:
+    """:func:`isoscore_star` of a checked cloud."""
     d = x.shape[-1]
     if shrinkage_cov is not None:
         base = shrinkage_matrix(shrinkage_cov, x)

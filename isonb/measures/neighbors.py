@@ -7,13 +7,11 @@ from torch import Tensor
 
 from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
-from isonb.measures.cosine import unit_rows
 from isonb.numerics.distances import rows, weighted_rows
 from isonb.numerics.given_distances import check_cloud, nearest_in
 from isonb.numerics.nearest import check_k, distances_to, nearest
-from isonb.numerics.precision import precise
-from isonb.numerics.scale import square_norms
-from isonb.points import center_rows, row_count
+from isonb.numerics.rows import center_rows, row_count, unit_rows
+from isonb.numerics.scale import precise, square_norms
 
 __all__ = ["id_score", "knn", "lsds", "mle_dimension", "two_nn"]
 
@@ -106,8 +104,8 @@ def two_nn(
 def _rounding(x: Tensor) -> Tensor:
     """How far copies of a point may lie apart, (..., n, 1): four units in the last place of its norm."""
     norm = torch.linalg.vector_norm(precise(x), dim=-1, keepdim=True)
-    found: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
-    return found
+    apart: Tensor = ROUNDING * torch.finfo(x.dtype).eps * norm
+    return apart
 
 
 def _check_fraction(name: str, value: float | None, good: bool) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import InputError, fail
-from isonb.points import row_count
+from isonb.numerics.rows import row_count
 
 __all__ = ["partition_score"]
 

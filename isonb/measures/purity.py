@@ -15,8 +15,8 @@ from torch import Tensor
 from isonb.checks import check_values
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.products import gram
+from isonb.numerics.rows import center_rows, row_count
 from isonb.numerics.scale import square_norms, unit_sized
-from isonb.points import center_rows, row_count
 
 __all__ = ["length_kurtosis", "purity", "purity_of"]
 

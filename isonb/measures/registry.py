@@ -26,7 +26,7 @@ from isonb.measures.neighbors import two_nn
 from isonb.measures.offset import common_mean, largest_share, mean_norm, relative_spread
 from isonb.measures.spectrum import anisotropy, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
-from isonb.points import centered
+from isonb.numerics.rows import centered
 
 __all__ = ["LEADING", "MEASURES", "TOKEN_MEASURES", "ZETA", "Measure", "attempt", "measure_all", "titles"]
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from isonb.checks import border, check_values, cloud, mask_of, nonnegative
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import size_of, unit_sized
-from isonb.points import center_rows
 
 __all__ = [
     "anisotropy",

@@ -11,12 +11,10 @@ from torch.utils.checkpoint import checkpoint
 
 from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import InputError, fail
-from isonb.measures.cosine import directed, directions, unit_rows
 from isonb.numerics.distances import slack
-from isonb.numerics.precision import precise
 from isonb.numerics.products import gram
-from isonb.numerics.scale import square_norms
-from isonb.points import row_count
+from isonb.numerics.rows import directed, directions, row_count, unit_rows
+from isonb.numerics.scale import precise, square_norms
 
 __all__ = ["rbf_uniformity"]
 
@@ -54,9 +52,9 @@ def rbf_uniformity(
     if chunk < 1:
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of rows.")
     if normalize:
-        found = directions(x)
-        x, inverse = found.rows, found.inverse.detach()
-        usable, number = (None, x.shape[-2]) if found.whole else (inverse > 0, directed(found, 2))
+        along = directions(x)
+        x, inverse = along.rows, along.inverse.detach()
+        usable, number = (None, x.shape[-2]) if along.whole else (inverse > 0, directed(along, 2))
     else:
         inverse, usable = None, mask
         number = x.shape[-2] if mask is None else row_count(x, mask)
@@ -79,6 +77,12 @@ class _Pairs(NamedTuple):
         """The mean row (..., 1, d) from the sum of rows."""
         return total / (self.number if isinstance(self.number, int) else self.number.clamp_min(1)[..., None, None])
 
+    def points(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The factor (..., n, 1) that gives each row its length, and the rows by it about their mean."""
+        unit = x.new_full(x.shape[:-1], self.scale) if self.inverse is None else self.inverse * self.scale
+        mean = self.mean(-unit.unsqueeze(-2) @ x)
+        return unit.unsqueeze(-1), torch.addcmul(mean, x, unit.unsqueeze(-1))
+
     def log_mean(self, log_sum: Tensor) -> Tensor:
         """The logarithm of the mean over pairs from that of their sum: at most 0, and 0 where there are none.
 
@@ -94,79 +98,102 @@ class _Pairs(NamedTuple):
 def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     """The logarithm of the mean of exp(-|x_i - x_j|^2 / t) over pairs i < j; 0 where there are none.
 
-    With its gradient in the same pass where one is asked for; a compiler derives the plain form instead.
+    Of points near each other by the kernel, with its gradient in the same pass where one is asked for; of others, and
+    for a compiler, as the formula reads.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not _near(x, pairs):
         return _plain_log_mean(x, pairs)
     if x.requires_grad and torch.is_grad_enabled():
         value: Tensor = _LogMean.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
-    points = _points(x, pairs)
-    half = square_norms(points) / 2
-    if points.dtype != x.dtype or not (_fits_whole(points, pairs.chunk) and _all_near(half, pairs)):
+    points = pairs.points(x)[1]
+    if not _fits_whole(points, pairs.chunk):
         return _plain_log_mean(x, pairs)
-    factors = _factors(half, pairs.usable)
+    factors = _factors(points, pairs.usable)
     return pairs.log_mean(((_kernel(points) @ factors).mul_(factors).sum((-2, -1)) / 2).log())
 
 
-def _points(x: Tensor, pairs: _Pairs) -> Tensor:
-    """The rows as the kernel takes them: of unit length where that is asked for, in its unit, about their mean.
+def _near(x: Tensor, pairs: _Pairs) -> bool:
+    """Whether no exponent is so small that its weight vanishes; where values are not looked at, perhaps one is.
 
-    No distance depends on the mean; it is taken away as a constant, so that the products of the rows keep their digits.
-    In float64 where some rows are so far from it that they don't.
+    Rows of unit length are at most 2 from their mean, whatever their values.
     """
-    rows = (x if pairs.inverse is None else unit_rows(x)) * pairs.scale
-    rows = rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
-    return _points(precise(x), pairs) if pairs.inverse is None and _coarse(rows.detach()) else rows
-
-
-def _coarse(points: Tensor) -> bool:
-    """Whether float32 may round an exponent by more than ``ROUNDED``; no, where values are not looked at."""
-    if points.dtype != torch.float32 or not points.numel() or not check_values(points):
+    lowest = math.log(torch.finfo(x.dtype).tiny) / 2
+    if pairs.inverse is not None:
+        return -8 * pairs.scale**2 > lowest
+    if not x.numel() or not check_values(x):
         return False
-    return not float(slack(points, square_norms(points)).amax()) < ROUNDED
+    farthest = square_norms(pairs.points(x.detach())[1]).amax()
+    return -2 * float(farthest) > lowest  # the diameter is at most twice the largest norm
 
 
 def _plain_log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
-    """As the formula reads."""
-    points, usable, chunk = _points(x, pairs), pairs.usable, pairs.chunk
+    """As the formula reads, a block of rows at a time."""
+    points, usable, chunk = _about_mean(x, pairs), pairs.usable, pairs.chunk
     half, starts = points.square().sum(-1) / 2, range(0, points.shape[-2] - 1, chunk)
     if len(starts) > 1 and points.requires_grad and torch.is_grad_enabled():
-        parts = [checkpoint(_block, points, half, usable, start, chunk, use_reentrant=False) for start in starts]
+        sums = [checkpoint(_block, points, half, usable, start, chunk, use_reentrant=False) for start in starts]
     else:
-        parts = [_block(points, half, usable, start, chunk) for start in starts]
-    total = torch.stack([part.logsumexp(-1) for part in parts], -1).logsumexp(-1)
+        sums = [_block(points, half, usable, start, chunk) for start in starts]
+    total = torch.stack([one.logsumexp(-1) for one in sums], -1).logsumexp(-1)
     known = total.detach()
     total = total + (pairs.log_mean(known) - known)  # the gradient is that of the sum, also where the value is 0
     return fits(total.to(x.dtype))
 
 
+def _about_mean(x: Tensor, pairs: _Pairs) -> Tensor:
+    """The rows as the formula takes them: of unit length where that is asked for, in its unit, about their mean.
+
+    No distance depends on the mean; it is taken away as a constant, so that the products of the rows keep their digits.
+    In float64 where float32 may still round an exponent by more than ``ROUNDED``.
+    """
+    rows = (x if pairs.inverse is None else unit_rows(x)) * pairs.scale
+    rows = rows - pairs.mean(rows.detach().sum(-2, keepdim=True))
+    if pairs.inverse is None and x.dtype == torch.float32 and x.numel() and check_values(x):
+        known = rows.detach()
+        if not float(slack(known, square_norms(known)).amax()) < ROUNDED:
+            return _about_mean(precise(x), pairs)
+    return rows
+
+
+def _block(x: Tensor, half: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
+    """The logarithm of the sum of -|x_i - x_j|^2 / 2 of each row start <= i < start + chunk over all later j.
+
+    ``half`` holds |x_i|^2 / 2.
+    """
+    stop = min(start + chunk, x.shape[-2])
+    exponent = (x[..., start:stop, :] @ x[..., start:, :].mT).sub_(half[..., None, start:])
+    exponent = exponent.sub_(half[..., start:stop, None])
+    nothing = NOTHING * torch.finfo(x.dtype).max
+    if usable is not None:
+        exponent.masked_fill_(~(usable[..., start:stop, None] & usable[..., None, start:]), nothing)
+    below = torch.ones(stop - start, stop - start, dtype=torch.bool, device=x.device).tril()
+    exponent[..., : stop - start].masked_fill_(below, nothing)
+    return exponent.logsumexp(-1)
+
+
 class _LogMean(torch.autograd.Function):
-    """The same with its gradient in closed form. A second derivative is that of the plain form."""
+    r"""The same of near points with its gradient in closed form; a second derivative is that of the plain form.
+
+    By a point x_i it is :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}`.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
-        rows, unit, points = _LogMean.points(x, pairs)
-        if pairs.inverse is None and _coarse(points):
-            rows, unit, points = _LogMean.points(precise(x), pairs)
-        total, pull, share, own = _sum_and_pull(points, pairs)
-        slope = pull.mul_(share * unit).addcmul_(own * unit, points, value=-1)
+        unit, points = pairs.points(x)
+        factors = _factors(points, pairs.usable)
+        pull, sums = _kernel_sums(points, factors, pairs.chunk)
+        sums.mul_(factors)
+        total = sums.sum(-2, keepdim=True) / 2
+        slope = pull.mul_(factors / total * unit).addcmul_(sums / total * unit, points, value=-1)
         if pairs.inverse is not None:  # a row of fixed length moves across itself
-            along = torch.mul(slope, rows, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
-            slope.addcmul_(rows, along.mul_(pairs.inverse.square().unsqueeze(-1)), value=-1)
+            along = torch.mul(slope, x, out=points).sum(-1, keepdim=True)  # new memory costs more than the product
+            slope.addcmul_(x, along.mul_(pairs.inverse.square().unsqueeze(-1)), value=-1)
         if not isinstance(pairs.number, int):  # no pair, no gradient
             slope.masked_fill_((pairs.number < 2)[..., None, None], 0.0)
-        ctx.save_for_backward(x, slope.to(x.dtype))
+        ctx.save_for_backward(x, slope)
         ctx.pairs = pairs
-        return fits(pairs.log_mean(total).to(x.dtype))
-
-    @staticmethod
-    def points(x: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor, Tensor]:
-        """The rows, the factor that gives each its length, and the product of both about its mean."""
-        unit = x.new_full(x.shape[:-1], pairs.scale) if pairs.inverse is None else pairs.inverse * pairs.scale
-        mean = pairs.mean(-unit.unsqueeze(-2) @ x)
-        unit = unit.unsqueeze(-1)
-        return x, unit, torch.addcmul(mean, x, unit)
+        return fits(pairs.log_mean(total[..., 0, 0].log()))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -174,38 +201,6 @@ class _LogMean(torch.autograd.Function):
         if torch.is_grad_enabled():
             return torch.autograd.grad(_plain_log_mean(x, ctx.pairs), x, grad, create_graph=True)[0], None
         return slope * grad[..., None, None], None
-
-
-def _sum_and_pull(points: Tensor, pairs: _Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""The logarithm of the sum, and its gradient by these points as three factors: share * pull - own * points.
-
-    That is :math:`\sum_j w_{ij} (x_j - x_i) / \sum_{k<l} w_{kl}`; the factors (..., n, 1) and (..., 1, 1) are cheap to
-    change.
-    """
-    half = square_norms(points) / 2
-    share: Tensor | float
-    top: Tensor | float
-    if _all_near(half, pairs):
-        share, top = _factors(half, pairs.usable), 0.0
-        pull, sums = _kernel_sums(points, share, pairs.chunk)
-        sums.mul_(share)
-    else:
-        share, (pull, sums, top) = 1.0, _by_blocks(points, half, pairs.usable, pairs.chunk)
-    total = sums.sum(-2, keepdim=True) / 2
-    return top + total[..., 0, 0].log(), pull, share / total, sums / total
-
-
-def _all_near(half: Tensor, pairs: _Pairs) -> bool:
-    """Whether no exponent is so small that its weight vanishes; where values are not looked at, perhaps one is.
-
-    Rows of unit length are at most 2 from their mean, whatever their values.
-    """
-    lowest = math.log(torch.finfo(half.dtype).tiny) / 2
-    if pairs.inverse is not None and -8 * pairs.scale**2 > lowest:
-        return True
-    if not half.numel() or not check_values(half):
-        return False
-    return -4 * float(half.amax()) > lowest  # the diameter is at most twice the largest norm
 
 
 def _fits_whole(x: Tensor, chunk: int) -> bool:
@@ -225,9 +220,9 @@ def _kernel(x: Tensor) -> Tensor:
     return kernel
 
 
-def _factors(half: Tensor, usable: Tensor | None) -> Tensor:
+def _factors(points: Tensor, usable: Tensor | None) -> Tensor:
     r"""The factors u (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
-    factors = half.neg().exp_()
+    factors = square_norms(points).mul_(-0.5).exp_()
     if usable is not None:
         factors.masked_fill_(~usable, 0.0)
     return factors.unsqueeze(-1)
@@ -256,51 +251,6 @@ def _kernel_sums(points: Tensor, factors: Tensor, chunk: int) -> tuple[Tensor, T
     return pull.view(points.shape), sums.view(factors.shape)
 
 
-def _by_blocks(points: Tensor, half: Tensor, usable: Tensor | None, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Of each point :math:`\sum_j w_{ij} x_j` and :math:`\sum_j w_{ij}`, divided by e to the power of the third.
-
-    Two products a block beside its own. Weights are kept relative to the largest so far.
-    """
-    lead, (n, d) = points.shape[:-2], points.shape[-2:]
-    x, half = points.reshape(-1, n, d), half.reshape(-1, n)
-    usable = None if usable is None else usable.reshape(-1, n)
-    step = _strip_height(x, chunk)
-    top = x.new_full(x.shape[:1], NOTHING * torch.finfo(x.dtype).max)
-    pull, sums = torch.zeros_like(x), torch.zeros_like(x[..., :1])
-    for start in range(0, n - 1, step):
-        weights, rows = _exponents(x, half, usable, start, step), slice(start, start + step)
-        before, top = top, torch.maximum(top, weights.amax((-2, -1)))
-        weights.sub_(top[:, None, None]).exp_()
-        fade = (before - top).exp()[:, None, None]
-        pull, sums = pull.mul_(fade), sums.mul_(fade)
-        pull[:, rows].baddbmm_(weights, x[:, start:])
-        pull[:, start:].baddbmm_(weights.mT, x[:, rows])
-        sums[:, rows] += weights.sum(-1, keepdim=True)
-        sums[:, start:] += weights.sum(-2).unsqueeze(-1)
-    return pull.view(points.shape), sums.view(*lead, n, 1), top.view(lead)
-
-
 def _strip_height(x: Tensor, chunk: int) -> int:
     """Rows of a block: on the CPU few, because what lies below the diagonal of a block is computed in vain."""
     return min(chunk, STRIP, max(STRIP // 2, x.shape[1] // 4)) if x.device.type == "cpu" else chunk
-
-
-def _block(x: Tensor, half: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
-    """The logarithm of the sum of each row start <= i < start + chunk over all later j."""
-    return _exponents(x, half, usable, start, chunk).logsumexp(-1)
-
-
-def _exponents(x: Tensor, half: Tensor, usable: Tensor | None, start: int, chunk: int) -> Tensor:
-    """-|x_i - x_j|^2 / 2 of rows start <= i < start + chunk and all j >= start, next to nothing unless i < j.
-
-    ``half`` holds |x_i|^2 / 2.
-    """
-    stop = min(start + chunk, x.shape[-2])
-    exponent = (x[..., start:stop, :] @ x[..., start:, :].mT).sub_(half[..., None, start:])
-    exponent = exponent.sub_(half[..., start:stop, None])
-    nothing = NOTHING * torch.finfo(x.dtype).max
-    if usable is not None:
-        exponent.masked_fill_(~(usable[..., start:stop, None] & usable[..., None, start:]), nothing)
-    below = torch.ones(stop - start, stop - start, dtype=torch.bool, device=x.device).tril()
-    exponent[..., : stop - start].masked_fill_(below, nothing)
-    return exponent

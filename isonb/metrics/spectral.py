@@ -12,8 +12,8 @@ from isonb.measures.isoscore import checked_zeta, isoscore_from_cov, shrinkage_m
 from isonb.measures.purity import purity_of
 from isonb.measures.spectrum import anisotropy, explained_variance, varex_score
 from isonb.metrics.streaming import Streaming
-from isonb.streaming.length_moments import LengthMoments
 from isonb.streaming.moments import Moments
+from isonb.streaming.traces import LengthMoments
 
 __all__ = [
     "Anisotropy",

@@ -11,9 +11,9 @@ from torch import Tensor
 from isonb.checks import strict
 from isonb.errors import ShapeError, fail, needs
 from isonb.numerics.distributed import all_sum
-from isonb.streaming.length_moments import LengthMoments
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
+from isonb.streaming.traces import LengthMoments
 
 with needs("isonb.metrics", "metrics"):
     from torchmetrics import Metric

@@ -17,36 +17,36 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled_prim import machine_code
+from isonb.numerics.compiled import machine_code
 
-__all__ = ["BLOCK", "NeighbourLoops", "compiled_choice"]
+__all__ = ["BLOCK", "Loops", "compiled_choice"]
 
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
 BLOCK = 2 * CLASSES  # rows whose columns begin together where the product of a whole cloud is cut; whole classes
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
 
 
-class NeighbourLoops(NamedTuple):
+class Loops(NamedTuple):
     """The choice from a product, and the search among all points."""
 
     choose: Callable[[Tensor, Tensor, Tensor, int, int, int, int], tuple[Tensor, Tensor, Tensor]]
     among_all: Callable[[Tensor, Tensor | None, Tensor, int], Tensor]
 
 
-def compiled_choice(wide: int) -> NeighbourLoops | None:
+def compiled_choice(wide: int) -> Loops | None:
     """The compiled loops for ``wide`` candidates a row; None without numba, for a compiler, and for many candidates."""
     return None if torch.compiler.is_compiling() or wide > WIDEST else _load()
 
 
 @functools.cache
-def _load() -> NeighbourLoops | None:
+def _load() -> Loops | None:
     flags = {"nnan", "nsz"}  # no NaN gets here
     loops = [machine_code(loop, flags) for loop in (_above, _bounds, _below)]
     loops.append(machine_code(_ranked, flags | {"reassoc"}))
     made = [loop for loop in loops if loop is not None]
     if len(made) < len(loops):
         return None
-    return NeighbourLoops(functools.partial(_run, _Made(*made)), functools.partial(_among_all, made[-1]))
+    return Loops(functools.partial(_run, _Made(*made)), functools.partial(_among_all, made[-1]))
 
 
 class _Made(NamedTuple):
@@ -145,16 +145,16 @@ def _below(half: Any, product: Any, least: Any, bound: Any, chosen: Any, count: 
     classes, room = least.shape[2], chosen.shape[2]
     for c in range(clouds):
         for i in range(m):
-            norms, row, top, found, first = half[c], product[c, i], bound[c, i], 0, i // block * block
+            norms, row, top, filled, first = half[c], product[c, i], bound[c, i], 0, i // block * block
             for g in range(classes):
                 if least[c, i, g] <= top:
                     for j in range(g, n, classes):
                         entry = norms[j] - (row[j] if j >= first else product[c, j, i])
                         if entry <= top and entry < float("inf"):
-                            if found < room:
-                                chosen[c, i, found] = j
-                            found += 1
-            count[c, i] = found
+                            if filled < room:
+                                chosen[c, i, filled] = j
+                            filled += 1
+            count[c, i] = filled
 
 
 def _ranked(points: Any, chosen: Any, count: Any, rows: Any, index: Any, square: Any) -> None:

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
-from isonb.numerics.compiled_lengths import compiled_lengths
-from isonb.numerics.precision import precise
-from isonb.numerics.scale import largest, power_of_two, square_norms
-from isonb.points import row_count
+from isonb.numerics.compiled import compiled_lengths
+from isonb.numerics.rows import row_count
+from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
 __all__ = [
     "PIECE",

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from isonb.errors import InputError, fail
-from isonb.points import center_rows, row_count
+from isonb.numerics.rows import center_rows, row_count
 
 __all__ = [
     "Group",
@@ -49,8 +49,8 @@ def process_group(group: Group) -> dist.ProcessGroup | None:
         fail(InputError, 'group must be "world", a process group or None', repr(group), fix)
     if group is None or not dist.is_available() or not dist.is_initialized():
         return None
-    found = dist.group.WORLD if isinstance(group, str) else group
-    return found if dist.get_world_size(found) > 1 else None
+    chosen = dist.group.WORLD if isinstance(group, str) else group
+    return chosen if dist.get_world_size(chosen) > 1 else None
 
 
 class _AllSum(torch.autograd.Function):
@@ -97,8 +97,8 @@ def all_sum(x: Tensor, group: Group = "world") -> Tensor:
     >>> all_sum(torch.tensor([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
-    found = process_group(group)
-    out: Tensor = x if found is None else _AllSum.apply(x, found)  # type: ignore[no-untyped-call]
+    processes = process_group(group)
+    out: Tensor = x if processes is None else _AllSum.apply(x, processes)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -108,11 +108,11 @@ def from_first(x: Tensor, group: Group = "world") -> Tensor:
     >>> from_first(torch.tensor([1.0])).tolist()
     [1.0]
     """
-    found = process_group(group)
-    if found is None:
+    processes = process_group(group)
+    if processes is None:
         return x
     out = x.detach().clone(memory_format=torch.contiguous_format)
-    dist.broadcast(out, dist.get_global_rank(found, 0), group=found)
+    dist.broadcast(out, dist.get_global_rank(processes, 0), group=processes)
     return out
 
 
@@ -122,15 +122,15 @@ def union_rows(x: Tensor, group: Group = "world") -> tuple[Tensor, slice]:
     >>> union_rows(torch.tensor([[1.0], [2.0]]))[1]
     slice(0, 2, None)
     """
-    found = process_group(group)
-    if found is None:
+    processes = process_group(group)
+    if processes is None:
         return x, slice(0, x.shape[0])
     size = torch.tensor([x.shape[0]], device=x.device)
-    gathered = [torch.empty_like(size) for _ in range(dist.get_world_size(found))]
-    dist.all_gather(gathered, size, group=found)
+    gathered = [torch.empty_like(size) for _ in range(dist.get_world_size(processes))]
+    dist.all_gather(gathered, size, group=processes)
     sizes = [int(s) for s in gathered]
-    start = sum(sizes[: dist.get_rank(found)])
-    return _AllRows.apply(x, sizes, found), slice(start, start + x.shape[0])  # type: ignore[no-untyped-call]
+    start = sum(sizes[: dist.get_rank(processes)])
+    return _AllRows.apply(x, sizes, processes), slice(start, start + x.shape[0])  # type: ignore[no-untyped-call]
 
 
 def all_rows(x: Tensor, group: Group = "world") -> Tensor:

@@ -19,12 +19,11 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.errors import ShapeError, fail
-from isonb.measures.cosine import unit_rows
-from isonb.numerics.compiled_nearest import BLOCK, NeighbourLoops, compiled_choice
+from isonb.numerics.compiled_nearest import BLOCK, Loops, compiled_choice
 from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
-from isonb.numerics.precision import precise
 from isonb.numerics.products import upper_gram
-from isonb.numerics.scale import largest, power_of_two, square_norms
+from isonb.numerics.rows import unit_rows
+from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
 __all__ = ["check_k", "distances_to", "nearest", "nearest_by_cosine"]
 
@@ -36,8 +35,8 @@ COLUMNS = 128  # and fewest columns
 
 def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: int = 0) -> None:
     """``least <= k``, and every cloud has k neighbours a point (the point ``itself`` among them or not)."""
-    most = x.shape[-2] if mask is None or not check_values(x) else int(mask.sum(-1).min()) if mask.numel() else k + 1
-    most = most - 1 + itself
+    seen = mask is not None and mask.numel() and check_values(x)
+    most = (int(mask.sum(-1).min()) if mask is not None and seen else x.shape[-2]) - 1 + itself
     if isinstance(k, bool) or not isinstance(k, int) or not least <= k <= most:
         wanted = f"k must be an integer from {least} to {most}, the neighbours a point of this cloud has"
         fail(ShapeError, wanted, repr(k), "Pass a smaller k or more points.")
@@ -150,7 +149,7 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
 
 
 def _compiled_rows(
-    loops: NeighbourLoops, room: Tensor, block: int, clouds: _Clouds, k: int, wide: int, low: int, high: int
+    loops: Loops, room: Tensor, block: int, clouds: _Clouds, k: int, wide: int, low: int, high: int
 ) -> Tensor:
     """The same by compiled loops, with the product in ``room``: of fewer than all rows a block, its upper blocks."""
     points, real, copy, norms, *_ = clouds

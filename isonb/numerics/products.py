@@ -1,4 +1,4 @@
-"""The product of a matrix with its own transpose, at two thirds of the price."""
+"""The product of a matrix with its own transpose, at two thirds of the price, and the factors that it gives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-__all__ = ["add_upper_gram", "gram", "upper_gram"]
+from isonb.checks import check_values
+from isonb.errors import DegenerateError, fail
+from isonb.numerics.scale import precise
+
+__all__ = ["add_upper_gram", "gram", "left_factors", "upper_gram"]
 
 _BLOCK = 192  # most rows of the result computed together
 _PARTS = 4  # fewest blocks; of four, five eighths of the product are computed
@@ -57,3 +61,22 @@ def add_upper_gram(out: Tensor, x: Tensor) -> None:
     """Add ``x x^T`` of x (n, d) to ``out`` (n, n) in place; below the diagonal ``out`` is left without meaning."""
     for rows, columns in _cuts(x):
         out[rows, columns].addmm_(x[rows], x[columns].mT)
+
+
+def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """U, s (ascending) and 1/s of a wide matrix by the eigenvalues of its Gram; null directions get s = 1/s = 0.
+
+    The Gram squares the condition number, so it is formed in float64 where the device has it. A direction is null
+    below the usual rank tolerance ``max(n, d) * eps * s_1`` and below what the Gram can resolve.
+    """
+    x_wide = precise(x)
+    squares = gram(x_wide)
+    if check_values(x) and not bool(torch.isfinite(squares.sum())):
+        fail(DegenerateError, f"the squared scale of x must fit {squares.dtype}", "an overflow", "Rescale the matrix.")
+    values, basis = torch.linalg.eigh(squares)
+    size = max(x.shape[-2:])
+    floor = max(size * torch.finfo(x.dtype).eps, (size * torch.finfo(squares.dtype).eps) ** 0.5)
+    s = values.clamp_min(0).sqrt()
+    alive = (s > floor * s[..., -1:]) & (s > 0)
+    inverse = torch.where(alive, 1 / torch.where(alive, s, 1.0), 0.0)
+    return basis, torch.where(alive, s, 0.0), inverse

@@ -1,4 +1,4 @@
-"""Size out of the way: squares of a float32 overflow from 1e19 on and vanish below 1e-19, whatever the shape is.
+"""Size out of the way, and digits enough: squares of a float32 overflow from 1e19 on and vanish below 1e-19.
 
 A power of two leaves every digit as it is, so a measure of shape alone may divide by one and give the same value.
 """
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.checks import check_values
 
-__all__ = ["largest", "ordinary", "power_of_two", "size_of", "square_norms", "unit_sized"]
+__all__ = ["largest", "ordinary", "power_of_two", "precise", "size_of", "square_norms", "unit_sized", "wide"]
 
 Axes = int | tuple[int, int]
 
@@ -64,3 +64,13 @@ def ordinary(size: Tensor) -> bool:
     few: float = torch.finfo(size.dtype).tiny ** 0.25
     least, most = size.aminmax()
     return few < float(least) and float(most) < 1 / few
+
+
+def wide(device: torch.device) -> torch.dtype:
+    """The widest floating-point dtype of ``device``."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def precise(x: Tensor) -> Tensor:
+    """``x`` in the widest dtype of its device. A float64 product is also out of reach of TF32."""
+    return x.to(wide(x.device))

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -30,6 +31,30 @@ EXAMPLES = """examples:
   python -m isonb.pages slides                             slides of the pictures of all chapters, in _build/slides
   python -m isonb.pages lint --fix                         check the sources; spell them as Jupyter saves them
 """
+COMMANDS = {
+    "build": ("lint, run, and build _build/html", "--jobs --force --smoke --quiet"),
+    "execute": ("run chapters without building pages", "--jobs --force --smoke --quiet -p chapters"),
+    "lint": ("check the sources of the chapters", "--fix chapters"),
+    "pair": ("write the .ipynb beside each .md, to open in JupyterLab", "--keep --force chapters"),
+    "play": ("write copies of the notebooks, to play with, to _build/lab", "--force chapters"),
+    "student": ("write notebooks with empty solutions to _build/student", "--force chapters"),
+    "slides": ("write slides of the pictures of chapters that have run to _build/slides", "--smoke chapters"),
+    "params": ("list a chapter's parameters", "chapter"),
+    "clean": ("remove _build and the generated notebooks", ""),
+}
+CHAPTER: dict[str, Any] = {"metavar": "CHAPTER", "help": "a page of _toc.yml, or a unique end of its name"}
+PAIR = {"nargs": 2, "action": "append", "default": [], "metavar": ("NAME", "VALUE")}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--jobs": {"type": int, "metavar": "N", "help": "chapters side by side (default: one a core)"},
+    "--force": {"action": "store_true", "help": "run again what has run, overwrite what was edited or worked in"},
+    "--smoke": {"action": "store_true", "help": "each chapter's smoke parameters: quick, small numbers"},
+    "--quiet": {"action": "store_true", "help": "no progress bar"},
+    "--fix": {"action": "store_true", "help": "rewrite them as Jupyter would save them"},
+    "--keep": {"action": "store_true", "help": "write edits of the notebooks into their sources first"},
+    "-p": {**PAIR, "help": "set a parameter of one chapter; the notebook goes to runs/"},
+    "chapters": {**CHAPTER, "nargs": "*"},
+    "chapter": {**CHAPTER, "dest": "chapters", "nargs": 1},
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,50 +67,21 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--root", type=Path, default=Path(), help="folder with _toc.yml (default: here)")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    made = commands.add_parser("build", help="lint, run, and build _build/html")
-    ran = commands.add_parser("execute", help="run chapters without building pages")
-    for command in (made, ran):
-        command.add_argument("--jobs", type=int, metavar="N", help="chapters side by side (default: one a core)")
-        command.add_argument("--force", action="store_true", help="run again what has run already")
-        command.add_argument(
-            "--smoke", action="store_true", help="each chapter's smoke parameters: quick, small numbers"
-        )
-        command.add_argument("--quiet", action="store_true", help="no progress bar")
-    ran.add_argument("chapters", nargs="*", metavar="CHAPTER", help="a page of _toc.yml, or a unique end of its name")
-    help_p = "set a parameter of one chapter; the notebook goes to runs/"
-    ran.add_argument("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help=help_p)
-    checked = commands.add_parser("lint", help="check the sources of the chapters")
-    checked.add_argument("--fix", action="store_true", help="rewrite them as Jupyter would save them")
-    paired = commands.add_parser("pair", help="write the .ipynb beside each .md, to open in JupyterLab")
-    paired.add_argument("--keep", action="store_true", help="write edits of the notebooks into their sources first")
-    paired.add_argument("--force", action="store_true", help="also overwrite notebooks edited by hand")
-    played = commands.add_parser("play", help="write copies of the notebooks, to play with, to _build/lab")
-    played.add_argument("--force", action="store_true", help="also overwrite copies that were worked in")
-    given = commands.add_parser("student", help="write notebooks with empty solutions to _build/student")
-    given.add_argument("--force", action="store_true", help="also overwrite notebooks that were worked in")
-    shown = commands.add_parser(
-        "slides", help="write slides of the pictures of chapters that have run to _build/slides"
-    )
-    shown.add_argument("--smoke", action="store_true", help="of the runs with smoke parameters")
-    for command in (checked, paired, played, given, shown):
-        command.add_argument("chapters", nargs="*", metavar="CHAPTER")
-    commands.add_parser("params", help="list a chapter's parameters").add_argument(
-        "chapters", nargs=1, metavar="CHAPTER"
-    )
-    commands.add_parser("clean", help="remove _build and the generated notebooks")
+    for name, (told, options) in COMMANDS.items():
+        command = commands.add_parser(name, help=told)
+        for option in options.split():
+            command.add_argument(*([option] if option != "chapter" else []), **OPTIONS[option])
     return top
 
 
-def _parameters(book: Book, arguments: argparse.Namespace, chapter: Chapter) -> dict[str, object]:
-    given: dict[str, object] = dict(chapter.smoke) if arguments.smoke else {}
-    return {**given, **dict(getattr(arguments, "p", []))}
+def _parameters(arguments: argparse.Namespace, chapter: Chapter) -> dict[str, object]:
+    return {**(chapter.smoke if arguments.smoke else {}), **dict(getattr(arguments, "p", []))}
 
 
-def _execute(book: Book, arguments: argparse.Namespace) -> str:
-    chapters = book.pick(arguments.chapters)
+def _execute(book: Book, chapters: Sequence[Chapter], arguments: argparse.Namespace) -> str:
     if arguments.p and len(chapters) != 1:
         raise ChapterError(f"-p sets a parameter of one chapter; {len(chapters)} are named. Name one.")
-    jobs = [Job(book, c, c.validate(_parameters(book, arguments, c))) for c in chapters]
+    jobs = [Job(book, c, c.validate(_parameters(arguments, c))) for c in chapters]
     execute(jobs, workers=arguments.jobs, force=arguments.force, progress=not arguments.quiet)
     if not (arguments.p or arguments.smoke):
         return f"{len(jobs)} chapters have run. Next: python -m isonb.pages build"
@@ -97,48 +93,40 @@ def _execute(book: Book, arguments: argparse.Namespace) -> str:
     return "Open: " + ", ".join(lines)
 
 
-def _build(book: Book, arguments: argparse.Namespace) -> str:
-    lint.check(book.chapters)
-    values = {chapter.name: _parameters(book, arguments, chapter) for chapter in book.chapters}
-    index = build(book, values, workers=arguments.jobs, force=arguments.force, progress=not arguments.quiet)
-    return f"Open {index.relative_to(book.root)} in a browser; no network is needed."
-
-
-def _lint(book: Book, arguments: argparse.Namespace) -> str:
-    chapters = book.pick(arguments.chapters)
-    if arguments.fix:
-        for chapter in lint.fix(chapters):
-            print(f"rewrote {chapter.name}.md")
-        chapters = Book(book.root).pick(arguments.chapters)
-    lint.check(chapters)
-    lint.check_style(chapters)
-    return f"{len(chapters)} chapters keep the rules."
-
-
 def _run(book: Book, arguments: argparse.Namespace) -> str:
-    if arguments.command == "execute":
-        return _execute(book, arguments)
-    if arguments.command == "build":
-        return _build(book, arguments)
-    if arguments.command == "lint":
-        return _lint(book, arguments)
-    if arguments.command == "clean":
-        clean_build(book)
-        return "Removed _build and the generated notebooks."
-    chapters = book.pick(arguments.chapters)
-    if arguments.command == "student":
-        made = write_students(book, chapters, force=arguments.force)
-        return f"{len(made)} notebooks without solutions are in {(book.build / 'student').relative_to(book.root)}."
-    if arguments.command == "play":
-        kept = [path.relative_to(book.root).as_posix() for path in write_copies(book, chapters, force=arguments.force)]
-        told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
-        return f"Open {(book.build / 'lab' / 'start.ipynb').relative_to(book.root)} in JupyterLab.{told}"
-    if arguments.command == "slides":
-        index = write_slides(book, chapters, {c.name: _parameters(book, arguments, c) for c in chapters})
-        return f"Open {index.relative_to(book.root)} in a browser; no network is needed."
-    if arguments.command == "params":
-        shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
-        return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
+    """Do what a command says; what to print."""
+    chapters = book.pick(getattr(arguments, "chapters", []))
+    match arguments.command:
+        case "execute":
+            return _execute(book, chapters, arguments)
+        case "build":
+            lint.check(chapters)
+            values = {chapter.name: _parameters(arguments, chapter) for chapter in chapters}
+            page = build(book, values, workers=arguments.jobs, force=arguments.force, progress=not arguments.quiet)
+            return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
+        case "lint":
+            for chapter in lint.fix(chapters) if arguments.fix else []:
+                print(f"rewrote {chapter.name}.md")
+            chapters = Book(book.root).pick(arguments.chapters)
+            lint.check(chapters)
+            lint.check_style(chapters)
+            return f"{len(chapters)} chapters keep the rules."
+        case "clean":
+            clean_build(book)
+            return "Removed _build and the generated notebooks."
+        case "student":
+            made = write_students(book, chapters, force=arguments.force)
+            return f"{len(made)} notebooks without solutions are in _build/student."
+        case "play":
+            kept = [str(path.relative_to(book.root)) for path in write_copies(book, chapters, force=arguments.force)]
+            told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
+            return f"Open _build/lab/start.ipynb in JupyterLab.{told}"
+        case "slides":
+            page = write_slides(book, chapters, {c.name: _parameters(arguments, c) for c in chapters})
+            return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
+        case "params":
+            shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
+            return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
     words = Index(book)
     for chapter in chapters:
         pair(chapter, force=arguments.force, kept=arguments.keep, index=words)

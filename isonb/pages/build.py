@@ -60,11 +60,16 @@ def html(book: Book) -> Path:
     log = book.build / "html.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as said:
-        done = subprocess.run(command, env=environment, cwd=book.root, stdout=said, stderr=said, check=False)
-    if done.returncode:
+        sphinx = subprocess.Popen(command, env=environment, cwd=book.root, stdout=said, stderr=said)
+        try:
+            code = sphinx.wait()
+        finally:
+            sphinx.kill()  # after Ctrl-C; of a process that has ended nothing happens
+            sphinx.wait()
+    if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
-        raise BuildError(f"jupyter-book found problems (exit code {done.returncode}):\n" + "\n".join(told))
+        raise BuildError(f"jupyter-book found problems (exit code {code}):\n" + "\n".join(told))
     return book.build / "html" / "index.html"
 
 

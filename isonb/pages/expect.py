@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from isonb.pages.errors import PageError
@@ -10,22 +9,22 @@ from isonb.pages.errors import PageError
 __all__ = ["expect", "holds"]
 
 
-def expect(judged: Iterable[Any], **outcomes: str) -> None:
-    """Raise :class:`~isonb.pages.errors.PageError` unless the runs' verdicts are those that the page's sentences say.
+def expect(judged: Any, claim: int | str, outcome: str) -> None:
+    """Raise :class:`~isonb.pages.errors.PageError` unless the runs say of a claim what the page says.
 
-    ``judged``: verdicts of a study. ``outcomes``: the verdict in words by the claim's name, with an underscore for a
-    space or before a number: ``C1_down="inconclusive"``, ``_8="inconclusive"``, ``C3="depends on the encoder"``.
+    Args:
+        judged: a study, or its verdicts.
+        claim: the claim's number or name.
+        outcome: the verdict in words: "inconclusive", "depends on the encoder".
 
     >>> from isonb.lab.studies.verdicts import Claim, judge
-    >>> expect([judge(Claim("C9", "nothing", ()), [])], C9="not testable")
+    >>> expect([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
     """
-    found = {str(one.claim.number).replace("_", " "): one.words for one in judged}
-    said = {name.strip("_").replace("_", " "): outcome for name, outcome in outcomes.items()}
-    wrong = {name: outcome for name, outcome in said.items() if found.get(name) != outcome}
-    if wrong:
-        got = "; ".join(f"{name}: {found.get(name, 'no such claim')}" for name in wrong)
-        want = "; ".join(f"{name}: {outcome}" for name, outcome in wrong.items())
-        raise PageError(f"the runs must say what this page says ({want}); got {got}. Rewrite the claim's sentences.")
+    verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
+    words = {one.claim.number: one.words for one in verdicts}.get(claim, "no such claim")
+    if words != outcome:
+        says, fix = f"{claim}: {outcome}", "Rewrite the claim's sentences."
+        raise PageError(f"the runs must say what this page says ({says}); got {words}. {fix}")
 
 
 def holds(**facts: object) -> None:

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from isonb.lab.options import UNFIT, fitted
 from isonb.pages.errors import ParameterError
 
 __all__ = ["Parameter", "check_parameters", "parse_parameters", "validate_parameters"]
@@ -50,25 +51,19 @@ class Parameter:
         return self.kind if self.low is None else f"{self.kind}, {self.low:g}..{self.high:g}"
 
     def check(self, value: object) -> Value:
-        """``value`` in the parameter's type, or :class:`ParameterError`. An int is fine where a float is asked for.
+        """``value`` in the parameter's type, or :class:`ParameterError`; see :func:`~isonb.lab.options.fitted`.
 
         >>> Parameter("n", "int", 5, "points", low=2, high=9).check(12)
         Traceback (most recent call last):
         ...
         isonb.pages.errors.ParameterError: parameter n must be int, 2..9; got 12. It means: points.
         """
-        wanted = TYPES[self.kind]
-        if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        fits = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
-        if self.options:
-            fits = fits and value in self.options
-        elif fits and self.low is not None:
-            fits = self.low <= value <= self.high  # type: ignore[operator]
-        if not fits:
+        limits = {"low": self.low, "high": self.high}
+        taken: Value = fitted(value, (TYPES[self.kind],), choices=self.options, **limits)
+        if taken is UNFIT:
             got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
             raise ParameterError(f"parameter {self.name} must be {self.rule}; {got}")
-        return value  # type: ignore[return-value]
+        return taken
 
     def read(self, text: str) -> Value:
         """A value given as text (a command line) in the parameter's type, checked.
@@ -76,13 +71,8 @@ class Parameter:
         >>> Parameter("rate", "float", 0.5, "learning rate").read("1e-3")
         0.001
         """
-        value: object = text
-        if self.kind != "str":
-            try:
-                value = ast.literal_eval({"true": "True", "false": "False"}.get(text.strip().lower(), text.strip()))
-            except (ValueError, SyntaxError):
-                value = text
-        return self.check(value)
+        words = {"true": True, "false": False} if self.kind == "bool" else {}
+        return self.check(words.get(text.strip().lower(), text))
 
 
 def _meant(said: str, known: Iterable[str]) -> str:

@@ -1,98 +1,195 @@
-"""A process that does one job, never outlives the process that started it, and leaves no temporary file.
+"""A process that works for the one that started it, never outlives it, and leaves no temporary file; and its notebooks.
 
-:class:`Leash` starts this file as a script in a new Python. It reads its job, one line of JSON, from stdin and gives it
-to a function. stdin stays open as long as the starter lives: when it ends, however that came about, the process kills
-all that it has started, removes its temporary folder and kills itself. Scripts may import this module, and need not
-import isonb for it, which brings torch: that is for the kernels they start.
+:class:`Leash` starts this file as a script in a new Python. It reads what is to be done, one line of JSON, from stdin
+and gives it to a function, :func:`notebook` where none is named. stdin stays open as long as the starter lives: when
+that ends, however it came about, the process kills all that it has started, removes its temporary folder and kills
+itself. The last line that it says is how its work ended. Nothing of isonb is imported here, which would bring torch:
+that is for the kernels.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib
 import json
 import os
+import resource
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENDING", "UNLEASHED", "Leash", "scratch", "sockets"]
+__all__ = ["PATIENCE", "Answer", "Leash", "notebook"]
 
-ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the job
-UNLEASHED = 75  # exit code of a process that ended because its starter was gone
+ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the work
 GRACE = 10.0  # seconds that a process gets to end what it has started
-PREFIX = "isonb-run-"  # of folders that are locked as long as a process needs them
+LOOK_EVERY = 0.05  # seconds
 LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
+LONGEST_TEXT = 2000  # characters; an error may quote a whole file, and a pipe holds some kilobytes
+LOG_LINES, LOG_BYTES = 3, 10_000  # at the log's end
+PATIENCE = 20  # so much longer than a save of a notebook took must pass before the next
+START_TIMEOUT = 300  # seconds a kernel may take to start on a busy machine
+OUTSIDE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # whoever ends a process by these has nothing against its work
+# What one process a notebook needs; values that are set already stay.
+DEFAULTS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0"}
+# A bar would leave a widget or stderr in the notebook; the kernel is that of this Python, not one set up for the user.
+FIXED = {
+    "TQDM_DISABLE": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "JUPYTER_PREFER_ENV_PATH": "1",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How the work ended: ``kind`` is the error's type ("" for none, "stopped", "timeout"), ``text`` its words.
+
+    ``peak_mib``: the memory of the largest process that it had started, such as a kernel.
+    """
+
+    kind: str = ""
+    text: str = ""
+    peak_mib: int = 0
+
+    def __str__(self) -> str:
+        """Type and words, as a traceback ends."""
+        return f"{self.kind}: {self.text}" if self.kind else ""
 
 
 class Leash:
-    """A process at work on ``function(job)``; ``function`` is ``FILE.py:NAME`` or ``MODULE:NAME``.
+    """A process at work on ``function(work)``; ``function`` is ``FILE.py:NAME``, ``MODULE:NAME`` or "".
 
-    Its folder for temporary files, and for what kernels write about themselves, goes with it. It inherits ``locks``;
-    ``options`` are those of :class:`subprocess.Popen`. Ctrl-C doesn't reach it: end it with :meth:`end`.
+    What it says goes to the file ``log``. Its folder for temporary files, and for what kernels write about themselves,
+    goes with it. It inherits ``locks``. Ctrl-C doesn't reach it: :meth:`wait` for it, or :meth:`end` it.
     """
 
     def __init__(
         self,
-        function: str,
-        job: Mapping[str, Any],
+        work: Mapping[str, Any],
+        log: Path,
         *,
-        environment: Mapping[str, str],
+        function: str = "",
+        environment: Mapping[str, str] | None = None,
         locks: Sequence[int] = (),
-        **options: Any,
+        cwd: Path | None = None,
     ) -> None:
-        self.folder, self._lock = _scratch()
+        self.log, self.folder = log, tempfile.mkdtemp(prefix="isonb-leash-")
+        own = {"TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder}
+        log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", __file__, self.folder, function],
-                stdin=subprocess.PIPE,
-                env={**environment, "TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder},
-                pass_fds=(*locks, self._lock),
-                start_new_session=True,
-                **options,
-            )
+            with log.open("w", encoding="utf-8") as said:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", __file__, self.folder, function],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                    env={**DEFAULTS, **os.environ, **FIXED, **(environment or {}), **own},
+                    pass_fds=locks,
+                    start_new_session=True,
+                    cwd=cwd,
+                )
         except BaseException:
-            self._clean()
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it died at once: its exit code says so
-            self.process.stdin.write((json.dumps(dict(job)) + "\n").encode())
+            self.process.stdin.write((json.dumps(dict(work)) + "\n").encode())
             self.process.stdin.flush()
 
-    def end(self) -> int:
-        """End the process, and all it has started, if it still runs; its exit code (below 0: a signal's number).
+    def wait(self, *, timeout: float | None = None, stop: threading.Event | None = None) -> Answer:
+        """Wait until it ends, for ``timeout`` seconds, or until ``stop`` is set; none of its processes is left then."""
+        start = time.monotonic()
+        early = None
+        try:
+            while early is None and self.process.poll() is None:
+                if stop is not None and stop.is_set():
+                    early = Answer("stopped", "the run was stopped before its end")
+                elif timeout is not None and time.monotonic() - start > timeout:
+                    early = Answer("timeout", f"the run took longer than {timeout:g} seconds")
+                else:
+                    time.sleep(LOOK_EVERY)
+            return early or self._answer(self.process.returncode)
+        finally:
+            self.end()
 
-        To end it twice does no harm.
-        """
+    def end(self) -> None:
+        """End the process, and all it has started, if it still runs. To end it twice does no harm."""
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
             self.process.wait(GRACE)
         except subprocess.TimeoutExpired:
             self.process.kill()
-        code = self.process.wait()
-        _kill_orphans(self.folder)
-        self._clean()
-        return code
+        self.process.wait()
+        self.process.stdout.close()
+        _kill_all(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _clean(self) -> None:
-        if self._lock >= 0:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
+    def _answer(self, code: int) -> Answer:
+        """What it has said itself, or what its exit code and its log say."""
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)  # a process that was left behind may hold it open
+        try:
+            answer = Answer(**json.loads(self.process.stdout.read() or b""))
+        except (ValueError, TypeError):
+            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            answer = Answer("ProcessEnded", f"the process of the run ended with {how}. {self._last_words()}")
+        if -code in OUTSIDE or answer.kind == "KeyboardInterrupt":
+            return Answer("stopped", f"the run was ended from outside: {answer.text}")
+        return answer
+
+    def _last_words(self) -> str:
+        text = self.log.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
+        return " / ".join(text.strip().splitlines()[-LOG_LINES:])
 
 
-def sockets() -> dict[str, Any]:
-    """Options of nbclient for a kernel with sockets in our folder: ports, many kernels that start at once might share.
+def notebook(work: Mapping[str, Any]) -> None:
+    """Execute the notebook ``source`` (``.md`` or ``.ipynb``) by papermill, with ``parameters``, as ``target``."""
+    import jupytext
+    import papermill
+    from papermill.engines import NotebookExecutionManager
+
+    _save_seldom(NotebookExecutionManager)
+    kernel = {"kernel_name": "python3", "start_timeout": START_TIMEOUT, **_sockets()}
+    options = {"parameters": work["parameters"], "cwd": work["cwd"], "progress_bar": False}
+    Path(work["target"]).parent.mkdir(parents=True, exist_ok=True)
+    source = jupytext.read(work["source"], fmt="md:myst" if work["source"].endswith(".md") else "ipynb")
+    papermill.execute_notebook(source, work["target"], **kernel, **options)
+
+
+def _save_seldom(manager: Any) -> None:
+    """Let papermill save only when the last save has cost no more than a twentieth of the time since.
+
+    It saves before and after every cell. A chapter has a hundred cells and megabytes of charts, and saving them took
+    longer than running it. The end, good or bad, is always saved.
+    """
+    save = manager.save
+
+    def seldom(self: Any, **options: Any) -> None:
+        began = self.now()
+        if self.end_time is None and began < self.last_save_time + PATIENCE * getattr(self, "cost", timedelta(0)):
+            return
+        save(self, **options)
+        self.cost = self.now() - began
+
+    manager.save = seldom
+
+
+def _sockets() -> dict[str, Any]:
+    """Options for a kernel with sockets in our folder: ports, many kernels that start at once might share.
 
     None where the folder's name is too long for a socket.
     """
@@ -104,102 +201,82 @@ def sockets() -> dict[str, Any]:
     return {"config": Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})}
 
 
-@contextlib.contextmanager
-def scratch() -> Iterator[Path]:
-    """A temporary folder, removed at the end; if this process is killed, when the next one is made."""
-    folder, lock = _scratch()
-    try:
-        yield Path(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _scratch() -> tuple[str, int]:
-    """A new temporary folder and its lock. Folders whose holders were all killed at once are removed on the way."""
-    for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            lock = _locked(old)
-            shutil.rmtree(old, ignore_errors=True)
-            os.close(lock)
-    made = tempfile.mkdtemp(prefix="isonb-")
-    lock = _locked(made)
-    folder = str(Path(made).with_name(PREFIX + Path(made).name))  # by the name that others look for, it is locked
-    os.rename(made, folder)
-    return folder, lock
-
-
-def _locked(folder: str | Path) -> int:
-    """Lock a folder, or OSError: the lock is held as long as a process has it open."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle
-
-
 def _main(folder: str, function: str) -> int:
-    """Do the job on stdin; the exit code."""
-    import psutil  # before the work, so that the watch is ready when that begins
+    """Do the work on stdin and say how it ended; the exit code."""
+    import psutil  # noqa: F401  (before the work, so that the watch is ready when that begins)
 
-    sys.modules["isonb.runtime.leash"] = sys.modules[__name__]
-    job = json.loads(sys.stdin.readline())
-    threading.Thread(target=_watch, args=(0, folder, psutil), daemon=True).start()
+    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else is printed goes to the log
+    work = json.loads(sys.stdin.readline())
+    threading.Thread(target=_watch, args=(0, folder), daemon=True).start()
+    kind, text = "", ""
     try:
-        return int(_named(function)(job) or 0)
-    finally:
-        if ENDING.is_set():
-            threading.Event().wait()  # the watch has work to do, and ends us
+        _named(function)(work)
+    except SystemExit as ended:
+        kind, text = ("ExitCode", str(ended.code)) if ended.code else ("", "")
+    except BaseException as error:
+        kind, text = type(error).__name__, str(error)
+        if hasattr(error, "ename") and hasattr(error, "evalue"):  # papermill's: the error inside the notebook
+            kind, text = error.ename, error.evalue
+    if ENDING.is_set():
+        threading.Event().wait()  # the watch has work to do, and ends us
+    said.write(json.dumps(asdict(Answer(kind, _cut(text), _peak_of_children()))))
+    said.flush()
+    return 1 if kind else 0
 
 
-def _named(function: str) -> Callable[[Mapping[str, Any]], int | None]:
+def _cut(text: str) -> str:
+    """An error fit for a record: without the middle of a long one.
+
+    >>> _cut("short"), len(_cut("long" * 100_000)) <= LONGEST_TEXT
+    ('short', True)
+    """
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[: LONGEST_TEXT - 500]} [... {len(text)} characters ...] {text[-400:]}"
+
+
+def _peak_of_children() -> int:
+    """MiB that the largest process started here has held, of those that have ended: the kernel, once it is down."""
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 2**20)
+
+
+def _named(function: str) -> Callable[[Mapping[str, Any]], None]:
+    if not function:
+        return notebook
     where, _, name = function.rpartition(":")
-    found = runpy.run_path(where) if where.endswith(".py") else vars(importlib.import_module(where))
-    return found[name]  # type: ignore[no-any-return]
+    names = runpy.run_path(where) if where.endswith(".py") else vars(importlib.import_module(where))
+    return names[name]  # type: ignore[no-any-return]
 
 
-def _watch(pipe: int, folder: str, psutil: Any) -> None:
+def _watch(pipe: int, folder: str) -> None:
     """Wait for the end of the starter, then end all that this process has started, and itself."""
     while os.read(pipe, 1024):
         pass
     ENDING.set()
-    _kill_descendants(psutil)
+    _kill_all(folder)
     shutil.rmtree(folder, ignore_errors=True)
-    os._exit(UNLEASHED)
+    os._exit(1)
 
 
-def _kill_descendants(psutil: Any) -> None:
-    """Kill children and theirs."""
-    _kill_all(lambda: psutil.Process().children(recursive=True), psutil)
-
-
-def _kill_orphans(folder: str) -> None:
-    """Kill what a process has left that ended before it: no children of ours, but the folder is theirs too."""
+def _kill_all(folder: str) -> None:
+    """Kill the processes whose temporary folder is this one or lies in it; look again, as one may just have forked."""
     import psutil
 
     def ours(process: Any) -> bool:
         with contextlib.suppress(psutil.Error, OSError):
-            return bool(process.environ().get("TMPDIR") == folder)
+            return process.pid != os.getpid() and str(process.environ().get("TMPDIR", "")).startswith(folder)
         return False
 
-    _kill_all(lambda: [process for process in psutil.process_iter() if ours(process)], psutil)
-
-
-def _kill_all(look: Callable[[], list[Any]], psutil: Any) -> None:
-    """Kill what ``look`` finds; look again, as one of them may just have started another."""
     for _ in range(20):
-        found = look()
-        if not found:
+        left = [process for process in psutil.process_iter() if ours(process)]
+        if not left:
             return
-        for process in found:
-            try:
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        psutil.wait_procs(found, timeout=1)
-        time.sleep(0.01)
+        psutil.wait_procs(left, timeout=1)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,10 @@ def held(paths: Sequence[Path], *, wait: bool = True, stop: threading.Event | No
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             files.append(os.open(path, os.O_RDWR | os.O_CREAT, 0o666))
-        found = _first(files)
-        while found is None and files and wait and not stop.wait(LOOK_EVERY):
-            found = _first(files)
-        yield found
+        got = _first(files)
+        while got is None and files and wait and not stop.wait(LOOK_EVERY):
+            got = _first(files)
+        yield got
     finally:
         for file in files:
             os.close(file)

@@ -52,8 +52,8 @@ def _cpu_model() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else platform.processor() or platform.machine()
+    line = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return line.group(1).strip() if line else platform.processor() or platform.machine()
 
 
 def _memory_gib() -> float | None:

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from isonb.checks import border, check_values, cloud, finite, fits
 from isonb.errors import ShapeError, fail
-from isonb.numerics.precision import precise, wide
 from isonb.numerics.products import add_upper_gram
-from isonb.numerics.scale import largest
+from isonb.numerics.scale import largest, precise, wide
 
 __all__ = ["Moments"]
 

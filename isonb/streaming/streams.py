@@ -15,8 +15,8 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import ShapeError, fail
-from isonb.measures.cosine import directed, directions
-from isonb.numerics.precision import wide
+from isonb.numerics.rows import directed, directions
+from isonb.numerics.scale import wide
 
 __all__ = ["Average", "Skewness", "UnitSums"]
 
@@ -98,10 +98,10 @@ class UnitSums(_Sums):
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones. Returns self."""
         x, mask = cloud(x, mask, points=0, look=False)
         dtype = wide(x.device)
-        found = directions(x.reshape(-1, x.shape[-1]))
-        unit = (found.rows * found.inverse.unsqueeze(-1)).to(dtype)
-        rows = torch.full((), found.inverse.numel(), device=x.device) if mask is None else mask.sum()
-        part = self.from_state(directed(found, 0).to(dtype), rows.to(dtype), unit.sum(0), unit.square().sum(0))
+        along = directions(x.reshape(-1, x.shape[-1]))
+        unit = (along.rows * along.inverse.unsqueeze(-1)).to(dtype)
+        rows = torch.full((), along.inverse.numel(), device=x.device) if mask is None else mask.sum()
+        part = self.from_state(directed(along, 0).to(dtype), rows.to(dtype), unit.sum(0), unit.square().sum(0))
         if not self._parts:  # the first points give the dimension
             self._parts = part._parts
             return self

@@ -4,10 +4,10 @@
 
     accelerator = Accelerator()
     model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
-    rule = PointRule("tokens", layers="all")
+    pooling = Pooling("tokens", layers="all")
     for batches in groups(loader, 4):  # four micro-batches an update
-        log = update(accelerator, model, optimizer, batches, IStarLoss(), rule, max_norm=1.0, scheduler=scheduler)
-    score = measure(accelerator, model, loader, IsoScore(), rule).compute()
+        log = update(accelerator, model, optimizer, batches, IStarLoss(), pooling, max_norm=1.0, scheduler=scheduler)
+    score = measure(accelerator, model, loader, IsoScore(), pooling).compute()
 
 The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.
 """
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from isonb.training.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
 
 __all__ = ["groups", "measure", "own_rows", "update"]
@@ -60,7 +60,7 @@ def update(
     optimizer: torch.optim.Optimizer,
     batches: list[Batch],
     penalty: Callable[..., Tensor],
-    rule: PointRule,
+    pooling: Pooling,
     weight: float = 1.0,
     *,
     max_norm: float | None = None,
@@ -72,7 +72,7 @@ def update(
     The model must return a mean loss over its rows. ``max_norm`` clips the gradient of both together to that length,
     as :meth:`Accelerator.clip_grad_norm_` does; ``scheduler``, a prepared one, takes a step after the optimiser;
     ``shrinkage_cov`` goes to a penalty that takes one, as ``IStarLoss`` does: the covariance of a
-    :class:`~isonb.losses.shrinkage.ShrinkageCovariance`, measured at each epoch's start.
+    :class:`~isonb.losses.istar.ShrinkageCovariance`, measured at each epoch's start.
 
     Returns the task loss, ``weight * penalty`` (what was added) and, where it is clipped, the length of the gradient
     before. With one batch there is one forward pass; with several each passes twice (see
@@ -89,11 +89,11 @@ def update(
     model.train()
     rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)
     shares = rows / (accelerator.reduce(rows.sum(), "sum") / accelerator.num_processes)  # gradients are averaged
-    value, gradients = _rehearse(accelerator, model, batches, penalised, rule)
+    value, gradients = _rehearse(accelerator, model, batches, penalised, pooling)
     task = torch.zeros((), device=accelerator.device)
     for step, batch in enumerate(batches):
         with nullcontext() if step == len(batches) - 1 else accelerator.no_sync(model):
-            loss, points, labels = _forward(accelerator, model, batch, rule)
+            loss, points, labels = _forward(accelerator, model, batch, pooling)
             points, share = trainable(points), loss * shares[step]
             extra = carrying(points, gradients[step]) if gradients else penalised(points, labels)
             accelerator.backward(share + extra)
@@ -107,29 +107,31 @@ def update(
 
 
 def _rehearse(
-    accelerator: Any, model: nn.Module, batches: list[Batch], penalised: Penalty, rule: PointRule
+    accelerator: Any, model: nn.Module, batches: list[Batch], penalised: Penalty, pooling: Pooling
 ) -> tuple[Tensor, list[Tensor]]:
     """The penalty of all batches together and its gradient at the points of each; none for a single batch."""
     if len(batches) == 1:
         return torch.zeros(()), []
     with rehearsal(model):
-        seen = [_forward(accelerator, model, batch, rule)[1:] for batch in batches]
-    labels = [found for _, found in seen if found is not None]
+        seen = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
+    labels = [one for _, one in seen if one is not None]
     return penalty_gradients(penalised, [points for points, _ in seen], labels if len(labels) == len(seen) else None)
 
 
-def _forward(accelerator: Any, model: nn.Module, batch: Batch, rule: PointRule) -> tuple[Tensor, Tensor, Tensor | None]:
-    with accelerator.autocast(), rule.watch(model) as seen:
+def _forward(
+    accelerator: Any, model: nn.Module, batch: Batch, pooling: Pooling
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    with accelerator.autocast(), pooling.watch(model) as seen:
         loss: Tensor = model(**batch).loss
-    return loss, *rule.cloud(seen, batch)
+    return loss, *pooling.points(seen, batch)
 
 
 @torch.no_grad()
-def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric: Any, rule: PointRule) -> Any:
+def measure(accelerator: Any, model: nn.Module, loader: Iterable[Batch], metric: Any, pooling: Pooling) -> Any:
     """Feed a metric of :mod:`isonb.metrics` the points of every row of ``loader``, each once; returns the metric."""
     model.eval()
     for batch in loader:
-        with rule.watch(model) as seen:
+        with pooling.watch(model) as seen:
             model(**batch)
-        metric.update(rule.cloud(seen, batch, partial(own_rows, accelerator))[0])
+        metric.update(pooling.points(seen, batch, partial(own_rows, accelerator))[0])
     return metric

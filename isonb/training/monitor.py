@@ -34,7 +34,7 @@ from isonb.checks import cloud, strict
 from isonb.errors import InputError, IsotropyWarning, fail, needs
 from isonb.measures.registry import MEASURES
 from isonb.numerics.distributed import process_group
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from isonb.training.watch import TrainingPoints
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         steps from one measurement to the next.
     ``warn``, ``stop``
         :class:`Gate` objects.
-    ``rule``
+    ``pooling``
         which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
     ``module``
         the name of the part of the model that gives the vectors, where it has no one transformer.
@@ -158,7 +158,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         every: int = 50,
         warn: Sequence[Gate] = (),
         stop: Sequence[Gate] = (),
-        rule: PointRule | None = None,
+        pooling: Pooling | None = None,
         module: str | None = None,
         limit: int = 512,
         path: str | Path | None = None,
@@ -175,8 +175,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         if self.path is not None and (self.path.is_dir() or not self.path.parent.is_dir()):
             fail(InputError, "path must be a file in a folder that is there", str(path), "Make the folder first.")
         self.events: list[Event] = []
-        rule = rule or PointRule()
-        self._points = TrainingPoints(rule if module is None else replace(rule, module=module))
+        pooling = pooling or Pooling()
+        self._points = TrainingPoints(pooling if module is None else replace(pooling, module=module))
         self._due = False
         self._counts = dict.fromkeys((*self.warn, *self.stop), 0)
         self._said: set[str] = set()
@@ -229,9 +229,9 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         return list(self._counts.values())
 
     @counts.setter
-    def counts(self, found: Iterable[int]) -> None:
-        if len(found := list(found)) == len(self._counts):
-            self._counts = dict(zip(self._counts, found, strict=True))
+    def counts(self, kept: Iterable[int]) -> None:
+        if len(kept := list(kept)) == len(self._counts):
+            self._counts = dict(zip(self._counts, kept, strict=True))
 
     def lightning(self) -> Any:
         """A callback for Lightning's Trainer: ``Trainer(callbacks=[monitor.lightning()])``.
@@ -297,9 +297,9 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         if points is None:
             why = self._points.failure or "no pass of the model with gradients was seen"
             return dict.fromkeys(self.measures, math.nan), dict.fromkeys(self.measures, why)
-        found = {name: _value(measure, points, self.limit) for name, measure in self.measures.items()}
-        values = {name: one if isinstance(one, float) else math.nan for name, one in found.items()}
-        return values, {name: one for name, one in found.items() if isinstance(one, str)}
+        each = {name: _value(measure, points, self.limit) for name, measure in self.measures.items()}
+        values = {name: one if isinstance(one, float) else math.nan for name, one in each.items()}
+        return values, {name: one for name, one in each.items() if isinstance(one, str)}
 
     def _event(
         self, step: int, values: dict[str, float], undefined: dict[str, str], ranks: Sequence[int] = ()
@@ -364,10 +364,10 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     try:
         devices = [points.device] if points.device.type == "cuda" else []
         with strict(), torch.random.fork_rng(devices):
-            found = float(measure(cloud(points[:limit].double())[0]))
+            value = float(measure(cloud(points[:limit].double())[0]))
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return found if math.isfinite(found) else f"the measure gives {found}"
+    return value if math.isfinite(value) else f"the measure gives {value}"
 
 
 def _from_all(counts: list[int]) -> list[list[int]]:

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, needs
-from isonb.losses.shrinkage import ShrinkageCovariance
+from isonb.losses.istar import ShrinkageCovariance
 from isonb.numerics.distributed import process_group
+from isonb.points import Layers, Mode
 from isonb.training.accelerate import own_rows
-from isonb.training.points import Layers, PointRule, Points
+from isonb.training.hidden_states import Pooling
 from isonb.training.union import (
     asked,
     carrying,
@@ -55,7 +56,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     training data (all, when there are fewer), measured at each epoch's start with the model in evaluation mode, and
     kept in the checkpoints of that epoch.
 
-    ``points``: "cls", "last", "mean" or "tokens" (see :func:`isonb.training.points.pool`). ``layers``: -1 for the
+    ``points``: "cls", "last", "mean" or "tokens" (see :func:`isonb.points.pool`). ``layers``: -1 for the
     last, a number, several, or "all" for 1..L. The papers' choices are ``IStarLoss`` with ``points="tokens"`` and
     ``layers="all"``, ``PersistentEntropyLoss`` with ``points="cls"``, ``CosRegLoss`` with ``points="tokens"``.
     ``include_pads=True`` takes padding for tokens, as the released I-STAR code does. The points are those of the one
@@ -79,7 +80,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         self,
         *args: Any,
         penalty: Callable[..., Tensor] | None,
-        points: Points = "cls",
+        points: Mode = "cls",
         layers: Layers = -1,
         include_pads: bool = False,
         module: str | None = None,
@@ -95,9 +96,9 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         if not (self.is_deepspeed_enabled or self.is_fsdp_enabled):  # those keep a float32 copy
             warn_of_half_weights(self.model)
         self.penalty, self.penalty_weight, self.per_micro_batch = penalty, weight, per_micro_batch
-        self.point_rule = PointRule(points, layers, include_pads, module)
+        self.pooling = Pooling(points, layers, include_pads, module)
         if penalty is not None:
-            self.point_rule.watch(self.model)  # refuses a model that it can't read before any step
+            self.pooling.watch(self.model)  # refuses a model that it can't read before any step
         self.shrinkage: ShrinkageCovariance | None = None
         self.resumed_from: str | Path | None = None
         self._micro_batches: list[dict[str, Any]] = []  # those of the update under way
@@ -165,22 +166,22 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     def _points_of(self, model: nn.Module, batch: dict[str, Any]) -> tuple[list[Tensor], None]:
         inputs = self._prepare_inputs(batch)
-        with self.compute_loss_context_manager(), self.point_rule.watch(model) as seen:
+        with self.compute_loss_context_manager(), self.pooling.watch(model) as seen:
             model(**inputs)
         rows = partial(own_rows, self.accelerator)  # the last batch is filled up with copies
-        return [self.point_rule.cloud(seen, inputs, rows)[0].unsqueeze(0)], None
+        return [self.pooling.points(seen, inputs, rows)[0].unsqueeze(0)], None
 
     def _forward(self, model: nn.Module, inputs: dict[str, Any], items: Tensor | int | None) -> Any:
         """Task loss, outputs, points and labels of one micro-batch. The Trainer may pop labels, hence the copy."""
-        with self.point_rule.watch(self.model) as seen:
+        with self.pooling.watch(self.model) as seen:
             loss, outputs = super().compute_loss(model, dict(inputs), return_outputs=True, num_items_in_batch=items)
-        return loss, outputs, *self.point_rule.cloud(seen, inputs)
+        return loss, outputs, *self.pooling.points(seen, inputs)
 
     def _rehearse(self, model: nn.Module, items: Tensor | int | None) -> Iterator[Tensor]:
         with rehearsal(self.model):
             seen = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
         points = [cloud for cloud, _ in seen]
-        labels = [found for _, found in seen if found is not None]
+        labels = [one for _, one in seen if one is not None]
         together = labels if len(labels) == len(points) else None
         self._union_value, gradients = penalty_gradients(self._penalty_of, points, together)
         return iter(gradients)
@@ -243,5 +244,5 @@ class _ShrinkageRefresh(TrainerCallback):  # type: ignore[misc]
                 told = [file.get_tensor("cov") if file.metadata()["epoch"] == str(self.epoch) else None]
         if (group := process_group("world")) is not None:
             torch.distributed.broadcast_object_list(told, 0, group)
-        found: Tensor | None = told[0]
-        return found
+        kept: Tensor | None = told[0]
+        return kept

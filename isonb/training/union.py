@@ -7,7 +7,7 @@ would give up the memory that accumulation saves, so the work is done in two pas
 1. a rehearsal: each micro-batch goes through the model without a graph and leaves its points; the penalty of their
    union gives a value and a gradient for each point (:func:`penalty_gradients`);
 2. the training pass: to the loss of a micro-batch is added a term of value zero whose gradient at its points is the
-   one found (:func:`carrying`).
+   one of the rehearsal (:func:`carrying`).
 
 By the chain rule the sum over micro-batches is the gradient of the union's penalty. The price is one forward pass more,
 about a third of a step. Dropout repeats itself: the generators, and buffers such as running statistics, are put back

@@ -9,16 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.training.points import HiddenStates, PointRule, Points, named_part, only_part, pool
+from isonb.points import pool
+from isonb.training.hidden_states import HiddenStates, Pooling, named_module, only_module
 
-__all__ = ["TrainingPoints", "chosen"]
-
-
-def chosen(state: Tensor, mask: Tensor | None, points: Points) -> Tensor:
-    """:func:`isonb.training.points.pool` of one hidden state (B, T, d), whatever the values of first tokens."""
-    if points == "cls":
-        return state[:, 0]
-    return pool([state], mask, points) if mask is None or points != "tokens" else state[mask.bool()]
+__all__ = ["TrainingPoints"]
 
 
 def _gives_sentences(part: nn.Module) -> bool:
@@ -30,12 +24,12 @@ class TrainingPoints:
 
     Passes without gradients, such as rehearsals of a penalty or validations, are not looked at. A model of
     sentence-transformers gives its sentence embeddings, once for each batch that it sees and as its last module gives
-    them: losses that cut them or stop at earlier layers see them several times. Every other model gives what ``rule``
-    says. Vectors of another width than the widest are left out.
+    them: losses that cut them or stop at earlier layers see them several times. Every other model gives what
+    ``pooling`` says. Vectors of another width than the widest are left out.
     """
 
-    def __init__(self, rule: PointRule) -> None:
-        self.rule = rule
+    def __init__(self, pooling: Pooling) -> None:
+        self.pooling = pooling
         self._watch = ExitStack()
         self._parts: list[Tensor] = []
         self._inputs: list[Any] = []
@@ -44,7 +38,7 @@ class TrainingPoints:
     def check(self, model: nn.Module) -> None:
         """Raise :class:`~isonb.errors.InputError` for a model whose points can't be seen; nothing is changed."""
         if self._sentences(model) is None:
-            self.rule.watch(model)
+            self.pooling.watch(model)
 
     def start(self, model: nn.Module) -> None:
         """Watch the passes that follow."""
@@ -54,7 +48,7 @@ class TrainingPoints:
         if sentences is not None:
             handle = list(sentences.children())[-1].register_forward_hook(self._on_sentences)
         else:
-            self._seen: HiddenStates = self._watch.enter_context(self.rule.watch(model))
+            self._seen: HiddenStates = self._watch.enter_context(self.pooling.watch(model))
             handle = self._seen.encoder.register_forward_hook(
                 self._on_encoder, with_kwargs=True
             )  # after those of watch
@@ -64,11 +58,11 @@ class TrainingPoints:
         """The points (n, d) since the start, or None; watching ends."""
         width = max((part.shape[-1] for part in self._parts), default=0)
         parts = [part for part in self._parts if part.shape[-1] == width]
-        found = None
+        points = None
         with self._harmless():
-            found = torch.cat(parts) if parts else None
+            points = torch.cat(parts) if parts else None
         self.stop()
-        return found
+        return points
 
     def stop(self) -> None:
         """Take away the hooks and forget the points."""
@@ -77,19 +71,19 @@ class TrainingPoints:
         self._inputs.clear()
 
     def _sentences(self, model: nn.Module) -> nn.Module | None:
-        if self.rule.module is None:
-            return only_part(model, _gives_sentences)
-        part = named_part(model, self.rule.module)
+        if self.pooling.module is None:
+            return only_module(model, _gives_sentences)
+        part = named_module(model, self.pooling.module)
         return part if _gives_sentences(part) else None
 
     def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         with self._harmless():
             states = self._seen.take()
             mask = kwargs.get("attention_mask", args[1] if len(args) > 1 else None)
-            given = isinstance(mask, Tensor) and mask.ndim == 2 and not self.rule.include_pads
+            given = isinstance(mask, Tensor) and mask.ndim == 2 and not self.pooling.include_pads
             if torch.is_grad_enabled():
                 known = self._seen.mask(mask if given else None, states[0])
-                self._parts += [chosen(state.detach(), known, self.rule.points).clone() for state in states]
+                self._parts += [pool([state.detach()], known, self.pooling.mode).clone() for state in states]
 
     def _on_sentences(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         with self._harmless():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -11,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import border, cloud, tensor_of
-from isonb.errors import FitWarning, InputError, ShapeError, fail, not_fitted
-from isonb.numerics.precision import precise
+from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
+from isonb.numerics.scale import precise
 from isonb.streaming.moments import Moments
-from isonb.transforms.persist import read_folder, write_folder
 
-__all__ = ["AffineTransform", "Transform", "dense", "load_transform"]
+__all__ = ["AffineTransform", "Transform", "dense", "load_transform", "read_folder", "write_folder"]
+
+CONFIG, WEIGHTS = "config.json", "weights.safetensors"  # all of a fitted transform: nothing in the folder is code
 
 ROWS = 5  # points a dimension, below which a fitted covariance is said to be rough
 
@@ -78,10 +80,10 @@ class Transform(ABC):
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read what :meth:`save` of this class wrote."""
-        found = load_transform(folder)
-        if not isinstance(found, cls):
-            fail(InputError, f"{folder} must hold a {cls.__name__}", type(found).__name__, "Use load_transform.")
-        return found
+        loaded = load_transform(folder)
+        if not isinstance(loaded, cls):
+            fail(InputError, f"{folder} must hold a {cls.__name__}", type(loaded).__name__, "Use load_transform.")
+        return loaded
 
 
 @border
@@ -114,14 +116,14 @@ def load_transform(folder: str | Path) -> Any:
             InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), "Import its class first."
         )
     try:
-        found = _KNOWN[name](**options)
+        made = _KNOWN[name](**options)
     except TypeError as unknown:
         fail(InputError, f"options of {name} must be {', '.join(_KNOWN[name].OPTIONS)}", options, str(unknown))
-    found.state = tensors
-    if found.dims != config.get("dims"):
+    made.state = tensors
+    if made.dims != config.get("dims"):
         got = f"{config.get('dims')} in the configuration"
-        fail(InputError, f"the tensors in {folder} have {found.dims} dimensions", got, "Save it again.")
-    return found
+        fail(InputError, f"the tensors in {folder} have {made.dims} dimensions", got, "Save it again.")
+    return made
 
 
 def dense(matrix: Tensor, bias: Tensor, dtype: torch.dtype = torch.float32) -> nn.Linear:
@@ -195,3 +197,36 @@ class AffineTransform(Transform):
         origin = torch.zeros_like(self._learned("mean")).unsqueeze(0)
         identity = torch.eye(self.dims, dtype=origin.dtype, device=origin.device)
         return dense(self._linear(identity), self._apply(origin)[0], dtype)
+
+
+def _safetensors() -> Any:
+    with needs("a folder of fitted state", "lab"):
+        from safetensors import torch as library
+    return library
+
+
+def write_folder(folder: str | Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write ``config`` and ``tensors`` to ``folder``, made if missing."""
+    library = _safetensors()
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    library.save_file(kept, path / WEIGHTS)
+    (path / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_folder(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read what :func:`write_folder` wrote; :class:`~isonb.errors.InputError` where a file is missing or broken."""
+    library = _safetensors()
+    path = Path(folder)
+    for name in (CONFIG, WEIGHTS):
+        if not (path / name).is_file():
+            fail(InputError, f"{path} must hold {CONFIG} and {WEIGHTS}", f"no {name}", "Pass the folder given to save.")
+    try:
+        config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+        tensors: dict[str, Tensor] = library.load_file(path / WEIGHTS)
+    except Exception as broken:
+        fail(InputError, f"{path} must hold what save wrote", f"{type(broken).__name__}: {broken}", "Save it again.")
+    if not isinstance(config, dict) or "class" not in config:
+        fail(InputError, f"{CONFIG} must name its class", config, "Save it again.")
+    return config, tensors

@@ -1,4 +1,4 @@
-"""A small k-means: Lloyd's iterations from random points, seeded."""
+"""The top directions of each cluster removed; a small k-means: Lloyd's iterations from random points, seeded."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import ShapeError, fail
+from isonb.numerics.products import left_factors
 from isonb.numerics.scale import size_of
+from isonb.transforms.base import Transform
+from isonb.transforms.whitening import signed
 
-__all__ = ["k_means", "nearest_centre"]
+__all__ = ["ClusterRemoval", "k_means", "nearest_centre", "top_directions"]
 
 _CHUNK = 2**24  # entries of the distance matrix held at a time
 
@@ -64,3 +67,72 @@ def cluster_means(x: Tensor, label: Tensor, otherwise: Tensor) -> Tensor:
     sums = torch.zeros_like(otherwise).index_add_(0, label, x - origin)
     counts = torch.bincount(label, minlength=len(otherwise)).unsqueeze(-1)
     return torch.where(counts > 0, origin + sums / counts.clamp_min(1), otherwise)
+
+
+@border
+@torch.no_grad()
+def top_directions(x: Tensor, k: int) -> Tensor:
+    """The k leading right singular vectors (d, k) of the rows (n, d); zero columns beyond the rank.
+
+    The caller centres. Through the smaller of the two Gram matrices. Not differentiable.
+
+    >>> top_directions(torch.tensor([[0.0, 2.0], [0.0, -1.0]]), 2).tolist()
+    [[0.0, 0.0], [1.0, 0.0]]
+    """
+    x, _ = cloud(x, points=0, single=True)
+    n, d = x.shape
+    if n == 0:
+        return x.new_zeros(d, k)
+    basis, _, inverse = left_factors(x.mT if n > d else x)
+    axes = basis * (inverse > 0) if n > d else x.mT.to(basis) @ (basis * inverse)
+    axes = signed(axes.flip(-1)[:, :k])
+    return torch.nn.functional.pad(axes, (0, k - axes.shape[1])).to(x.dtype)
+
+
+class ClusterRemoval(Transform):
+    r"""In each cluster, subtract its mean and remove its top D directions (Rajaee and Pilehvar, ACL 2021).
+
+    k-means with ``n_clusters`` clusters from random rows (``seed``) on all token vectors of a corpus; 27 clusters and
+    D = 12 are the authors' for BERT. A vector is treated by its nearest centre; means are not added back. A cluster
+    with fewer points than D + 1 loses all the variance it has. Not affine.
+
+    Args:
+        n_clusters: clusters, fewer where there are few points. In [1, inf).
+        D: directions removed in each, fewer where there are few points. In [0, inf).
+        seed: of the rows that the clusters start from.
+
+    >>> x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [50.0, 0.0], [50.0, 4.0], [51.0, 2.0]])
+    >>> ClusterRemoval(n_clusters=2, D=1).fit_transform(x).round(decimals=4).tolist()
+    [[0.0, 0.0], [0.0, 0.0], [-0.3333, 0.0], [-0.3333, 0.0], [0.6667, 0.0]]
+    """
+
+    OPTIONS = ("n_clusters", "D", "seed")
+
+    def __init__(self, n_clusters: int = 27, D: int = 12, seed: int = 0) -> None:
+        super().__init__()
+        if n_clusters < 1 or D < 0:
+            fail(ShapeError, "n_clusters must be at least 1 and D at least 0", (n_clusters, D), "The authors: 27, 12.")
+        self.n_clusters, self.D, self.seed = n_clusters, D, seed
+
+    @border
+    @torch.no_grad()
+    def fit(self, x: Tensor, mask: Tensor | None = None) -> ClusterRemoval:
+        """Learn from points (..., d), at least ``n_clusters``. Returns self."""
+        x, mask = cloud(x, mask, points=0)
+        rows = x.reshape(-1, x.shape[-1]) if mask is None else x[mask]
+        if rows.shape[1] < self.D:
+            fail(ShapeError, f"D must be at most the {rows.shape[1]} dimensions", self.D, "Remove fewer directions.")
+        centres, label = k_means(rows, self.n_clusters, self.seed)
+        mean = cluster_means(rows, label, centres)
+        axes = torch.stack([top_directions(rows[label == c] - mean[c], self.D) for c in range(self.n_clusters)])
+        self.state = {"centres": centres, "mean": mean, "axes": axes}
+        return self
+
+    def _apply(self, x: Tensor) -> Tensor:
+        centres, means, axes = (self.state[name].to(x) for name in ("centres", "mean", "axes"))
+        label = nearest_centre(x.detach(), centres)
+        y = x - means[label]
+        order = label.argsort(stable=True)
+        parts = torch.split(y[order], torch.bincount(label, minlength=len(centres)).tolist())
+        projected = torch.cat([part - (part @ a) @ a.mT for part, a in zip(parts, axes, strict=True)])
+        return projected[order.argsort()]

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from isonb.checks import border, cloud, fits
 from isonb.errors import InputError, ShapeError, fail, not_fitted
-from isonb.numerics.precision import precise
-from isonb.transforms.persist import read_folder, write_folder
+from isonb.numerics.scale import precise
+from isonb.transforms.base import read_folder, write_folder
 
 __all__ = ["GlowFlow", "fit_flow"]
 
@@ -102,6 +102,13 @@ class GlowFlow(nn.Module):
     ``flow.inverse(z)`` undoes it; both in the dtype of the flow. The normalisations take their start from the first
     batch given to ``begin`` (:func:`fit_flow` does); before it, ``flow(x)`` is an error. Initial weights come from
     ``seed``. The parametrisation is that of the released code (permutation "true": reversed channels).
+
+    Args:
+        d: channels.
+        levels: levels, each halving the channels; the dimensions must be at least 2^levels. In [1, inf).
+        depth: steps a level. In [1, inf).
+        width: hidden units of a coupling. In [1, inf).
+        seed: of the initial weights.
 
     >>> flow = GlowFlow(4, levels=2, depth=1)
     >>> x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))

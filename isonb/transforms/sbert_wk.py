@@ -97,8 +97,8 @@ def sbert_wk(
     used &= place != last.unsqueeze(-1)
     sentence = used.nonzero()[:, 0]
     parts = torch.split(stack[layer_start:].permute(1, 2, 0, 3)[used], _CHUNK)
-    found = [_token_vectors(part, window) for part in parts]
-    vectors, weights = (torch.cat(part) for part in zip(*found, strict=True))
+    pieces = [_token_vectors(part, window) for part in parts]
+    vectors, weights = (torch.cat(part) for part in zip(*pieces, strict=True))
     return _weighted_sums(vectors, weights, sentence, stack.shape[1])
 
 

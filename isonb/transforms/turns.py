@@ -6,22 +6,16 @@ Leading directions are dropped by :class:`~isonb.AllButTheTop`; a decoder's firs
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.layers.soft_decay import soft_decay
-from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore
-from isonb.measures.partition import partition_score
-from isonb.measures.spectrum import anisotropy, explained_variance
-from isonb.measures.uniformity import rbf_uniformity
+from isonb.measures.registry import measure_all
 from isonb.streaming.moments import Moments
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.whitening import principal_axes
@@ -32,36 +26,7 @@ __all__ = [
     "PartialWhitening",
     "SingularDecay",
     "Standardise",
-    "isotropy_report",
 ]
-
-
-@border
-def isotropy_report(x: Tensor) -> dict[str, float]:
-    """One cloud (n, d) of at least two points by every measure, each under the name of its function.
-
-    ``isoscore_unbiased`` is ``isoscore(x, unbiased=True)``; ``anisotropy_1`` and ``explained_variance_3`` are those of
-    the points as they are, ``rbf_uniformity`` that of unit rows. A measure that isn't defined on the cloud is NaN, as
-    the unbiased IsoScore is where few points are orthogonal.
-
-    >>> report = isotropy_report(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
-    >>> report["isoscore"], report["anisotropy_1"], round(report["mean_cosine"], 4)
-    (1.0, 0.5, -0.3333)
-    """
-    measures: dict[str, Callable[[], Tensor]] = {
-        "isoscore": lambda: isoscore(x),
-        "isoscore_unbiased": lambda: isoscore(x, unbiased=True),
-        "mean_cosine": lambda: mean_cosine(x),
-        "anisotropy_1": lambda: anisotropy(x, 1)[0],
-        "explained_variance_3": lambda: explained_variance(x, min(3, *x.shape))[-1],
-        "partition_score": lambda: partition_score(x),
-        "rbf_uniformity": lambda: rbf_uniformity(x),
-    }
-    values = dict.fromkeys(measures, float("nan"))
-    for name, measure in measures.items():
-        with contextlib.suppress(DegenerateError):
-            values[name] = float(measure())
-    return values
 
 
 class _Turn(AffineTransform):
@@ -86,9 +51,12 @@ class _Turn(AffineTransform):
             fail(InputError, "a linear layer needs keep_norms=False", "keep_norms=True", "Rescale the rows after it.")
         return super().to_dense(dtype)
 
-    def reached(self, x: Tensor) -> dict[str, float]:
-        """The isotropy of the turned points (n, d) by every measure: :func:`isotropy_report` of them."""
-        return isotropy_report(self.transform(x))
+    def reached(self, x: Tensor, names: Iterable[str] | None = None) -> dict[str, float | None]:
+        """The isotropy of the turned points (n, d) by every measure, or by those named.
+
+        See :func:`isonb.measures.registry.measure_all`: None where a measure isn't defined for them.
+        """
+        return measure_all(self.transform(x), names)
 
 
 class PartialWhitening(_Turn):
@@ -105,7 +73,7 @@ class PartialWhitening(_Turn):
     >>> torch.cov(dial.transform(x).T).round(decimals=4).tolist()
     [[3.3287, 0.0], [0.0, 1.6644]]
     >>> dial.p = 1.0
-    >>> round(dial.reached(x)["isoscore"], 4)
+    >>> round(dial.reached(x, ["isoscore"])["isoscore"], 4)
     1.0
     """
 

@@ -1,26 +1,32 @@
-"""From a covariance to the linear map of a transform: principal axes, PCA and ZCA whitening, mean direction."""
+"""Affine transforms: the mean subtracted, whitening, the top directions removed; their maps of a covariance."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud, pooled
-from isonb.errors import DegenerateError, ShapeError, fail
-from isonb.layers.soft_decay import left_factors
-from isonb.measures.cosine import unit_rows
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.measures.isoscore import shrinkage_intensity
+from isonb.numerics.rows import center_rows
+from isonb.numerics.scale import precise
+from isonb.transforms.base import AffineTransform
 
 __all__ = [
-    "directional_mean",
-    "mean_direction",
+    "AllButTheTop",
+    "SoftZCA",
+    "Whitening",
+    "ZeroMean",
     "principal_axes",
-    "top_directions",
+    "signed",
     "whitening_matrix",
     "zca_matrix",
 ]
 
 
-def _signed(axes: Tensor) -> Tensor:
+def signed(axes: Tensor) -> Tensor:
     """Columns with their entry of largest size positive, so that a fit can be repeated."""
     largest = axes.gather(-2, axes.abs().argmax(-2, keepdim=True))
     return axes * torch.where(largest < 0, -1.0, 1.0)
@@ -47,7 +53,7 @@ def principal_axes(cov: Tensor) -> tuple[Tensor, Tensor]:
     ([4.0, 1.0], [[0.0, 1.0], [1.0, 0.0]])
     """
     values, axes = torch.linalg.eigh(_square(cov))
-    return values.flip(-1).clamp_min(0), _signed(axes.flip(-1))
+    return values.flip(-1).clamp_min(0), signed(axes.flip(-1))
 
 
 @border
@@ -92,52 +98,162 @@ def zca_matrix(cov: Tensor, eps: float = 0.0, shrinkage: float = 0.0) -> Tensor:
     return (axes / softened.sqrt()) @ axes.mT
 
 
-@border
-@torch.no_grad()
-def top_directions(x: Tensor, k: int) -> Tensor:
-    """The k leading right singular vectors (d, k) of the rows (n, d); zero columns beyond the rank.
+class ZeroMean(AffineTransform):
+    """:math:`x - \\mu`. The covariance, hence IsoScore, stays; the mean cosine doesn't.
 
-    The caller centres. Through the smaller of the two Gram matrices. Not differentiable.
-
-    >>> top_directions(torch.tensor([[0.0, 2.0], [0.0, -1.0]]), 2).tolist()
-    [[0.0, 0.0], [1.0, 0.0]]
+    >>> ZeroMean().fit(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).transform(torch.tensor([[4.0, 4.0]])).tolist()
+    [[2.0, -2.0]]
     """
-    x, _ = cloud(x, points=0, single=True)
-    n, d = x.shape
-    if n == 0:
-        return x.new_zeros(d, k)
-    basis, _, inverse = left_factors(x.mT if n > d else x)
-    axes = basis * (inverse > 0) if n > d else x.mT.to(basis) @ (basis * inverse)
-    axes = _signed(axes.flip(-1)[:, :k])
-    return torch.nn.functional.pad(axes, (0, k - axes.shape[1])).to(x.dtype)
+
+    @border
+    def fit(self, x: Tensor, mask: Tensor | None = None) -> ZeroMean:
+        """Learn the mean of points (..., d), one or more. Returns self."""
+        rows, real = pooled(x, mask, points=1)
+        mean = center_rows(rows.detach(), real)[1]
+        self.state = {"mean": precise(mean)}
+        return self
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        return {}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return []  # no covariance is used
+
+    def _linear(self, y: Tensor) -> Tensor:
+        return y
 
 
-@border
-@torch.no_grad()
-def directional_mean(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The mean (d) of the rows' directions; x (..., d), all leading axes one cloud; zero rows have none.
+class Whitening(AffineTransform):
+    r""":math:`(x - \mu)\,U_k \Lambda_k^{-1/2}` (BERT-whitening, Su et al. 2021; on layer averages, WhiteningBERT 2021).
 
-    Raises :class:`~isonb.errors.DegenerateError` where the directions cancel. Not differentiable.
+    Eigenvectors of the covariance (n - 1), largest eigenvalue first, cut to the first ``k``: the fitted points get
+    covariance I. Directions with less than 1e-10 of the largest eigenvalue are left out: with n <= d points there are
+    at most n - 1. ``rank`` says how many there were, and a :class:`~isonb.errors.FitWarning` that there are fewer than
+    ``k`` or, without it, than dimensions. The papers compare the results by cosine.
 
-    >>> directional_mean(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
-    [0.5, 0.5]
+    Args:
+        k: directions kept, at most the dimensions; nothing: all. In [1, inf).
+
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
+    >>> white = Whitening().fit(x)
+    >>> torch.cov(white.transform(x).T).tolist(), white.rank
+    ([[1.0, 0.0], [0.0, 1.0]], 2)
     """
-    unit = unit_rows(pooled(x, mask, points=1)[0])
-    total = unit.sum(0)
-    if not bool((total != 0).any()):
-        fail(
-            DegenerateError, "the rows must have a mean direction", "directions that cancel", "There is none to remove."
-        )
-    mean: Tensor = total / (unit != 0).any(-1).sum()
-    return mean
+
+    OPTIONS = ("k",)
+
+    def __init__(self, k: int | None = None) -> None:
+        super().__init__()
+        if k is not None and k < 1:
+            fail(ShapeError, "k must be at least 1", k, "Leave it out to keep every direction.")
+        self.k = k
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        if self.k is not None and self.k > len(cov):
+            fail(ShapeError, f"k must be at most the {len(cov)} dimensions", self.k, "Keep fewer directions.")
+        matrix, rank = whitening_matrix(cov, self.k)
+        return {"matrix": matrix, "rank": torch.tensor(rank)}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        wanted = self.k or d
+        if self.rank >= wanted:
+            return super()._remarks(n, d)
+        kept = f"{self.rank} of the {wanted} directions asked for are kept: the {n} points vary in no more."
+        return [kept, *super()._remarks(n, d)]
+
+    def _linear(self, y: Tensor) -> Tensor:
+        return y @ self.state["matrix"].to(y)
+
+    @property
+    def rank(self) -> int:
+        """The number of directions with variance in the fitted points."""
+        return int(self._learned("rank"))
 
 
-def mean_direction(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The unit vector (d) along :func:`directional_mean`.
+class SoftZCA(AffineTransform):
+    r""":math:`(x - \mu)\,U(\Lambda + \epsilon I)^{-1/2}U^\top` (Diera, Galke and Scherp 2024).
 
-    >>> mean_direction(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
-    [0.7071, 0.7071]
+    One knob from raw to white: ``eps`` is in units of variance; 0 is ZCA, larger values leave more of the spectrum.
+    ``"auto"`` takes the shrinkage of Ledoit and Wolf instead: :math:`\Lambda` becomes
+    :math:`(1-z)\Lambda + z \operatorname{tr}\Lambda/d`, the same as
+    :math:`\epsilon = \tfrac{z}{1-z}\operatorname{tr}\Lambda/d` up to a factor; it needs the points, so not
+    ``fit_moments``. That is the choice for few points. Stays close to the original axes, unlike :class:`Whitening`.
+
+    Args:
+        eps: added to each variance; "auto": the shrinkage of Ledoit and Wolf. In [0, inf).
+
+    >>> x = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0], [4.0, 2.0]]).repeat(5, 1)
+    >>> torch.cov(SoftZCA(eps=0.0).fit_transform(x).T).round(decimals=5).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
-    mean = directional_mean(x, mask)
-    direction: Tensor = mean / torch.linalg.vector_norm(mean)
-    return direction
+
+    OPTIONS = ("eps",)
+
+    def __init__(self, eps: float | Literal["auto"] = "auto") -> None:
+        super().__init__()
+        if (isinstance(eps, str) and eps != "auto") or (not isinstance(eps, str) and eps < 0):
+            fail(InputError, 'eps must be "auto" or a number >= 0', repr(eps), "It is a variance.")
+        self.eps = eps
+        self._shrinkage: float | None = None
+
+    @border
+    def fit(self, x: Tensor, mask: Tensor | None = None) -> SoftZCA:
+        """Learn from points (..., d), at least two. Returns self."""
+        rows, real = pooled(x, mask)
+        rows = rows.detach()
+        if self.eps == "auto":
+            self._shrinkage = shrinkage_intensity(rows, "lw", mask=real).item()
+        return super().fit(rows, real)
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        if self.eps != "auto":
+            return {"matrix": zca_matrix(cov, float(self.eps))}
+        if self._shrinkage is None:
+            fail(InputError, 'eps="auto" needs the points', "moments", "Call fit, or give eps.")
+        shrinkage, self._shrinkage = self._shrinkage, None
+        return {"matrix": zca_matrix(cov, shrinkage=shrinkage)}
+
+    def _remarks(self, n: int, d: int) -> list[str]:
+        return [] if self.eps == "auto" else super()._remarks(n, d)  # shrinkage is for few points
+
+    def _linear(self, y: Tensor) -> Tensor:
+        return y @ self.state["matrix"].to(y)
+
+
+class AllButTheTop(AffineTransform):
+    r""":math:`\tilde x - \sum_{j \le D} (u_j^\top \tilde x) u_j`, :math:`\tilde x = x - \mu` (Mu and Viswanath 2018).
+
+    :math:`u_j` are the top principal directions; ``D=None`` takes d/100, rounded, at least 1 (8 for 768).
+    ``centered=False`` projects the uncentred x, as the original algorithm is written: it differs by a constant vector.
+
+    Args:
+        D: directions removed; nothing: a hundredth of the dimensions. In [0, inf).
+        centered: project the vectors after subtracting the mean; otherwise as first written.
+
+    >>> x = torch.tensor([[0.0, 1.0], [9.0, 1.0], [0.0, -1.0], [9.0, -1.0]])
+    >>> AllButTheTop(D=1).fit(x.repeat(3, 1)).transform(x).tolist()
+    [[0.0, 1.0], [0.0, 1.0], [0.0, -1.0], [0.0, -1.0]]
+    """
+
+    OPTIONS = ("D", "centered")
+
+    def __init__(self, D: int | None = None, centered: bool = True) -> None:
+        super().__init__()
+        if D is not None and D < 0:
+            fail(ShapeError, "D must be at least 0", D, "The authors take about d/100.")
+        self.D, self.centered = D, centered
+
+    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+        d = len(cov)
+        removed = max(1, round(d / 100)) if self.D is None else self.D
+        if removed > d:
+            fail(ShapeError, f"D must be at most the {d} dimensions", removed, "Remove fewer directions.")
+        axes = principal_axes(cov)[1][:, :removed]
+        return {"axes": axes.contiguous(), "shift": -(mean @ axes) @ axes.mT * (not self.centered)}
+
+    def _linear(self, y: Tensor) -> Tensor:
+        axes = self.state["axes"].to(y)
+        return y - (y @ axes) @ axes.mT
+
+    def _apply(self, x: Tensor) -> Tensor:
+        return super()._apply(x) + self.state["shift"].to(x)

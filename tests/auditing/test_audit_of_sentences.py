@@ -22,7 +22,7 @@ from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.catalogue import ModelError, fingerprint
 from isonb.lab.encoders.loading import load
-from isonb.training.sentence_transformers import SoftDecayModule, append_transform
+from isonb.training.sentence_transformers import SoftDecay, append_transform
 from isonb.transforms import AllButTheTop, Whitening
 from tests.lab import random_models
 
@@ -85,9 +85,7 @@ def weighted(bert):
 
 def soft_decay(bert):
     model = pooled(bert)
-    model.insert(
-        1, SoftDecayModule(-0.6, mode="safe")
-    )  # "code" amplifies directions without tokens: rounding decides there
+    model.insert(1, SoftDecay(-0.6, mode="safe"))  # "code" amplifies directions without tokens: rounding decides there
     return model
 
 

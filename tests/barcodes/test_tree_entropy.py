@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from support import assert_same, check_gradient, nasty, normal, some_mask
 
 from isonb.barcodes.rips import tree_edges
-from isonb.barcodes.tree_entropy import Rule, entropy_term, tree_entropy, value_and_slopes
+from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy, value_and_slopes
 from isonb.losses import PersistentEntropyLoss
 from isonb.numerics.distances import edge_lengths
 
-RULES = st.builds(Rule, st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, -0.2]), st.booleans())
+RULES = st.builds(Choice, st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, -0.2]), st.booleans())
 
 
-def plain(x: torch.Tensor, mask: torch.Tensor | None, rule: Rule) -> torch.Tensor:
+def plain(x: torch.Tensor, mask: torch.Tensor | None, rule: Choice) -> torch.Tensor:
     """The term as it reads: lengths of the edges, then the entropy of those that are kept."""
     edges, real = tree_edges(x, mask)
     bars = edge_lengths(x, edges)

@@ -21,11 +21,11 @@ from support import (
 )
 from torch import Tensor
 
-from isonb.barcodes import parallel_trees, trees
+from isonb.barcodes import compiled_prim, parallel_trees, trees
 from isonb.barcodes.rips import h0_barcode
 from isonb.barcodes.tiled_trees import tiled_tree
 from isonb.measures.neighbors import knn
-from isonb.numerics import compiled_lengths, compiled_nearest, compiled_prim, distances
+from isonb.numerics import compiled, compiled_nearest, distances
 from isonb.numerics.distances import by_differences, edge_lengths, localized, squared_distances
 
 PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruvka}
@@ -246,7 +246,7 @@ def test_the_loops_are_compiled_wherever_numba_is(monkeypatch):
     assert compiled_prim.compiled_prim() is not None
     assert compiled_nearest.compiled_choice(compiled_nearest.WIDEST) is not None
     assert compiled_nearest.compiled_choice(compiled_nearest.WIDEST + 1) is None
-    x, made = normal(30, 4).float(), (compiled_prim._load, compiled_nearest._load, compiled_lengths._load)
+    x, made = normal(30, 4).float(), (compiled_prim._load, compiled_nearest._load, compiled._load)
     want, neighbours = h0_barcode(x), knn(x, 3)[1]
     for load in made:
         load.cache_clear()
@@ -265,7 +265,7 @@ def test_the_compiled_loop_needs_no_folder_to_write_to(tmp_path):
 import numba.core.caching as caching
 caching.CacheImpl._locator_classes = []
 import torch
-from isonb.numerics import compiled_prim
+from isonb.barcodes import compiled_prim
 weights = torch.tensor([[[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]]])
 print(compiled_prim.compiled_prim().grow(weights, torch.zeros(1, dtype=torch.long))[0].tolist())
 """
@@ -293,9 +293,9 @@ def test_compiled_lengths_are_the_plain_ones_to_the_last_bit(d, kind, scale, see
     edges = torch.randint(0, 30, (2, 50, 2), generator=torch.Generator().manual_seed(seed))
     with mock.patch.object(distances, "compiled_lengths", return_value=None):
         plain = edge_lengths(x, edges)
-    compiled = edge_lengths(x, edges)
-    assert compiled_lengths.compiled_lengths() is not None
-    assert torch.equal(compiled, plain)
+    by_loop = edge_lengths(x, edges)
+    assert compiled.compiled_lengths() is not None
+    assert torch.equal(by_loop, plain)
     ends = [x.gather(1, edges[..., k : k + 1].expand(2, 50, d)) for k in (0, 1)]
     exact = (ends[0].double() - ends[1].double()).square().sum(-1).sqrt()
     assert_same(plain, exact, rtol=1e-7, atol=0, dtype=False)

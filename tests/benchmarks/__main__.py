@@ -3,8 +3,6 @@
 ``make bench-gpu`` (``--card``): what is worth measuring on a card, as ``_build/bench_gpu.json``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess
@@ -19,7 +17,8 @@ import pandas as pd
 import threadpoolctl
 import torch
 
-from isonb.numerics import compiled_nearest, compiled_prim
+from isonb.barcodes import compiled_prim
+from isonb.numerics import compiled_nearest
 from isonb.runtime import files
 from isonb.runtime.places import RECORDINGS_FOLDER
 from tests.benchmarks import measures, memory, training

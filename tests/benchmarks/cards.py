@@ -3,8 +3,6 @@
 A suite takes ``small`` and a device, so that its code runs on a CPU, too: there it measures nothing of a card.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch
@@ -24,7 +22,6 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def stars(small: bool, device: str) -> Iterator[Comparison]:
-    """IsoScore* forward and backward against singular values."""
     shrinkage = measures.shrinkage_matrix(16 if small else 768).to(device)
     return (measures.star(n, shrinkage) for n in ((8,) if small else (64, 256, 4096, 53_000)))
 
@@ -37,7 +34,6 @@ def uniformity(small: bool, device: str) -> Iterator[Comparison]:
 
 
 def two_nn(small: bool, device: str) -> Iterator[Comparison]:
-    """TwoNN on the card against scikit-dimension on the CPU, the way to the CPU included, and its product."""
     yield measures.two_nn(*((100, 8) if small else (5000, 768)), device=device)
 
 

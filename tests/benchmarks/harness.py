@@ -1,7 +1,5 @@
 """Side-by-side timing: the functions of a comparison take turns, and no ratio comes without its error."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -42,15 +40,6 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
-    """A piece as measured, milliseconds by its least time."""
-
-    what: str
-    ms: float
-    needed: bool
-
-
-@dataclass(frozen=True)
 class Row:
     """One comparison: times of ours and of the peer, the goal for their ratio, and the largest disagreement."""
 
@@ -65,7 +54,7 @@ class Row:
     yardstick: bool = False
     limit: str = ""  # what holds ours back, told where the goal is missed and no part is measured
     suite: str = ""
-    parts: tuple[Part, ...] = ()  # what ours is made of, as far as it is measured
+    parts: tuple[dict[str, object], ...] = ()  # the pieces of ours as measured, by their least times
 
     @property
     def ratio(self) -> float:
@@ -84,7 +73,6 @@ class Row:
         return "reached" if reached else "missed"
 
     def record(self) -> dict[str, object]:
-        """As a row of the record."""
         told = {key: value for key, value in asdict(self).items() if key not in ("ours", "theirs")}
         told |= {"ours_ms": min(self.ours), "peer_ms": min(self.theirs), "ratio": self.ratio, "verdict": self.verdict}
         return told | {"ours_rounds_ms": self.ours, "peer_rounds_ms": self.theirs}
@@ -111,7 +99,6 @@ class Peak:
         return "reached" if self.mb <= self.bound_mb else "missed"
 
     def record(self) -> dict[str, object]:
-        """As a row of the record."""
         return asdict(self) | {"verdict": self.verdict}
 
 
@@ -135,7 +122,7 @@ class Comparison:
         calls = [self.ours, *(peer.call for peer in peers), *(piece.call for piece in pieces)]
         ours, *rest = taken(*calls, rounds=1) if small else taken(*calls, rounds=self.rounds, least=self.least)
         spent = zip(pieces, rest[len(peers) :], strict=True)
-        parts = tuple(Part(piece.what, min(times), piece.needed) for piece, times in spent)
+        parts = tuple({"what": piece.what, "ms": min(times), "needed": piece.needed} for piece, times in spent)
         return [
             Row(
                 self.what,
@@ -184,12 +171,10 @@ def gaussian(*shape: int, seed: int = 0, mean: float = 0.0, device: str = "cpu")
 
 
 def size_of(x: Tensor) -> str:
-    """The shape in words."""
     return " x ".join(map(str, x.shape))
 
 
 def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Callable[[], Tensor]:
-    """Forward and backward at ``x``."""
     x = x.detach().requires_grad_()
     return lambda: torch.autograd.grad(function(x), x)[0]
 
@@ -222,7 +207,7 @@ def limits(rows: Iterable[Row | Peak]) -> str:
     """A line for each comparison that misses its goal: shares of what ours is made of, else the limit as named."""
     lines = []
     for row in (row for row in rows if row.verdict == "missed"):
-        parts = ", ".join(f"{part.what} {part.ms / min(row.ours):.0%}" for part in getattr(row, "parts", ()))
+        parts = ", ".join(f"{part['what']} {part['ms'] / min(row.ours):.0%}" for part in getattr(row, "parts", ()))
         lines.append(f"- {row.what}, {row.size}: {parts or row.limit}")
     return "\n".join(["Goals missed, and what the limit is:", *dict.fromkeys(lines)]) if lines else ""
 

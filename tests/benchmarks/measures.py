@@ -4,8 +4,6 @@ On a card (``device="cuda"``) the peers that know no card start from the card, t
 counts as wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -14,9 +12,9 @@ import torch
 from torch import Tensor
 
 import isonb
+from isonb.barcodes.compiled_prim import compiled_prim
 from isonb.barcodes.trees import _prim, spanning_tree
 from isonb.numerics.compiled_nearest import compiled_choice
-from isonb.numerics.compiled_prim import compiled_prim
 from isonb.numerics.distances import edge_lengths, localized, squared_distances, weighted_rows
 from isonb.numerics.nearest import SPARE, distances_to
 from isonb.numerics.products import add_upper_gram, gram

@@ -1,7 +1,5 @@
 """Memory that a call needs beside its input: the growth of the peak resident size of a process made for it alone."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -62,7 +60,6 @@ def uniformity_error(x: Tensor, found: Tensor) -> float:
 
 
 def with_gradient(x: Tensor) -> Tensor:
-    """RBF uniformity forward and backward; its value."""
     value = isonb.rbf_uniformity(x.requires_grad_())
     value.backward()
     return value.detach()
@@ -94,14 +91,12 @@ def apart(name: str, what: str, n: int, d: int, limit: str) -> Peak:
 
 
 def memory_h0(small: bool) -> Iterator[Peak]:
-    """H0 of one large cloud."""
     n, d = (1500, 16) if small else (20_000, 768)
     limit = f"a strip of distances and two copies of the points; all n x n distances would be {4e-6 * n * n:.0f} MB"
     yield apart("h0", "H0 barcode", n, d, limit)
 
 
 def memory_uniformity(small: bool) -> Iterator[Peak]:
-    """RBF uniformity of one large cloud, gradient included."""
     limit = "blocks of 1,024 rows, their products and what the backward pass keeps of one block"
     size = (1500, 16) if small else (32_768, 384)
     yield apart("uniformity", "RBF uniformity forward+backward", *size, limit)

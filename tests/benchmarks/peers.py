@@ -4,8 +4,6 @@ Not every one of them is installed on every Python. A library is imported where 
 there is left out of the rows; the record names it.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
@@ -33,17 +31,14 @@ Barcode = Callable[[np.ndarray], np.ndarray]
 
 
 def there(module: str) -> bool:
-    """Whether it can be imported."""
     return importlib.util.find_spec(module) is not None
 
 
 def finite(deaths: np.ndarray) -> np.ndarray:
-    """Without the bar that never ends, sorted."""
     return np.sort(deaths[np.isfinite(deaths)])
 
 
 def gudhi_h0(x: np.ndarray) -> np.ndarray:
-    """By gudhi."""
     import gudhi
 
     tree = gudhi.RipsComplex(points=x).create_simplex_tree(max_dimension=1)
@@ -52,21 +47,18 @@ def gudhi_h0(x: np.ndarray) -> np.ndarray:
 
 
 def ripser_h0(x: np.ndarray) -> np.ndarray:
-    """By ripser."""
     from ripser import ripser
 
     return finite(ripser(x, maxdim=0)["dgms"][0][:, 1])
 
 
 def giotto_h0(x: np.ndarray) -> np.ndarray:
-    """By giotto-ph."""
     from gph import ripser_parallel
 
     return finite(ripser_parallel(x, maxdim=0, n_threads=1)["dgms"][0][:, 1])
 
 
 def scipy_tree_h0(x: np.ndarray) -> np.ndarray:
-    """By scipy's minimum spanning tree."""
     from scipy.sparse.csgraph import minimum_spanning_tree
     from scipy.spatial.distance import pdist, squareform
 
@@ -79,7 +71,6 @@ def linkage_h0(module: str) -> Barcode:
 
 
 def sklearn_h0(x: np.ndarray) -> np.ndarray:
-    """As heights of scikit-learn's single linkage."""
     from sklearn.cluster import AgglomerativeClustering
 
     tree = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="single").fit(x)
@@ -104,7 +95,6 @@ def barcodes(*names: str) -> dict[str, Barcode]:
 
 
 def skdim_two_nn(x: np.ndarray) -> float:
-    """TwoNN by scikit-dimension."""
     from skdim.id import TwoNN
 
     return float(TwoNN(discard_fraction=0.1).fit_transform(x))

@@ -1,7 +1,5 @@
 """What a training pays: losses and layers against the published forms, their share of a step, and a run of the lab."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import math
@@ -29,7 +27,6 @@ Transform = Callable[[Tensor], Tensor]
 
 
 def entropy(bars: Tensor) -> Tensor:
-    """Shannon entropy of normalised bar lengths."""
     shares = bars / bars.sum()
     return -(shares * shares.log()).sum()
 
@@ -67,7 +64,6 @@ def gudhi_lengths(x: Tensor) -> Tensor:
 
 
 def topological_lengths(x: Tensor) -> Tensor:
-    """H0 bar lengths by torch_topological."""
     from torch_topological.nn import VietorisRipsComplex
 
     return VietorisRipsComplex(dim=0)(x)[0].diagram[:, 1]
@@ -131,7 +127,6 @@ def soft_decay_pieces(x: Tensor) -> list[Piece]:
 
 
 def soft_decay(small: bool, device: str = "cpu") -> Iterator[Comparison]:
-    """SoftDecay of a batch of token matrices, forward and backward."""
     for shape, goal in (((2, 6, 12), 1.0),) if small else (((32, 64, 768), 2.0), ((8, 128, 768), 3.0)):
         x, weight = gaussian(*shape, device=device), gaussian(*shape, seed=1, device=device)
 

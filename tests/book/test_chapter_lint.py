@@ -80,15 +80,6 @@ def test_an_overview_needs_no_parts_to_learn_from(book):
         assert any(message in problem for problem in lint.problems(Book(book.root).chapters[0]))
 
 
-def test_a_function_may_show_without_a_caption(book):
-    """Only what a cell shows itself is a figure of the page; a live control draws elsewhere."""
-    source = book.root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8").replace('        description="Some points.",\n', "")
-    source.write_text(text, encoding="utf-8")
-    assert [p for p in lint.problems(Book(book.root).chapters[0]) if "caption" in p] == []
-    assert any("pages.show needs description" in p for p in lint.problems(Book(book.root).chapters[0]))
-
-
 def test_fix_spells_the_source_as_jupyter_would(book, capsys):
     source = book.root / "book" / "sample.md"
     good = source.read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import nbformat
-import psutil
 import pytest
 from plain import plain_chapter
+from waiting import gone, until
 
 from isonb.pages import build as building
 from isonb.pages import run
@@ -26,10 +26,10 @@ from isonb.pages.run import Job
 def no_kernel(monkeypatch):
     """Fail when anything is run."""
 
-    def refuse(job, lock, cores):
+    def refuse(job, *_):
         raise AssertionError(f"{job.chapter.name} was run")
 
-    monkeypatch.setattr(run, "_Process", refuse)
+    monkeypatch.setattr(run, "_run", refuse)
 
 
 def job_of(book, name="sample", **parameters):
@@ -137,12 +137,6 @@ def test_a_text_parameter_takes_any_text(book, capsys):
         assert notebook.cells[-1].outputs[0].text == word + "\n"
 
 
-def test_half_a_character_is_refused(book, no_kernel, capsys):
-    book = plain_chapter(book, "words", "print(word)", parameters='word: str = "x"  # any')
-    assert main(["--root", str(book.root), "execute", "words", "-p", "word", "\udcff", "--quiet"]) == 1
-    assert r"parameter word must be str; got '\udcff'" in capsys.readouterr().err
-
-
 def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     book = plain_chapter(book, "quick", "print('n is', n)", "import sys; print('warned', file=sys.stderr)")
     source = (book.root / "book" / "quick.md").read_bytes()
@@ -189,20 +183,6 @@ open({str(pids)!r} + ".part", "w").write(f"{{os.getpid()}} {{helper.pid}}")
 os.rename({str(pids)!r} + ".part", {str(pids)!r})
 time.sleep(600)"""
     return plain_chapter(book, name, cell), pids
-
-
-def until(condition, seconds=60):
-    """Wait for something true, and return it."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
-    return found
-
-
-def gone(pid):
-    """Whether no such process lives."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def leaves_nothing_running(path, temporary):
@@ -313,15 +293,15 @@ def test_half_a_notebook_is_never_kept_as_whole(book, monkeypatch):
     """Whatever ends papermill early and makes it look well: a cell that hasn't run is noticed."""
     book = plain_chapter(book, "short", "print(1)", "print(2)")
     job = job_of(book, "short")
-    saved = run._Process._save
+    saved = run._save
 
-    def cut(process, code):
+    def cut(*given):
         executed = nbformat.read(job.partial, as_version=4)
         executed.cells[-1].outputs, executed.cells[-1].metadata.papermill.status = [], "pending"
         nbformat.write(executed, job.partial)
-        return saved(process, code)
+        return saved(*given)
 
-    monkeypatch.setattr(run._Process, "_save", cut)
+    monkeypatch.setattr(run, "_save", cut)
     with pytest.raises(ChapterError, match="failed outside its cells"):
         run.execute([job], progress=False)
     assert not job.cached.exists()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from isonb import pages
-from isonb.lab.studies.run_list import run_rows
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import run_rows
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 claims_anchor = pages.figures("claims").claims_anchor

@@ -59,9 +59,9 @@ def swept(monkeypatch):
     """Calls of ``sweep``, which runs nothing."""
     calls = []
 
-    def sweep(configs, out, **options):
-        calls.append((list(configs), out, options))
-        return Report([Outcome(run_id(config), "finished") for config in configs])
+    def sweep(runs, out, **options):
+        calls.append(([run.config for run in runs], out, options))
+        return Report([Outcome(run.run_id, "finished") for run in runs])
 
     monkeypatch.setattr(commands, "sweep", sweep)
     return calls

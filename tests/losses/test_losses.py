@@ -25,9 +25,9 @@ from isonb.losses import (
     ShrinkageCovariance,
     SIGRegLoss,
     SpectrumControlLoss,
-    points_from_hidden_states,
 )
-from isonb.losses.penalties import attached_zero
+from isonb.losses.common import attached_zero
+from isonb.points import points_from_hidden_states
 
 CASES = cases("losses")
 P4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)

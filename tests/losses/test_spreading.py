@@ -9,12 +9,16 @@ from support import assert_same, check_gradient, check_invariant, check_mask_equ
 
 from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.losses import GORLoss, SIGRegLoss
-from isonb.losses.spreading import gor_penalty, random_directions, sigreg_penalty
+from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.measures.cosine import mean_cosine
 
 P4 = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]], dtype=torch.float64)
 ALONG = torch.ones(1, 1, dtype=torch.float64)
 SLICES = random_directions(5, 7, seed=1).double()
+
+
+def gor_penalty(points, mask=None, **options):
+    return GORLoss(**options)(points, mask)
 
 
 def line(*numbers):
@@ -197,10 +201,10 @@ def test_the_losses_hand_their_options_on():
 
 def test_bad_input():
     x = uneven(8, 5)
-    check_rejects(gor_penalty, ShapeError, r"\(n, d\)", x.unsqueeze(0))
-    check_rejects(gor_penalty, DegenerateError, "finite", x * float("nan"))
-    check_rejects(gor_penalty, DtypeError, "floating", x.long())
-    check_rejects(gor_penalty, InputError, 'group must be "world"', x, group="all")
+    check_rejects(GORLoss(), ShapeError, r"^GORLoss: .*\(n, d\)", x.unsqueeze(0))
+    check_rejects(GORLoss(), DegenerateError, "finite", x * float("nan"))
+    check_rejects(GORLoss(), DtypeError, "floating", x.long())
+    check_rejects(GORLoss(group="all"), InputError, 'group must be "world"', x)
     check_rejects(sigreg_penalty, ShapeError, r"\(n, d\)", x.unsqueeze(0), SLICES)
     check_rejects(sigreg_penalty, ShapeError, "5 dimensions of the points", x, SLICES[:, :4])
     check_rejects(sigreg_penalty, ShapeError, "directions must hold at least 1", x, SLICES[:0])

@@ -12,19 +12,12 @@ from sklearn.metrics.pairwise import cosine_similarity
 from support import (
     as_on_an_accelerator,
     assert_same,
-    check_asynchronous,
-    check_batch_equals_loop,
-    check_cuda,
     check_dtypes,
     check_finite_gradient,
     check_gradient,
-    check_invariant,
-    check_mask_equals_drop,
     check_rejects,
-    gpu,
     gradient,
     normal,
-    some_mask,
     uneven,
 )
 
@@ -142,24 +135,6 @@ def test_sampled_mean_is_differentiable():
     check_dtypes(sampled, uneven(5, 3))
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_base(name):
-    function = MEASURES[name]
-    x, mask = uneven(3, 9, 4), some_mask(3, 9)
-    check_gradient(function, x[0])
-    check_gradient(lambda z: function(z, mask=mask[0]), x[0])
-    check_batch_equals_loop(function, x)
-    check_batch_equals_loop(function, x, mask)
-    check_mask_equals_drop(function, x[0], mask[0])
-    check_dtypes(function, x)
-    check_asynchronous(function, x)
-    check_asynchronous(function, x, mask=mask)
-    changes = ["row lengths", "scale", "reflection"]
-    changes += [] if name == "contributions" else ["rotation"]
-    changes += [] if "cls" in name else ["permutation"]
-    check_invariant(function, x, changes)
-
-
 @pytest.mark.parametrize("name", [name for name in MEASURES if name != "penalty"])
 def test_zero_rows_are_left_out(name):
     x = uneven(7, 4)
@@ -236,9 +211,3 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
         if name != "tokens with self":
             assert function(one).abs().max() < 1e-6
     assert torch.isfinite(mean_cosine(one, n_pairs=5)).all()
-
-
-@gpu
-@pytest.mark.parametrize("name", MEASURES)
-def test_cuda(name):
-    check_cuda(MEASURES[name], uneven(2, 40, 6))

@@ -11,19 +11,13 @@ from hypothesis import strategies as st
 from support import (
     as_on_an_accelerator,
     assert_same,
-    check_asynchronous,
     check_batch_equals_loop,
-    check_cuda,
     check_dtypes,
     check_finite_gradient,
     check_gradient,
-    check_invariant,
-    check_mask_equals_drop,
     check_rejects,
-    gpu,
     gradient,
     normal,
-    some_mask,
     uneven,
 )
 
@@ -130,43 +124,16 @@ def test_known_numbers():
     assert isoscore_from_cov(torch.diag(VARIANCES)).item() == pytest.approx(0.867339, abs=5e-7)
 
 
-@pytest.mark.parametrize("name", STARS)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_gradient(name, shape):
-    check_gradient(STARS[name], uneven(*shape))
-
-
 @pytest.mark.parametrize("shape", [(4, 5), (5, 3)])
 def test_second_derivative(shape):
     for name in ("plain", "identity", "matrix"):
         check_gradient(STARS[name], uneven(*shape), twice=True)
 
 
-def test_gradient_under_a_mask():
-    x, mask = uneven(2, 8, 5), some_mask(2, 8)
-    for function in STARS.values():
-        check_gradient(lambda z, f=function: f(z, mask=mask), x)
-
-
-@pytest.mark.parametrize("name", STARS)
-def test_batches_and_masks(name):
-    for shape in ((3, 9, 4), (3, 9, 20)):
-        x, mask = uneven(*shape), some_mask(*shape[:2])
-        check_batch_equals_loop(STARS[name], x)
-        check_batch_equals_loop(STARS[name], x, mask)
-        check_mask_equals_drop(STARS[name], x[0], mask[0])
-
-
 def test_one_matrix_a_cloud():
     x, bases = uneven(3, 9, 4), torch.stack([wishart(4, seed) for seed in (1, 2, 3)])
     want = torch.stack([isoscore_star(cloud, 0.4, base) for cloud, base in zip(x, bases, strict=True)])
     assert_same(isoscore_star(x, 0.4, bases), want)
-
-
-@pytest.mark.parametrize("name", ["plain", "ratio", "unbiased", "identity", "auto", "intensity"])
-def test_invariances(name):
-    for shape in ((12, 5), (6, 15)):
-        check_invariant(STARS[name], uneven(*shape), ["permutation", "rotation", "translation", "scale", "reflection"])
 
 
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(0, 10**6), st.floats(-3, 3))
@@ -185,11 +152,6 @@ def test_more_shrinkage_is_more_isotropic(spread, seed):
     scores = [isoscore_star(x, zeta).item() for zeta in (0, 0.25, 0.5, 0.75, 1)]
     assert scores == sorted(scores)
     assert scores[-1] == pytest.approx(1)
-
-
-@pytest.mark.parametrize("name", [n for n in STARS if n != "matrix"])
-def test_dtypes(name):
-    check_dtypes(STARS[name], uneven(30, 6))
 
 
 def test_shrinkage_matrix_is_cast_and_constant():
@@ -310,18 +272,3 @@ def test_no_eigenvalues(monkeypatch):
 def test_purity_is_between_even_and_one_direction():
     assert purity(torch.cat([torch.eye(4), -torch.eye(4)])).item() == pytest.approx(0.25)
     assert purity(torch.arange(6.0).unsqueeze(1) * torch.ones(3)).item() == pytest.approx(1)
-
-
-@pytest.mark.parametrize("name", STARS)
-def test_nothing_is_read_back(name):
-    x, mask = uneven(2, 8, 5), some_mask(2, 8)
-    function = STARS[name] if name != "matrix" else lambda x, **k: isoscore_star(x, 0.3, x.new_ones(5, 5), **k)
-    check_asynchronous(function, x)
-    check_asynchronous(function, x, mask=mask)
-
-
-@gpu
-@pytest.mark.parametrize("name", STARS)
-def test_cuda(name):
-    check_cuda(STARS[name], uneven(2, 40, 12))
-    check_cuda(STARS[name], uneven(2, 8, 30))

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from support import (
     assert_same,
-    check_batch_equals_loop,
-    check_dtypes,
-    check_invariant,
-    check_mask_equals_drop,
     check_rejects,
-    gpu,
-    some_mask,
     uneven,
 )
 
@@ -96,17 +90,6 @@ def test_it_sees_the_mean():
     assert partition_score(x + 3).item() < 0.01
 
 
-def test_base():
-    for shape in ((3, 9, 4), (3, 9, 20)):
-        x, mask = uneven(*shape), some_mask(*shape[:2])
-        check_batch_equals_loop(partition_score, x)
-        check_batch_equals_loop(partition_score, x, mask)
-        check_mask_equals_drop(partition_score, x[0], mask[0], slope=False)
-        check_mask_equals_drop(lambda z, **k: partition_score(z, "canonical", **k), x[0], mask[0], slope=False)
-        check_invariant(partition_score, x, ["permutation", "rotation", "reflection"])
-    check_dtypes(partition_score, uneven(30, 6))
-
-
 def test_no_gradient():
     assert not partition_score(uneven(5, 3).requires_grad_()).requires_grad
 
@@ -114,9 +97,3 @@ def test_no_gradient():
 def test_rejected_input():
     check_rejects(partition_score, InputError, "signs must be one of both", uneven(5, 3), "plus")
     check_rejects(partition_score, ShapeError, "at least 2 points", uneven(1, 3))
-
-
-@gpu
-def test_cuda():
-    x = uneven(2, 40, 6)
-    assert_same(partition_score(x.cuda()).cpu(), partition_score(x), rtol=1e-8)

@@ -19,7 +19,6 @@ from support import (
     check_finite_gradient,
     check_gradient,
     check_invariant,
-    check_mask_equals_drop,
     check_rejects,
     gpu,
     normal,
@@ -171,12 +170,6 @@ def test_varex_is_not_linear_in_the_dimensions_used():
     assert gaps[0] < 0.05 < gaps[1]
 
 
-@pytest.mark.parametrize("name", CLOUDS)
-@pytest.mark.parametrize("shape", [(9, 4), (4, 6)])
-def test_gradient(name, shape):
-    check_gradient(CLOUDS[name], uneven(*shape))
-
-
 def test_gradient_of_values_and_of_their_statistics():
     check_gradient(singular_values, uneven(5, 3))
     check_gradient(lambda x: singular_values(x, center=True), uneven(5, 7)[..., :4])
@@ -186,18 +179,6 @@ def test_gradient_of_values_and_of_their_statistics():
     check_gradient(lambda s: spectral_skewness(s, mask=mask), uneven(2, 9).abs())
 
 
-@pytest.mark.parametrize("name", CLOUDS)
-def test_batches_masks_and_dtypes(name):
-    function = CLOUDS[name]
-    for shape in ((3, 9, 4), (3, 9, 20)):
-        x, mask = uneven(*shape), some_mask(*shape[:2])
-        check_batch_equals_loop(function, x)
-        check_batch_equals_loop(function, x, mask)
-        check_mask_equals_drop(function, x[0], mask[0], rtol=1e-7, atol=1e-10)
-    check_dtypes(function, uneven(30, 6))
-    check_asynchronous(function, uneven(30, 6))
-
-
 @pytest.mark.parametrize("name", SPECTRA)
 def test_spectra_in_batches_and_dtypes(name):
     s = uneven(3, 4, 9).abs()
@@ -205,13 +186,6 @@ def test_spectra_in_batches_and_dtypes(name):
     check_dtypes(SPECTRA[name], s)
     check_invariant(SPECTRA[name], s, ["scale"])
     check_asynchronous(SPECTRA[name], s)
-
-
-@pytest.mark.parametrize("name", CLOUDS)
-def test_invariances(name):
-    changes = ["permutation", "rotation", "scale", "reflection"]
-    moves = ["translation"] if "centred" in name or "varex" in name else []
-    check_invariant(CLOUDS[name], uneven(12, 5), changes + moves)
 
 
 @given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 10**6))
@@ -286,13 +260,6 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
     assert spectral_median(torch.zeros(3)).item() == 0
     check_finite_gradient(spectral_skewness, torch.full((5,), 0.1))
     check_finite_gradient(spectral_median, torch.zeros(3))
-
-
-@gpu
-@pytest.mark.parametrize("name", CLOUDS)
-def test_cuda(name):
-    want = CLOUDS[name](uneven(2, 40, 6))
-    assert_same(CLOUDS[name](uneven(2, 40, 6).cuda()).cpu(), want, rtol=1e-8)
 
 
 @gpu

@@ -12,16 +12,9 @@ from scipy.special import logsumexp
 from support import (
     as_on_an_accelerator,
     assert_same,
-    check_asynchronous,
-    check_batch_equals_loop,
-    check_cuda,
-    check_dtypes,
     check_finite_gradient,
     check_gradient,
-    check_invariant,
-    check_mask_equals_drop,
     check_rejects,
-    gpu,
     gradient,
     normal,
     some_mask,
@@ -71,22 +64,6 @@ def test_official_values(case):
         assert rbf_uniformity(x, normalize=False).item() == pytest.approx(by_pairs(x.numpy(), normalize=False))
     else:
         assert rbf_uniformity(x, normalize=False).item() == pytest.approx(want["unnormalised"], rel=1e-9)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_base(name):
-    function = FORMS[name]
-    x, mask = uneven(3, 9, 4), some_mask(3, 9)
-    check_gradient(function, x[0])
-    check_gradient(lambda z: function(z, mask=mask[0]), x[0])
-    check_batch_equals_loop(function, x)
-    check_batch_equals_loop(function, x, mask)
-    check_mask_equals_drop(function, x[0], mask[0])
-    check_dtypes(function, x)
-    check_asynchronous(function, x)
-    check_asynchronous(function, x, mask=mask)
-    alone = "as they are" in name or "one" in name
-    check_invariant(function, x, ["permutation", "rotation", "reflection", "translation" if alone else "row lengths"])
 
 
 def test_second_derivative():
@@ -174,12 +151,6 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
 def test_a_sum_that_does_not_fit_is_not_taken_for_the_largest_value(log_sum):
     with pytest.raises(DegenerateError, match="must fit"):
         _Pairs(None, None, 3, 2.0, 4).log_mean(torch.tensor(log_sum))
-
-
-@gpu
-@pytest.mark.parametrize("name", FORMS)
-def test_cuda(name):
-    check_cuda(FORMS[name], uneven(2, 40, 6))
 
 
 @pytest.mark.parametrize("far", [1e1, 1e3, 1e5, 1e8])

@@ -20,7 +20,7 @@ from isonb.losses import (
     SIGRegLoss,
     SpectrumControlLoss,
 )
-from isonb.losses.spreading import random_directions
+from isonb.losses.sigreg import random_directions
 from isonb.numerics.distributed import all_rows, all_sum, from_first, process_group, union_moments
 
 WORLD = 2

@@ -8,9 +8,9 @@ from support import as_on_an_accelerator, assert_same, check_finite_gradient, gr
 
 import isonb
 from isonb import DegenerateError
-from isonb.losses.penalties import spectrum_penalty
+from isonb.losses import SpectrumControlLoss
 from isonb.numerics.scale import largest, power_of_two, size_of, unit_sized
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 SIZES = (1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30)
 SHAPE_ALONE = {
@@ -137,8 +137,9 @@ def test_an_empty_batch_gives_an_empty_result(name, masked):
 
 def test_a_penalty_of_no_matrix_is_zero():
     x = torch.zeros(0, 6, 4, requires_grad=True)
-    assert spectrum_penalty(x).item() == 0
-    spectrum_penalty(x).backward()
+    loss = SpectrumControlLoss()(x)
+    assert loss.item() == 0
+    loss.backward()
     assert isonb.sbert_wk(torch.zeros(13, 0, 6, 4)).shape == (0, 4)
 
 

@@ -1,52 +1,52 @@
-"""A leashed process does its job, ends with its starter however that ends, and leaves nothing behind."""
+"""A leashed process does its work, ends with its starter however that ends, and leaves nothing behind."""
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from pathlib import Path
+import threading
 
-import psutil
 import pytest
+from waiting import gone, until
 
 from isonb.runtime import leash
-from isonb.runtime.leash import Leash, scratch
+from isonb.runtime.leash import LONGEST_TEXT, Leash
 
-JOBS = """
+TASKS = """
 import os, pathlib, subprocess, sys, tempfile, time
 
 
-def report(job):
-    from isonb.runtime.leash import ENDING
-    torch = [name for name in sys.modules if name in ("isonb", "torch")]
-    print(job["word"], ENDING.is_set(), torch, tempfile.gettempdir() == os.environ["TMPDIR"])
-    return job["code"]
+def report(work):
+    brought = [name for name in sys.modules if name in ("isonb", "torch")]
+    print(work["word"], brought, tempfile.gettempdir() == os.environ["TMPDIR"])
+    if work["error"]:
+        raise ValueError(work["error"])
+    sys.exit(work["code"])
 
 
-def hang(job):
+def hang(work):
     helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     pathlib.Path(tempfile.mkdtemp(), "file").write_text("x")
-    part = pathlib.Path(job["pids"] + ".part")
+    part = pathlib.Path(work["pids"] + ".part")
     part.write_text(f"{os.getpid()} {helper.pid}")
-    part.rename(job["pids"])
+    part.rename(work["pids"])
     helper.wait()
 """
 STARTER = f"""
-import os, runpy, signal, sys, time
+import pathlib, runpy, signal, sys, time
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # whatever the shell ignores
     signal.signal(number, signal.SIG_DFL)
-held = runpy.run_path({leash.__file__!r})["Leash"](sys.argv[1], {{"pids": sys.argv[2]}}, environment=dict(os.environ))
+leash = runpy.run_path({leash.__file__!r})["Leash"]
+held = leash({{"pids": sys.argv[2]}}, pathlib.Path(sys.argv[2] + ".log"), function=sys.argv[1])
 time.sleep(600)
 """
 
 
 @pytest.fixture
-def jobs(tmp_path):
-    path = tmp_path / "jobs.py"
-    path.write_text(JOBS, encoding="utf-8")
+def tasks(tmp_path):
+    path = tmp_path / "tasks.py"
+    path.write_text(TASKS, encoding="utf-8")
     return path
 
 
@@ -55,36 +55,9 @@ def temporary(tmp_path, monkeypatch):
     """An empty folder for temporary files."""
     folder = tmp_path / "t"
     folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    yield folder
-    monkeypatch.setattr(tempfile, "tempdir", None)
-
-
-def until(condition, seconds=30):
-    """Wait for something true, and return it."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-    return found
-
-
-def gone(pid):
-    """Whether no such process lives."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
-def let_go(folder):
-    """Whether nobody holds the lock of a folder: the threads of a killed process may do so for a moment after it."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(handle)
-    return True
+    return folder
 
 
 def pids(path):
@@ -92,69 +65,59 @@ def pids(path):
     return [int(pid) for pid in path.read_text().split()]
 
 
-def test_a_job_is_done_without_importing_isonb_or_torch(jobs, temporary):
-    job = {"word": "tree \N{EVERGREEN TREE}", "code": 3}
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    held = Leash(f"{jobs}:report", job, environment=environment, stdout=subprocess.PIPE)
-    said = held.process.stdout.read().decode()
-    held.process.stdout.close()
-    assert said == "tree \N{EVERGREEN TREE} False [] True\n"
-    assert held.end() == held.end() == 3
+@pytest.mark.parametrize(
+    ("error", "code", "answer"),
+    [("", 0, ("", "")), ("", 3, ("ExitCode", "3")), ("no tree", 0, ("ValueError", "no tree"))],
+    ids=["well", "an exit code", "an error"],
+)
+def test_work_is_done_without_importing_isonb_or_torch(tasks, temporary, tmp_path, error, code, answer):
+    work = {"word": "tree \N{EVERGREEN TREE}", "error": error, "code": code}
+    environment = {"PYTHONIOENCODING": "utf-8"}
+    held = Leash(work, tmp_path / "log", function=f"{tasks}:report", environment=environment)
+    said = held.wait()
+    held.end()  # twice does no harm
+    assert (said.kind, said.text) == answer
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "tree \N{EVERGREEN TREE} [] True\n"
     assert list(temporary.iterdir()) == []
 
 
-def test_ending_it_ends_what_it_started(jobs, temporary, tmp_path):
-    held = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "pids")}, environment=dict(os.environ))
+def test_a_long_error_is_cut(tasks, tmp_path):
+    work = {"word": "", "error": "x" * 100_000, "code": 0}
+    said = Leash(work, tmp_path / "log", function=f"{tasks}:report").wait()
+    assert said.text.startswith("xxx")
+    assert len(said.text) < LONGEST_TEXT
+
+
+@pytest.mark.parametrize("how", ["timeout", "stopped", "end"])
+def test_ending_it_ends_what_it_started(tasks, temporary, tmp_path, how):
+    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function=f"{tasks}:hang")
     started = pids(tmp_path / "pids")
-    assert held.end() != 0
+    stop = threading.Event()
+    if how == "end":
+        held.end()
+    else:
+        if how == "stopped":
+            stop.set()
+        assert held.wait(timeout=0.1, stop=stop).kind == how
     assert all(gone(pid) for pid in started)
     assert list(temporary.iterdir()) == []
 
 
-def test_a_killed_process_takes_along_what_it_had_started(jobs, temporary, tmp_path):
-    held = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "pids")}, environment=dict(os.environ))
+def test_a_killed_process_takes_along_what_it_had_started(tasks, temporary, tmp_path):
+    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function=f"{tasks}:hang")
     process, helper = pids(tmp_path / "pids")
     os.kill(process, signal.SIGKILL)
-    assert held.end() == -signal.SIGKILL
+    said = held.wait()
+    assert (said.kind, "SIGKILL" in said.text) == ("ProcessEnded", True)
     assert gone(helper)
     assert list(temporary.iterdir()) == []
 
 
-def test_a_folder_of_a_killed_process_goes_with_the_next(temporary):
-    code = f"import os, runpy\nwith runpy.run_path({leash.__file__!r})['scratch'](): os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", code], check=False)
-    (left,) = temporary.iterdir()
-    with scratch() as mine:
-        assert list(temporary.iterdir()) == [mine]
-        assert mine != left
-    assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL], ids=lambda number: number.name)
-def test_it_ends_with_its_starter(jobs, temporary, tmp_path, number):
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{jobs}:hang", str(tmp_path / "pids")])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_it_ends_with_its_starter(tasks, temporary, tmp_path, number):
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{tasks}:hang", str(tmp_path / "pids")])
     started = pids(tmp_path / "pids")
     starter.send_signal(number)
     starter.wait(30)
     until(lambda: all(gone(pid) for pid in started), 10)
-    assert list(temporary.iterdir()) == []
-
-
-def test_the_next_removes_what_two_killed_at_once_have_left(jobs, temporary, tmp_path):
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{jobs}:hang", str(tmp_path / "pids")])
-    process, helper = pids(tmp_path / "pids")
-    (left,) = temporary.iterdir()
-    for pid in (process, starter.pid, helper):
-        os.kill(pid, signal.SIGSTOP)  # so that neither sees the other go
-    for pid in (process, starter.pid, helper):
-        os.kill(pid, signal.SIGKILL)
-    starter.wait(30)
-    until(lambda: let_go(left))
-    other = Leash(f"{jobs}:hang", {"pids": str(tmp_path / "others")}, environment=dict(os.environ))
-    pids(tmp_path / "others")
-    assert not left.exists()
-    third = Leash(f"{jobs}:report", {"word": "x", "code": 0}, environment=dict(os.environ), stdout=subprocess.DEVNULL)
-    assert Path(other.folder).exists(), "its process lives"
-    other.end()
-    third.end()
-    assert list(temporary.iterdir()) == []
+    until(lambda: not list(temporary.iterdir()), 10)

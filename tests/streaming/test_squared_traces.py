@@ -9,7 +9,7 @@ import torch
 
 from isonb.errors import DegenerateError, ShapeError
 from isonb.measures.isoscore import participation_ratio
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 
 def cloud(*shape: int, seed: int = 0) -> torch.Tensor:

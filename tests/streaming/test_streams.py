@@ -9,8 +9,8 @@ from support import assert_same, normal, some_mask, uneven
 from isonb.errors import ShapeError
 from isonb.measures.cosine import cosine_contributions, cosine_penalty, mean_cosine
 from isonb.measures.isoscore import participation_ratio
-from isonb.streaming.length_moments import LengthMoments
 from isonb.streaming.streams import Average, Skewness, UnitSums
+from isonb.streaming.traces import LengthMoments
 
 X = uneven(23, 5)
 CUTS = [0, 1, 2, 9, 9, 23]

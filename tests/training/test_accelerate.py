@@ -17,11 +17,11 @@ from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.measures.isoscore import isoscore
 from isonb.metrics import IsoScore
 from isonb.training.accelerate import groups, measure, own_rows, update
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 
 CASES = {
-    "I-STAR": (IStarLoss(2.0), PointRule("tokens", "all")),
-    "entropy": (PersistentEntropyLoss(select=False, min_points=2), PointRule("cls")),
+    "I-STAR": (IStarLoss(2.0), Pooling("tokens", "all")),
+    "entropy": (PersistentEntropyLoss(select=False, min_points=2), Pooling("cls")),
 }
 ROWS = tiny.sentences(22)
 
@@ -36,29 +36,29 @@ def fresh():
 
 def train(name, size, parts):
     """Two updates of 8 rows: ``size`` a micro-batch on each process."""
-    penalty, rule = CASES[name]
+    penalty, pooling = CASES[name]
     accelerator, model = Accelerator(cpu=True), tiny.model()
     loader = DataLoader(ROWS, batch_size=size)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     logs = []
     for batches, _ in zip(groups(loader, parts), range(2), strict=False):
-        logs.append(update(accelerator, model, optimizer, batches, penalty, rule, weight=0.5))
+        logs.append(update(accelerator, model, optimizer, batches, penalty, pooling, weight=0.5))
     return tiny.weights(model), [log["isonb_penalty"] for log in logs], [log["task"] for log in logs]
 
 
 def score(size):
     accelerator, model = Accelerator(cpu=True), tiny.model()
     model, loader = accelerator.prepare(model, DataLoader(ROWS, batch_size=size))
-    metric = measure(accelerator, model, loader, IsoScore(), PointRule("mean"))
+    metric = measure(accelerator, model, loader, IsoScore(), Pooling("mean"))
     return metric.compute()
 
 
 def want_score():
-    model, rule, batch = tiny.model().eval(), PointRule("mean"), tiny.batch(ROWS)
-    with rule.watch(model) as seen, torch.no_grad():
+    model, pooling, batch = tiny.model().eval(), Pooling("mean"), tiny.batch(ROWS)
+    with pooling.watch(model) as seen, torch.no_grad():
         model(**batch)
-    return isoscore(rule.cloud(seen, batch)[0])
+    return isoscore(pooling.points(seen, batch)[0])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -69,15 +69,15 @@ def test_micro_batches_make_the_same_update(name):
 
 
 def test_the_update_is_minus_the_gradient_of_loss_plus_penalty():
-    penalty, rule = CASES["I-STAR"]
+    penalty, pooling = CASES["I-STAR"]
     model, batch = tiny.model(), tiny.batch(ROWS[:8])
     accelerator = Accelerator(cpu=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    log = update(accelerator, model, optimizer, [batch], penalty, rule, weight=0.5)
+    log = update(accelerator, model, optimizer, [batch], penalty, pooling, weight=0.5)
     fresh = tiny.model()
-    with rule.watch(fresh) as seen:
+    with pooling.watch(fresh) as seen:
         loss = fresh(**batch).loss
-    extra = 0.5 * penalty(rule.cloud(seen, batch)[0])
+    extra = 0.5 * penalty(pooling.points(seen, batch)[0])
     (loss + extra).backward()
     step = torch.cat([w.grad.flatten() for w in fresh.parameters()])
     assert_same(tiny.weights(model), tiny.weights(fresh) - 0.5 * step)
@@ -93,8 +93,8 @@ def one_update(parts=1, **options):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     model, optimizer, scheduler = accelerator.prepare(model, optimizer, scheduler)
-    rule = PointRule("tokens", "all")
-    options = {"penalty": IStarLoss(2.0), "rule": rule} | options
+    pooling = Pooling("tokens", "all")
+    options = {"penalty": IStarLoss(2.0), "pooling": pooling} | options
     options = {key: scheduler if value == "its own" else value for key, value in options.items()}
     log = update(accelerator, model, optimizer, batches, **options)
     return before, tiny.weights(model), log, optimizer.param_groups[0]["lr"]

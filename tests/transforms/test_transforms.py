@@ -34,15 +34,9 @@ from isonb.transforms import (
     ZeroMean,
     load_transform,
 )
-from isonb.transforms.clusters import k_means, nearest_centre
-from isonb.transforms.whitening import (
-    directional_mean,
-    mean_direction,
-    principal_axes,
-    top_directions,
-    whitening_matrix,
-    zca_matrix,
-)
+from isonb.transforms.clusters import k_means, nearest_centre, top_directions
+from isonb.transforms.mean_direction import directional_mean, mean_direction
+from isonb.transforms.whitening import principal_axes, whitening_matrix, zca_matrix
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 

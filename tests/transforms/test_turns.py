@@ -14,7 +14,6 @@ from isonb.transforms.turns import (
     PartialWhitening,
     SingularDecay,
     Standardise,
-    isotropy_report,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
@@ -123,9 +122,10 @@ def test_wrong_strengths_are_told():
         PartialWhitening().transform(points())
 
 
-def test_the_report_holds_each_measure_under_its_function():
+def test_what_a_turn_reached_stands_under_the_names_of_the_measures():
     x = points()
-    report = isotropy_report(x)
-    for name in ("isoscore", "mean_cosine", "partition_score", "rbf_uniformity"):
-        assert report[name] == pytest.approx(float(getattr(isonb, name)(x)))
-    assert report["isoscore_unbiased"] == pytest.approx(float(isonb.isoscore(x, unbiased=True)))
+    turned = PartialWhitening(p=0.5).fit(x)
+    reached = turned.reached(x)
+    for name in ("isoscore", "mean_cosine", "rbf_uniformity"):
+        assert reached[name] == pytest.approx(float(getattr(isonb, name)(turned.transform(x))))
+    assert set(turned.reached(x, ["two_nn"])) == {"two_nn"}

@@ -35,17 +35,19 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
             table as :func:`isonb.lab.runs.table.table` makes it; or records.
         where: conditions on columns; only runs that meet all of them are taken.
     """
-    frame = runs if isinstance(runs, pd.DataFrame) else _read(runs)
+    frame = (runs if isinstance(runs, pd.DataFrame) else _read(runs)).copy()
     if "status" not in frame or "method.name" not in frame:
         must = "a table of runs must have the columns status and method.name"
         fail(CompareError, must, list(frame)[:8], "Use isonb collect.")
-    frame = frame[(frame["status"] == "complete") & frame["method.name"].notna()].reset_index(drop=True)
+    frame = frame[(frame["status"] == "complete") & frame["method.name"].notna()].reset_index(drop=True).copy()
     for name, value in (where or {}).items():
         if name not in frame:
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
-        frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True)
-    return scored(frame).assign(setting=[_setting(row) for row in frame.to_dict("records")], arm=arm_names(frame))
+        frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
+    return (
+        scored(frame).copy().assign(setting=[_setting(row) for row in frame.to_dict("records")], arm=arm_names(frame))
+    )
 
 
 def _read(runs: str | Path | Iterable[Record]) -> pd.DataFrame:

@@ -281,16 +281,15 @@ def answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> list
     _present(values, where)
     answers: list[dict[str, list[Any]]] = []
     for row, (value, context) in enumerate(zip(values, contexts, strict=True), start=1):
-        given = value if isinstance(value, Mapping) else {"text": [str(value)]}
-        words = [str(word) for word in _listed(given.get("text"))]
-        starts = _listed(given.get("answer_start")) or [context.find(word) for word in words]
-        pairs = zip(words, starts, strict=False)
-        if not words or len(starts) != len(words) or any(context[s : s + len(w)] != w or s < 0 for w, s in pairs):
+        given = value if isinstance(value, Mapping) else {"text": str(value)}
+        words, starts = (
+            one if isinstance(one, list) else [] if one is None else [one]
+            for one in (given.get("text"), given.get("answer_start"))
+        )
+        starts = starts or [context.find(str(word)) for word in words]
+        stand = [context.startswith(str(word), start) for word, start in zip(words, starts, strict=False) if start >= 0]
+        if not words or not len(words) == len(starts) == sum(stand):
             got = f"{shown(words[0] if words else 'none')} in row {row}"
             fail(SourceError, f"{where} must hold answers that stand in their context", got, "Correct the row.")
-        answers.append({"text": words, "answer_start": [int(start) for start in starts]})
+        answers.append({"text": [str(word) for word in words], "answer_start": [int(start) for start in starts]})
     return answers
-
-
-def _listed(value: Any) -> list[Any]:
-    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]

@@ -59,17 +59,17 @@ SETS: dict[str, TextSet] = {
     "wikipedia": TextSet("wikipedia", "train", 3000, tokens=32),
     "sst2_train": TextSet("sst2", "train", 1500),
     "sst2_test": TextSet("sst2", "validation", None),
-    "cola_train": TextSet("cola", "train", 1000),
-    "cola_test": TextSet("cola", "validation", None),
-    **{name: TextSet(name, "test", 400) for name in ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")},
-    "mrpc_train": TextSet("mrpc", "train", 500),
-    "mrpc_test": TextSet("mrpc", "validation", None),
-    "squad": TextSet("squad", "validation", 300, tokens=48),
-    "qnli_train": TextSet("qnli", "train", 500),
+    "cola_train": TextSet("cola", "train", 800),
+    "cola_test": TextSet("cola", "validation", 800),
+    **{name: TextSet(name, "test", 300) for name in ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")},
+    "squad": TextSet("squad", "validation", 200, tokens=40),
+    "mrpc_train": TextSet("mrpc", "train", 300),
+    "mrpc_test": TextSet("mrpc", "validation", 300),
+    "qqp_test": TextSet("qqp", "validation", 400),
+    "qnli_train": TextSet("qnli", "train", 300),
     "qnli_test": TextSet("qnli", "validation", 300),
-    "qqp_test": TextSet("qqp", "validation", 600),
 }
-PARAGRAPHS = 1000  # among which each SQuAD question has its own
+PARAGRAPHS = 800  # among which each SQuAD question has its own
 
 
 def read_set(name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from isonb.errors import InputError, fail
 from isonb.lab.dial.encode import SETS, encode_set, read_set
-from isonb.lab.dial.study import RAW, DialCell, cell, layer_loader, names_of, plan_digest, rows_of, stored
+from isonb.lab.dial.study import FITTED_ON, RAW, Cell, cell, layer_loader, names_of, plan_digest, rows_of, stored
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.loading import load
 from isonb.runtime.places import RECORDINGS_FOLDER
@@ -62,9 +62,9 @@ def read_again(encoder: str, layer: int, readers: Iterable[str], cache: Path) ->
 
     Vectors that lie in the cache are taken from there.
     """
-    loaded, whole = None, DialCell()
+    loaded, whole = None, Cell()
     for name in names_of(readers):
-        for place in stored(name):
+        for place in {*stored(name), *FITTED_ON.get(name, ())}:
             if not (cache / encoder / f"{place}.npy").exists():
                 loaded = loaded or load(encoder)
                 encode_set(loaded, encoder, place, cache)

@@ -17,24 +17,23 @@ import torch
 from isonb.errors import FitWarning, InputError, fail
 from isonb.lab.dial import readers
 from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, read_set
-from isonb.lab.dial.readers import ReaderScore
-from isonb.measures.cosine import mean_cosine
-from isonb.measures.isoscore import isoscore
+from isonb.lab.dial.readers import Outcome
+from isonb.measures.registry import measure_all
 from isonb.runtime.places import EXPERIMENTS_FOLDER
+from isonb.streaming.moments import Moments
 from isonb.transforms.turns import (
     DimensionScale,
     MeanShift,
     PartialWhitening,
     SingularDecay,
     Standardise,
-    isotropy_report,
 )
 
 __all__ = [
     "FULL",
     "PLACES",
     "SHORT",
-    "DialCell",
+    "Cell",
     "Turned",
     "best_place",
     "cell",
@@ -62,6 +61,13 @@ PARTS = ("first token", "mean", "direction 1", "directions 2 and 3", "directions
 GROUPS = {"direction 1": (0, 1), "directions 2 and 3": (1, 3), "directions 4 to 10": (3, 10), "the rest": (10, None)}
 PART_PLACE = 0.75
 TAILS = (0.025, 0.975)
+SAMPLED = ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
+SINGLE, PAIRS = ("sst2_train", "cola_train"), ("mrpc_train", "qnli_train", "qqp_test")
+FITTED_ON = {  # the texts of an own fit where one set alone has too few for its dimensions
+    **dict.fromkeys(SAMPLED, SAMPLED),
+    **dict.fromkeys(("sst2", "cola"), SINGLE),
+    **dict.fromkeys(("mrpc", "qnli", "qqp"), PAIRS),
+}
 HEADS = {"sst2": "single", "cola": "single", "mrpc": "pair", "qnli": "pair"}
 READERS = {  # of which sets a reader's score is the mean
     "similarity": SIMILARITY,
@@ -75,10 +81,7 @@ READERS = {  # of which sets a reader's score is the mean
     "hidden layer": ("sst2", "cola"),
     "own topics": ("corpus",),
 }
-MEASURES = (
-    *("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3"),
-    *("partition_score", "rbf_uniformity"),
-)
+REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
 
 
 def plan_digest() -> str:
@@ -93,12 +96,13 @@ class Turned:
         points = torch.from_numpy(np.asarray(fitted_on, dtype=np.float64))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
-            self.dial = PartialWhitening().fit(points)
+            moments = Moments().update(points)
+            self.dial = PartialWhitening().fit_moments(moments)
             self.others = {
-                "mean": MeanShift().fit(points),
-                "loudest": DimensionScale().fit(points),
-                "standardised": Standardise().fit(points),
-                "softdecay": SingularDecay().fit(points),
+                "mean": MeanShift().fit_moments(moments),
+                "loudest": DimensionScale().fit_moments(moments),
+                "standardised": Standardise().fit_moments(moments),
+                "softdecay": SingularDecay().fit_moments(moments),
             }
         self.mean, self.axes = self.dial.state["mean"], self.dial.state["axes"]
 
@@ -139,51 +143,55 @@ class Turned:
 
 
 @dataclass
-class DialCell:
+class Cell:
     """What all readers made of one layer of one encoder: outcomes by (pool, fit, turn), reader and set."""
 
-    outcomes: dict[tuple[Any, ...], dict[tuple[str, str], ReaderScore]] = field(default_factory=dict)
-    isotropy: dict[tuple[Any, ...], dict[str, float]] = field(default_factory=dict)
+    outcomes: dict[tuple[Any, ...], dict[tuple[str, str], Outcome]] = field(default_factory=dict)
+    isotropy: dict[tuple[Any, ...], dict[str, float | None]] = field(default_factory=dict)
 
-    def add(self, other: DialCell) -> None:
+    def add(self, other: Cell) -> None:
         """Take in what was read on other sets."""
         for key, found in other.outcomes.items():
             self.outcomes.setdefault(key, {}).update(found)
             if key not in self.isotropy or "isoscore" not in self.isotropy[key]:
                 self.isotropy[key] = other.isotropy.get(key, {})
 
-    def overall(self, key: tuple[Any, ...], reader: str) -> ReaderScore | None:
+    def overall(self, key: tuple[Any, ...], reader: str) -> Outcome | None:
         """A reader's mean over its sets, if it read them all."""
         found = [self.outcomes[key].get((reader, name)) for name in READERS[reader]]
-        return ReaderScore.mean_of([one for one in found if one]) if all(found) else None
+        return Outcome.mean_of([one for one in found if one]) if all(found) else None
 
 
 Load = Callable[[str], Array]  # a set's vectors (pools, n, d) of the layer
-Read = Callable[[Callable[[str], Array], bool], dict[tuple[str, str], ReaderScore]]
+Read = Callable[[Callable[[str], Array], bool], dict[tuple[str, str], Outcome]]
 
 
-def _reading(name: str, heavy: bool) -> tuple[str, Read]:
-    """The set that turns are fitted on, and how the sets of that name are read, given each set's turned vectors."""
+def own_fit(load: Load, name: str) -> list[Turned]:
+    """The turns of both pools, fitted on the texts that are read under a name (:data:`FITTED_ON`)."""
+    vectors = [load(place) for place in FITTED_ON.get(name, (name,))]
+    return [Turned(np.concatenate([one[pool] for one in vectors])) for pool in range(len(POOLS))]
+
+
+def _reading(name: str, heavy: bool) -> Read:
+    """How the sets of a name are read, given each set's turned vectors."""
     if name in (*SIMILARITY, "qqp"):
         (place,) = stored(name)
         rows = read_set(place)
         reader, function = ("threshold", readers.threshold) if name == "qqp" else ("similarity", readers.similarity)
         gold = rows["label"] if name == "qqp" else rows["score"]
-        return place, lambda turned, slow: {
-            (reader, name): function(turned(place), rows["first"], rows["second"], gold, name)
-        }
+        return lambda turned, slow: {(reader, name): function(turned(place), rows["first"], rows["second"], gold, name)}
     if name == "squad":
-        return name, _read_squad(read_set(name))
+        return _read_squad(read_set(name))
     if name == "corpus":
         rows = read_set(name)
-        return name, lambda turned, slow: {("own topics", name): readers.topics(turned(name), rows["topic"], name)}
-    return f"{name}_train", _read_labelled(name, heavy)
+        return lambda turned, slow: {("own topics", name): readers.topics(turned(name), rows["topic"], name)}
+    return _read_labelled(name, heavy)
 
 
 def _read_squad(rows: dict[str, Any]) -> Read:
     passages = np.arange(len(rows["topic"]))
 
-    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], ReaderScore]:
+    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], Outcome]:
         x = turned("squad")
         made = readers.retrieval(x, rows["first"], rows["second"], passages, "squad")
         found = {(reader, "squad"): outcome for reader, outcome in made.items()}
@@ -201,7 +209,7 @@ def _read_labelled(name: str, heavy: bool) -> Read:
     def features(x: Array, rows: dict[str, Any]) -> Array:
         return x[rows["first"]] if HEADS[name] == "single" else readers.pair_features(x, rows["first"], rows["second"])
 
-    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], ReaderScore]:
+    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], Outcome]:
         vectors = turned(f"{name}_train"), turned(f"{name}_test")
         inputs = features(vectors[0], train), train["label"], features(vectors[1], test), test["label"], name
         found = {("linear head", name): readers.linear_head(*inputs)}
@@ -221,18 +229,20 @@ def cell(
     load: Load,
     name: str,
     wikipedia: Sequence[Turned] = (),
+    own: Sequence[Turned] = (),
     *,
     heavy: bool = False,
     only: Collection[Turn] | None = None,
-) -> DialCell:
+) -> Cell:
     """All turns and parts of one layer, read on the sets of one name; ``heavy`` adds the hidden layer.
 
-    ``wikipedia``: turns fitted on the Wikipedia rows, one a pool; without them there is the other fit alone. ``only``
-    names the turns to read, and leaves out the parts.
+    ``wikipedia``: turns fitted on the Wikipedia rows, one a pool; without them there is the other fit alone. ``own``:
+    those of :func:`own_fit`, taken anew where they aren't given. ``only`` names the turns to read, and leaves out the
+    parts.
     """
-    made = DialCell()
-    fitted_on, read = _reading(name, heavy)
-    own = [Turned(load(fitted_on)[pool]) for pool in range(len(POOLS))]
+    made = Cell()
+    read = _reading(name, heavy)
+    own = own or own_fit(load, name)
     for pool, fit, fitted, turns in _fits(own, wikipedia):
         reads = _Reads(load, fitted, POOLS.index(pool))
         for turn in turns if only is None else [turn for turn in turns if turn in only]:
@@ -241,7 +251,7 @@ def cell(
             slow = pool == "mean" and fit == "own" and (turn == RAW or turn in _SLOW)
             made.outcomes[key] = read(reads, slow)
             if name in ("stsb_test", "corpus"):
-                made.isotropy[key] = _reached(reads(fitted_on), whole=slow)
+                made.isotropy[key] = _reached(reads(name), whole=slow)
     for order, done in _orders() if only is None else ():
         pool_of_part = int("first token" in done)
         reads = _Reads(load, own[pool_of_part], pool_of_part, done)
@@ -249,12 +259,9 @@ def cell(
     return made
 
 
-def _reached(x: Array, *, whole: bool) -> dict[str, float]:
-    """Isotropy by every measure, or by those that take no time."""
-    points = torch.from_numpy(x).double()
-    if whole:
-        return isotropy_report(points)
-    return {"isoscore": float(isoscore(points)), "mean_cosine": float(mean_cosine(points))}
+def _reached(x: Array, *, whole: bool) -> dict[str, float | None]:
+    """Isotropy by every measure of :data:`REACHED`, or by those that take no time."""
+    return measure_all(torch.from_numpy(x).double(), REACHED if whole else ("isoscore", "mean_cosine"))
 
 
 _SLOW = frozenset(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5))  # for readers and measures that take time
@@ -287,13 +294,13 @@ def _orders() -> Iterator[tuple[str, frozenset[str]]]:
             yield order, frozenset(parts[:count])
 
 
-def _gain(one: ReaderScore, other: ReaderScore, name: str = "gain") -> dict[str, float]:
+def _gain(one: Outcome, other: Outcome, name: str = "gain") -> dict[str, float]:
     """What one outcome is above another, with the interval of the difference on the same draws."""
     low, high = np.quantile(one.draws - other.draws, TAILS)
     return {name: one.score - other.score, f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
-def rows_of(made: DialCell) -> Iterator[dict[str, Any]]:
+def rows_of(made: Cell) -> Iterator[dict[str, Any]]:
     """One row for each turn, reader and set ("all" for a reader's mean): score, gain over raw and its interval."""
     for key in made.outcomes:
         if key[0] == "parts":
@@ -309,12 +316,12 @@ def rows_of(made: DialCell) -> Iterator[dict[str, Any]]:
                     continue
                 (one, raw), shown = outcomes, made.isotropy.get(key, {})
                 place = {"pool": pool, "fit": fit, "turn": family, "strength": strength, "reader": reader, "set": name}
-                reached = {measure: shown.get(measure, float("nan")) for measure in MEASURES}
+                reached = {measure: shown.get(measure, float("nan")) for measure in REACHED}
                 gain = _gain(one, raw)
                 yield {**place, "score": one.score, **gain, **reached}
 
 
-def best_place(made: DialCell, pool: str, fit: str, reader: str) -> dict[str, Any] | None:
+def best_place(made: Cell, pool: str, fit: str, reader: str) -> dict[str, Any] | None:
     """The turn among raw and the places of p with the highest score, its gain, and the interval of both.
 
     In an interval of places raw counts as p = 0, whose vectors differ by their mean.
@@ -332,7 +339,7 @@ def best_place(made: DialCell, pool: str, fit: str, reader: str) -> dict[str, An
     return {**place, **at, **_gain(found[best], found[0]), **over}
 
 
-def parts_of(made: DialCell, reader: str) -> Iterator[dict[str, Any]]:
+def parts_of(made: Cell, reader: str) -> Iterator[dict[str, Any]]:
     """What each part of the turn at p = 0.75 adds to a reader's score, in both orders, with intervals."""
     for order, parts in (("first token first", PARTS), ("first token last", PARTS[::-1])):
         steps = [made.overall(("parts", order, count), reader) for count in range(len(parts) + 1)]
@@ -361,24 +368,28 @@ def layers_read(encoder: str) -> tuple[int, ...]:
 NAMES = (*SIMILARITY, "squad", "qqp", *HEADS, "corpus")
 
 
-def read_layer(cache: Path, encoder: str, layer: int) -> DialCell | None:
+def read_layer(cache: Path, encoder: str, layer: int) -> Cell | None:
     """Read one layer on every set whose vectors lie in the cache; None where some are still missing.
 
     What was read of a set is kept in the cache, so a run that was stopped goes on where it stood.
     """
-    load, read, whole = layer_loader(cache, encoder, layer), layers_read(encoder), DialCell()
+    load, read, whole = layer_loader(cache, encoder, layer), layers_read(encoder), Cell()
     wikipedia: list[Turned] = []
+    fits: dict[str | tuple[str, ...], list[Turned]] = {}
     complete = True
     for name in NAMES:
         kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
-        if not kept.exists() and all((cache / encoder / f"{one}.npy").exists() for one in (*stored(name), "wikipedia")):
-            wikipedia = wikipedia or [Turned(load("wikipedia")[pool]) for pool in range(len(POOLS))]
-            made = cell(load, name, wikipedia, heavy=layer in (read[2], read[-1]))
+        needed = {*stored(name), *FITTED_ON.get(name, ()), "wikipedia"}
+        if not kept.exists() and all((cache / encoder / f"{one}.npy").exists() for one in needed):
+            wikipedia = wikipedia or own_fit(load, "wikipedia")
+            texts = FITTED_ON.get(name, name)
+            fits[texts] = fits.get(texts) or own_fit(load, name)
+            made = cell(load, name, wikipedia, fits[texts], heavy=layer == read[2])
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.with_suffix(".partial").write_bytes(pickle.dumps((made.outcomes, made.isotropy)))
             kept.with_suffix(".partial").replace(kept)
         if kept.exists():
-            whole.add(DialCell(*pickle.loads(kept.read_bytes())))
+            whole.add(Cell(*pickle.loads(kept.read_bytes())))
         else:
             complete = False
     return whole if complete else None
@@ -397,7 +408,7 @@ def names_of(wanted: Iterable[str]) -> list[str]:
     return [name for name in NAMES if any(name in READERS[reader] for reader in wanted)]
 
 
-def tables_of(made: DialCell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
+def tables_of(made: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
     """The tables of a layer: scores of turns, best places, and the parts of the gain."""
     fits = [(pool, fit) for pool in POOLS for fit in ("own", "wikipedia")]
     rows = {

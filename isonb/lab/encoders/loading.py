@@ -7,7 +7,6 @@ Weights are read from safetensors only and no code from a model's repository is 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,9 @@ import torch
 from torch import Tensor
 
 from isonb.errors import InputError, fail, in_one_line
-from isonb.lab.encoders.locate import Source, find, reject
+from isonb.lab.encoders.locate import find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
-from isonb.training.points import encoder_of
+from isonb.training.hidden_states import encoder_of
 
 __all__ = [
     "Encoded",
@@ -130,34 +129,29 @@ def as_encoder(model: Any, tokenizer: Any, name: str) -> Encoder:
 
 
 def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:
-    source = find(name, revision=revision)
-    digest = source.weights()
-    config = source.config if dropout is None else with_dropout(copy.deepcopy(source.config), dropout)
-    return Encoder(source.tokenizer, _read(source, config), source.name, digest)
-
-
-def _read(source: Source, config: Any) -> Any:
     """The model with its weights. Only a pooler may be missing from them: it then starts anew."""
-    from safetensors import SafetensorError
     from transformers import AutoModel
 
+    source = find(name, revision=revision)
+    digest = source.weights()
+    if dropout is not None:
+        with_dropout(source.config, dropout)
     with quiet():
         try:
             model, report = AutoModel.from_pretrained(
                 source.folder,
-                config=config,
+                config=source.config,
                 use_safetensors=True,
                 dtype=torch.float32,
                 local_files_only=True,
                 trust_remote_code=False,
                 output_loading_info=True,
             )
-        except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
+        except Exception as error:  # of transformers, of safetensors, of the system
             reject(source.name, in_one_line(error), error)
-    absent = sorted(name for name in report["missing_keys"] if "pooler" not in name)
-    if absent:
+    if absent := sorted(weight for weight in report["missing_keys"] if "pooler" not in weight):
         reject(source.name, f"its weights lack {len(absent)} of the model's parameters, such as {absent[0]}")
-    return model
+    return Encoder(source.tokenizer, model, source.name, digest)
 
 
 class States(NamedTuple):

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
-from isonb.training.points import PointRule, pool
+from isonb.points import pool
+from isonb.training.hidden_states import Pooling
 
 __all__ = ["TaskModel", "is_decoder", "task_loss"]
 
@@ -74,9 +75,9 @@ class TaskModel(nn.Module):
         return self.encoder.config
 
     @property
-    def point_rule(self) -> PointRule:
+    def pooling(self) -> Pooling:
         """The sentence vectors of the last layer, before any layer of a method."""
-        return PointRule("last" if self.decoder else "cls")
+        return Pooling("last" if self.decoder else "cls")
 
     def forward(
         self,
@@ -92,14 +93,14 @@ class TaskModel(nn.Module):
         out = {} if labels is None else {"loss": task_loss(self.kind, logits, labels)}
         out["logits"] = logits
         if not self.training:
-            out["points"] = pool([tokens], attention_mask, self.point_rule.points).float()
+            out["points"] = pool([tokens], attention_mask, self.pooling.mode).float()
         return out
 
     def vector(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """From the last hidden state (B, T, d) to what the head reads: (B, d), or (B, T, d) for a span task."""
         if self.layer is not None and self.site == "tokens":
             tokens = self.layer(tokens, mask)
-        return tokens if self.kind == "span" else pool([tokens], mask, self.point_rule.points)
+        return tokens if self.kind == "span" else pool([tokens], mask, self.pooling.mode)
 
     def head(self, vector: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits from sentence vectors (B, d), or from token vectors (B, T, d) with their mask (B, T)."""

@@ -12,7 +12,7 @@ from isonb.lab.encoders.loading import Encoder, States, TokenizedSentences, forw
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.measuring.layers import Sample
 from isonb.lab.methods import Site
-from isonb.training.points import pool
+from isonb.points import pool
 
 __all__ = [
     "Pool",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,15 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
+from isonb.runtime.files import replace
+
 __all__ = ["Seal", "last_whole"]
 
 SEAL = "digests.json"
 
 
 class Seal(TrainerCallback):  # type: ignore[misc]
-    """Seals each checkpoint once all processes have written their part of it."""
+    """Seals each checkpoint once all processes have written what is theirs of it."""
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Write the digests beside the files, in one move."""
@@ -30,9 +31,7 @@ class Seal(TrainerCallback):  # type: ignore[misc]
             torch.distributed.barrier()
         if state.is_world_process_zero:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            part = folder / f".{SEAL}"
-            part.write_text(json.dumps(_digests(folder)), encoding="utf-8")
-            os.replace(part, folder / SEAL)
+            replace(folder / SEAL, json.dumps(_digests(folder)).encode())
 
 
 def last_whole(folder: Path) -> Path | None:
@@ -64,8 +63,8 @@ def _is_whole(checkpoint: Path) -> bool:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    found = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in (SEAL, f".{SEAL}")):
+    digests = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith((SEAL, "."))):
         with path.open("rb") as file:
-            found[str(path.relative_to(folder))] = hashlib.file_digest(file, "blake2b").hexdigest()
-    return found
+            digests[str(path.relative_to(folder))] = hashlib.file_digest(file, "blake2b").hexdigest()
+    return digests

@@ -17,25 +17,31 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.lr_scheduler import LambdaLR
 
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.lab.encoders.loading import Encoder
-from isonb.lab.encoders.vectors import SentenceVector, States, TokenizedSentences, first_token, forward
-from isonb.lab.engines.contrast_penalty import ContrastPenalty
+from isonb.lab.encoders.task_model import is_decoder
+from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
 from isonb.lab.methods import Contrast, Method
+from isonb.losses.istar import ShrinkageCovariance
 from isonb.points import mean_pool
+from isonb.training.hidden_states import Pooling
+from isonb.training.union import asked, trainable
 
-__all__ = ["Series", "info_nce", "tension_loss", "tune"]
+__all__ = ["Series", "finite", "info_nce", "tension_loss", "tune"]
 
 Series = dict[str, list[tuple[float, float]]]
+SHRINKAGE_ROWS = 250_000  # points behind a shrinkage covariance
 MAX_NORM = 1.0  # of SimCSE's gradients
 STAGE = 500  # updates between two rates of tension
 RATES = (1.0, 0.8, 0.6, 0.4, 0.2)
@@ -69,16 +75,26 @@ def tune(
     *,
     seed: int,
     method: Method | None = None,
+    penalty: nn.Module | None = None,
     vector: SentenceVector | None = None,
     progress: bool = True,
 ) -> Series:
     """Tune ``encoder.model`` in place, and leave it frozen and in evaluation mode; returns the losses by update.
 
-    ``vector`` makes the sentence vectors and is tuned with the model where it has a layer; None takes the first token
-    (SimCSE) or the mean (tension) of the last layer. With ``method``, its penalty on its points joins the loss. Series:
-    ``step.train.loss``, the penalty included, and ``step.train.penalty``. Random states are put back at the end.
-    Raises :class:`~isonb.errors.ShapeError` for fewer than two different sentences that aren't blank, and
+    Series: ``step.train.loss``, the penalty included, and ``step.train.penalty``. Random states are put back at the
+    end. Raises :class:`~isonb.errors.ShapeError` for fewer than two different sentences that aren't blank, and
     :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
+
+    Args:
+        encoder: the model and its tokenizer.
+        sentences: repeated ones count once.
+        contrast: objective, updates, batch size and rates.
+        seed: of the order of the sentences, dropout and the head.
+        method: its penalty, on its points, joins the loss.
+        penalty: that of the method, where it has been built already.
+        vector: makes the sentence vectors and is tuned with the model where it has a layer; None takes the first token
+            (SimCSE) or the mean (tension) of the last layer.
+        progress: show a bar.
     """
     from tqdm import tqdm
 
@@ -90,28 +106,30 @@ def tune(
     series: Series = {}
     with _training(encoder, vector, seed, dropout=simcse):
         objective = (_SimCSE if simcse else _Tension)(encoder, contrast, method, vector)
-        penalty = ContrastPenalty(encoder, tokens, contrast, method)
+        penalty = method.penalty() if penalty is None and method is not None else penalty
+        penalised = _Penalty(encoder, tokens, contrast.batch_size, method, penalty)
         batches = islice(_batches(len(texts), contrast.batch_size, seed), contrast.steps)
         bar = tqdm(batches, contrast.objective, contrast.steps, leave=False, disable=None if progress else True)
         for step, (fresh, rows) in enumerate(bar, start=1):
             if fresh:
-                penalty.refresh()
-            with penalty.rule.watch(encoder.model) as seen:
+                penalised.refresh()
+            with penalised.pooling.watch(encoder.model) as seen:
                 loss, inputs = objective.loss(tokens, rows)
-            added = penalty(seen, inputs, len(rows))
+            added = penalised(seen, inputs, len(rows))
             loss = loss if added is None else loss + added
-            _finite(loss, step)
-            objective.update(loss, step)
+            finite(loss, "contrastive tuning", step)
+            objective.update(loss)
             series.setdefault("step.train.loss", []).append((step, float(loss.detach())))
             if added is not None:
                 series.setdefault("step.train.penalty", []).append((step, float(added.detach())))
     return series
 
 
-def _finite(loss: Tensor, step: int) -> None:
+def finite(loss: Tensor, stage: str, step: int) -> None:
+    """Raise :class:`~isonb.errors.DegenerateError` where a loss isn't finite."""
     if not bool(torch.isfinite(loss.detach())):
         fix = "Lower the learning rate or the weight of the penalty."
-        fail(DegenerateError, "the loss of contrastive tuning must be finite", f"{loss.item()} at update {step}", fix)
+        fail(DegenerateError, f"the loss of {stage} must be finite", f"{loss.item()} at update {step}", fix)
 
 
 @contextmanager
@@ -157,15 +175,14 @@ class _SimCSE:
         free = [*self.model.parameters(), *self.head.parameters()]
         groups = [{"params": free}, *_layer_groups(self.vector, method, contrast.learning_rate)]
         self.optimizer = torch.optim.AdamW(groups, lr=contrast.learning_rate, weight_decay=0.0)
-        self.schedule = _scheduled(self.optimizer, lambda done: max(0.0, 1 - done / contrast.steps))
+        self.schedule = LambdaLR(self.optimizer, lambda done: max(0.0, 1 - done / contrast.steps))
 
     def loss(self, tokens: TokenizedSentences, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
         batch = tokens.batch([*rows, *rows], self.device)
-        found = self.head(self.vector(forward(self.model, batch)))
-        first, second = found.split(len(rows))
+        first, second = self.head(self.vector(forward(self.model, batch))).split(len(rows))
         return info_nce(first, second, self.contrast.temperature), batch
 
-    def update(self, loss: Tensor, step: int) -> None:
+    def update(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)
@@ -182,12 +199,14 @@ class _Tension:
         self.model, self.contrast = encoder.model, contrast
         self.twin = copy.deepcopy(encoder.model)
         self.device = next(encoder.model.parameters()).device
-        self.vector = SentenceVector(_last_mean) if vector is None else vector
+        self.vector = (
+            SentenceVector(lambda states: mean_pool(states.hidden[-1], states.mask)) if vector is None else vector
+        )
         free = [*self.model.parameters(), *self.twin.parameters()]
         groups = [{"params": free}, *_layer_groups(self.vector, method, contrast.learning_rate)]
         self.optimizer = torch.optim.RMSprop(groups, lr=contrast.learning_rate)
         stage = min(STAGE, math.ceil(contrast.steps / len(RATES)))
-        self.schedule = _scheduled(self.optimizer, lambda done: RATES[min(done // stage, len(RATES) - 1)])
+        self.schedule = LambdaLR(self.optimizer, lambda done: RATES[min(done // stage, len(RATES) - 1)])
 
     def loss(self, tokens: TokenizedSentences, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
         place = torch.arange(len(rows))
@@ -199,15 +218,11 @@ class _Tension:
         second = self.vector(forward(self.twin, tokens.batch(others, self.device)))
         return tension_loss(first, second, same.to(self.device)), batch
 
-    def update(self, loss: Tensor, step: int) -> None:
+    def update(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         self.optimizer.step()
         self.schedule.step()
-
-
-def _last_mean(states: States) -> Tensor:
-    return mean_pool(states.hidden[-1], states.mask)
 
 
 def _layer_groups(vector: SentenceVector, method: Method | None, rate: float) -> list[dict[str, Any]]:
@@ -218,5 +233,41 @@ def _layer_groups(vector: SentenceVector, method: Method | None, rate: float) ->
     return [{"params": [p], "lr": rates.get(name, rate)} for name, p in vector.layer.named_parameters()]
 
 
-def _scheduled(optimizer: torch.optim.Optimizer, factor: Callable[[int], float]) -> Any:
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+class _Penalty:
+    """A method's penalty on the points of the pass just seen; with shrinkage, a covariance measured each pass."""
+
+    def __init__(
+        self, encoder: Encoder, tokens: TokenizedSentences, size: int, method: Method | None, loss: nn.Module | None
+    ) -> None:
+        self.encoder, self.tokens, self.size, self.loss = encoder, tokens, size, loss
+        self.device = next(encoder.model.parameters()).device
+        self.pooling = Pooling() if method is None else method.points()
+        if self.pooling.mode == "cls" and is_decoder(encoder.model.config):
+            self.pooling = replace(self.pooling, mode="last")
+        self.shrinkage: ShrinkageCovariance | None = None
+        if self.loss is not None:
+            self.loss.to(self.device).train()
+            if asked(self.loss, shrinkage_cov=None):  # layer 0, pads included: the points come chosen
+                self.shrinkage = ShrinkageCovariance(0, True, SHRINKAGE_ROWS, forward=self._points, group=None)
+
+    def _points(self, model: Any, batch: dict[str, Tensor]) -> tuple[list[Tensor], None]:
+        with self.pooling.watch(model) as seen:
+            forward(model, batch)
+        return [self.pooling.points(seen, batch)[0].unsqueeze(0)], None
+
+    def refresh(self) -> None:
+        """Measure the shrinkage covariance on the sentences, in their order."""
+        if self.shrinkage is not None:
+            starts = range(0, len(self.tokens), self.size)
+            rows = (range(start, min(start + self.size, len(self.tokens))) for start in starts)
+            self.shrinkage.refresh(self.encoder.model, (self.tokens.batch(some, self.device) for some in rows))
+
+    def __call__(self, seen: Any, inputs: dict[str, Tensor], rows: int) -> Tensor | None:
+        """The penalty on the points of the first ``rows`` sentences of the pass just seen; None without one."""
+        if self.loss is None:
+            seen.take()
+            return None
+        points, _ = self.pooling.points(seen, inputs, rows)
+        cov = None if self.shrinkage is None else self.shrinkage.cov
+        value: Tensor = self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov))
+        return value

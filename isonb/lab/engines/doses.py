@@ -3,7 +3,7 @@
 What a layer does to score and isotropy can be the loss's doing, or that of a rate at which any training would ruin the
 layer. So the model is fine-tuned once, and its layer is trained from the same start with the method's joint loss, the
 task's loss alone and the penalty alone, at three rates. Nothing stops it: where it would have stopped can be read
-from the scores of the rows kept apart.
+from the scores of held-out rows.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.lab.engines import task_training
-from isonb.lab.engines.frozen import features, scored
-from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
-from isonb.lab.engines.stages import Finetuning, Part, Series, prepare, work_folder
+from isonb.lab.engines.finetune import prepare
+from isonb.lab.engines.second_phase import Features, SecondModel, features, fit_second, scored
+from isonb.lab.engines.stages import Finetuning, Series, Split, work_folder
+from isonb.lab.engines.trainer import train
 from isonb.lab.methods import SecondPhase
-from isonb.lab.runs import manifest as manifests
-from isonb.lab.runs.inputs import own_files
+from isonb.lab.runs.inputs import recorded
+from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import Planned
 from isonb.measures.isoscore import isoscore
 
 __all__ = ["LOSSES", "RATES", "run"]
@@ -34,26 +34,28 @@ LOSSES = ("joint", "task", "isotropy")
 
 
 def run(
-    config: Mapping[str, Any], *, data: str | Path | None = None, work: str | Path | None = None, progress: bool = True
+    given: Mapping[str, Any] | Planned,
+    *,
+    data: str | Path | None = None,
+    work: str | Path | None = None,
+    progress: bool = True,
 ) -> Record:
     """Fine-tune, train the layer in every way, and return the record (unwritten).
 
-    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`. The metrics are those of the fine-tuned model without
-    the layer. Series, by updates of the layer from 0 on: ``step.dose.<loss>.<rate>.held`` (the main metric on the rows
-    kept apart), ``.score`` (on the validation rows) and ``.isoscore`` (of what the layer makes of those), with the
-    losses ``joint``, ``task`` and ``isotropy`` and the rates ``1e-05``, ``1e-04`` and ``1e-03``.
+    ``given`` as in :func:`~isonb.lab.runs.settings.plan`. The metrics are those of the fine-tuned model without the
+    layer. Series, by updates of the layer from 0 on: ``step.dose.<loss>.<rate>.held`` (the main metric on held-out
+    rows), ``.score`` (on the validation rows) and ``.isoscore`` (of what the layer makes of those), with the losses
+    ``joint``, ``task`` and ``isotropy`` and the rates ``1e-05``, ``1e-04`` and ``1e-03``.
     """
-    clock = manifests.Clock()
-    run_ = prepare(resolve(config), data)
+    clock = Clock()
+    run_ = prepare(given, data)
     metrics: dict[str, float | None] = {f"baseline.{name}": value for name, value in run_.material.baseline().items()}
     with work_folder(work) as folder:
-        logits, series = task_training.train(run_, folder, resumable=work is not None, progress=progress)
+        logits, series = train(run_, folder, resumable=work is not None, progress=progress)
     metrics |= run_.material.validation.score(logits)
     run_.model.requires_grad_(False)
     series |= responses(run_, progress)
-    print_of = run_.material.fingerprints() | {"model": run_.encoder.revision} | own_files(run_.task, run_.method)
-    made = manifests.manifest(seed=run_.settings.seed, data=print_of, clock=clock)
-    return Record(config=run_.config, metrics=metrics, series=series, manifest=made)
+    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
 
 
 def responses(run_: Finetuning, progress: bool = False) -> Series:
@@ -61,20 +63,20 @@ def responses(run_: Finetuning, progress: bool = False) -> Series:
     from tqdm import tqdm
 
     material = run_.material
-    train, validation = features(run_, material.train), features(run_, material.validation)
-    parts = {"score": (material.validation, validation)}
+    learned_from = features(run_, material.train)
+    scored_on = {"score": (material.validation, features(run_, material.validation))}
     if material.held is not None:
-        parts = {"held": (material.held, features(run_, material.held))} | parts
+        scored_on = {"held": (material.held, features(run_, material.held))} | scored_on
     series: Series = {}
     doses = [(loss, rate) for loss in LOSSES for rate in RATES]
     for loss, rate in tqdm(doses, desc="doses", disable=None if progress else True, leave=False):
-        found = _response(run_, train, parts, loss, rate)
-        series |= {f"step.dose.{loss}.{rate:.0e}.{name}": values for name, values in found.items()}
+        response = _response(run_, learned_from, scored_on, loss, rate)
+        series |= {f"step.dose.{loss}.{rate:.0e}.{name}": values for name, values in response.items()}
     return series
 
 
 def _response(
-    run_: Finetuning, train: Features, parts: Mapping[str, tuple[Part, Features]], loss: str, rate: float
+    run_: Finetuning, train: Features, scored_on: Mapping[str, tuple[Split, Features]], loss: str, rate: float
 ) -> Series:
     """Scores and IsoScore by update for one loss and one rate."""
     seed, main = run_.settings.seed, run_.task.metrics[0]
@@ -83,12 +85,12 @@ def _response(
     model = SecondModel(run_.model, phase, train.cloud.shape[-1], run_.task.outputs).to(run_.device)
 
     def score(model: SecondModel) -> dict[str, float]:
-        found = {name: scored(part, model, cloud)[main] for name, (part, cloud) in parts.items()}
-        return found | {"isoscore": _isoscore(model.module, parts["score"][1].cloud)}
+        scores = {name: scored(split, model, cached)[main] for name, (split, cached) in scored_on.items()}
+        return scores | {"isoscore": _isoscore(model.module, scored_on["score"][1].cloud)}
 
     start = {name: [(0.0, value)] for name, value in score(model).items()}
-    found = fit_second(model, phase, train, score, seed=seed, select=False, progress=False)
-    return {name: values + found[f"step.second.{name}"] for name, values in start.items()}
+    later = fit_second(model, phase, train, score, seed=seed, select=False, progress=False)
+    return {name: values + later[f"step.second.{name}"] for name, values in start.items()}
 
 
 class _Penalty(nn.Module):
@@ -108,7 +110,7 @@ def _alone(phase: SecondPhase, loss: str) -> SecondPhase:
 
 @torch.no_grad()
 def _isoscore(module: nn.Module, cloud: Tensor) -> float:
-    was, _ = module.training, module.eval()
-    value = float(isoscore(module(cloud).double()))
+    was = module.training
+    value = float(isoscore(module.eval()(cloud).double()))
     module.train(was)
     return value

@@ -14,52 +14,82 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from isonb.lab.engines import frozen, task_training
+from isonb.lab.data.tasks import task_named
+from isonb.lab.encoders.loading import load_for_training
+from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.engines.contrast import tune
-from isonb.lab.engines.stages import Finetuning, Series, prepare, work_folder
+from isonb.lab.engines.preflight import preflight
+from isonb.lab.engines.second_phase import second
+from isonb.lab.engines.stages import Finetuning, Series, read_material, work_folder
+from isonb.lab.engines.trainer import train
 from isonb.lab.measuring.profile import profile
-from isonb.lab.runs import manifest as manifests
-from isonb.lab.runs.inputs import own_files
+from isonb.lab.runs.inputs import recorded
+from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
-from isonb.losses.shrinkage import ShrinkageCovariance
+from isonb.lab.runs.settings import Planned
+from isonb.losses.istar import ShrinkageCovariance
 
-__all__ = ["run"]
+__all__ = ["prepare", "run"]
 
 SHRINKAGE_ROWS = 50_000  # token vectors behind the shrinkage covariance of the reported IsoScore*
 
 
 def run(
-    config: Mapping[str, Any], *, data: str | Path | None = None, work: str | Path | None = None, progress: bool = True
+    given: Mapping[str, Any] | Planned,
+    *,
+    data: str | Path | None = None,
+    work: str | Path | None = None,
+    progress: bool = True,
 ) -> Record:
     """Train, measure, and return the record (unwritten).
 
-    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`; ``data`` a folder in the hub's layout or "hub". ``work``
-    is a folder for checkpoints: a run that was stopped goes on from its last epoch there. The same configuration gives
-    the same metrics and series on the same machine.
+    ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub". ``work`` is a
+    folder for checkpoints: a run that was stopped goes on from its last epoch there. The same configuration gives the
+    same metrics and series on the same machine. Raises as :func:`~isonb.lab.engines.preflight.preflight`.
     """
-    clock = manifests.Clock()
-    run_ = prepare(resolve(config), data)
-    seed = run_.settings.seed
+    clock = Clock()
+    run_ = prepare(given, data)
     metrics: dict[str, float | None] = {f"baseline.{name}": value for name, value in run_.material.baseline().items()}
     series: Series = {}
     with clock.measuring():
         _measure(run_, "start", metrics, series)
     series |= _contrast(run_, progress)
     with work_folder(work) as folder:
-        resumable = work is not None
-        logits, logged = task_training.train(run_, folder, resumable=resumable, progress=progress, clock=clock)
+        logits, logged = train(run_, folder, resumable=work is not None, progress=progress, clock=clock)
     series |= logged
     scores = run_.material.validation.score(logits)
     if run_.method.two_phases:
         metrics |= {f"first_phase.{name}": value for name, value in scores.items()}
-        scores = frozen.second(run_, metrics, series, progress)
+        scores = second(run_, metrics, series, progress)
     metrics |= scores
     with clock.measuring():
         _measure(run_, "end", metrics, series)
-    print_of = run_.material.fingerprints() | {"model": run_.encoder.revision} | own_files(run_.task, run_.method)
-    made = manifests.manifest(seed=seed, data=print_of, clock=clock)
-    return Record(config=run_.config, metrics=metrics, series=series, manifest=made)
+    return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
+
+
+def prepare(given: Mapping[str, Any] | Planned, data: str | Path | None) -> Finetuning:
+    """Write the run out and check it, if that isn't done; read model and rows, and make the head and the penalty."""
+    from transformers import set_seed
+
+    planned = preflight(given, data)
+    settings, method, task = planned.settings, planned.method, task_named(planned.settings.task)
+    penalty = method.penalty()
+    set_seed(settings.seed)
+    encoder = load_for_training(settings.model, settings.dropout, "cuda" if torch.cuda.is_available() else "cpu")
+    material = read_material(task, settings, data, encoder)
+    set_seed(settings.seed)  # the head doesn't depend on what loading drew
+    rate = settings.dropout if settings.dropout is not None else _own_dropout(encoder.model.config)
+    model = TaskModel(encoder.model, task.kind, task.outputs, method, settings.head, rate)
+    model.to(next(encoder.model.parameters()).device)
+    return Finetuning(planned, task, encoder, material, model, penalty)
+
+
+def _own_dropout(config: Any) -> float:
+    """The dropout before the classifier that the architecture's own heads use."""
+    for name in ("classifier_dropout", "classifier_dropout_prob", "seq_classif_dropout", "hidden_dropout_prob"):
+        if (value := getattr(config, name, None)) is not None:
+            return float(value)
+    return float(getattr(config, "resid_pdrop", 0.1))
 
 
 def _contrast(run_: Finetuning, progress: bool) -> Series:
@@ -68,9 +98,9 @@ def _contrast(run_: Finetuning, progress: bool) -> Series:
         return {}
     rows = run_.material.train.rows
     sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
-    found: Series = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
+    series: Series = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
     run_.model.unfreeze()
-    return {name.replace("step.", "step.contrast.", 1): values for name, values in found.items()}
+    return {name.replace("step.", "step.contrast.", 1): values for name, values in series.items()}
 
 
 @torch.no_grad()
@@ -79,8 +109,8 @@ def _measure(run_: Finetuning, where: str, metrics: dict[str, float | None], ser
     if not run_.settings.cloud_examples:
         return
     model = run_.model
-    was, _ = model.training, model.eval()
-
+    was = model.training
+    model.eval()
     seen = where != "start" or model.layer is None  # a layer that has seen nothing may have no values yet
 
     def forward(batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor, Tensor | None]:
@@ -91,7 +121,7 @@ def _measure(run_: Finetuning, where: str, metrics: dict[str, float | None], ser
     cov = shrinkage.refresh(model.encoder, run_.batches(run_.material.train))
     batches = run_.batches(run_.material.validation, run_.settings.cloud_examples)
     points: Literal["cls", "last"] = "last" if model.decoder else "cls"
-    found = profile(forward, batches, layers=run_.encoder.layers, points=points, shrinkage_cov=cov).at(where)
-    metrics.update(found.metrics)
-    series.update(found.series)
+    measured = profile(forward, batches, layers=run_.encoder.layers, points=points, shrinkage_cov=cov).at(where)
+    metrics.update(measured.metrics)
+    series.update(measured.series)
     model.train(was)

@@ -10,18 +10,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from isonb.lab.engines import task_training
-from isonb.lab.engines.frozen import features
-from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
-from isonb.lab.engines.stages import Finetuning, prepare
+from isonb.lab.engines.finetune import prepare
+from isonb.lab.engines.second_phase import Features, SecondModel, features, fit_second
+from isonb.lab.engines.stages import Finetuning, work_folder
+from isonb.lab.engines.trainer import train
 from isonb.lab.methods import SecondPhase, method_from
-from isonb.lab.runs.settings import resolve
 from isonb.measures.isoscore import isoscore
 from isonb.measures.spectrum import explained_variance
 
@@ -79,27 +77,27 @@ class Layered:
 
         ``changed`` is the share of validation rows whose answer is another one.
         """
-        tuned, part = self.tuned, self.tuned.run.material.validation
+        tuned, split = self.tuned, self.tuned.run.material.validation
         main = tuned.run.task.metrics[0]
         before, after = tuned.run.model.head(tuned.held.cloud), torch.as_tensor(self.model.logits(tuned.held))
-        found = {"before.score": part.score(before)[main], "after.score": part.score(after)[main]}
+        measured = {"before.score": split.score(before)[main], "after.score": split.score(after)[main]}
         clouds = {
             "before": tuned.held.cloud,
             "after": self.model.module(tuned.held.cloud),
             "train": self.model.module(tuned.train.cloud),
         }
         for where, cloud in clouds.items():
-            found |= {f"{where}.{name}": value for name, value in cloud_shape(cloud).items()}
+            measured |= {f"{where}.{name}": value for name, value in cloud_shape(cloud).items()}
         changed = before.argmax(1).cpu() != after.argmax(1).cpu()
-        return found | {"changed": float(changed.double().mean())}
+        return measured | {"changed": float(changed.double().mean())}
 
 
 def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> FineTuned:
-    """Phase 1 of a configuration, as in :func:`~isonb.lab.runs.settings.resolve`."""
-    run = prepare(resolve(dict(config) | {"method": "none"}), data)
+    """Phase 1 of a configuration, as in :func:`~isonb.lab.runs.settings.plan`."""
+    run = prepare(dict(config) | {"method": "none"}, data)
     began = time.perf_counter()
-    with TemporaryDirectory(prefix="isonb-") as folder:
-        task_training.train(run, Path(folder), resumable=False, progress=False)
+    with work_folder(None) as folder:
+        train(run, folder, resumable=False, progress=False)
     took = time.perf_counter() - began
     run.model.requires_grad_(False)
     return FineTuned(run, features(run, run.material.train), features(run, run.material.validation), took)
@@ -108,8 +106,8 @@ def fine_tune(config: Mapping[str, Any], data: str | Path | None = None) -> Fine
 def cloud_shape(points: Tensor) -> dict[str, float]:
     """IsoScore, the unbiased one, and explained variance of 1 to 3 components, raw and centred, in float64."""
     x = points.double()
-    found = {"isoscore": float(isoscore(x)), "isoscore_unbiased": float(isoscore(x, unbiased=True))}
+    shape = {"isoscore": float(isoscore(x)), "isoscore_unbiased": float(isoscore(x, unbiased=True))}
     for ending, center in (("", False), ("_centered", True)):
         shares = explained_variance(x, 3, center=center).tolist()
-        found |= {f"explained_variance_{k}{ending}": share for k, share in enumerate(shares, start=1)}
-    return found
+        shape |= {f"explained_variance_{k}{ending}": share for k, share in enumerate(shares, start=1)}
+    return shape

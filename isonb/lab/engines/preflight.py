@@ -1,8 +1,9 @@
-"""All that can fail in a run, found before any work is done: names, files, columns, sizes, lengths, precision."""
+"""All that can fail in a run, told before any work is done: names, files, columns, sizes, lengths, precision."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +13,50 @@ from isonb.lab.data.rows import conform, load_task
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
-from isonb.lab.methods import method_from
 from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, SyntheticSettings, resolve, settings_of
+from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, plan
 
 __all__ = ["preflight"]
 
 PEEK = 16  # rows of a file whose values are looked at
 
 
-def preflight(config: Mapping[str, Any], data: str | Path | None = None) -> None:
-    """Raise the one typed error of a run that could not be carried out; return if nothing stands in its way.
+def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) -> Planned:
+    """The run, written out, if nothing stands in its way; else the one typed error. What was checked isn't again.
 
-    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`, ``data`` a folder in the hub's layout, "hub" or None.
-    Checked, in this order: every option, task and method; that the rows are there; that the model can be
-    loaded (:func:`isonb.lab.encoders.locate.find`: no weights are read); that the method can be set up for its width;
+    ``run`` as in :func:`~isonb.lab.runs.settings.plan`, ``data`` a folder in the hub's layout, "hub" or None. Checked,
+    in this order: every option, task and method; that the rows are there; that the model can be loaded
+    (:func:`isonb.lab.encoders.locate.find`: no weights are read); that the method's layer can be made for its width;
     that lengths and precision are possible; that each split has the task's columns and enough rows. Of parquet files
-    only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next.
-    Takes a second or two.
+    only the footer and the first rows are read; a set from the hub is downloaded, which the run would do next. Takes a
+    second or two.
 
-    >>> preflight({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"})
+    >>> preflight({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}).checked
+    True
     """
-    config = resolve(config)
-    if config["experiment"] == "synthetic":
+    planned = plan(run)
+    if planned.checked:
+        return planned
+    if planned.experiment == "synthetic":
         from isonb.lab.engines.synthetic import check_sizes
 
-        check_sizes(settings_of(SyntheticSettings, config))
-        return
-    task = task_named(config["task"])
-    _check_place(task, config["experiment"], data)
-    model = locate.find(config["model"])
-    method = method_from(config["method"])
-    method.layer(int(model.config.hidden_size))
-    method.penalty()
-    _check_lengths(config, model)
-    if config["experiment"] in FINE_TUNING:
-        _check_finetune(settings_of(FinetuneSettings, config), task, model, data)
+        check_sizes(planned.settings)
+        return replace(planned, checked=True)
+    settings, task = planned.settings, task_named(planned.settings.task)
+    _check_place(task, planned.experiment, data)
+    model = locate.find(settings.model)
+    if planned.experiment in FINE_TUNING or not planned.method.post_hoc:
+        planned.method.layer(int(model.config.hidden_size))
+    _check_lengths(settings, model)
+    if planned.experiment in FINE_TUNING:
+        _check_finetune(settings, task, model, data)
     else:
         _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
+    return replace(planned, checked=True)
 
 
 def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
-    """Rows that are nowhere are the cheapest thing to find."""
+    """Rows that are nowhere are told of first: to look for them costs least."""
     if task.hub is None:
         return
     folder = sources.data_folder(data)
@@ -64,11 +67,11 @@ def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
         sources.parquet_files(folder, task.folder, split)
 
 
-def _check_lengths(config: Mapping[str, Any], model: locate.Source) -> None:
+def _check_lengths(settings: Any, model: locate.Source) -> None:
     for name in ("max_length", "tuning_length"):
-        if config.get(name, 0) > model.max_length:
-            invariant = f"{name} must not pass the longest input of {model.name}, {model.max_length} tokens"
-            fail(OptionError, invariant, config[name], f"Try {name}: {model.max_length}.")
+        if (length := getattr(settings, name, 0)) > model.max_length:
+            must = f"{name} must not pass the longest input of {model.name}, {model.max_length} tokens"
+            fail(OptionError, must, length, f"Try {name}: {model.max_length}.")
 
 
 def _check_finetune(settings: FinetuneSettings, task: Task, model: locate.Source, data: str | Path | None) -> None:
@@ -82,9 +85,9 @@ def _check_finetune(settings: FinetuneSettings, task: Task, model: locate.Source
     count = min(rows["train"], settings.train_examples or rows["train"])
     needed = settings.batch_size
     if count - round(settings.holdout * count) < needed:
-        invariant = f"{task.name} must leave at least one batch of {needed} rows to train on"
+        must = f"{task.name} must leave at least one batch of {needed} rows to train on"
         fix = "Lower batch_size or holdout, or raise train_examples."
-        fail(TaskError, invariant, f"{count} rows, holdout {settings.holdout}", fix)
+        fail(TaskError, must, f"{count} rows, holdout {settings.holdout}", fix)
     _check_count(task, "validation", rows["validation"], 2)
 
 
@@ -95,9 +98,9 @@ def _check_span(settings: FinetuneSettings, model: locate.Source) -> None:
         fix = "Save it with tokenizer.json (transformers converts it), or choose another model."
         fail(catalogue.ModelError, "a span task needs a tokenizer that tells characters of tokens", model.name, fix)
     if settings.max_length <= settings.doc_stride + spans.ROOM:
-        invariant = f"max_length must pass doc_stride by more than {spans.ROOM} tokens"
+        must = f"max_length must pass doc_stride by more than {spans.ROOM} tokens"
         got = f"max_length {settings.max_length}, doc_stride {settings.doc_stride}"
-        fail(OptionError, invariant, got, "Lower doc_stride, or raise max_length.")
+        fail(OptionError, must, got, "Lower doc_stride, or raise max_length.")
 
 
 def _check_precision(precision: str) -> None:
@@ -112,9 +115,8 @@ def _check_precision(precision: str) -> None:
 
 def _check_count(task: Task, split: str, rows: int, least: int) -> None:
     if rows < least:
-        fail(
-            SourceError, f"{task.name}, split {split!r} must have at least {least} rows", rows, "Copy the split again."
-        )
+        must = f"{task.name}, split {split!r} must have at least {least} rows"
+        fail(SourceError, must, rows, "Copy the split again.")
 
 
 def _rows(task: Task, split: str, data: str | Path | None) -> int:

@@ -1,11 +1,13 @@
-"""Training on the features of a frozen encoder: cached once, so an epoch costs a few matrix products.
+"""What a method does to the features of a frozen encoder: cached once, so an epoch costs a few matrix products.
 
-:func:`fit_second` follows a task's labels, :func:`fit_views` two views of the same sentences.
+:func:`second` is the stage of a fine-tuning run. :func:`fit_second` follows a task's labels, :func:`fit_views` two
+views of the same sentences.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,16 +15,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from isonb.errors import DegenerateError, fail
 from isonb.lab.encoders.task_model import TaskModel, task_loss
-from isonb.lab.engines.contrast import info_nce
+from isonb.lab.engines.contrast import Series, finite, info_nce
+from isonb.lab.engines.stages import Finetuning, Split
+from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.methods import SecondPhase
+from isonb.measures.registry import attempt
+from isonb.measures.spectrum import explained_variance
 from isonb.training.union import asked
 
-__all__ = ["Features", "SecondModel", "balanced", "descend", "fit_second", "fit_views", "shuffled"]
+__all__ = ["Features", "SecondModel", "features", "fit_second", "fit_views", "scored", "second"]
+
+CLOUD_ROWS = 1500  # points that are measured
+CURVE = 20  # components of the curve of explained variance
 
 Losses = dict[str, Tensor]
-Series = dict[str, list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,9 @@ class Features:
         labels = self.labels[index]
         if isinstance(self.rows, Tensor):
             return self.rows[index], None, labels
-        parts = [self.rows[i] for i in index.tolist()]
-        lengths = torch.tensor([len(part) for part in parts], device=labels.device)
-        padded = pad_sequence(parts, batch_first=True)
+        windows = [self.rows[i] for i in index.tolist()]
+        lengths = torch.tensor([len(window) for window in windows], device=labels.device)
+        padded = pad_sequence(windows, batch_first=True)
         mask = torch.arange(padded.shape[1], device=labels.device)[None] < lengths[:, None]
         return padded, mask, labels
 
@@ -83,15 +90,14 @@ class SecondModel(nn.Module):
         """Logits of every row: (N, C), or one (T_i, 2) a window; ``module`` is in evaluation mode for it."""
         was = self.module.training
         self.eval()
-        found = []
+        batches: list[Tensor] = []
         for index in torch.split(torch.arange(len(features), device=features.labels.device), size):
             rows, mask, _ = features.batch(index)
             logits = self(rows, mask)[0].float().cpu()
-            found += (
-                [logits] if mask is None else [part[:n] for part, n in zip(logits, mask.sum(-1).tolist(), strict=True)]
-            )
+            lengths = [] if mask is None else mask.sum(-1).tolist()
+            batches += [logits] if mask is None else [row[:n] for row, n in zip(logits, lengths, strict=True)]
         self.module.train(was)
-        return torch.cat(found) if isinstance(features.rows, Tensor) else found
+        return torch.cat(batches) if isinstance(features.rows, Tensor) else batches
 
 
 def fit_second(
@@ -106,7 +112,7 @@ def fit_second(
 ) -> Series:
     """Train what ``phase`` leaves trainable; returns the series of the losses by update and of ``score`` by epoch.
 
-    With ``select`` the first score decides (it must come from rows kept apart): training stops after ``phase.patience``
+    With ``select`` the first score decides (it must come from held-out rows): training stops after ``phase.patience``
     epochs without improvement, and the best state is put back. Without, the last state of all epochs stays. With
     nothing to train, nothing is done.
     """
@@ -117,17 +123,17 @@ def fit_second(
     device = train.labels.device
 
     def batches(epoch: int) -> Iterable[Tensor]:
-        return shuffled(len(train), phase.batch_size, torch.Generator().manual_seed((seed << 20) + epoch))
+        return _shuffled(len(train), phase.batch_size, torch.Generator().manual_seed((seed << 20) + epoch))
 
     def losses(rows: Tensor, step: int) -> Losses:
         features, mask, labels = train.batch(rows.to(device))
         logits, points = model(features, mask)
         single = labels if labels.ndim == 1 and not labels.is_floating_point() else None
-        return balanced(phase, task_loss(model.kind, logits, labels), points, single)
+        return _balanced(phase, task_loss(model.kind, logits, labels), points, single)
 
     model.module.train()
     best, best_state, waited = -float("inf"), copy.deepcopy(model.state_dict()), 0
-    for step in descend(phase, trained, batches, losses, series, progress):
+    for step in _descend(phase, trained, batches, losses, series, progress):
         scores = score(model)
         for name, value in scores.items():
             series.setdefault(f"step.second.{name}", []).append((step, value))
@@ -144,7 +150,7 @@ def fit_second(
     return series
 
 
-def descend(
+def _descend(
     phase: SecondPhase,
     trained: Sequence[Tensor],
     batches: Callable[[int], Iterable[Tensor]],
@@ -164,21 +170,21 @@ def descend(
         for rows in batches(epoch):
             step += 1
             with torch.enable_grad():
-                found = losses(rows, step)
+                values = losses(rows, step)
                 optimizer.zero_grad(set_to_none=True)
-                torch.autograd.backward(found["loss"])
+                torch.autograd.backward(values["loss"])
             optimizer.step()
-            for name, value in found.items():
+            for name, value in values.items():
                 series.setdefault(f"step.second.{name}", []).append((step, float(value.detach())))
         yield step
 
 
-def shuffled(rows: int, size: int, draw: torch.Generator) -> Iterable[Tensor]:
+def _shuffled(rows: int, size: int, draw: torch.Generator) -> Iterable[Tensor]:
     """Shuffled batches of like size; a last one of fewer than half the rows joins the one before."""
     return torch.randperm(rows, generator=draw).tensor_split(max(1, round(rows / size)))
 
 
-def balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | None = None) -> Losses:
+def _balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | None = None) -> Losses:
     """``task``, the penalty on ``points`` as ``isotropy``, their sum by ``phase.joint`` as ``loss``, and its means."""
     if phase.penalty is None:
         return {"task": task, "loss": task}
@@ -196,33 +202,74 @@ def fit_views(
     """Train ``phase.module`` in place on two dropout views (n, d) of the same sentences; returns losses by update.
 
     The contrastive loss stands for the task loss; ``phase.penalty`` sees the module's output for the first view, and
-    ``phase.joint`` balances the two. There are no rows kept apart, so all epochs are run. A module without anything to
+    ``phase.joint`` balances the two. There are no held-out rows, so all epochs are run. A module without anything to
     train is left as it is. Series: ``step.second.`` and task, isotropy, loss, and the running means of ``joint``.
     Raises :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
     """
-    parts = [phase.module, *(part for part in (phase.penalty, phase.joint) if part is not None)]
+    modules = [module for module in (phase.module, phase.penalty, phase.joint) if module is not None]
     trained = [p for p in phase.module.parameters() if p.requires_grad]
     series: Series = {}
     if not trained:
         return series
-    for part in parts:
-        part.to(first.device).train()
+    for module in modules:
+        module.to(first.device).train()
     draw = torch.Generator().manual_seed(seed)
 
     def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
         points, others = (phase.module(view[rows.to(view.device)]) for view in (first, second))
-        found = balanced(phase, info_nce(points, others, temperature), points)
-        _finite(found["loss"], step)
-        return found
+        values = _balanced(phase, info_nce(points, others, temperature), points)
+        finite(values["loss"], "the second phase", step)
+        return values
 
-    for _ in descend(phase, trained, lambda _: shuffled(len(first), phase.batch_size, draw), losses, series, progress):
-        pass  # no rows are kept apart that could end it early
-    for part in parts:
-        part.eval().requires_grad_(False)
+    for _ in _descend(
+        phase, trained, lambda _: _shuffled(len(first), phase.batch_size, draw), losses, series, progress
+    ):
+        pass  # no held-out rows could end it early
+    for module in modules:
+        module.eval().requires_grad_(False)
     return series
 
 
-def _finite(loss: Tensor, step: int) -> None:
-    if not bool(torch.isfinite(loss.detach())):
-        got = f"{loss.item()} at update {step}"
-        fail(DegenerateError, "the loss of the second phase must be finite", got, "Lower its learning rate.")
+def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> dict[str, float]:
+    """Stage 3 on cached features: the scores after it."""
+    material, seed = run_.material, run_.settings.seed
+    train, validation = features(run_, material.train), features(run_, material.validation)
+    split = material.validation if material.held is None else material.held
+    watched = validation if material.held is None else features(run_, material.held)
+    torch.manual_seed(seed)
+    phase = run_.method.second(train.cloud, seed)
+    model = SecondModel(run_.model, phase, train.cloud.shape[-1], run_.task.outputs).to(run_.device)
+    select = material.held is not None
+    score = functools.partial(scored, split, cached=watched)
+    series.update(fit_second(model, phase, train, score, seed=seed, select=select, progress=progress))
+    with torch.no_grad():
+        points = phase.module(validation.cloud)[:CLOUD_ROWS]
+    metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
+    for ending, center in (("", False), ("_centered", True)):
+        shares = attempt(explained_variance, points, min(CURVE, *points.shape), center=center)
+        if shares is not None:
+            series[f"k.end.second.explained_variance{ending}"] = list(enumerate(shares.tolist(), start=1))
+    return scored(material.validation, model, validation)
+
+
+def scored(split: Split, model: SecondModel, cached: Features) -> dict[str, float]:
+    """The task's metrics of a split from its features."""
+    logits = model.logits(cached)
+    spans = not isinstance(logits, Tensor)
+    return split.score(pad_sequence(logits, batch_first=True) if spans else logits)
+
+
+@torch.no_grad()
+def features(run_: Finetuning, split: Split) -> Features:
+    """What the head reads (or a method's own features) of every row of a split, computed once."""
+    run_.model.eval()
+    rows: list[Tensor] = []
+    labels = []
+    for batch in run_.batches(split):
+        states, mask = run_.hidden(batch)
+        vector = run_.model.vector(states[-1], mask)
+        own = None if run_.task.kind == "span" else run_.method.features(torch.stack(states), mask)
+        vector = vector if own is None else own
+        rows += [vector] if vector.ndim == 2 else [row[m] for row, m in zip(vector, mask.bool(), strict=True)]
+        labels.append(batch["labels"])
+    return Features(rows if run_.task.kind == "span" else torch.cat(rows), torch.cat(labels))

@@ -33,13 +33,14 @@ from isonb.lab.encoders.vectors import (
     sample_tokens,
 )
 from isonb.lab.engines.contrast import Series, tune
+from isonb.lab.engines.preflight import preflight
 from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.engines.similarity_report import Gold, features, gains, scores
-from isonb.lab.methods import Contrast, Method, method_from
-from isonb.lab.runs import manifest as manifests
-from isonb.lab.runs.inputs import own_files, pair_rows
+from isonb.lab.methods import Contrast, Method
+from isonb.lab.runs.inputs import own_files, pair_rows, recorded
+from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import LAYERS, SimilaritySettings, resolve, settings_of
+from isonb.lab.runs.settings import LAYERS, Planned, SimilaritySettings
 from isonb.points import mean_pool
 
 __all__ = ["run"]
@@ -50,12 +51,19 @@ DIGITS = 5  # of the cosines in a record
 Sides = tuple[Tensor, Tensor]
 
 
-def run(config: Mapping[str, Any], *, data: str | Path | None = None, progress: bool = True) -> Record:
-    """Encode, tune if the method asks for it, transform, score; the record (unwritten).
+def run(
+    given: Mapping[str, Any] | Planned,
+    *,
+    data: str | Path | None = None,
+    work: str | Path | None = None,
+    progress: bool = True,
+) -> Record:
+    """Encode, tune if the method asks for it, transform, score; the record (unwritten). It leaves no checkpoints.
 
-    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`; ``data`` a folder in the hub's layout or "hub". The same
-    configuration gives the same metrics and series on the same machine. Raises
-    :class:`~isonb.errors.DegenerateError`, which names the stage, where vectors or losses aren't finite.
+    ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub"; ``work``
+    isn't used. The same configuration gives the same metrics and series on the same machine. Raises as
+    :func:`~isonb.lab.engines.preflight.preflight`, and :class:`~isonb.errors.DegenerateError`, which names the stage,
+    where vectors or losses aren't finite.
 
     Metrics: ``spearman.<protocol>`` and ``subset.<name>.spearman``; both with ``plain.`` in front for the untouched
     encoder and the same layers; ``difference.spearman.<protocol>`` with ``.low``, ``.high`` and ``.p``; counts
@@ -64,8 +72,8 @@ def run(config: Mapping[str, Any], *, data: str | Path | None = None, progress: 
     ``step.train.penalty`` of tuning, ``step.second.<loss>``, and those of
     :func:`~isonb.lab.engines.similarity_report.features`.
     """
-    clock = manifests.Clock()
-    run_ = _prepare(resolve(config), data)
+    clock = Clock()
+    run_ = _prepare(given, data)
     plain, final, series = _vectors(run_, progress)
     cosines, plain_cosines = _cosines(final, "transforming"), _cosines(plain, "encoding")
     seed, gold = run_.settings.seed, run_.gold
@@ -74,23 +82,23 @@ def run(config: Mapping[str, Any], *, data: str | Path | None = None, progress: 
     metrics |= gains(cosines, plain_cosines, gold, seed)
     for where, sides in (("start", plain), ("end", final)):
         with clock.measuring():
-            found, curves = features(where, torch.cat(sides), torch.cat(plain), seed)
-        metrics |= found
+            measured, curves = features(where, torch.cat(sides), torch.cat(plain), seed)
+        metrics |= measured
         series |= curves
     series["pair.cosine"] = [(row, round(value, DIGITS)) for row, value in enumerate(cosines)]
-    print_of = {"rows": fingerprint(run_.rows), "model": run_.encoder.revision}
-    print_of |= own_files(task_named(run_.settings.task), run_.method)
-    made = manifests.manifest(seed=seed, data=print_of, clock=clock)
-    return Record(config=run_.config, metrics=metrics, series=series, manifest=made)
+    prints = {"rows": fingerprint(run_.rows), "model": run_.encoder.revision}
+    prints |= own_files(task_named(run_.settings.task), run_.method)
+    return recorded(run_.planned, prints, clock, metrics=metrics, series=series)
 
 
 @dataclass(frozen=True)
 class _Run:
     """What the stages of one run share. ``first`` and ``second`` are the places of a pair's sentences in ``texts``."""
 
-    config: dict[str, Any]
+    planned: Planned
     settings: SimilaritySettings
     method: Method
+    penalty: nn.Module | None  # the method's, built once
     encoder: Encoder
     rows: Any
     gold: Gold
@@ -101,24 +109,26 @@ class _Run:
 
     def counts(self) -> dict[str, float | None]:
         """Pairs and sentences that were scored."""
-        found: dict[str, float | None] = {"pairs": len(self.rows), "sentences": len(self.texts)}
-        parts = self.gold.parts if self.gold.subsets is not None else {}
-        return found | {f"subset.{name}.pairs": len(rows) for name, rows in parts.items()}
+        counts: dict[str, float | None] = {"pairs": len(self.rows), "sentences": len(self.texts)}
+        subsets = self.gold.by_subset if self.gold.subsets is not None else {}
+        return counts | {f"subset.{name}.pairs": len(rows) for name, rows in subsets.items()}
 
     def sides(self, vectors: Tensor) -> Sides:
         """Vectors of all sentences as the two sides of all pairs."""
         return vectors[self.first.to(vectors.device)], vectors[self.second.to(vectors.device)]
 
 
-def _prepare(config: dict[str, Any], data: str | Path | None) -> _Run:
-    settings = settings_of(SimilaritySettings, config)
+def _prepare(given: Mapping[str, Any] | Planned, data: str | Path | None) -> _Run:
+    planned = preflight(given, data)
+    settings, method = planned.settings, planned.method
     task = task_named(settings.task)
     rows = pair_rows(settings, data)
     texts, one, other = distinct(*(list(rows[column]) for column in task.inputs))
     gold = Gold([float(value) for value in rows[task.target]], list(rows["subset"]) if task.subsets else None)
+    penalty = None if method.post_hoc else method.penalty()
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
     tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
-    return _Run(config, settings, method_from(config["method"]), encoder, rows, gold, texts, tokens, one, other)
+    return _Run(planned, settings, method, penalty, encoder, rows, gold, texts, tokens, one, other)
 
 
 def _vectors(run_: _Run, progress: bool) -> tuple[Sides, Sides, Series]:
@@ -128,21 +138,21 @@ def _vectors(run_: _Run, progress: bool) -> tuple[Sides, Sides, Series]:
     if layer is not None:
         layer.to(next(encoder.model.parameters()).device)
     vector = SentenceVector(_pool(run_, method), layer, method.site)
-    plain, found = _embed(run_, [_pool(run_, Method()), _pool(run_, method)], progress)
+    plain, vectors = _embed(run_, [_pool(run_, Method()), _pool(run_, method)], progress)
     series = _tune(run_, vector, progress)
     if method.token_fit:
         vector.pooled = _token_pool(run_, progress)
     if series or method.token_fit:
-        (found,) = _embed(run_, [vector], progress)
-    found = _finite(found, "encoding")
+        (vectors,) = _embed(run_, [vector], progress)
+    vectors = _finite(vectors, "encoding")
     if method.two_phases and not method.post_hoc:
-        phase = method.second(found, seed)
+        phase = method.second(vectors, seed)
         first, second = _views(run_, vector, progress)
         series |= fit_views(phase, first, second, temperature=run_.settings.temperature, seed=seed, progress=progress)
         with torch.no_grad():
-            found = _finite(phase.module.to(found.device).eval()(found), "the second phase")
+            vectors = _finite(phase.module.to(vectors.device).eval()(vectors), "the second phase")
     with strict(), torch.no_grad():
-        one, other = method.transform(*run_.sides(found), seed)
+        one, other = method.transform(*run_.sides(vectors), seed)
     final = _finite(one, "transforming").float(), _finite(other, "transforming").float()
     return run_.sides(_finite(plain, "encoding")), final, series
 
@@ -162,15 +172,9 @@ def _pool(run_: _Run, method: Method) -> Pool:
 
 def _token_pool(run_: _Run, progress: bool) -> Pool:
     """The last layer's word vectors by what the method learns from them, then their mean."""
-    tokens = sample_tokens(
-        run_.encoder,
-        run_.tokens,
-        run_.settings.batch_size,
-        limit=TOKENS,
-        seed=run_.settings.seed,
-        progress=progress,
-    )
-    fitted: Any = run_.method.fit_tokens(_finite(tokens, "encoding"), run_.settings.seed)
+    size, seed = run_.settings.batch_size, run_.settings.seed
+    tokens = sample_tokens(run_.encoder, run_.tokens, size, limit=TOKENS, seed=seed, progress=progress)
+    fitted: Any = run_.method.fit_tokens(_finite(tokens, "encoding"), seed)
 
     def pooled(states: States) -> Tensor:
         rows = fitted.transform(states.hidden[-1][states.words])
@@ -187,7 +191,7 @@ def _tune(run_: _Run, vector: SentenceVector, progress: bool) -> Series:
     if method.post_hoc:
         return {}
     options: dict[str, Any] = {"seed": settings.seed, "vector": vector, "progress": progress}
-    own, acts = method.contrast(), method.penalty() is not None or vector.layer is not None
+    own, acts = method.contrast(), run_.penalty is not None or vector.layer is not None
     series: Series = {}
     if own is not None:
         series = tune(run_.encoder, run_.texts, own, **options)
@@ -201,7 +205,7 @@ def _tune(run_: _Run, vector: SentenceVector, progress: bool) -> Series:
             temperature=settings.temperature,
             max_length=settings.tuning_length,
         )
-        series |= tune(run_.encoder, run_.texts, contrast, method=method, **options)
+        series |= tune(run_.encoder, run_.texts, contrast, method=method, penalty=run_.penalty, **options)
     return series
 
 
@@ -213,10 +217,9 @@ def _views(run_: _Run, vector: nn.Module, progress: bool) -> Sides:
         torch.manual_seed(run_.settings.seed)
         run_.encoder.model.train()
         try:
-            found = [_embed(run_, [vector], progress)[0] for _ in range(2)]
+            return _embed(run_, [vector], progress)[0], _embed(run_, [vector], progress)[0]
         finally:
             run_.encoder.model.eval()
-    return found[0], found[1]
 
 
 def _cosines(sides: Sides, stage: str) -> list[float]:

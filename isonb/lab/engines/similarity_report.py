@@ -12,8 +12,8 @@ from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.contrast import Series
 from isonb.lab.measuring.cloud import Values, cloud_measures, number
-from isonb.lab.statistics.intervals import StatsError
 from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.lab.statistics.seeds import StatsError
 from isonb.measures.cosine import token_uniformity
 from isonb.measures.neighbors import lsds
 from isonb.measures.registry import attempt
@@ -34,7 +34,7 @@ class Gold:
     subsets: list[str] | None
 
     @property
-    def parts(self) -> dict[str, list[int]]:
+    def by_subset(self) -> dict[str, list[int]]:
         """Row numbers by subset, in order of appearance; all rows under "all" without subsets; none without names."""
         names = ["all"] * len(self.values) if self.subsets is None else self.subsets
         if not all(names):
@@ -48,12 +48,12 @@ def scores(cosines: Sequence[float], gold: Gold) -> Values:
     None where it isn't defined: "mean" and "weighted" without the names of the subsets or with a subset that can't be
     scored (constant gold values or a single pair, in a small draw of pairs).
     """
-    found: Values = {f"spearman.{p}": _spearman(cosines, gold, p) for p in PROTOCOLS if p != "all"}
-    found["spearman.all"] = sts_score(list(cosines), gold.values, None, "all").value
-    for name, rows in gold.parts.items() if gold.subsets is not None else ():
-        part = Gold([gold.values[row] for row in rows], None)
-        found[f"subset.{name}.spearman"] = _spearman([cosines[row] for row in rows], part, "mean")
-    return found
+    values: Values = {f"spearman.{p}": _spearman(cosines, gold, p) for p in PROTOCOLS if p != "all"}
+    values["spearman.all"] = sts_score(list(cosines), gold.values, None, "all").value
+    for name, rows in gold.by_subset.items() if gold.subsets is not None else ():
+        alone = Gold([gold.values[row] for row in rows], None)
+        values[f"subset.{name}.spearman"] = _spearman([cosines[row] for row in rows], alone, "mean")
+    return values
 
 
 def _spearman(cosines: Sequence[float], gold: Gold, protocol: str) -> float | None:
@@ -68,30 +68,30 @@ def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int)
 
     Each with ``.low`` and ``.high`` (95%, bootstrap over pairs) and ``.p`` behind. None as in :func:`scores`.
     """
-    parts = list(gold.parts.values())
+    subsets = list(gold.by_subset.values())
     whole = _gain(final, plain, gold, None, seed)
-    found = {"mean": whole, "weighted": whole, "all": whole}
-    if len(parts) != 1:
+    gain = {"mean": whole, "weighted": whole, "all": whole}
+    if len(subsets) != 1:
         for protocol, by_size in (("mean", False), ("weighted", True)):
-            found[protocol] = _gain(final, plain, gold, parts, seed, by_size) if parts else dict.fromkeys(whole)
-    return {f"difference.spearman.{p}{end}": value for p, values in found.items() for end, value in values.items()}
+            gain[protocol] = _gain(final, plain, gold, subsets, seed, by_size) if subsets else dict.fromkeys(whole)
+    return {f"difference.spearman.{p}{end}": value for p, values in gain.items() for end, value in values.items()}
 
 
 def _gain(
     final: Sequence[float],
     plain: Sequence[float],
     gold: Gold,
-    parts: list[list[int]] | None,
+    subsets: list[list[int]] | None,
     seed: int,
     by_size: bool = False,
 ) -> Values:
     try:
-        found = rank_difference(gold.values, final, plain, parts, by_size=by_size, seed=seed)
+        gap = rank_difference(gold.values, final, plain, subsets, by_size=by_size, seed=seed)
     except StatsError:
         return dict.fromkeys(("", ".low", ".high", ".p"))
-    ends = {"": found.interval.estimate, ".low": found.interval.low, ".high": found.interval.high}
+    ends = {"": gap.interval.estimate, ".low": gap.interval.low, ".high": gap.interval.high}
     gain: Values = {end: 100 * value for end, value in ends.items()}
-    return gain | {".p": found.p}
+    return gain | {".p": gap.p}
 
 
 def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Values, Series]:
@@ -105,7 +105,7 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
     """
     rows = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(seed))[:CLOUD_ROWS].sort().values
     x, origin = vectors.cpu()[rows].double(), plain.cpu()[rows].double()
-    found = cloud_measures(x) | {
+    measured = cloud_measures(x) | {
         "token_uniformity": number(token_uniformity, x),
         "lsds": number(lsds, origin, x),
     }
@@ -119,4 +119,4 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
         curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
         if curve is not None:
             series[f"k.{where}.features.explained_variance{ending}"] = list(enumerate(curve.tolist(), start=1))
-    return {f"{where}.features.{name}": value for name, value in found.items()}, series
+    return {f"{where}.features.{name}": value for name, value in measured.items()}, series

@@ -7,6 +7,7 @@ for the shrinkage covariance, disjoint samples X of growing size from the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,12 +16,13 @@ from torch import Tensor
 from isonb.errors import fail
 from isonb.lab.data.populations import Points, expected_score, true_score
 from isonb.lab.options import OptionError
-from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs.inputs import recorded
+from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import SyntheticSettings, resolve, settings_of
+from isonb.lab.runs.settings import Planned, SyntheticSettings, plan
 from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_intensity
 from isonb.streaming.moments import Moments
-from isonb.streaming.squared_traces import squared_traces
+from isonb.streaming.traces import squared_traces
 
 __all__ = ["check_sizes", "run"]
 
@@ -48,20 +50,26 @@ def check_sizes(settings: SyntheticSettings) -> tuple[list[int], list[float]]:
 def _numbers(text: str, name: str, low: float, high: float) -> list[float]:
     """The numbers of a text, which has one spelling only, so that a run has one id."""
     try:
-        found = [float(part) for part in text.split()]
+        values = [float(word) for word in text.split()]
     except ValueError:
-        found = []
-    rising = found == sorted(set(found)) and found and low <= found[0] and found[-1] <= high
-    if not rising or text != " ".join(f"{number:.10g}" for number in found):
+        values = []
+    rising = values == sorted(set(values)) and values and low <= values[0] and values[-1] <= high
+    if not rising or text != " ".join(f"{number:.10g}" for number in values):
         invariant = f"{name} of a synthetic run must be numbers in {low:g}..{high:g}, rising, separated by one space"
         fail(OptionError, invariant, repr(text), "An example: '16 700 5000' or '0 0.5 1'.")
-    return found
+    return values
 
 
-def run(config: Mapping[str, Any], *, progress: bool = True) -> Record:
-    """Draw, measure, and return the record (unwritten).
+def run(
+    given: Mapping[str, Any] | Planned,
+    *,
+    data: str | Path | None = None,
+    work: str | Path | None = None,
+    progress: bool = True,
+) -> Record:
+    """Draw, measure, and return the record (unwritten); ``data`` and ``work``, those of other runs, aren't used.
 
-    ``config`` as in :func:`~isonb.lab.runs.settings.resolve`. Series over the size of X, mean and (``.std``) standard
+    ``given`` as in :func:`~isonb.lab.runs.settings.plan`. Series over the size of X, mean and (``.std``) standard
     deviation over its samples: ``size.zeta0.2.isoscore_star`` and, to compare, ``size.zeta0.2.expected``;
     ``size.auto.isoscore_star`` with the intensity ``size.auto.zeta``; ``size.unbiased.isoscore`` and, numerators and
     denominators averaged before division, ``size.pooled.isoscore``. Metrics: IsoScore of the population
@@ -69,8 +77,8 @@ def run(config: Mapping[str, Any], *, progress: bool = True) -> Record:
     """
     from tqdm import tqdm
 
-    clock, config = manifests.Clock(), resolve(config)
-    settings = settings_of(SyntheticSettings, config)
+    clock, planned = Clock(), plan(given)
+    settings: SyntheticSettings = planned.settings
     sizes, zetas = check_sizes(settings)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     points = Points(settings.spectrum, settings.tail, settings.dim, settings.seed, device)
@@ -81,22 +89,22 @@ def run(config: Mapping[str, Any], *, progress: bool = True) -> Record:
             everything.update(block)
             bar.update(len(block))
         cov = everything.cov
-        found: dict[str, float | None] = {"shrinkage.isoscore": float(isoscore_from_cov(cov))}
+        metrics: dict[str, float | None] = {"shrinkage.isoscore": float(isoscore_from_cov(cov))}
         for size in sizes:
-            parts: list[dict[str, Tensor]] = []
+            measured: list[dict[str, Tensor]] = []
             for x in _samples(points, size, settings.samples(size)):
                 everything.update(x)
-                parts.append(_measured(x, zetas, cov))
+                measured.append(_measured(x, zetas, cov))
                 bar.update(len(x) * size)
-            _add(series, settings, size, zetas, {name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+            joined = {name: torch.cat([some[name] for some in measured]) for name in measured[0]}
+            _add(series, settings, size, zetas, joined)
         for block in points.blocks(settings.sample_rows - int(everything.n)):
             everything.update(block)
             bar.update(len(block))
-    found["all.isoscore"] = float(isoscore_from_cov(everything.cov))
-    found["true.isoscore"] = true_score(settings.spectrum, settings.dim)
-    data = f"{settings.spectrum} {settings.tail} points in {settings.dim} dimensions, seed {settings.seed}"
-    made = manifests.manifest(seed=settings.seed, data=data, clock=clock)
-    return Record(config=config, metrics=found, series=series, manifest=made)
+    metrics["all.isoscore"] = float(isoscore_from_cov(everything.cov))
+    metrics["true.isoscore"] = true_score(settings.spectrum, settings.dim)
+    drawn = f"{settings.spectrum} {settings.tail} points in {settings.dim} dimensions, seed {settings.seed}"
+    return recorded(planned, drawn, clock, metrics=metrics, series=series)
 
 
 def _samples(points: Points, size: int, count: int) -> Iterator[Tensor]:
@@ -110,9 +118,9 @@ def _samples(points: Points, size: int, count: int) -> Iterator[Tensor]:
 def _measured(x: Tensor, zetas: list[float], cov: Tensor) -> dict[str, Tensor]:
     """Every number of samples (m, n, d): tensors (m)."""
     total, square = squared_traces(x)
-    found = {f"zeta{zeta:g}.isoscore_star": score for zeta, score in zip(zetas, _stars(x, zetas, cov), strict=True)}
-    found |= {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
-    return found | {"total": total, "square": square}
+    stars = {f"zeta{zeta:g}.isoscore_star": score for zeta, score in zip(zetas, _stars(x, zetas, cov), strict=True)}
+    auto = {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
+    return stars | auto | {"total": total, "square": square}
 
 
 def _stars(x: Tensor, zetas: list[float], cov: Tensor) -> list[Tensor]:
@@ -123,13 +131,15 @@ def _stars(x: Tensor, zetas: list[float], cov: Tensor) -> list[Tensor]:
     return [isoscore_from_cov(torch.lerp(own, cov, zeta)) for zeta in zetas]
 
 
-def _add(series: Series, settings: SyntheticSettings, size: int, zetas: list[float], parts: dict[str, Tensor]) -> None:
+def _add(
+    series: Series, settings: SyntheticSettings, size: int, zetas: list[float], measured: dict[str, Tensor]
+) -> None:
     """One more size in each of the series."""
-    parts = {name: numbers.double().cpu() for name, numbers in parts.items()}
-    total, square = parts.pop("total"), parts.pop("square")
-    parts["unbiased.isoscore"] = (total / square - 1) / (settings.dim - 1)
+    measured = {name: numbers.double().cpu() for name, numbers in measured.items()}
+    total, square = measured.pop("total"), measured.pop("square")
+    measured["unbiased.isoscore"] = (total / square - 1) / (settings.dim - 1)
     values: dict[str, float | None] = {}
-    for name, numbers in parts.items():
+    for name, numbers in measured.items():
         values[name] = float(numbers.mean())
         values[f"{name}.std"] = float(numbers.std()) if len(numbers) > 1 else None
     values["pooled.isoscore"] = (float(total.mean() / square.mean()) - 1) / (settings.dim - 1)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from isonb.measures.isoscore import isoscore_star
 from isonb.measures.registry import LEADING, ZETA, attempt, measure_all
-from isonb.points import centered, label_groups
+from isonb.numerics.rows import centered
+from isonb.points import label_groups
 
 __all__ = ["Values", "cloud_measures", "number", "shares_named"]
 

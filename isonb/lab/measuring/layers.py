@@ -21,9 +21,8 @@ from isonb.measures.spectrum import spectral_cdf, spectral_median, spectral_skew
 from isonb.numerics.products import gram
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, UnitSums
-from isonb.training.watch import chosen
 
-__all__ = ["Sample", "SentenceSums", "TokenSums", "chosen", "star_from_cov"]
+__all__ = ["Sample", "SentenceSums", "TokenSums", "star_from_cov"]
 
 
 class _Streamed(ABC):

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from isonb.errors import ShapeError, fail
 from isonb.lab.measuring.cloud import Values, cloud_measures, number
-from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, chosen, star_from_cov
+from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
 from isonb.measures.registry import attempt
 from isonb.measures.spectrum import explained_variance
+from isonb.points import pool
 from isonb.streaming.moments import Moments
 
 __all__ = ["AXES", "Profile", "placed", "profile"]
@@ -120,10 +121,10 @@ class _Gathered:
         for layer, state in enumerate(states):
             self.sums[layer].add(state, mask)
             self.sentences[layer].add(state, mask)
-            self.clouds[layer].add(chosen(state, mask, self.points))
-        self.tokens.add(chosen(states[-1], mask, "tokens"))
+            self.clouds[layer].add(pool([state], mask, self.points))
+        self.tokens.add(pool([states[-1]], mask, "tokens"))
         if features is not None:
-            self.features.add(features if features.ndim == 2 else chosen(features, mask, "tokens"))
+            self.features.add(features if features.ndim == 2 else pool([features], mask, "tokens"))
 
 
 def _metrics(gathered: _Gathered, shrinkage_cov: Tensor | None) -> Values:

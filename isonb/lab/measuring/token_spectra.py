@@ -13,7 +13,7 @@ from isonb.checks import border, cloud
 from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.registry import TOKEN_MEASURES
 from isonb.measures.spectrum import spectral_median, spectral_skewness
-from isonb.points import row_count
+from isonb.numerics.rows import row_count
 
 __all__ = ["LABELS", "NUMBERS", "TokenSpectrum", "layer_spectra", "token_spectrum"]
 

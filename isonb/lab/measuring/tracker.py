@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 
 from isonb.lab.measuring.cloud import Values, cloud_measures
 from isonb.numerics.distributed import all_rows
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from isonb.training.watch import TrainingPoints
 
 __all__ = ["Tracker", "series_from_log"]
@@ -30,9 +30,9 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
     """Logs :func:`~isonb.lab.measuring.cloud.cloud_measures` every ``every`` updates (0: never) and at each validation.
 
     The training points are those of the forward passes of one update, dropout on: all its micro-batches and all
-    processes, so every process logs the same. ``rule`` says which (the last layer's "cls", or "last" for decoders); no
-    pass is added, and passes without gradients, such as rehearsals of a penalty, are not looked at. At most ``limit``
-    points are measured, drawn with a fixed seed.
+    processes, so every process logs the same. ``pooling`` says which (the last layer's "cls", or "last" for decoders);
+    no pass is added, and passes without gradients, such as rehearsals of a penalty, are not looked at. At most
+    ``limit`` points are measured, drawn with a fixed seed.
 
     Entries of the log have the keys ``train.cls.<measure>`` and ``validation.cls.<measure>``, of what is defined,
     and ``step`` and ``epoch`` as the Trainer's own. ``measuring()`` is entered while it measures. They don't pass
@@ -42,15 +42,15 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
 
     def __init__(
         self,
-        rule: PointRule | None = None,
+        pooling: Pooling | None = None,
         every: int = 10,
         *,
         limit: int = 1500,
         measuring: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self.rule, self.every, self.limit, self.measuring = rule or PointRule(), every, limit, measuring
+        self.pooling, self.every, self.limit, self.measuring = pooling or Pooling(), every, limit, measuring
         self._state: Any = None  # the Trainer's, from the start of training
-        self._points = TrainingPoints(self.rule)
+        self._points = TrainingPoints(self.pooling)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remember where the log is."""

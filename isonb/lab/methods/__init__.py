@@ -28,6 +28,7 @@ __all__ = [
     "SecondPhase",
     "Site",
     "catalogue",
+    "method_class",
     "method_from",
     "methods",
     "resolved",
@@ -46,23 +47,30 @@ def methods() -> dict[str, type[Method]]:
     return _KNOWN
 
 
-def method_from(given: str | Mapping[str, Any]) -> Method:
-    """The method given by its name, or by a mapping with ``name`` and options; every option is checked.
+def method_class(name: object) -> type[Method]:
+    """The class of a method, by its name, or by ``my_method.py:MyMethod`` for one of a file of the user's own.
 
-    A name such as ``my_method.py:MyMethod`` is a class of a file of the user's own
-    (:func:`isonb.lab.methods.own.own_method`). Raises :class:`MethodError` for an unknown name,
-    :class:`~isonb.lab.options.OptionError` for an option that doesn't exist, of another type or out of range.
+    Raises :class:`MethodError` for an unknown name.
     """
-    values = dict(given) if isinstance(given, Mapping) else {"name": given}
-    name = values.pop("name", None)
     if isinstance(name, str) and own.is_own(name):
-        return build(own.own_method(name), values, f"method {name}")
+        return own.own_method(name)
     kind = (_KNOWN.get(name) or methods().get(name)) if isinstance(name, str) else None
     if kind is None:
         close = difflib.get_close_matches(name, methods(), n=1, cutoff=0.5) if isinstance(name, str) else ()
         fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(methods())}; or FILE.py:CLASS."
         fail(MethodError, "the method must be one of isonb's", shown(name), fix)
-    return build(kind, values, f"method {name}")
+    return kind
+
+
+def method_from(given: str | Mapping[str, Any]) -> Method:
+    """The method given by its name, or by a mapping with ``name`` and options; every option is checked.
+
+    Raises as :func:`method_class`, and :class:`~isonb.lab.options.OptionError` for an option that doesn't exist, of
+    another type or out of range.
+    """
+    values = dict(given) if isinstance(given, Mapping) else {"name": given}
+    name = values.pop("name", None)
+    return build(method_class(name), values, f"method {name}")
 
 
 def resolved(method: Method) -> dict[str, Any]:

@@ -13,18 +13,18 @@ The engines know these hooks and no method by name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import isonb
-from isonb.errors import InputError
-from isonb.lab.options import Options
+from isonb.errors import InputError, fail
+from isonb.lab.options import OptionError, Options
 
 if TYPE_CHECKING:  # settings are read without torch
     from torch import Tensor, nn
 
-    from isonb.training.points import PointRule
+    from isonb.training.hidden_states import Pooling
 
 __all__ = ["Contrast", "Method", "MethodError", "Place", "SecondPhase", "Site"]
 
@@ -38,7 +38,17 @@ class MethodError(InputError):
 
 @dataclass(frozen=True)
 class Contrast:
-    """Stage 1: tune the encoder on sentences. ``objective`` is "simcse" or "tension"; ``negatives`` are tension's K."""
+    """Stage 1: tune the encoder on sentences alone.
+
+    Args:
+        objective: closest to itself under another dropout mask, or told from others by two copies of the encoder.
+        steps: updates. In [1, inf).
+        batch_size: sentences or pairs an update; of tension a multiple of negatives + 1. In [2, inf).
+        learning_rate: learning rate. In [0, 1].
+        temperature: of the cosines. In [1e-4, 100].
+        negatives: pairs of different sentences to one of the same (K). In [1, 1000].
+        max_length: tokens a sentence. In [4, 8192].
+    """
 
     objective: Literal["simcse", "tension"] = "simcse"
     steps: int = 100
@@ -82,6 +92,25 @@ class Method(Options):
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False
     post_hoc: ClassVar[bool] = False  # in similarity only stage 4 takes place: neither tuning nor stage 3
+    # What it is about, and the options that it takes from there (see isonb.lab.methods.declared)
+    subject: ClassVar[Callable[..., Any] | None] = None
+    taken: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # what an option that is a number may be instead
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, option: str) -> Any: ...
+
+    def __post_init__(self) -> None:
+        for name, words in self.words.items():
+            if isinstance(given := getattr(self, name), str) and given not in words:
+                want = f"{name} of method {self.name} must be a number or {' or '.join(map(repr, words))}"
+                fail(OptionError, want, repr(given), "Give one.")
+
+    def made(self, *args: Any) -> Any:
+        """The loss, layer or transform that the method is about, with its options."""
+        assert self.subject is not None
+        return self.subject(*args, **{name: getattr(self, name) for name in self.taken})
 
     def contrast(self) -> Contrast | None:
         """How to tune the encoder on sentences before the task; None: not at all."""
@@ -95,11 +124,11 @@ class Method(Options):
         """Epochs of training before the penalty joins."""
         return 0
 
-    def points(self) -> PointRule:
+    def points(self) -> Pooling:
         """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
-        from isonb.training.points import PointRule
+        from isonb.training.hidden_states import Pooling
 
-        return PointRule()
+        return Pooling()
 
     def layer(self, dim: int) -> nn.Module | None:
         """A module to put at ``site``: called as module(x, mask) on tokens (B, T, d), as module(x) on vectors."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 
 from isonb import transforms
+from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import Fitted, OnFeatures, fewer
-from isonb.lab.options import option
 
-__all__ = ["METHODS", "ClusterRemovalMethod"]
+__all__ = ["METHODS", "ClusterRemoval"]
 
 
-@dataclass(frozen=True)
-class ClusterRemovalMethod(OnFeatures):
+@takes(transforms.ClusterRemoval, without=("seed",))
+class ClusterRemoval(OnFeatures):
     """In each k-means cluster the mean and the top ``D`` directions are removed.
 
     In similarity the clusters are of token vectors, before pooling; in fine-tuning of the features. A cluster of at
@@ -26,9 +25,6 @@ class ClusterRemovalMethod(OnFeatures):
     name: ClassVar[str] = "cluster_removal"
     source: ClassVar[str] = "Cluster-based removal (Rajaee and Pilehvar, ACL 2021)"
     token_fit: ClassVar[bool] = True
-
-    n_clusters: int = option(27, "clusters, fewer where there are few points", low=1, high=10**5)
-    D: int = option(12, "directions removed in each, fewer where there are few points", low=0, high=65536)
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """Centres, means and directions of the rows."""
@@ -42,4 +38,4 @@ class ClusterRemovalMethod(OnFeatures):
         return self.fitted(tokens, seed)
 
 
-METHODS = (ClusterRemovalMethod,)
+METHODS = (ClusterRemoval,)

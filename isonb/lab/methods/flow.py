@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import Fitted, OnVectors
 from isonb.lab.options import option
 from isonb.transforms.flow import GlowFlow, fit_flow
@@ -15,7 +15,7 @@ from isonb.transforms.flow import GlowFlow, fit_flow
 __all__ = ["METHODS", "Flow"]
 
 
-@dataclass(frozen=True)
+@takes(GlowFlow, without=("d", "seed"))
 class Flow(OnVectors):
     """A Glow-type flow, trained by maximum likelihood on the vectors it then maps; the encoder stays.
 
@@ -26,11 +26,6 @@ class Flow(OnVectors):
     name: ClassVar[str] = "flow"
     source: ClassVar[str] = "BERT-flow (Li et al. 2020)"
 
-    levels: int = option(
-        3, "levels, each halving the channels; the dimensions must be at least 2^levels", low=1, high=12
-    )
-    depth: int = option(3, "steps a level", low=1, high=64)
-    width: int = option(32, "hidden units of a coupling", low=1, high=65536)
     epochs: int = option(1, "passes over the vectors", low=1, high=10**4)
     batch_size: int = option(32, "vectors an update", low=2, high=10**6)
     learning_rate: float = option(1e-3, "of Adam", low=0, high=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
 import torch
@@ -10,13 +9,13 @@ from torch import Tensor, nn
 
 from isonb import layers, losses
 from isonb.lab.methods.base import Method, Place, SecondPhase, Site
-from isonb.lab.methods.shared import number_or
+from isonb.lab.methods.declared import takes
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "IsoBNMethod", "IsoLayer"]
+__all__ = ["METHODS", "IsoBN", "IsoLayer"]
 
 
-@dataclass(frozen=True)
+@takes(losses.IStarLoss, without=("weight",))
 class IsoLayer(Method):
     """After fine-tuning, a linear layer before the head is trained on task loss and isotropy, all else frozen.
 
@@ -37,8 +36,6 @@ class IsoLayer(Method):
         "loss beside the task's: -ln IsoScore, or 1 - IsoScore* shrunk to the scaled identity",
         choices=("isoscore", "isoscore_star"),
     )
-    zeta: float | str = option(0.2, 'of IsoScore*: weight of the identity, or "auto"', low=0, high=1)
-    unbiased: bool = option(False, "the unbiased IsoScore, free of the limit that the batch sets")
     s: float = option(0.15, "first step of the running means; later ones are s/(1 + k)", low=0, high=1)
     head: str = option("frozen", "the head meanwhile", choices=("frozen", "tuned"))
     batch_size: int = option(512, "vectors an update", low=2, high=10**6)
@@ -47,9 +44,6 @@ class IsoLayer(Method):
     patience: int | None = option(
         5, "epochs without improvement before it stops; nothing: all epochs", low=1, high=10**4
     )
-
-    def __post_init__(self) -> None:
-        number_or("auto", self, "zeta")
 
     def second(self, features: Tensor, seed: int) -> SecondPhase:
         """The layer, its two losses and how to train it."""
@@ -73,12 +67,12 @@ class IsoLayer(Method):
 
     def _isotropy(self) -> nn.Module:
         if self.isotropy == "isoscore_star":
-            return losses.IStarLoss(1.0, self.zeta, unbiased=self.unbiased)
+            return self.made()  # type: ignore[no-any-return]
         return losses.IsoScoreLoss(unbiased=self.unbiased)
 
 
-@dataclass(frozen=True)
-class IsoBNMethod(Method):
+@takes(layers.IsoBN, without=("d",))
+class IsoBN(Method):
     """Each dimension of the pooled sentence vector is scaled by its running correlation with the others and spread."""
 
     name: ClassVar[str] = "isobn"
@@ -86,13 +80,9 @@ class IsoBNMethod(Method):
     acts_on: ClassVar[Place] = "features"
     site: ClassVar[Site] = "pooled"
 
-    momentum: float = option(0.05, "share of a batch in the running statistics", low=1e-6, high=1)
-    eps: float = option(1e-3, "added to the spread", low=1e-12, high=1)
-    beta: float = option(0.5, "strength: 0 scales nothing", low=0, high=2)
-
     def layer(self, dim: int) -> nn.Module:
         """The normalisation, between pooler and head."""
-        return layers.IsoBN(dim, self.momentum, self.eps, self.beta)
+        return self.made(dim)  # type: ignore[no-any-return]
 
 
-METHODS = (IsoLayer, IsoBNMethod)
+METHODS = (IsoLayer, IsoBN)

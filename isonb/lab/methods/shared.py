@@ -1,6 +1,6 @@
 """What several methods share.
 
-A loss that is offered points alone, an option that is a number or a word, and how a transform fitted on finished
+A loss that is offered points alone, or joins the task loss as it is, and how a transform fitted on finished
 vectors takes part in the stages of a run.
 """
 
@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from isonb.errors import FitWarning, ShapeError, fail
 from isonb.lab.methods.base import Method, Place, SecondPhase
-from isonb.lab.options import OptionError
 
-__all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "RandomDirection", "fewer", "number_or"]
+__all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "RandomDirection", "WithLoss", "fewer"]
 
 
 class PointsAlone(nn.Module):
@@ -45,8 +44,8 @@ class _Turned(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         """The gradient at the points, turned."""
         noise = torch.randn_like(gradient)
-        found: Tensor = noise * (gradient.norm() / noise.norm())
-        return found
+        turned: Tensor = noise * (gradient.norm() / noise.norm())
+        return turned
 
 
 class RandomDirection(nn.Module):
@@ -64,13 +63,6 @@ class RandomDirection(nn.Module):
         turned: Tensor = _Turned.apply(points)  # type: ignore[no-untyped-call]
         value: Tensor = self.loss(turned, shrinkage_cov)
         return value
-
-
-def number_or(word: str, method: Method, name: str) -> None:
-    """Raises :class:`~isonb.lab.options.OptionError` if the option ``name`` is text other than ``word``."""
-    given = getattr(method, name)
-    if isinstance(given, str) and given != word:
-        fail(OptionError, f"{name} of method {method.name} must be a number or {word!r}", repr(given), "Give one.")
 
 
 class Fitted(Protocol):
@@ -98,6 +90,15 @@ class FittedModule(nn.Module):
         return rows.reshape(*x.shape[:-1], rows.shape[-1]).to(x.device)
 
 
+class WithLoss(Method):
+    """A loss on the [CLS] vectors of the last layer joins that of the task; :func:`takes` says which."""
+
+    def penalty(self) -> nn.Module:
+        """The loss with the options of the method."""
+        made: nn.Module = self.made()
+        return made
+
+
 @dataclass(frozen=True)
 class OnFeatures(Method):
     """In fine-tuning: fitted on the training features of the frozen encoder, with a new head on the result."""
@@ -108,7 +109,8 @@ class OnFeatures(Method):
 
     def fitted(self, rows: Tensor, seed: int) -> Fitted:
         """The transform learned from vectors (n, d)."""
-        raise NotImplementedError
+        learned: Fitted = self.made().fit(rows)
+        return learned
 
     def module(self, rows: Tensor, seed: int) -> FittedModule:
         """The fitted transform as a module. On how many rows is the task's to say, and in its record: no warning."""

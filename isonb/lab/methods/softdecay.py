@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -12,11 +11,13 @@ from torch import Tensor, nn
 from isonb import layers, losses
 from isonb.errors import fail
 from isonb.lab.methods.base import Method, Place, Site
+from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import WithLoss
 from isonb.lab.options import OptionError, option
 from isonb.layers.soft_decay import soft_decay
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 
-__all__ = ["METHODS", "SoftDecayMethod", "SpectrumControl"]
+__all__ = ["METHODS", "SoftDecay", "SpectrumControl"]
 
 
 class _WithPads(layers.SoftDecay):
@@ -26,8 +27,8 @@ class _WithPads(layers.SoftDecay):
         return super().forward(x)
 
 
-@dataclass(frozen=True)
-class SoftDecayMethod(Method):
+@takes(layers.SoftDecay, without=("trainable",))
+class SoftDecay(Method):
     """The singular values of each sentence's tokens are compressed by a layer on the last hidden state.
 
     Alpha is trained with the rest. In similarity nothing is trained: the sentence vectors of each side of all pairs are
@@ -40,14 +41,13 @@ class SoftDecayMethod(Method):
     site: ClassVar[Site] = "tokens"
     post_hoc: ClassVar[bool] = True
 
-    alpha: float = option(-0.2, "where the trained alpha starts", low=-1, high=0)
     alpha_rate: float | None = option(2e-3, "learning rate of alpha; nothing: the run's", low=0, high=1)
-    mode: str = option("code", "code: negative values stay, as released; safe: cut at 0", choices=("code", "safe"))
     include_pads: bool = option(False, "padding counts as tokens, as in the released code")
     sts_alpha: float = option(-0.6, "the fixed alpha in similarity", low=-1, high=0)
     joint: bool = option(False, "in similarity, both sides of the pairs in one matrix; otherwise one each")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("alpha", "sts_alpha"):
             value = getattr(self, name)
             if self.mode == "safe" and not -1 < value < 0:
@@ -56,8 +56,7 @@ class SoftDecayMethod(Method):
 
     def layer(self, dim: int) -> nn.Module:
         """The layer, called with the mask of real tokens."""
-        kind = _WithPads if self.include_pads else layers.SoftDecay
-        return kind(self.alpha, mode=self.mode)
+        return _WithPads(self.alpha, mode=self.mode) if self.include_pads else self.made()
 
     def learning_rates(self) -> Mapping[str, float]:
         """Alpha has its own."""
@@ -72,31 +71,19 @@ class SoftDecayMethod(Method):
         return both[: len(first)], both[len(first) :]
 
 
-@dataclass(frozen=True)
-class SpectrumControl(Method):
+@takes(losses.SpectrumControlLoss)
+class SpectrumControl(WithLoss):
     """The squared distance of the last layer's largest singular values from a prior curve joins the loss."""
 
     name: ClassVar[str] = "spectrum_control"
     source: ClassVar[str] = "Spectrum control (Wang et al. 2020), in the form of SoftDecay (Yan et al., UAI 2022)"
     acts_on: ClassVar[Place] = "tokens"
 
-    weight: float = option(1e-4, "weight", low=-100, high=100)
-    prior: str = option("exponential", "the curve", choices=("exponential", "polynomial"))
-    c1: float = option(1.0, "height of the curve", low=0, high=1e6)
-    c2: float = option(1.0, "rate of the exponential", low=0, high=1e6)
-    power: float = option(2.0, "power of the index of a singular value in the curve", low=0, high=100)
-    top: int | None = option(5, "how many singular values; nothing: all", low=1, high=10**6)
     include_pads: bool = option(False, "padding counts as tokens")
 
-    def penalty(self) -> nn.Module:
-        """The distance of the spectrum."""
-        return losses.SpectrumControlLoss(
-            self.weight, prior=self.prior, c1=self.c1, c2=self.c2, power=self.power, top=self.top
-        )
-
-    def points(self) -> PointRule:
+    def points(self) -> Pooling:
         """Tokens of the last layer."""
-        return PointRule("tokens", -1, self.include_pads)
+        return Pooling("tokens", -1, self.include_pads)
 
 
-METHODS = (SoftDecayMethod, SpectrumControl)
+METHODS = (SoftDecay, SpectrumControl)

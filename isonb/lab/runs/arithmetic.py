@@ -55,8 +55,8 @@ def processor_kinds(runs: pd.DataFrame) -> pd.Series[Any]:
     """
     import pandas as pd
 
-    parts = runs.reindex(columns=[f"manifest.hardware.{part}" for part in ("gpus", "cpu", "bfloat16")])
-    return pd.Series([_kind(*row) for row in parts.itertuples(index=False)], index=runs.index, dtype="object")
+    columns = runs.reindex(columns=[f"manifest.hardware.{name}" for name in ("gpus", "cpu", "bfloat16")])
+    return pd.Series([_kind(*row) for row in columns.itertuples(index=False)], index=runs.index, dtype="object")
 
 
 def _kind(gpus: Any, cpu: Any, bfloat16: Any) -> str:

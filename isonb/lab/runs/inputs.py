@@ -1,7 +1,7 @@
 """What a run reads besides its settings, rows and weights, and whether a record was made of the same.
 
 A run's id follows from its settings; its manifest holds fingerprints of the rows and the model. Settings that stay
-while a file changes would find the old record, so the fingerprints are taken again and compared: a run of other rows
+while a file changes would meet the old record, so the fingerprints are taken again and compared: a run of other rows
 or another model gets ``inputs`` in its configuration, and so an id of its own.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from isonb.errors import InputError, fail
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
 from isonb.lab.data.rows import load_task
@@ -20,56 +21,59 @@ from isonb.lab.data.sources import SourceError, fingerprint, sample
 from isonb.lab.data.tasks import FINE_TUNED, Task, task_named
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.encoders.locate import fingerprint_now, is_folder
-from isonb.lab.methods import Method, method_from
+from isonb.lab.methods import Method
+from isonb.lab.runs.manifest import Clock, manifest
+from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
-from isonb.lab.runs.settings import FinetuneSettings, SimilaritySettings, settings_of
+from isonb.lab.runs.settings import FinetuneSettings, Planned, SimilaritySettings, plan
 
-__all__ = ["differences", "inputs", "named", "own_files", "pair_rows", "split_rows"]
+__all__ = ["differences", "inputs", "named", "own_files", "pair_rows", "recorded", "split_rows"]
 
-ROWS = ("experiment", "task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
+ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
 
 
-def inputs(config: Mapping[str, Any], data: str | Path | None) -> dict[str, str]:
-    """The fingerprints that the manifest of a run of ``config`` would hold, without those that can't be had from here.
+def inputs(run: Mapping[str, Any] | Planned, data: str | Path | None) -> dict[str, str]:
+    """The fingerprints that the manifest of a run would hold, without those that can't be had from here.
 
     A hub that doesn't answer leaves its rows or weights out. A folder without them is an error:
     :class:`~isonb.lab.data.sources.SourceError`, :class:`~isonb.lab.encoders.catalogue.ModelError`.
     """
-    if config["experiment"] == "synthetic":
+    run = plan(run)
+    if run.experiment == "synthetic":
         return {}
-    task = task_named(config["task"])
-    found = own_files(task, method_from(config["method"]))
+    task, settings = task_named(run.settings.task), run.settings
+    prints = own_files(task, run.method)
     folder = sources.data_folder(data) if task.hub else None
     try:
-        part = tuple((name, config[name]) for name in ROWS if name in config)
-        found |= _rows(part, None if data is None else str(data), _state(task, folder))
+        alone = type(settings)(**{name: getattr(settings, name) for name in ROWS if hasattr(settings, name)})
+        prints |= _rows(alone, None if data is None else str(data), _state(task, folder))
     except SourceError:
         if folder is not None:
             raise
     try:
-        found["model"] = fingerprint_now(config["model"])
+        prints["model"] = fingerprint_now(settings.model)
     except ModelError:
-        if is_folder(config["model"]):
+        if is_folder(settings.model):
             raise
-    return found
+    return prints
 
 
 def own_files(task: Task, method: Method) -> dict[str, str]:
     """sha256 of what a user's own task is and of the file of an own method; nothing for those of isonb."""
-    found = {"task": task.digest} if isinstance(task, OwnTask) else {}
-    return found | ({"method": method.sha256} if method.sha256 else {})
+    own = {"task": task.digest} if isinstance(task, OwnTask) else {}
+    return own | ({"method": method.sha256} if method.sha256 else {})
 
 
 def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) -> dict[str, Any]:
-    """The rows of the parts ``train``, ``held`` (where some are) and ``validation``; raises as ``load_task``."""
+    """The rows of ``train``, ``held`` (where some are held out) and ``validation``; raises as ``load_task``."""
     limits = {"train": settings.train_examples, "validation": settings.eval_examples}
-    found = {
+    rows = {
         split: load_task(task.name, data, split=split, limit=limit, seed=settings.sample_seed)
         for split, limit in limits.items()
     }
-    train, held = _apart(found["train"], settings)
-    return {"train": train} | ({} if held is None else {"held": held}) | {"validation": found["validation"]}
+    train, held = _held_out(rows["train"], settings)
+    return {"train": train} | ({} if held is None else {"held": held}) | {"validation": rows["validation"]}
 
 
 def pair_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
@@ -77,7 +81,7 @@ def pair_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
     return load_task(settings.task, data, limit=settings.eval_examples, seed=settings.sample_seed)
 
 
-def _apart(rows: Any, settings: FinetuneSettings) -> tuple[Any, Any]:
+def _held_out(rows: Any, settings: FinetuneSettings) -> tuple[Any, Any]:
     count = round(settings.holdout * len(rows))
     if count < 1:
         return rows, None
@@ -92,25 +96,34 @@ def differences(then: Mapping[str, Any], now: Mapping[str, str]) -> str:
     'other train (aaaaaaaa then, cccccccc now)'
     """
     changed = [name for name in sorted({*then} & {*now}) if then[name] != now[name]]
-    parts = [f"{name} ({str(then[name])[:SHORT]} then, {now[name][:SHORT]} now)" for name in changed]
-    return f"other {', '.join(parts)}" if parts else ""
+    words = [f"{name} ({str(then[name])[:SHORT]} then, {now[name][:SHORT]} now)" for name in changed]
+    return f"other {', '.join(words)}" if words else ""
 
 
-def named(found: Mapping[str, Any]) -> str:
+def named(prints: Mapping[str, Any]) -> str:
     """The fingerprints as the one word that a configuration holds."""
-    return f"inputs-{hashlib.sha256(canonical(found).encode()).hexdigest()[:12]}"
+    return f"inputs-{hashlib.sha256(canonical(prints).encode()).hexdigest()[:12]}"
+
+
+def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values: Any) -> Record:
+    """The record of a run that ends now, of its metrics and series; ``data`` are the fingerprints of what it read.
+
+    Raises :class:`~isonb.errors.InputError` if the run is named by other rows or weights than it has read.
+    """
+    if "inputs" in run.config and isinstance(data, Mapping) and run.config["inputs"] != (now := named(data)):
+        fix = "They changed while it ran: start it again."
+        fail(InputError, f"rows and weights must be those the run is named by, {run.config['inputs']}", now, fix)
+    made = manifest(seed=run.settings.seed, data=data, clock=clock)
+    return Record(run.config, manifest=made, named=run.run_id, **values)
 
 
 @functools.lru_cache(maxsize=128)
-def _rows(
-    part: tuple[tuple[str, Any], ...], data: str | None, state: tuple[tuple[str, int, int], ...]
-) -> dict[str, str]:
+def _rows(settings: Any, data: str | None, state: tuple[tuple[str, int, int], ...]) -> dict[str, str]:
     """The fingerprints of the rows; ``state`` is that of the files they are read from."""
-    config = dict(part)
-    if config["experiment"] == "similarity":
-        return {"rows": fingerprint(pair_rows(settings_of(SimilaritySettings, config), data))}
-    found = split_rows(task_named(config["task"]), settings_of(FinetuneSettings, config), data)
-    return {name: fingerprint(rows) for name, rows in found.items()}
+    if isinstance(settings, SimilaritySettings):
+        return {"rows": fingerprint(pair_rows(settings, data))}
+    rows = split_rows(task_named(settings.task), settings, data)
+    return {name: fingerprint(split) for name, split in rows.items()}
 
 
 def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:

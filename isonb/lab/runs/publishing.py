@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -136,4 +137,4 @@ def _word(value: object) -> str:
 
 def _shortened(record: Record, beginnings: tuple[str, ...]) -> Record:
     kept = {name: pairs for name, pairs in record.series.items() if name.startswith(beginnings)}
-    return Record(record.config, record.metrics, kept, record.manifest, record.status, record.error)
+    return dataclasses.replace(record, series=kept)

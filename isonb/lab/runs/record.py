@@ -23,9 +23,8 @@ __all__ = ["SCHEMA", "Record", "RecordError", "read_record", "write_record"]
 
 SCHEMA = 1
 SHOWN = 16  # metrics of a printed record
-ODD = ("nan", "inf", "-inf")
 STATUSES = ("complete", "failed")
-KEYS = ("checksum", "config", "error", "manifest", "metrics", "run_id", "schema", "series", "status")
+KEYS = {"checksum", "config", "error", "manifest", "metrics", "run_id", "schema", "series", "status"}
 AGAIN = "Delete the file and run it again (a sweep does so by itself)."
 
 
@@ -35,10 +34,11 @@ class RecordError(InputError):
 
 @dataclass(frozen=True, repr=False)
 class Record:
-    """What one run leaves. ``run_id`` follows from ``config``. Printed, it is one screen.
+    """What one run leaves. Printed, it is one screen.
 
     ``metrics``: final numbers by name (None: not defined here). ``series``: logged (step, value) pairs by name.
-    ``status``: complete or failed; ``error`` says why a run failed and is empty otherwise.
+    ``status``: complete or failed; ``error`` says why a run failed and is empty otherwise. ``named``: the id that the
+    run was planned under; empty: it follows from ``config``.
     """
 
     config: Mapping[str, Any]
@@ -47,11 +47,12 @@ class Record:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     status: str = "complete"
     error: str = ""
+    named: str = ""
 
     @property
     def run_id(self) -> str:
         """The stable name of the run, also of its file."""
-        return run_id(self.config)
+        return self.named or run_id(self.config)
 
     def __repr__(self) -> str:
         """Id, status, the first metrics, and how much more there is."""
@@ -72,50 +73,32 @@ def write_record(folder: str | Path, record: Record) -> Path:
     body = _body(record)
     text = json.dumps({**body, "checksum": _checksum(body)}, sort_keys=True, indent=1, ensure_ascii=False)
     path = Path(folder) / f"{record.run_id}.json"
-    try:
-        content = (text + "\n").encode()
-    except UnicodeEncodeError as error:
-        fix = "Take the half characters out of its configuration and manifest."
-        raise RecordError(f"a record must be text that a file can hold; got {error}. {fix}") from error
-    replace(path, content)
+    replace(path, (text + "\n").encode("utf-8", "backslashreplace"))
     return path
 
 
 def read_record(path: str | Path) -> Record:
     """The record in ``path``. Raises :class:`RecordError`, with what to do, unless it is whole and of this version."""
     try:
-        if Path(path).exists() and not Path(path).is_file():  # reading a pipe would wait for ever
-            raise OSError("no regular file")
-        found = json.loads(Path(path).read_bytes().decode("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        body = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise RecordError(f"a record must be a readable JSON file; got {error} in {path}. {AGAIN}") from error
-    if not isinstance(found, dict) or "schema" not in found:
+    if not isinstance(body, dict) or "schema" not in body:
         raise RecordError(f"a record must be a JSON object with a schema; got neither in {path}. {AGAIN}")
-    if found["schema"] != SCHEMA:
+    if body["schema"] != SCHEMA:
         fix = "Read it with the isonb that wrote it, or run it again into another folder."
-        raise RecordError(f"a record must have schema {SCHEMA}; got {found['schema']!r} in {path}. {fix}")
-    if missing := sorted(set(KEYS) ^ set(found)):
-        raise RecordError(f"a record must have the keys {', '.join(KEYS)}; got a difference in {missing}. {AGAIN}")
-    if found.pop("checksum") != _checksum(found):
+        raise RecordError(f"a record must have schema {SCHEMA}; got {body['schema']!r} in {path}. {fix}")
+    if set(body) != KEYS or body.pop("checksum") != _checksum(body):
         raise RecordError(f"a record must be as it was written; got another checksum in {path}. {AGAIN}")
-    try:
-        return _parse(found)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        raise RecordError(f"a record's parts must have their kinds; got {error} in {path}. {AGAIN}") from error
-
-
-def _parse(found: Mapping[str, Any]) -> Record:
-    record = Record(
-        config=dict(found["config"]),
-        metrics={name: _number(value) for name, value in found["metrics"].items()},
-        series={name: [(_step(s, name), _number(v)) for s, v in pairs] for name, pairs in found["series"].items()},
-        manifest=dict(found["manifest"]),
-        status=found["status"],
-        error=found["error"],
+    return Record(
+        config=body["config"],
+        metrics={name: _number(value) for name, value in body["metrics"].items()},
+        series={name: [(step, _number(value)) for step, value in pairs] for name, pairs in body["series"].items()},
+        manifest=body["manifest"],
+        status=body["status"],
+        error=body["error"],
+        named=body["run_id"],
     )
-    if record.run_id != found["run_id"] or record.status not in STATUSES:
-        raise RecordError(f"run_id {found['run_id']!r} with status {record.status!r}")
-    return record
 
 
 def _body(record: Record) -> dict[str, Any]:
@@ -123,7 +106,7 @@ def _body(record: Record) -> dict[str, Any]:
         raise RecordError(f"status must be one of {', '.join(STATUSES)}; got {record.status!r}. Name one of them.")
     body = {
         "config": dict(record.config),
-        "error": record.error.encode("utf-8", "backslashreplace").decode(),  # a path in it may be no text
+        "error": record.error.encode("utf-8", "backslashreplace").decode(),
         "manifest": dict(record.manifest),
         "metrics": {name: _text(value, name) for name, value in record.metrics.items()},
         "run_id": record.run_id,
@@ -162,12 +145,8 @@ def _step(value: Any, name: str) -> float:
 
 
 def _number(value: Any) -> float | None:
-    """A number as it was written: NaN and infinity, and nothing else, as text."""
-    if isinstance(value, str) and value in ODD:
-        return float(value)
-    if value is None or (isinstance(value, int | float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"the value {shown(value)}")
+    """A number as it was written: NaN and infinity as text."""
+    return float(value) if isinstance(value, str) else value
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

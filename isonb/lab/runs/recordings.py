@@ -33,16 +33,16 @@ class RecordedError(InputError):
 
 @dataclass(frozen=True)
 class Recorded:
-    """``runs``: one row a run; ``series``: run_id, name, step, value; ``manifest``: what the folder says of itself."""
+    """A recording as it was published.
+
+    ``runs``: one row a run; ``series``: run_id, name, step, value; ``manifest``: what the folder says of itself;
+    ``defaults``: those of the options, by column, for each experiment and, as "method.NAME", for each method.
+    """
 
     runs: pd.DataFrame
     series: pd.DataFrame
     manifest: Mapping[str, Any]
-
-    @property
-    def defaults(self) -> Mapping[str, Mapping[str, Any]]:
-        """The defaults of the options, by column, for each experiment and, as "method.NAME", for each method."""
-        return dict(self.manifest.get("defaults", {}))
+    defaults: Mapping[str, Mapping[str, Any]]
 
 
 def recorded(name: str, folder: str | Path | None = None) -> Recorded:
@@ -64,4 +64,4 @@ def recorded(name: str, folder: str | Path | None = None) -> Recorded:
     if other := [file for file in FILES if about.get("sha256", {}).get(file) != sums[file]]:
         raise RecordedError(f"{name} must be as it was published; got another {other[0]}. Publish it again.")
     runs, series = (pd.read_parquet(io.BytesIO(content[file])) for file in FILES)
-    return Recorded(runs, series, about)
+    return Recorded(runs, series, about, about.get("defaults", {}))

@@ -1,7 +1,8 @@
-"""A run's name follows from its configuration alone, so every grid that asks for a run finds the same record."""
+"""A run's name follows from its configuration alone, so every grid that asks for a run meets the same record."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -9,13 +10,13 @@ import numbers
 import re
 from collections.abc import Mapping
 from decimal import Context, Decimal
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from isonb.errors import InputError
 from isonb.lab.options import shown
 
-__all__ = ["ConfigError", "canonical", "run_id"]
+__all__ = ["ConfigError", "canonical", "counted", "run_id"]
 
 NAMED = ("task", "model", "method", "seed", "inputs")  # the keys that make the readable part of an id
 NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?")
@@ -30,8 +31,8 @@ def run_id(config: Mapping[str, Any]) -> str:
     """The id of the run that ``config`` describes: a readable part and twelve hexadecimal digits of a sha256.
 
     The readable part comes from task, model, method, seed and inputs where they are given; the digits from every key
-    (see :func:`canonical`). Fill in defaults before: a default that is left out and the same value written out are two
-    configurations.
+    (see :func:`canonical`). Fill in defaults before (:func:`~isonb.lab.runs.settings.plan`): a default that is left
+    out and the same value written out are two configurations.
 
     >>> a = run_id({"task": "cola", "model": "minilm", "method": "istar", "seed": 1, "lr": 1e-5})
     >>> a == run_id({"lr": "0.00001", "seed": 1.0, "method": "istar", "model": "minilm", "task": "cola"}), a
@@ -40,6 +41,26 @@ def run_id(config: Mapping[str, Any]) -> str:
     digits = hashlib.sha256(canonical(config).encode()).hexdigest()[:12]
     words = [_word(key, config[key]) for key in NAMED if config.get(key) is not None]
     return "-".join([*filter(None, words), digits]) if any(words) else f"run-{digits}"
+
+
+def counted(kind: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """What counts for an id of the options ``given`` to an experiment or method; ``usual`` are their defaults.
+
+    The options that each kind had when the first records were kept stand in ``first_options.json``: they count whatever
+    their value. One that came later counts where it isn't at its default, and so renames no earlier run. Of a kind that
+    isn't listed, every option counts.
+
+    >>> counted("whitening", {"k": None, "later": 1}, {"k": None, "later": 1})
+    {'k': None}
+    """
+    first = _first().get(kind, list(given))
+    later = {name for name in usual if name not in first}
+    return {name: value for name, value in given.items() if name not in later or value != usual[name]}
+
+
+@functools.cache
+def _first() -> dict[str, list[str]]:
+    return dict(json.loads(Path(__file__).with_name("first_options.json").read_text(encoding="utf-8")))
 
 
 def canonical(config: Mapping[str, Any]) -> str:
@@ -66,20 +87,15 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, str):
         return _decimal(value) if NUMBER.fullmatch(value) else value
     if isinstance(value, numbers.Real):
-        try:
-            finite = math.isfinite(value)
-        except OverflowError:  # a whole number past every float
-            finite = False
-        if not finite:
-            got = shown(value)
-            raise ConfigError(f"{where} must be a finite number; got {got}. Leave the key out, or name the case.")
+        if not math.isfinite(value):
+            raise ConfigError(f"{where} must be a finite number; got {value}. Leave the key out, or name the case.")
         return _decimal(str(int(value)) if isinstance(value, numbers.Integral) else repr(float(value)))
     if isinstance(value, Mapping):
         if odd := [key for key in value if not isinstance(key, str)]:
             raise ConfigError(f"keys of {where} must be text; got {odd[0]!r}. Write the key in quotes.")
-        return {key: _plain(part, f"{where}.{key}") for key, part in value.items() if part is not None}
+        return {key: _plain(inner, f"{where}.{key}") for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
-        return [_plain(part, f"{where}[{i}]") for i, part in enumerate(value)]
+        return [_plain(inner, f"{where}[{i}]") for i, inner in enumerate(value)]
     got = f"{type(value).__name__} {shown(value)}"
     raise ConfigError(f"{where} must be text, a number, true/false, a list or a mapping; got {got}. Convert it first.")
 

@@ -1,7 +1,8 @@
 """The settings of a run: what may be set, the protocols, and one way to write a run out in full.
 
-A run's id follows from the settings written out, so the same run has one id whichever grid or chapter asks for it. What
-can't change a result (folders, devices, progress bars) is no setting. The defaults are the protocol ``first``.
+A run is written out once (:func:`plan`) and handed on as it is, a :class:`Planned`, also to other processes. Its id
+follows from the settings written out, so the same run has one id whichever grid or chapter asks for it. What can't
+change a result (folders, devices, progress bars) is no setting. The defaults are the protocol ``first``.
 
 >>> config = resolve({"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"})
 >>> config["experiment"], config["method"], config["train_examples"], config["learning_rate"]
@@ -12,15 +13,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
 
 from isonb.errors import fail
 from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
-from isonb.lab.methods import method_from, resolved
+from isonb.lab.methods import Method, method_class, resolved
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
 from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
+from isonb.lab.runs.run_ids import counted, run_id
 
 __all__ = [
     "BY_TASK",
@@ -28,11 +31,12 @@ __all__ = [
     "FINE_TUNING",
     "PROTOCOLS",
     "FinetuneSettings",
+    "Planned",
     "SimilaritySettings",
     "SyntheticSettings",
     "check_names",
+    "plan",
     "resolve",
-    "settings_of",
 ]
 
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
@@ -57,7 +61,7 @@ class FinetuneSettings(Options):
     epochs: int = option(3, "passes over the training examples", low=1, high=1000)
     max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
     batch_size: int = option(32, "examples an update", low=2, high=65536)
-    accumulation: int = option(1, "parts in which an update's examples pass the model", low=1, high=4096)
+    accumulation: int = option(1, "passes in which an update's examples pass the model", low=1, high=4096)
     learning_rate: float = option(5e-5, "peak learning rate of AdamW", low=0, high=1)
     weight_decay: float = option(0.0, "weight decay of AdamW", low=0, high=1)
     warmup: float = option(0.1, "share of the updates over which the learning rate rises", low=0, high=0.99)
@@ -133,12 +137,83 @@ APART = ("experiment", "protocol", "method")  # what a run is given besides its 
 INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A run that is written out: every option has been resolved and is only read from here on. :func:`plan` makes it.
+
+    ``checked``: whether :func:`~isonb.lab.engines.preflight.preflight` has let it pass.
+    """
+
+    config: Mapping[str, Any]
+    run_id: str
+    checked: bool = False
+
+    @property
+    def experiment(self) -> str:
+        """A name of :data:`EXPERIMENTS`."""
+        return str(self.config["experiment"])
+
+    @cached_property
+    def settings(self) -> Any:
+        """The settings of its experiment, typed."""
+        kind = EXPERIMENTS[self.experiment]
+        return kind(
+            **{setting.name: self.config[setting.name] for setting in fields(kind) if setting.name in self.config}
+        )
+
+    @cached_property
+    def method(self) -> Method:
+        """The method; a synthetic run has none, and gets the one that does nothing."""
+        options = dict(self.config.get("method", {"name": "none"}))
+        return method_class(options.pop("name"))(**options)
+
+    def of_inputs(self, word: str) -> Planned:
+        """The same run of other rows or weights, with the word that tells them."""
+        config = {**self.config, "inputs": word}
+        return Planned(config, run_id(_identity(config)), self.checked)
+
+    def frozen(self) -> dict[str, Any]:
+        """The run as plain JSON values, for another process."""
+        return asdict(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Planned, (self.config, self.run_id, self.checked)
+
+
+def plan(given: Mapping[str, Any] | Planned) -> Planned:
+    """The run that ``given`` describes: a configuration as in :func:`resolve`, or a run that is written out already.
+
+    >>> run = plan({"task": "english_sts"})
+    >>> run.settings.layers, run.method, plan(run) is run, plan(run.frozen()) == run
+    ('first_last', Method(), True, True)
+    """
+    if isinstance(given, Planned):
+        return given
+    if "config" in given:  # the frozen form, from another process
+        return Planned(**given)
+    config = resolve(given)
+    return Planned(config, run_id(_identity(config)))
+
+
+def _identity(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a configuration its id is made of (:func:`~isonb.lab.runs.run_ids.counted`)."""
+    identity = counted(config["experiment"], config, _defaults(EXPERIMENTS[config["experiment"]]))
+    if "method" in config:
+        name = config["method"]["name"]
+        identity["method"] = {"name": name, **counted(name, config["method"], _defaults(method_class(name)))}
+    return identity
+
+
+def _defaults(kind: type[Options]) -> dict[str, Any]:
+    return {setting.name: setting.default for setting in fields(kind)}
+
+
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
 
     ``protocol`` names values to start from (:data:`PROTOCOLS`, and :data:`BY_TASK`); what is given beside it wins.
     ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
-    or weights are others than those of an earlier run with the same settings (``isonb/lab/engines/inputs.py``). Raises
+    or weights are others than those of an earlier run with the same settings (:mod:`isonb.lab.runs.inputs`). Raises
     :class:`~isonb.lab.options.OptionError`, :class:`~isonb.lab.methods.MethodError` or
     :class:`~isonb.lab.data.tasks.TaskError` before any work starts.
     """
@@ -151,25 +226,27 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     like = "finetune" if experiment in FINE_TUNING else experiment
     given = PROTOCOLS[protocol].get(like, {}) | by_task | given
     settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
-    found = {"experiment": experiment, **describe(settings)}
+    written = {"experiment": experiment, **describe(settings)}
     if experiment == "synthetic":
         if method is not None:
             fail(OptionError, "a synthetic run has no method", shown(method), "Leave it out.")
-        return found
-    _check_kind(experiment, found["task"])
-    chosen = method_from("none" if method is None else method)
+        return written
+    _check_kind(experiment, written["task"])
+    options = dict(method) if isinstance(method, Mapping) else {"name": "none" if method is None else method}
+    name = options.pop("name", None)
+    chosen = build(method_class(name), options, f"method {name}")
     if experiment == "doses" and not chosen.two_phases:
         fail(OptionError, "a doses run needs a method with a second phase", chosen.name, "Use isolayer.")
-    places = {"task": task_spelled(found["task"]), "model": spelled(found["model"])}
-    found |= places | {"method": resolved(chosen)}
+    places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
+    written |= places | {"method": resolved(chosen)}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
-    return found if inputs is None else found | {"inputs": inputs}
+    return written if inputs is None else written | {"inputs": inputs}
 
 
 def check_names(names: Iterable[object], where: str) -> None:
     """Raise :class:`~isonb.lab.options.OptionError`, with the nearest one, for a name that no run has a setting of."""
-    known = dict.fromkeys(part.name for kind in EXPERIMENTS.values() for part in fields(kind))
+    known = dict.fromkeys(setting.name for kind in EXPERIMENTS.values() for setting in fields(kind))
     for name in names:
         known_name(name, [*APART, *known], where)
 
@@ -178,19 +255,6 @@ def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
     if not isinstance(given, str) or given not in known:
         fail(OptionError, f"{what} must be one of {', '.join(known)}", shown(given), "Choose one of these.")
     return given
-
-
-T = TypeVar("T", bound=Options)
-
-
-def settings_of(kind: type[T], config: Mapping[str, Any]) -> T:
-    """The settings in a configuration that :func:`resolve` has written out, as ``kind``, that of its experiment.
-
-    >>> settings_of(SimilaritySettings, resolve({"task": "english_sts"})).layers
-    'first_last'
-    """
-    given = {name: value for name, value in config.items() if name not in ("experiment", "method", "inputs")}
-    return build(kind, given, f"a {config['experiment']} run")
 
 
 def _experiment(given: Mapping[str, Any]) -> str:

@@ -18,10 +18,8 @@ from isonb.runtime.files import replace
 
 __all__ = ["FIRST", "Damage", "Scan", "check_table", "collect", "column_order", "flat", "scan", "series_table", "table"]
 
-LARGEST = 2**53  # whole numbers that every column of numbers holds exactly
-LONG = "a number too long for a column"
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
-MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # parts of a manifest that a table shows
+MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # entries of a manifest that a table shows
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def check_table(out: str | Path) -> None:
 def _parquet(frame: pd.DataFrame) -> bytes:
     tidy = frame.copy()
     for name in tidy.columns:
-        if len(kinds := set(map(_kind, tidy[name].dropna()))) > 1 or LONG in kinds:
+        if len(set(map(_kind, tidy[name].dropna()))) > 1:
             tidy[name] = [None if pd.isna(value) else str(value) for value in tidy[name]]
     buffer = io.BytesIO()
     tidy.to_parquet(buffer, index=False)
@@ -147,9 +145,7 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
 
 
 def _kind(value: Any) -> str:
-    """Bool, number or the type's own name: values of one kind share a parquet column."""
-    if isinstance(value, int) and abs(value) > LARGEST:
-        return LONG
+    """Number or the type's own name: values of one kind share a parquet column."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return "number" if number else type(value).__name__
 
@@ -176,10 +172,10 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     >>> flat({"seed": 1, "method": {"name": "istar", "layers": [1, 2]}})
     {'seed': 1, 'method.name': 'istar', 'method.layers': '[1, 2]'}
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            columns |= flat(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
-    return found
+            columns[prefix + name] = json.dumps(value) if isinstance(value, list | tuple) else value
+    return columns

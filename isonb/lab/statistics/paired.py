@@ -9,9 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from isonb.lab.statistics.intervals import Interval, StatsError
-from isonb.lab.statistics.rank_sets import paired_p
-from isonb.lab.statistics.seeds import POWER, holm, minimum_detectable, student
+from isonb.lab.statistics.seeds import POWER, Interval, StatsError, holm, minimum_detectable, paired_p, student
 
 __all__ = ["GAIN", "LOSS", "OPEN", "PairedTest", "paired_tests", "seeds_needed"]
 
@@ -41,7 +39,7 @@ def paired_tests(
     """Student's paired test of each family member, one difference a seed, judged together by Holm's method.
 
     The chance of even one wrong gain or loss among all of them is at most 1 - ``level``, whatever their dependence.
-    Raises :class:`~isonb.lab.statistics.intervals.StatsError` for fewer than 2 differences.
+    Raises :class:`~isonb.lab.statistics.seeds.StatsError` for fewer than 2 differences.
 
     >>> told = paired_tests({"a": [1.0, 1.1, 0.9, 1.0], "b": [1.0, -1.2, 0.3, 0.1]})
     >>> told["a"].verdict, told["b"].verdict, round(told["a"].p, 4)

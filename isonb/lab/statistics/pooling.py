@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats as scipy_stats
 
-from isonb.lab.statistics.intervals import Array, Interval, StatsError
+from isonb.lab.statistics.seeds import Array, Interval, StatsError
 
 __all__ = ["STUDENTS", "Heterogeneity", "heterogeneity", "law", "random_effects", "standard_error"]
 
@@ -23,7 +23,7 @@ def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interva
     Weights 1 / (e_i^2 + tau^2) with the cells' standard errors e_i and the variance tau^2 between cells by DerSimonian
     and Laird (1986); the interval by Hartung and Knapp (2001), from Student's law with k - 1 degrees of freedom, which
     keeps its level with few cells. ``n`` of the result is the number of cells. Raises
-    :class:`~isonb.lab.statistics.intervals.StatsError` for fewer than 2 cells.
+    :class:`~isonb.lab.statistics.seeds.StatsError` for fewer than 2 cells.
 
     >>> cells = [Interval(x, x - 0.2, x + 0.2, 0.95, 50, "percentile") for x in (0.9, 1.0, 1.1)]
     >>> found = random_effects(cells)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isonb.lab.statistics.intervals import DRAWS, Array, Interval, StatsError, finite
+from isonb.lab.statistics.bootstrap import DRAWS
+from isonb.lab.statistics.seeds import Array, Interval, StatsError, finite
 
 __all__ = ["RankDifference", "rank_difference"]
 
@@ -43,7 +44,7 @@ def rank_difference(
     plain mean, or with ``by_size`` weighted by their numbers of pairs. Ten thousand draws, or fewer (never under a
     thousand) where that would be more than 1e8 values. ``p`` is twice the share of the draws on the smaller side of 0.
     A constant side has correlation 0, as in :func:`isonb.lab.data.scores.spearman`; draws with constant gold values
-    have none and are left out. Raises :class:`~isonb.lab.statistics.intervals.StatsError` for sides of different
+    have none and are left out. Raises :class:`~isonb.lab.statistics.seeds.StatsError` for sides of different
     length, a part of fewer than 2 pairs, and when half of the draws have no value.
 
     >>> found = rank_difference([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])

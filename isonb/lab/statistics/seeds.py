@@ -4,19 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 from scipy import stats as scipy_stats
 
-from isonb.lab.statistics.intervals import Array, Interval, StatsError, finite
+from isonb.errors import InputError
 
-__all__ = ["POWER", "dz", "holm", "minimum_detectable", "share", "student"]
+__all__ = [
+    "POWER",
+    "Array",
+    "Interval",
+    "StatsError",
+    "dz",
+    "finite",
+    "holm",
+    "minimum_detectable",
+    "paired_p",
+    "share",
+    "student",
+]
+
+Array: TypeAlias = NDArray[np.float64]
 
 POWER = 0.8  # a true effect counts as detectable if four of five repetitions show it
 NODES = 2000  # of the quadrature over the spread that a sample happens to have
+
+
+class StatsError(InputError):
+    """Numbers that a statistic can't take: too few, not finite, unpaired, constant, or an unknown option."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate between two ends at a confidence ``level``; ``n``: what was resampled, ``method``: how."""
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    n: int
+    method: str
+
+    def excludes(self, value: float = 0.0) -> bool:
+        """Whether ``value`` lies outside."""
+        return not self.low <= value <= self.high
 
 
 def student(values: ArrayLike, *, level: float = 0.95) -> Interval:
@@ -37,6 +73,19 @@ def dz(values: ArrayLike) -> float:
     if _constant(x):
         return math.copysign(math.inf, x.mean()) if x.mean() else 0.0
     return float(x.mean() / x.std(ddof=1))
+
+
+def paired_p(differences: ArrayLike) -> float:
+    """Two-sided p-value of Student's paired test that the mean difference is 0; 1 where all are 0.
+
+    >>> round(paired_p([1.0, 2.0, 3.0]), 4), paired_p([0.0, 0.0])
+    (0.0742, 1.0)
+    """
+    x = finite(differences, "differences", 2)
+    if _constant(x):
+        return float(not x.any())
+    error = float(x.std(ddof=1)) / len(x) ** 0.5
+    return float(2 * scipy_stats.t.sf(abs(float(x.mean())) / error, len(x) - 1))
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
@@ -106,6 +155,20 @@ def share(count: int, n: int, *, level: float = 0.95) -> Interval:
     low = float(scipy_stats.beta.ppf(tail, count, n - count + 1)) if count else 0.0
     high = float(scipy_stats.beta.ppf(1 - tail, count + 1, n - count)) if count < n else 1.0
     return Interval(count / n, low, high, level, n, "Clopper-Pearson")
+
+
+def finite(values: ArrayLike, name: str, least: int) -> Array:
+    """``values`` as a float64 vector of at least ``least`` finite numbers, or :class:`StatsError`."""
+    try:
+        x = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StatsError(f"{name} must be numbers; got {error}. Pass a list or an array.") from error
+    if x.ndim != 1 or len(x) < least:
+        raise StatsError(f"{name} must be a list of at least {least}; got shape {x.shape}. Pass more, along one axis.")
+    if not np.isfinite(x).all():
+        bad = x[~np.isfinite(x)][0]
+        raise StatsError(f"{name} must be finite; got {bad}. Leave out or explain the runs that have no number.")
+    return x
 
 
 def _constant(x: Array) -> bool:

@@ -1,4 +1,4 @@
-"""Methods against plain training: what each gains, and what it does to the cloud that it acts on."""
+"""Methods against plain training: what each gains, tested together."""
 
 from __future__ import annotations
 
@@ -8,32 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from isonb.lab.statistics.rank_sets import paired_p
-from isonb.lab.statistics.seeds import holm, student
-from isonb.lab.studies.arms import METHODS
+from isonb.lab.statistics.seeds import holm, paired_p, student
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, Units, by_cell, difference, smallest_visible
+from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, by_cell, difference, smallest_visible
 
-__all__ = [
-    "ABOVE",
-    "ALIKE",
-    "ALL_LAYERS",
-    "BELOW",
-    "OPEN",
-    "against_plain",
-    "changed",
-    "direction_of",
-    "outcome_of",
-    "place_of",
-]
+__all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "against_plain", "direction_of", "outcome_of"]
 
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
 ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
 ABOVE, BELOW, OPEN = "above", "below", "not told apart"
 
 
-def against_plain(study: Study, arms: Sequence[str] = METHODS, *, level: float = LEVEL) -> pd.DataFrame:
+def against_plain(study: Study, arms: Sequence[str], *, level: float = LEVEL) -> pd.DataFrame:
     """What each of the ``arms`` gains over plain training on each task on which something learned.
 
     The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
@@ -41,32 +28,32 @@ def against_plain(study: Study, arms: Sequence[str] = METHODS, *, level: float =
     without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``visible`` is the minimum
     detectable effect at the first step of Holm's method, which is what a verdict needs.
     """
-    broken = study.design.no_setting()
+    broken = study.no_setting
     plain = study.units("score", PLAIN)
     gains = {
         (arm, suite): values
         for arm in arms
         for suite, values in by_cell(difference(study.units("score", arm), plain)).items()
-        if len(values) >= FEWEST and not study.learned(suite)
+        if len(values) >= FEWEST and not study.unlearned(suite)
     }
     tests = len(gains.keys() - broken)
     step = (1 - level) / max(tests, 1)
     rows = []
     for (arm, suite), values in gains.items():
-        told = student(values)
-        test = (np.nan, np.nan) if (arm, suite) in broken else (smallest_visible(told, step), paired_p(values))
-        rows.append((arm, suite, told.n, told.estimate, told.low, told.high, *test))
-    found = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
-    works = found["p"].notna()
+        mean = student(values)
+        test = (np.nan, np.nan) if (arm, suite) in broken else (smallest_visible(mean, step), paired_p(values))
+        rows.append((arm, suite, mean.n, mean.estimate, mean.low, mean.high, *test))
+    table = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
+    works = table["p"].notna()
     if tests:
-        found.loc[works, "p"] = list(holm({f"{i}": p for i, p in found.loc[works, "p"].items()}).values())
-    return found.assign(outcome=outcome_of(found, level).where(works, NO_SETTING))
+        table.loc[works, "p"] = list(holm({f"{i}": p for i, p in table.loc[works, "p"].items()}).values())
+    return table.assign(outcome=outcome_of(table, level).where(works, NO_SETTING))
 
 
-def outcome_of(found: pd.DataFrame, level: float) -> pd.Series[Any]:
+def outcome_of(table: pd.DataFrame, level: float) -> pd.Series[Any]:
     """Clearly above or below plain training by the adjusted ``p``, or not told apart."""
-    sides = found["mean"].gt(0).map({True: ABOVE, False: BELOW})
-    return sides.where(found["p"] <= 1 - level, OPEN)
+    sides = table["mean"].gt(0).map({True: ABOVE, False: BELOW})
+    return sides.where(table["p"] <= 1 - level, OPEN)
 
 
 def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:
@@ -79,25 +66,7 @@ def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:
     """
     if len(values) < FEWEST:
         return ""
-    found = student(values)
-    if found.low > margin or found.high < -margin:
-        return "rose" if found.estimate > 0 else "fell"
-    return "clear and negligible" if found.low > 0 or found.high < 0 else ""
-
-
-def place_of(study: Study, arm: str) -> str:
-    """The vectors that an arm acts on: "cls", "tokens", "features" or "second"."""
-    return study.design.acts_on.get(arm, "cls")
-
-
-def changed(study: Study, arm: str, name: str, suites: Sequence[str] | None = None) -> Units:
-    """What an arm changes in a measure of the cloud that it acts on, against the same cloud of plain training.
-
-    One number a seed. The output of a second stage is compared with the [CLS] vectors that it starts from. A measure of
-    the tokens of all layers is read there, whatever the arm acts on.
-    """
-    mine = "tokens" if name == ALL_LAYERS else place_of(study, arm)
-    plain = "cls" if mine == "second" else mine
-    return difference(
-        study.units(f"metric.end.{mine}.{name}", arm, suites), study.units(f"metric.end.{plain}.{name}", PLAIN, suites)
-    )
+    mean = student(values)
+    if mean.low > margin or mean.high < -margin:
+        return "rose" if mean.estimate > 0 else "fell"
+    return "clear and negligible" if mean.low > 0 or mean.high < 0 else ""

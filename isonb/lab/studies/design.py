@@ -9,10 +9,9 @@ from isonb.errors import InputError
 from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.verdicts import Claim
 
-__all__ = ["PLAIN", "TASK_NAMES", "UNTAUGHT", "Design", "StudyError"]
+__all__ = ["PLAIN", "TASK_NAMES", "Design", "StudyError"]
 
 PLAIN = "none"  # the arm without a method, in every study
-UNTAUGHT = "the plain models of these runs had hardly learned their tasks"
 TASK_NAMES = {
     "cola": "CoLA",
     "mrpc": "MRPC",
@@ -34,14 +33,20 @@ class StudyError(InputError):
 class Design:
     """What a study compares.
 
-    ``name``: of the study, and of the grid (``book/experiments/<name>.yaml``) unless ``grid`` names another; the
-    grid's ``size`` is the plan. ``page``: the chapter.
-    ``recordings``: where its runs are; of a run that is in several, the first counts. ``arm(settings)``: the name of
-    the arm in print by a run's settings, as the columns of a recording name them, or None for a run that isn't
-    compared. ``suite(settings)``: the place of a run in the tables, by default the name of its task in print.
-    ``reservation``: why these runs can't judge a claim about trained models, whatever the task. ``no_setting()``: the
-    (arm, suite) where every setting that was tried failed. ``acts_on``: by arm the vectors that its method changes, as
-    a record names them: "tokens", "features" or "second"; "cls" for the others.
+    Args:
+        name: of the study, and of the grid (``book/experiments/<name>.yaml``) unless ``grid`` names another.
+        page: the chapter.
+        recordings: where its runs are; of a run that is in several, the first counts.
+        arm: the name of the arm in print by a run's settings, as the columns of a recording name them, or None for a
+            run that isn't compared. Settings that a grid leaves out and no recording knows are missing.
+        claims: what is judged.
+        suite: the place of a run in the tables by its settings, by default the name of its task in print.
+        size: of the grid; it is the plan.
+        untaught: whether these models had hardly learned their tasks: they judge no claim about trained models.
+        grid: its name, or the path of a file.
+        no_setting: gives the (arm, suite) where every setting that was tried failed.
+        acts_on: by arm the vectors that its method changes, as a record names them: "tokens", "features" or "second";
+            "cls" for all others.
     """
 
     name: str
@@ -51,13 +56,12 @@ class Design:
     claims: tuple[Claim, ...] = ()
     suite: Callable[[Settings], str] | None = None
     size: str = "small"
-    reservation: str = ""
+    untaught: bool = False
     grid: str = ""
     no_setting: Callable[[], Collection[tuple[str, str]]] = frozenset
-    acts_on: Mapping[str, str] = field(default_factory=dict)
+    acts_on: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    def suite_of(self, settings: Settings) -> str:
-        """The suite of a run."""
-        if self.suite is not None:
-            return self.suite(settings)
-        return TASK_NAMES.get(str(settings.get("task")), str(settings.get("task")))
+    @property
+    def plan(self) -> str:
+        """The grid that holds what is planned."""
+        return self.grid or self.name

@@ -1,10 +1,10 @@
-"""The numbers that the four papers print, and ours beside them."""
+"""The numbers that the four papers print."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -12,14 +12,11 @@ import pandas as pd
 
 from isonb.errors import InputError
 
-__all__ = ["PAPERS", "PrintedError", "beside", "hyperparameters", "long", "printed", "tables"]
+__all__ = ["PAPERS", "PrintedError", "hyperparameters", "number", "printed", "tables"]
 
 PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
 PERCENT = ("accuracy", "exact_match", "f1")  # printed as percentages without saying so in their name
 NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")
-METRICS = {"matthews_corrcoef": "matthews"}  # printed name -> name of the lab's scores
-OURS = "isonb"
-VALUES = ["value", "std", "n", "note"]
 
 
 class PrintedError(InputError):
@@ -50,8 +47,8 @@ def printed(paper: str, table: str | None = None, *, percent: bool = True, **fil
     [['accuracy', 62.53, 0.7]]
     """
     wanted = filters if table is None else {"table": table, **filters}
-    found = _keep(_results(paper), wanted, paper)
-    return found if percent else _fractions(found)
+    numbers = _keep(_results(paper), wanted, paper)
+    return numbers if percent else _fractions(numbers)
 
 
 def hyperparameters(paper: str, **filters: Any) -> pd.DataFrame:
@@ -59,70 +56,6 @@ def hyperparameters(paper: str, **filters: Any) -> pd.DataFrame:
     (text), ``source`` (paper or code), ``note``. ``filters`` and errors as in :func:`printed`.
     """
     return _keep(_read(paper, hyper=True), filters, paper)
-
-
-def long(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`isonb.lab.runs.table.collect` with one row a run and metric: ``metric`` and ``value``.
-
-    A table that has both columns already comes back as it is.
-    """
-    if {"metric", "value"} <= set(table.columns):
-        return table
-    scores = [name for name in table.columns if name.startswith("metric.")]
-    if not scores:
-        got = list(table.columns)
-        raise PrintedError(f"our table must have metric.* or metric and value columns; got {got}. Collect it again.")
-    rest = [name for name in table.columns if name not in scores and name not in ("metric", "value")]
-    melted = table.melt(id_vars=rest, value_vars=scores, var_name="metric", value_name="value")
-    melted["metric"] = melted["metric"].str.removeprefix("metric.")
-    return melted.dropna(subset="value").reset_index(drop=True)
-
-
-def beside(
-    ours: pd.DataFrame,
-    paper: str,
-    on: Sequence[str] = ("task", "method", "metric"),
-    *,
-    table: str | None = None,
-    names: Mapping[str, Mapping[str, str]] | None = None,
-) -> pd.DataFrame:
-    """Our mean over runs (seeds) beside the printed numbers with the same ``on``, one row each.
-
-    ``ours`` is what :func:`isonb.lab.runs.table.collect` gives, or a long table. Printed scores come in our terms:
-    percentages as fractions, metrics and tasks under our names (``STS-B`` is ``stsb``). ``names`` renames printed
-    values of any column, and is then the only renaming of that column: ``{"method": {"I-STAR": "istar"}}``.
-    Columns: ``on``, ``model``, ``source`` ("isonb", or the paper and its table), ``value``, ``std`` (n - 1),
-    ``n`` (runs with a number; missing for a paper), ``note``. Failed runs don't count. A printed row stays only if
-    ours has its key; ours always stays.
-    """
-    theirs = _in_our_words(printed(paper, table, percent=False), paper, names or {})
-    mine = long(ours[ours["status"] != "failed"] if "status" in ours.columns else ours)
-    for column in on:
-        _known(theirs, column, paper)
-        if column not in mine.columns:
-            raise PrintedError(f"our table must have the column {column!r}; got {sorted(mine.columns)}. Change on.")
-    keys = list(dict.fromkeys([*on, *(["model"] if "model" in mine.columns else [])]))
-    groups = mine.groupby(keys, as_index=False, sort=True, dropna=False)["value"]
-    means = groups.agg(value="mean", std="std", n="count").assign(source=OURS, note="")
-    theirs = theirs.merge(means[list(on)].drop_duplicates(), on=list(on), how="inner").assign(n=math.nan)
-    theirs["source"] = theirs["paper"] + " " + theirs["table"]
-    columns = list(dict.fromkeys([*keys, *(["model"] if "model" in theirs else []), "source"])) + VALUES
-    both = pd.concat([means.reindex(columns=columns).astype({"n": "float64"}), theirs[columns]], ignore_index=True)
-    return both.sort_values(list(on), kind="stable", ignore_index=True)
-
-
-def _in_our_words(found: pd.DataFrame, paper: str, names: Mapping[str, Mapping[str, str]]) -> pd.DataFrame:
-    """Rename what ``names`` says, tasks and metrics by rule where it says nothing."""
-    if "task" not in names:
-        found["task"] = found["task"].str.lower().str.replace("-", "", regex=False)
-        # SoftDecay's Table 1 compares vectors of the test split without training; the other papers fine-tune.
-        found.loc[(found["paper"] == "softdecay") & (found["task"] == "stsb"), "task"] = "stsb_test"
-    if "metric" not in names:
-        found.loc[found["task"].str.lower().eq("squad") & found["metric"].eq("f1"), "metric"] = "squad_f1"
-    for column, mapping in {"metric": METRICS, **names}.items():
-        _known(found, column, paper)
-        found[column] = found[column].replace(dict(mapping))
-    return found
 
 
 def number(text: str) -> float:

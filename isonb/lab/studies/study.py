@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
 from isonb.errors import fail
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import FOLDER, RecordedError
-from isonb.lab.statistics.intervals import Interval
-from isonb.lab.statistics.seeds import share, student
-from isonb.lab.studies import designs
-from isonb.lab.studies import verdicts as rules
-from isonb.lab.studies.assembly import assemble
-from isonb.lab.studies.competence import failed, lead
+from isonb.lab.runs.recordings import FOLDER
+from isonb.lab.statistics.seeds import Interval, share, student
+from isonb.lab.studies import verdicts
 from isonb.lab.studies.design import PLAIN, Design, StudyError
+from isonb.lab.studies.files import STUDIES, design_of
 from isonb.lab.studies.plan import PlannedCell, plan_of
-from isonb.lab.studies.verdicts import LEVEL, NO_SETTING, NOT_TESTABLE, Cell, Claim, Judgement, Part, PartJudgement
+from isonb.lab.studies.table import lead, long_tables
+from isonb.lab.studies.verdicts import (
+    Cell,
+    Claim,
+    Judgement,
+    Prediction,
+    PredictionJudgement,
+    Reason,
+    Units,
+    difference,
+)
 
-__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "design_of", "tail_means"]
-
-STUDIES = tuple(sorted(module.name for module in pkgutil.iter_modules(designs.__path__)))
+__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "tail_means"]
 
 
 @dataclass(frozen=True)
 class Study:
     """A design with its runs.
 
-    ``runs``: one row a run: the columns of the table of records and ``arm``, ``suite``, ``score`` (the task's main
-    metric), ``majority`` (that metric of the majority baseline), ``failed`` (by
-    :func:`~isonb.lab.studies.competence.failed`), ``source`` ("recorded" or "live"). ``series``: run_id, name, step,
-    value, and suite, arm, seed. ``plan``: one row a run that the grid asks for: ``cell`` (what it asks for, in words),
-    ``arm``, ``suite``, and the ``run_id`` of the recorded row that is it; none where no row is.
+    Args:
+        design: what is compared.
+        runs: one row a run: the columns of the table of records and ``arm``, ``suite``, ``score`` (the task's main
+            metric), ``majority`` (that metric of the majority baseline), ``failed`` (by
+            :func:`~isonb.lab.studies.table.failed`), ``source`` ("recorded" or "live").
+        series: run_id, name, step, value, and suite, arm, seed.
+        plan: one row a run that the grid asks for: ``cell`` (what it asks for, in words), ``arm``, ``suite``, and the
+            ``run_id`` of the recorded row that is it; none where no row is.
+        live_suites: those of the live runs.
+        no_setting: the (arm, suite) where every setting that was tried failed.
+        others: the studies whose runs judge predictions of this one, by name.
     """
 
     design: Design
@@ -46,34 +55,47 @@ class Study:
     series: pd.DataFrame
     plan: pd.DataFrame
     live_suites: tuple[str, ...] = ()
+    no_setting: frozenset[tuple[str, str]] = frozenset()
+    others: Mapping[str, Study] = field(default_factory=dict)
 
     @classmethod
     def load(
         cls,
-        name: str | Design,
+        name: str | Path | Design,
         *,
         live: Mapping[str, Iterable[Record]] | None = None,
         folder: str | Path | None = None,
         grid: str | Path | None = None,
     ) -> Study:
-        """The study ``name``, or of a design, with its recorded runs, and with ``live`` records by their suite.
+        """A study with its recorded runs, and with ``live`` records by their suite.
 
-        ``folder`` holds the recordings and ``grid`` the plan, by default those of the book. Raises
-        :class:`StudyError` for a name that isn't one of :data:`STUDIES`, and what loading a recording raises.
+        Args:
+            name: of a study of the book (:data:`STUDIES`), the path of a study file of one's own, or a design.
+            live: records of runs that were just made.
+            folder: holds the recordings, by default those of the book.
+            grid: the plan, by default that of the design.
+
+        Raises :class:`~isonb.lab.studies.design.StudyError` for a name or file that isn't there, and what loading a
+        recording raises.
         """
         design = name if isinstance(name, Design) else design_of(name)
-        home = FOLDER if folder is None else Path(folder)
-        return cls.of(design, plan_of(grid or design.grid or design.name, design.size), home, live or {})
+        named = {one.runs_of for claim in design.claims for one in claim.predictions} - {""}
+        others = {other: cls.load(other) for other in sorted(named)}
+        cells = plan_of(grid or design.plan, design.size)
+        return cls.of(design, cells, FOLDER if folder is None else Path(folder), live or {}, others)
 
     @classmethod
     def of(
-        cls, design: Design, cells: Sequence[PlannedCell], folder: Path, live: Mapping[str, Iterable[Record]]
+        cls,
+        design: Design,
+        cells: Sequence[PlannedCell],
+        folder: Path,
+        live: Mapping[str, Iterable[Record]],
+        others: Mapping[str, Study] | None = None,
     ) -> Study:
         """The study of a design, the cells of a plan and a folder of recordings."""
-        runs, series, plan = assemble(design, cells, folder, live)
-        told = [failed(part) for _, part in runs.groupby("suite", sort=False)]
-        runs = runs.assign(failed=pd.concat(told) if told else False)
-        return cls(design, runs, series, plan, tuple(live))
+        broken = frozenset(design.no_setting())
+        return cls(design, *long_tables(design, cells, folder, live), tuple(live), broken, others or {})
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -108,16 +130,6 @@ class Study:
             ]
         )
 
-    def once(self, table: Callable[[Study], pd.DataFrame]) -> pd.DataFrame:
-        """What ``table`` makes of this study, made when it is first asked for; not to be changed."""
-        if table not in self._made:
-            self._made[table] = table(self)
-        return self._made[table]
-
-    @cached_property
-    def _made(self) -> dict[Callable[[Study], pd.DataFrame], pd.DataFrame]:
-        return {}
-
     @property
     def recorded(self) -> pd.DataFrame:
         """The runs that were recorded."""
@@ -129,10 +141,8 @@ class Study:
         """One number a run of an arm, keyed by (cell, seed): a column of ``runs``. ``cell`` is put behind the suite."""
         if column not in self.runs:
             return {}
-        part = self._of(self.runs[["arm", "suite", "seed", column]], arm, suites).dropna(subset=column)
-        return {
-            (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(part["suite"], part["seed"], part[column], strict=True)
-        }
+        values = self._of(self.runs[["arm", "suite", "seed", column]], arm, suites).dropna(subset=column)
+        return _keyed(values.rename(columns={column: "value"}), cell)
 
     def logged(self, name: str, arm: str, suites: Sequence[str] | None = None) -> pd.DataFrame:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
@@ -148,25 +158,35 @@ class Study:
         self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = "", share: float = 0.3
     ) -> dict[tuple[str, int], float]:
         """The mean of a series over the last ``share`` of the updates, one a run."""
-        keys = self.runs[["run_id", "suite", "seed"]].set_index("run_id")
-        found = self._tails(share)
-        found = found[(found["name"] == name) & found["run_id"].isin(self._of(self.runs, arm, suites)["run_id"])]
-        return _keyed(found.set_index("run_id").join(keys), cell)
+        runs = self._of(self.runs[["run_id", "suite", "seed", "arm"]], arm, suites).set_index("run_id")
+        logged = self.series[self.series["run_id"].isin(runs.index)][["run_id", "name", "step", "value"]]
+        means = tail_means(logged, share)
+        return _keyed(means[means["name"] == name].set_index("run_id").join(runs), cell)
 
     def tail_score(self, arm: str, suites: Sequence[str] | None = None) -> dict[tuple[str, int], float]:
         """The main metric on the watched rows over the last 30% of the updates, one a run."""
-        found: dict[tuple[str, int], float] = {}
+        scores: dict[tuple[str, int], float] = {}
         for suite, metric in self.runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
             if suites is None or suite in suites:
-                found |= self.tail(f"step.validation.{metric}", arm, [suite])
-        return found
+                scores |= self.tail(f"step.validation.{metric}", arm, [suite])
+        return scores
+
+    def changed(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> Units:
+        """What an arm changes in a measure of the vectors that it acts on, against the same vectors of plain training.
+
+        One number a seed. The output of a second stage is compared with the [CLS] vectors that it starts from. A
+        measure of the tokens of all layers is read there, whatever the arm acts on.
+        """
+        mine = "tokens" if measure.endswith("_all_layers") else self.design.acts_on.get(arm, "cls")
+        plain = "cls" if mine == "second" else mine
+        ends = {arm: f"metric.end.{mine}.{measure}", PLAIN: f"metric.end.{plain}.{measure}"}
+        return difference(*(self.units(column, name, suites) for name, column in ends.items()))
 
     def values(self, column: str = "score") -> pd.DataFrame:
         """A long table of one column: suite, arm, seed, source, value."""
-        found = self.runs.dropna(subset=column)
-        return (
-            found[["suite", "arm", "seed", "source"]].assign(value=found[column].astype(float)).reset_index(drop=True)
-        )
+        there = self.runs.dropna(subset=column)
+        values = there[["suite", "arm", "seed", "source"]].assign(value=there[column].astype(float))
+        return values.reset_index(drop=True)
 
     def paired(
         self,
@@ -175,19 +195,19 @@ class Study:
         base: str = PLAIN,
         suites: Sequence[str] | None = None,
         *,
-        alpha: float = 1 - LEVEL,
+        alpha: float = 1 - verdicts.LEVEL,
     ) -> pd.DataFrame:
         """What an arm changes against another at the same seed: suite, n, mean, low, high, visible; from 3 seeds on.
 
         ``visible`` is the minimum detectable effect of these seeds at ``alpha``, the level of the verdict.
         """
         rows = []
-        changes = rules.difference(self.units(column, arm, suites), self.units(column, base, suites))
-        for suite, values in rules.by_cell(changes).items():
-            if len(values) >= rules.FEWEST:
-                found = student(values)
-                ends = (found.estimate, found.low, found.high, rules.smallest_visible(found, alpha))
-                rows.append((suite, found.n, *ends))
+        changes = difference(self.units(column, arm, suites), self.units(column, base, suites))
+        for suite, values in verdicts.by_cell(changes).items():
+            if len(values) >= verdicts.FEWEST:
+                mean = student(values)
+                ends = (mean.estimate, mean.low, mean.high, verdicts.smallest_visible(mean, alpha))
+                rows.append((suite, mean.n, *ends))
         return pd.DataFrame(rows, columns=["suite", "n", "mean", "low", "high", "visible"])
 
     def failures(self, suites: Sequence[str] | None = None) -> pd.DataFrame:
@@ -195,111 +215,75 @@ class Study:
         runs = self.runs.dropna(subset="score")
         runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
         rows = []
-        for (suite, arm), part in runs.groupby(["suite", "arm"], sort=False):
-            found = share(int(part["failed"].sum()), len(part))
-            rows.append((suite, arm, found.n, int(part["failed"].sum()), found.estimate, found.low, found.high))
+        for (suite, arm), some in runs.groupby(["suite", "arm"], sort=False):
+            failed = share(int(some["failed"].sum()), len(some))
+            rows.append((suite, arm, failed.n, int(some["failed"].sum()), failed.estimate, failed.low, failed.high))
         return pd.DataFrame(rows, columns=["suite", "arm", "n", "failed", "share", "low", "high"])
 
     def lead(self, arm: str, suite: str) -> Interval | None:
         """How far an arm's mean score lies above the majority baseline; None without runs.
 
-        The interval speaks of new seeds and new rows: :func:`isonb.lab.studies.competence.lead`.
+        The interval speaks of new seeds and new rows: :func:`isonb.lab.studies.table.lead`.
         """
-        return _lead(self._of(self.runs, arm, [suite]))
+        runs = self._of(self.runs, arm, [suite]).dropna(subset=["score"])
+        if runs.empty:
+            return None
+        base = float(runs["majority"].mean()) if runs["majority"].notna().any() else 0.0
+        return lead(runs["score"].tolist(), base, runs["metric"].iloc[0], int(runs["rows"].iloc[0]))
 
-    def learned(self, suite: str) -> str:
-        """Empty where some arm learned the task in most of its runs; otherwise why nothing can be said there."""
-        return self._learned.get(suite, "no runs")
+    def unlearned(self, suite: str) -> Reason | None:
+        """Why nothing can be said of a suite; None where some arm learned the task in most of its runs."""
+        return self._unlearned.get(suite, Reason.NO_RUNS)
 
     @property
     def decisive(self) -> tuple[str, ...]:
         """The planned suites on which something learned, so that methods can be compared there."""
-        return tuple(suite for suite in self.suites if not self.learned(suite))
+        return tuple(suite for suite in self.suites if not self.unlearned(suite))
 
     @cached_property
-    def _learned(self) -> dict[str, str]:
+    def _unlearned(self) -> dict[str, Reason | None]:
         shares = self.failures().groupby("suite", sort=False)["share"].min()
-        why = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
-        return {str(suite): why if least >= 0.5 else "" for suite, least in shares.items()}
+        return {str(suite): Reason.UNLEARNED if least >= 0.5 else None for suite, least in shares.items()}
 
     def verdicts(self, source: str = "recorded") -> list[Judgement]:
-        """Every claim of the design, judged on the recorded or on the live runs."""
+        """Every claim of the design, judged on the recorded or on the live runs.
+
+        Live runs are judged by the predictions that speak of the study's own runs.
+        """
         if source not in ("recorded", "live"):
             fail(StudyError, "the source must be recorded or live", repr(source), "Choose one of these.")
         return [self._judged(claim, source) for claim in self.design.claims]
 
     def _judged(self, claim: Claim, source: str) -> Judgement:
-        """Live runs are judged by the parts that speak of the study's own runs."""
-        parts = [part for part in claim.parts if source == "recorded" or not part.runs_of]
-        homes = [_borrowed(part.runs_of) if part.runs_of else self for part in parts]
-        return rules.judge(claim, [home._part(part, source) for home, part in zip(homes, parts, strict=True)])
+        chosen = [one for one in claim.predictions if source == "recorded" or not one.runs_of]
+        homes = (self.others[one.runs_of] if one.runs_of else self for one in chosen)
+        return verdicts.judge(claim, [home._tested(one, source) for home, one in zip(homes, chosen, strict=True)])
 
-    def _part(self, part: Part, source: str) -> PartJudgement:
-        suites = self.live_suites if source == "live" else part.on or self.suites
-        evidence = part.evidence(self, suites)
-        cells = [f"{suite}{detail}" for suite in suites for detail in part.details]
-        if part.on == ():
+    def _tested(self, prediction: Prediction, source: str) -> PredictionJudgement:
+        suites = self.live_suites if source == "live" else prediction.on or self.suites
+        evidence = prediction.evidence(self, suites)
+        cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
+        if prediction.on == ():
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
-        return rules.judge_part(part, evidence, cells, lambda name: self._silent(part, name, source))
+        silent = {name: cell for name in cells if (cell := self._silent(prediction, name, source))}
+        return verdicts.judge_prediction(prediction, evidence, cells, silent)
 
-    def _silent(self, part: Part, cell: str, source: str) -> Cell | None:
-        """The cell of a part that can't tell: of models that weren't taught, or a method without a working setting."""
-        if not part.gated:
+    def _silent(self, prediction: Prediction, cell: str, source: str) -> Cell | None:
+        """The cell where a prediction can't tell: of models that weren't taught, or a method without a setting."""
+        if not prediction.trained:
             return None
-        if self.design.reservation and source == "recorded":
-            return Cell(cell, NOT_TESTABLE, self.design.reservation)
+        if self.design.untaught and source == "recorded":
+            return Cell(cell, verdicts.NOT_TESTABLE, Reason.UNTAUGHT)
         known = [s for s in (*self.suites, *self.live_suites) if cell == s or cell.startswith(f"{s},")]
         suite = max(known, key=len, default=cell)
-        if broken := [arm for arm in part.arms if (arm, suite) in self._no_setting]:
-            return Cell(cell, NO_SETTING, f"each setting of {broken[0]} that was tried ended at the majority baseline")
-        why = self.learned(suite)
-        return Cell(cell, NOT_TESTABLE, why) if why else None
-
-    @cached_property
-    def _no_setting(self) -> frozenset[tuple[str, str]]:
-        return frozenset(self.design.no_setting())
+        if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
+            return Cell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
+        why = self.unlearned(suite)
+        return Cell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
         return chosen if suites is None or not len(chosen) else chosen[chosen["suite"].isin(list(suites))]
-
-    @cached_property
-    def _tail_cache(self) -> dict[float, pd.DataFrame]:
-        return {}
-
-    def _tails(self, share: float) -> pd.DataFrame:
-        if share not in self._tail_cache:
-            self._tail_cache[share] = tail_means(self.series[["run_id", "name", "step", "value"]], share)
-        return self._tail_cache[share]
-
-
-def design_of(name: str) -> Design:
-    """The design of a study, by name; :class:`StudyError` names them all."""
-    if name not in STUDIES:
-        fail(StudyError, f"the study must be one of {', '.join(STUDIES)}", repr(name), "Choose one of these.")
-    found: Design = importlib.import_module(f"{designs.__name__}.{name}").DESIGN
-    return found
-
-
-@cache
-def _borrowed(name: str) -> Study:
-    """A study whose runs judge claims of others."""
-    return Study.load(name)
-
-
-def _lead(runs: pd.DataFrame) -> Interval | None:
-    """How far the mean score of these runs of one task lies above the majority baseline; None without runs."""
-    runs = runs.dropna(subset=["score"])
-    if runs.empty:
-        return None
-    base = float(runs["majority"].mean()) if runs["majority"].notna().any() else 0.0
-    return lead(runs["score"].tolist(), base, runs["metric"].iloc[0], int(runs["rows"].iloc[0]))
-
-
-def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:
-    return {
-        (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(frame["suite"], frame["seed"], frame["value"], strict=True)
-    }
 
 
 def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:
@@ -308,8 +292,14 @@ def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:
     A value counts if its update lies above (1 - share) times the run's last one, whatever the series.
     """
     if not 0 < share <= 1:
-        raise RecordedError(f"share must be in (0, 1]; got {share}. Pass 0.3 for the last 30%.")
+        fail(StudyError, "share must be in (0, 1]", share, "Pass 0.3 for the last 30%.")
     series = series[series["name"].str.startswith("step.")]
     last = series.groupby("run_id")["step"].transform("max")
     late = series[series["step"] > (1 - share) * last]
     return late.groupby(["run_id", "name"], as_index=False)["value"].mean()
+
+
+def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:
+    return {
+        (f"{s}{cell}", int(k)): float(v) for s, k, v in zip(frame["suite"], frame["seed"], frame["value"], strict=True)
+    }

@@ -1,17 +1,63 @@
-"""Verdicts as rows of tables and as counts for the text."""
+"""Verdicts and runs as rows of tables, and as counts for the text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from isonb.lab.studies.verdicts import CONTRADICTED, OUTCOMES, SUPPORTED, Cell, Judgement, PartJudgement
+import pandas as pd
 
-__all__ = ["MEAN", "cell_rows", "claim_rows", "tally"]
+from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.recordings import FOLDER, recorded
+from isonb.lab.studies.design import Design
+from isonb.lab.studies.files import every_design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import (
+    CONTRADICTED,
+    INCONCLUSIVE,
+    NO_SETTING,
+    NOT_TESTABLE,
+    OUTCOMES,
+    SUPPORTED,
+    Cell,
+    Claim,
+    Judgement,
+    PredictionJudgement,
+    Reason,
+)
+
+__all__ = [
+    "COLUMNS",
+    "MEAN",
+    "NEEDS",
+    "cell_rows",
+    "claim_cells",
+    "claim_rows",
+    "open_needs",
+    "run_rows",
+    "tally",
+    "untaken",
+]
 
 MEAN = "mean"
-
 ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}
+HEAD = ("study", "page", "claim", "statement", "kind", "verdict", "words", "remark")
+COLUMNS = (
+    *HEAD,
+    *("what", "trained", "cell", "n", "mean", "low", "high", "visible", "outcome", "reason", "needs"),
+)
+OPEN = (INCONCLUSIVE, NOT_TESTABLE, NO_SETTING)
+NEEDS = {  # what would decide a cell, by the reason for which it is open
+    Reason.UNTAUGHT: "the paper's runs again, with models that learn their tasks",
+    Reason.UNLEARNED: "settings with which something learns the task",
+    Reason.UNTUNED: "weaker or other settings of the method",
+    Reason.SAME: "runs that don't all give the same number",
+    Reason.FEW: "more replicates: seeds, or encoders",
+    Reason.NO_RUNS: "runs where there are none yet",
+    Reason.NEGLIGIBLE: "a method that moves the measure further",
+    Reason.BOTH: "more seeds or pairs, for a narrower interval",
+}
 
 
 def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]]:
@@ -22,64 +68,137 @@ def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]
     sources = list(judged)
     rows = []
     for number, first in enumerate(judged[sources[0]]):
-        row: dict[str, Any] = {"claim": _named(first)}
+        row: dict[str, Any] = {"claim": _named(first.claim)}
         for source in sources:
-            found = judged[source][number]
-            telling = [cell.outcome for cell in found.cells if cell.interval is not None]
+            one = judged[source][number]
+            telling = [cell.outcome for cell in one.cells if cell.interval is not None]
             sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
             prefix = f"{source}: " if len(sources) > 1 else ""
-            row[source if prefix else "verdict"] = found.words
+            row[source if prefix else "verdict"] = one.words
             row[f"{prefix}cells for · against"] = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
         rows.append(row)
     return rows
 
 
-def _named(judged: Judgement) -> str:
+def _named(claim: Claim) -> str:
     """A claim's number or name, and what it says: "3. It gains", "late: A late push gains"."""
-    name, words = str(judged.claim.number), f"{judged.claim.statement}{ASIDE[judged.claim.kind]}"
+    name, words = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
     return f"{name}: {words}" if name.isalpha() else f"{name}. {words}"
 
 
 def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[str, Any]]:
-    """One row a claim, part and cell: numbers with their interval, minimum detectable effect, outcome, reason.
+    """One row a claim, prediction and cell: numbers with their interval, minimum detectable effect, outcome, reason.
 
-    The cells of a part are followed by their mean, which the verdict is of, under the name :data:`MEAN`.
+    The cells of a prediction are followed by their mean, which the verdict is of, under the name :data:`MEAN`.
     ``tested=False`` gives the cells that can't tell instead.
     """
     return [
-        {"claim": judgement.claim.number, "statement": judgement.claim.statement, "what": part.part.what} | _told(cell)
-        for judgement in judged
-        for part in judgement.parts
-        for cell in (*part.cells, *_mean(part))
-        if (cell.interval is not None) == tested
+        {"claim": one.claim.number, "statement": one.claim.statement, "what": tested_.prediction.what} | row
+        for one in judged
+        for tested_ in one.predictions
+        for row in (*map(_told, tested_.cells), *_mean(tested_))
+        if (row["mean"] is not None) == tested
     ]
 
 
-def _mean(part: PartJudgement) -> list[Cell]:
-    """The mean over the cells of a part as a cell, where there are several."""
-    if part.mean is None or sum(cell.interval is not None for cell in part.cells) < 2:
+def _mean(one: PredictionJudgement) -> list[dict[str, Any]]:
+    """The row of the mean over the cells of a prediction, where there are several."""
+    if one.mean is None or sum(cell.interval is not None for cell in one.cells) < 2:
         return []
-    how = "over seeds" if part.mean.method == "student" else "over cells"
-    reason = f"I2 = {part.spread.i2:.0%}" if part.spread else ""
-    return [Cell(f"{MEAN}, {how}", part.outcome, reason, part.mean.n, part.mean, None, part.visible)]
+    how = "over seeds" if one.mean.method == "student" else "over cells"
+    mean = Cell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, None, one.visible)
+    return [_told(mean) | {"reason": f"I2 = {one.spread.i2:.0%}" if one.spread else ""}]
 
 
 def _told(cell: Cell) -> dict[str, Any]:
-    found = cell.interval
+    one = cell.interval
     return {
         "cell": cell.name,
         "n": cell.n,
-        "mean": None if found is None else found.estimate,
-        "low": None if found is None else found.low,
-        "high": None if found is None else found.high,
+        "mean": None if one is None else one.estimate,
+        "low": None if one is None else one.low,
+        "high": None if one is None else one.high,
         "dz": cell.dz,
         "visible": cell.visible,
         "outcome": cell.outcome,
-        "reason": cell.reason,
+        "reason": cell.words,
     }
 
 
 def tally(judged: Iterable[Judgement], kind: str = "runs") -> dict[str, int]:
     """How many claims of a kind have each outcome; identities and printed numbers are no evidence about methods."""
-    found = [judgement.outcome for judgement in judged if judgement.claim.kind == kind]
-    return {outcome: found.count(outcome) for outcome in OUTCOMES}
+    outcomes = [judgement.outcome for judgement in judged if judgement.claim.kind == kind]
+    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
+
+
+def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
+    """One row a claim, prediction and cell, with the chapter that judges it: :data:`COLUMNS`.
+
+    ``verdict`` is the claim's, ``words`` says on what it depends, ``outcome`` is the cell's, ``needs`` what would
+    decide it. A claim without predictions has one row, whose cell has no name and whose reason is the claim's remark:
+    a table of claims must not lose it.
+    """
+    rows = []
+    for one in judged:
+        claim = one.claim
+        told = (claim.number, claim.statement, claim.kind, one.outcome, one.words, claim.remark)
+        head = dict(zip(HEAD, (design.name, design.page, *told), strict=True))
+        for tested in one.predictions:
+            what = {"what": tested.prediction.what, "trained": tested.prediction.trained}
+            wanted = tested.prediction.needs or claim.needs
+            rows += [head | what | _told(cell) | {"needs": wanted or NEEDS.get(cell.reason)} for cell in tested.cells]
+        if not one.cells:
+            blank = _told(Cell("", one.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
+            rows.append(head | {"what": "", "trained": False} | blank | {"needs": claim.needs or claim.remark})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def open_needs(cells: pd.DataFrame) -> list[dict[str, object]]:
+    """What would decide the claims about methods that are open: one row a need, the commonest first.
+
+    ``cells`` is a table as of :func:`claim_cells`, of any number of studies.
+    """
+    undecided = cells[(cells["kind"] == "runs") & cells["verdict"].isin(OPEN) & cells["outcome"].isin(OPEN)]
+    rows: list[dict[str, object]] = [
+        {"need": need, "claims": sorted(set(some["claim"])), "cells": len(some)}
+        for need, some in undecided.groupby("needs", sort=False)
+    ]
+    return sorted(rows, key=lambda row: (-int(str(row["cells"])), str(row["need"])))
+
+
+def run_rows(study: Study) -> list[dict[str, Any]]:
+    """One row a recorded run, by task and arm in the order of the grid and by seed.
+
+    task, arm, seed, metric, score and majority (the task's main metric of the run, and of the majority baseline;
+    None where it has none), processor (its kind), run (its id).
+    """
+    runs = study.recorded
+    places = {"suite": pd.Categorical(runs["suite"], study.suites), "arm": pd.Categorical(runs["arm"], study.arms)}
+    runs = runs.loc[runs.assign(**places).sort_values(["suite", "arm", "seed", "run_id"]).index]
+    return [
+        {
+            "task": run["suite"],
+            "arm": run["arm"],
+            "seed": int(run["seed"]),
+            "metric": run["metric"] or "–",
+            "score": _main(run),
+            "majority": None if pd.isna(run["majority"]) else float(run["majority"]),
+            "processor": kind,
+            "run": run["run_id"],
+        }
+        for (_, run), kind in zip(runs.iterrows(), processor_kinds(runs), strict=True)
+    ]
+
+
+def _main(run: pd.Series[Any]) -> float | None:
+    """The main metric; of a similarity set with subsets the mean over these."""
+    score = run["score"] if pd.notna(run["score"]) else run.get(f"metric.{run['metric']}.mean")
+    return None if pd.isna(score) else float(score)
+
+
+def untaken(folder: Path = FOLDER) -> dict[str, list[str]]:
+    """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
+    taken = {run for design in every_design() for run in Study.load(design, folder=folder).recorded["run_id"]}
+    names = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
+    left = {name: sorted(set(recorded(name, folder).runs["run_id"]) - taken) for name in names}
+    return {name: runs for name, runs in left.items() if runs}

@@ -1,11 +1,11 @@
-"""Claims of the papers and what runs say of them: one rule for every paper.
+"""Claims of the papers and what runs say of them: judged in one way for every paper.
 
-A claim has parts; a part says on which side of a border the mean of a number lies, over several cells (tasks, say). A
-cell is shown as what it is; the verdict is of the mean over the cells: its 95% interval lies wholly in the claimed
-range (supported), wholly on the other side (contradicted), or neither (inconclusive). No single cell may carry it: the
-mean must lie there whichever cell is left out. Cells that all lie on one side by themselves agree, too. Where some
-cells lie on one side and some on the other, no mean speaks for them: the answer *depends on* what the cells differ in.
-A claim can't be tested where there are fewer than three seeds, or where nothing learned its task.
+A claim makes predictions; a prediction says on which side of a border the mean of a number lies, over several cells
+(tasks, say). A cell is shown as what it is; the verdict is of the mean over the cells: its 95% interval lies wholly in
+the claimed range (supported), wholly on the other side (contradicted), or neither (inconclusive). No single cell may
+carry it: the mean must lie there whichever cell is left out. Cells that all lie on one side by themselves agree, too.
+Where some cells lie on one side and some on the other, no mean speaks for them: the answer *depends on* what the cells
+differ in. A claim can't be tested where there are fewer than three seeds, or where nothing learned its task.
 
 Cells that share seeds have the mean of their seeds' means, with Student's interval: it speaks of new seeds in these
 cells. Others have the mean of random effects, which speaks of cells like these.
@@ -16,15 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
-from isonb.lab.statistics.intervals import Interval, bootstrap, finite
+from isonb.lab.statistics.bootstrap import bootstrap
 from isonb.lab.statistics.pooling import STUDENTS, Heterogeneity, heterogeneity, law, random_effects, standard_error
-from isonb.lab.statistics.seeds import POWER, dz, holm, minimum_detectable, student
+from isonb.lab.statistics.seeds import POWER, Interval, dz, finite, holm, minimum_detectable, student
 
 __all__ = [
     "CONTRADICTED",
@@ -32,21 +33,26 @@ __all__ = [
     "DIRECTIONS",
     "INCONCLUSIVE",
     "KINDS",
+    "LEVEL",
     "NOT_TESTABLE",
     "NO_SETTING",
     "OUTCOMES",
     "SUPPORTED",
     "Cell",
+    "Change",
     "Claim",
     "ClaimError",
+    "Evidence",
     "Judgement",
-    "Part",
-    "PartJudgement",
+    "Prediction",
+    "PredictionJudgement",
+    "Reason",
+    "Units",
     "by_cell",
     "difference",
     "judge",
     "judge_cell",
-    "judge_part",
+    "judge_prediction",
     "smallest_visible",
 ]
 
@@ -61,7 +67,7 @@ NO_SETTING = "no working setting"  # of a cell: every setting that was tried fai
 SILENT = (NOT_TESTABLE, NO_SETTING)  # cells that say nothing about a claim
 DIRECTIONS = ("greater", "less", "at least", "at most", "equal")
 KINDS = ("runs", "identity", "printed")
-RULES = ("mean", "all", "most")
+DECIDERS = ("mean", "all", "most")
 FEWEST = 3  # seeds
 MANY = 20  # seeds from which the expanded bootstrap decides; below, Student's interval
 LEVEL = 0.95
@@ -74,26 +80,63 @@ class ClaimError(InputError):
     """A claim that says nothing, or numbers that it can't be judged by."""
 
 
+class Reason(StrEnum):
+    """Why a cell has its outcome; the text is what a table says, with the cell's numbers in the braces."""
+
+    CLAIMED = "{ends} lies on the claimed side of {about}"
+    OTHER = "{ends} lies on the other side of {about}"
+    NEGLIGIBLE = "{ends} is negligible: it lies within {about} of 0"
+    BOTH = "{ends} lies on both sides of {about}"
+    NO_RUNS = "no runs"
+    FEW = f"replicates: {{n}}; at least {FEWEST} are needed"
+    SAME = "all {n} values are {about}: the seeds varied nothing"
+    UNTAUGHT = "the plain models of these runs had hardly learned their tasks"
+    UNLEARNED = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
+    UNTUNED = "each setting of {about} that was tried ended at the majority baseline"
+
+
 @dataclass(frozen=True)
 class Cell:
     """What the runs say in one cell.
 
-    ``visible`` is the minimum detectable effect: the smallest true distance from the border that so many seeds of this
-    spread would show in four of five repetitions. ``against``: the one-sided p-value of lying on the other side.
+    ``reason``: why it has its outcome; ``about``: the border, value or arm that the reason names. ``visible`` is the
+    minimum detectable effect: the smallest true distance from the border that so many seeds of this spread would show
+    in four of five repetitions. ``against``: the one-sided p-value of lying on the other side.
     """
 
     name: str
     outcome: str
-    reason: str
+    reason: Reason
+    about: str = ""
     n: int = 0
     interval: Interval | None = None
     dz: float | None = None
     visible: float | None = None
     against: float = 1.0
 
+    @property
+    def words(self) -> str:
+        """The reason as a table says it."""
+        one = self.interval
+        ends = "" if one is None else f"{one.level:.0%} interval [{one.low:.4g}, {one.high:.4g}]"
+        return str(self.reason).format(ends=ends, about=self.about, n=self.n)
+
 
 @dataclass(frozen=True)
-class Part:
+class Change:
+    """Evidence: a column of the runs of ``arm`` less that of ``base``, seed by seed."""
+
+    column: str
+    arm: str
+    base: str = "none"
+
+    def __call__(self, study: Any, suites: Sequence[str]) -> Units:
+        """The differences of the seeds that both arms have."""
+        return difference(*(study.units(self.column, arm, suites) for arm in (self.arm, self.base)))
+
+
+@dataclass(frozen=True)
+class Prediction:
     """``what`` lies in a range, over the cells.
 
     Args:
@@ -104,12 +147,13 @@ class Part:
         margin: the smallest difference that counts. A "greater" that is clear but within the margin is neither
             supported nor contradicted: it is negligible.
         details: a cell is a suite with one of them behind it ("CoLA, raw").
-        gated: the part speaks of trained models, so a suite counts only where something learned its task.
-        rule: the "mean" over cells decides; "all" cells must hold (identities), or "most" (counted cells).
+        trained: it speaks of trained models, so a suite counts only where something learned its task.
+        decided_by: the "mean" over cells; "all" cells must hold (identities), or "most" (counted cells).
         on: the suites that the claim speaks of; all by default. With none, ``()``, the keys of the evidence are cells.
-        runs_of: the study whose recorded runs judge the part, where it isn't the claim's own.
+        runs_of: the study whose recorded runs judge it, where it isn't the claim's own.
         depends: what the cells differ in, for a claim that holds in some and fails in others.
         arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
+        needs: what it would take to test it, where no run of these models can.
     """
 
     what: str
@@ -117,12 +161,13 @@ class Part:
     direction: str = "less"
     margin: float = 0.0
     details: tuple[str, ...] = ("",)
-    gated: bool = False
-    rule: str = "mean"
+    trained: bool = False
+    decided_by: str = "mean"
     on: tuple[str, ...] | None = None
     runs_of: str = ""
     depends: str = "the task"
     arms: tuple[str, ...] = ()
+    needs: str = ""
 
     def __post_init__(self) -> None:
         if self.direction not in DIRECTIONS:
@@ -131,8 +176,9 @@ class Part:
         if not 0 <= self.margin < math.inf or (self.direction == "equal" and self.margin == 0):
             fix = "Pass the smallest difference that counts."
             fail(ClaimError, 'the margin must be >= 0, for "equal" above 0', self.margin, fix)
-        if self.rule not in RULES:
-            fail(ClaimError, f"the rule must be one of {', '.join(RULES)}", repr(self.rule), "Choose one of these.")
+        if self.decided_by not in DECIDERS:
+            known = ", ".join(DECIDERS)
+            fail(ClaimError, f"decided_by must be one of {known}", repr(self.decided_by), "Choose one of these.")
 
     @property
     def claimed(self) -> tuple[float, float]:
@@ -159,9 +205,10 @@ class Claim:
 
     number: int | str  # the papers' are numbered; the contradictions have names
     statement: str
-    parts: tuple[Part, ...]
+    predictions: tuple[Prediction, ...]
     kind: str = "runs"
-    remark: str = ""  # why it can't be tested here, or what the reader should know of the rule
+    remark: str = ""  # why it can't be tested here, or how it is judged
+    needs: str = ""  # what it would take to test it
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -169,14 +216,14 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class PartJudgement:
-    """The outcome of one part, and its cells.
+class PredictionJudgement:
+    """The outcome of one prediction, and its cells.
 
     ``mean``: over the cells that can tell, with its interval. ``visible``: the minimum detectable effect of that mean.
     ``spread``: whether the cells differ beyond chance.
     """
 
-    part: Part
+    prediction: Prediction
     outcome: str
     cells: tuple[Cell, ...]
     mean: Interval | None = None
@@ -187,23 +234,23 @@ class PartJudgement:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The outcome of a claim, and those of its parts."""
+    """The outcome of a claim, and those of its predictions."""
 
     claim: Claim
     outcome: str
-    parts: tuple[PartJudgement, ...] = field(default=())
+    predictions: tuple[PredictionJudgement, ...] = field(default=())
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells of all parts."""
-        return tuple(cell for part in self.parts for cell in part.cells)
+        """The cells of all predictions."""
+        return tuple(cell for one in self.predictions for cell in one.cells)
 
     @property
     def words(self) -> str:
         """The outcome in words: "depends on the encoder" names what on."""
         if self.outcome != DEPENDS:
             return self.outcome
-        on = dict.fromkeys(part.part.depends for part in self.parts if part.outcome == DEPENDS)
+        on = dict.fromkeys(one.prediction.depends for one in self.predictions if one.outcome == DEPENDS)
         return f"{DEPENDS} on {' and '.join(on)}"
 
 
@@ -222,10 +269,10 @@ def by_cell(units: Units) -> dict[str, list[float]]:
     >>> by_cell({("cola", 1): 0.5, ("cola", 0): 0.25})
     {'cola': [0.25, 0.5]}
     """
-    found: dict[str, list[float]] = {}
+    cells: dict[str, list[float]] = {}
     for (cell, _), value in sorted(units.items()):
-        found.setdefault(cell, []).append(value)
-    return found
+        cells.setdefault(cell, []).append(value)
+    return cells
 
 
 def smallest_visible(interval: Interval, alpha: float = 1 - LEVEL) -> float:
@@ -244,48 +291,46 @@ def smallest_visible(interval: Interval, alpha: float = 1 - LEVEL) -> float:
     return float(error * (scipy_stats.norm.ppf(1 - alpha / 2) + scipy_stats.norm.ppf(POWER)))
 
 
-def judge_cell(part: Part, name: str, evidence: Sequence[float] | Interval | None) -> Cell:
+def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | Interval | None) -> Cell:
     """The outcome of one cell, from one number a seed or from an interval.
 
-    >>> part = Part("gain", lambda study, suites: {}, "greater")
-    >>> judge_cell(part, "cola", [0.1, 0.12, 0.14]).outcome, judge_cell(part, "cola", [0.1, -0.2, 0.14]).outcome
+    >>> gain = Prediction("gain", lambda study, suites: {}, "greater")
+    >>> judge_cell(gain, "cola", [0.1, 0.12, 0.14]).outcome, judge_cell(gain, "cola", [0.1, -0.2, 0.14]).outcome
     ('supported', 'inconclusive')
-    >>> judge_cell(part, "cola", [-0.1, -0.12, -0.14]).outcome, judge_cell(part, "cola", [0.1]).outcome
+    >>> judge_cell(gain, "cola", [-0.1, -0.12, -0.14]).outcome, judge_cell(gain, "cola", [0.1]).outcome
     ('contradicted', 'not testable')
     """
     if isinstance(evidence, Interval):
-        return _placed(part, name, evidence, None)
+        return _placed(prediction, name, evidence, None)
     values = finite([] if evidence is None else list(evidence), "values", 0)
     if len(values) < FEWEST:
-        why = f"replicates: {len(values)}; at least {FEWEST} are needed" if len(values) else "no runs"
-        return Cell(name, NOT_TESTABLE, why, len(values))
+        return Cell(name, NOT_TESTABLE, Reason.FEW if len(values) else Reason.NO_RUNS, n=len(values))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        why = f"all {len(values)} values are {values[0]:.4g}: the seeds varied nothing"
-        return Cell(name, NOT_TESTABLE, why, len(values))
-    found = student(values, level=LEVEL) if len(values) < MANY else bootstrap(values, level=LEVEL)
-    return _placed(part, name, found, dz(values))
+        return Cell(name, NOT_TESTABLE, Reason.SAME, f"{values[0]:.4g}", len(values))
+    interval = student(values, level=LEVEL) if len(values) < MANY else bootstrap(values, level=LEVEL)
+    return _placed(prediction, name, interval, dz(values))
 
 
-def judge_part(
-    part: Part, evidence: Evidence, cells: Iterable[str], silent: Callable[[str], Cell | None]
-) -> PartJudgement:
-    """Judge one part in ``cells``. ``silent(name)`` is the cell itself where it can't tell, else None."""
+def judge_prediction(
+    prediction: Prediction, evidence: Evidence, cells: Iterable[str], silent: Mapping[str, Cell]
+) -> PredictionJudgement:
+    """Judge one prediction in ``cells``. ``silent``: by name the cells that can't tell."""
     units: dict[Any, Any] = {key: value for key, value in evidence.items() if isinstance(key, tuple)}
     given: Mapping[Any, Any] = by_cell(units) if units else evidence
-    judged = [silent(name) or judge_cell(part, name, given.get(name)) for name in cells]
+    judged = [silent.get(name) or judge_cell(prediction, name, given.get(name)) for name in cells]
     telling = [cell for cell in judged if cell.outcome not in SILENT]
     if not telling:
-        return PartJudgement(part, NOT_TESTABLE, tuple(judged))
+        return PredictionJudgement(prediction, NOT_TESTABLE, tuple(judged))
     mean = _over(telling, units)
-    whole = _placed(part, "", mean, None)
+    whole = _placed(prediction, "", mean, None)
     outcomes = [cell.outcome for cell in telling]
     against = min(holm({cell.name: cell.against for cell in telling}).values())
-    if part.rule == "mean":
-        outcome = _decided(part, telling, units, whole)
+    if prediction.decided_by == "mean":
+        outcome = _decided(prediction, telling, units, whole)
         # as the outcome: by the mean, or by every cell by itself
         surest = min(whole.against, max(cell.against for cell in telling))
         against = surest if outcome == CONTRADICTED else 1.0
-    elif part.rule == "all":
+    elif prediction.decided_by == "all":
         every = set(outcomes) == {SUPPORTED}
         outcome = CONTRADICTED if against <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
     else:
@@ -293,32 +338,32 @@ def judge_part(
         outcome = next(most, INCONCLUSIVE)
         against = float(outcome != CONTRADICTED)
     spread = heterogeneity([cell.interval for cell in telling if cell.interval is not None])
-    return PartJudgement(part, outcome, tuple(judged), mean, whole.visible, spread, against)
+    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, spread, against)
 
 
-def _decided(part: Part, telling: Sequence[Cell], units: Units, whole: Cell) -> str:
+def _decided(prediction: Prediction, telling: Sequence[Cell], units: Units, whole: Cell) -> str:
     """What the mean over cells says, if it says so whichever cell is left out; or what all cells say by themselves."""
     outcomes = {cell.outcome for cell in telling}
-    if {SUPPORTED, CONTRADICTED} <= outcomes and part.direction != "equal":
+    if {SUPPORTED, CONTRADICTED} <= outcomes and prediction.direction != "equal":
         return DEPENDS  # "equal" has no sides: what is small in one cell and large in another is an effect
     if len(telling) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
         return telling[0].outcome
     rest = ([cell for cell in telling if cell is not left] for left in telling)
-    stands = all(_placed(part, "", _over(cells, units), None).outcome == whole.outcome for cells in rest)
+    stands = all(_placed(prediction, "", _over(cells, units), None).outcome == whole.outcome for cells in rest)
     return whole.outcome if stands else INCONCLUSIVE
 
 
-def judge(claim: Claim, parts: Sequence[PartJudgement]) -> Judgement:
-    """The outcome of a claim: contradicted if a part is, supported if each part is, not testable if none can be tested.
+def judge(claim: Claim, predictions: Sequence[PredictionJudgement]) -> Judgement:
+    """The outcome of a claim: contradicted if a prediction is, supported if each is, not testable without a test.
 
-    A claim holds only if all its parts hold, so each part may contradict it; their p-values are adjusted by Holm's
-    method first. What depends on something in a part does so in the claim. Parts that differ otherwise leave it
-    inconclusive: what can be tested doesn't settle it.
+    A claim holds only if all its predictions hold, so each may contradict it; their p-values are adjusted by Holm's
+    method first. What depends on something in a prediction does so in the claim. Predictions that differ otherwise
+    leave it inconclusive: what can be tested doesn't settle it.
     """
-    outcomes = [part.outcome for part in parts]
-    told = {f"{k}": part.against for k, part in enumerate(parts) if part.outcome != NOT_TESTABLE}
+    outcomes = [one.outcome for one in predictions]
+    told = {f"{k}": one.against for k, one in enumerate(predictions) if one.outcome != NOT_TESTABLE}
     adjusted = holm(told) if told else {}
-    if any(parts[int(k)].outcome == CONTRADICTED and p <= (1 - LEVEL) / 2 for k, p in adjusted.items()):
+    if any(predictions[int(k)].outcome == CONTRADICTED and p <= (1 - LEVEL) / 2 for k, p in adjusted.items()):
         outcome = CONTRADICTED
     elif DEPENDS in outcomes:
         outcome = DEPENDS
@@ -326,7 +371,7 @@ def judge(claim: Claim, parts: Sequence[PartJudgement]) -> Judgement:
         outcome = NOT_TESTABLE
     else:
         outcome = SUPPORTED if all(one == SUPPORTED for one in outcomes) else INCONCLUSIVE
-    return Judgement(claim, outcome, tuple(parts))
+    return Judgement(claim, outcome, tuple(predictions))
 
 
 def _over(telling: Sequence[Cell], units: Units) -> Interval:
@@ -341,27 +386,28 @@ def _over(telling: Sequence[Cell], units: Units) -> Interval:
     return random_effects([cell.interval for cell in telling if cell.interval is not None], level=LEVEL)
 
 
-def _placed(part: Part, name: str, found: Interval, effect: float | None) -> Cell:
-    (low, high), (least, most) = part.claimed, part.tolerated
-    ends = f"{found.level:.0%} interval [{found.low:.4g}, {found.high:.4g}]"
+def _placed(prediction: Prediction, name: str, interval: Interval, effect: float | None) -> Cell:
+    (low, high), (least, most) = prediction.claimed, prediction.tolerated
+    margin = prediction.margin
     border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
-    if low < found.low and found.high < high:
-        outcome, reason = SUPPORTED, f"{ends} lies on the claimed side of {border}"
-    elif found.low > most or found.high < least:
-        outcome, reason = CONTRADICTED, f"{ends} lies on the other side of {border if low == least else '0'}"
-    elif part.margin and -part.margin <= found.low and found.high <= part.margin:
-        outcome, reason = INCONCLUSIVE, f"{ends} is negligible: it lies within {part.margin:g} of 0"
+    if low < interval.low and interval.high < high:
+        outcome, reason, about = SUPPORTED, Reason.CLAIMED, border
+    elif interval.low > most or interval.high < least:
+        outcome, reason, about = CONTRADICTED, Reason.OTHER, border if low == least else "0"
+    elif margin and -margin <= interval.low and interval.high <= margin:
+        outcome, reason, about = INCONCLUSIVE, Reason.NEGLIGIBLE, f"{margin:g}"
     else:
-        outcome, reason = INCONCLUSIVE, f"{ends} lies on both sides of {border}"
-    return Cell(name, outcome, reason, found.n, found, effect, smallest_visible(found), _beyond(found, least, most))
+        outcome, reason, about = INCONCLUSIVE, Reason.BOTH, border
+    against = _beyond(interval, least, most)
+    return Cell(name, outcome, reason, about, interval.n, interval, effect, smallest_visible(interval), against)
 
 
-def _beyond(found: Interval, low: float, high: float) -> float:
+def _beyond(interval: Interval, low: float, high: float) -> float:
     """The one-sided p-value of lying beyond the nearer end of a range."""
-    gaps = [found.estimate - high, low - found.estimate]
-    return min(_tail(found, gap) for gap in gaps if math.isfinite(gap))
+    gaps = [interval.estimate - high, low - interval.estimate]
+    return min(_tail(interval, gap) for gap in gaps if math.isfinite(gap))
 
 
-def _tail(found: Interval, gap: float) -> float:
-    error = standard_error(found)
-    return float(law(found).sf(gap / error)) if error else float(gap <= 0)
+def _tail(interval: Interval, gap: float) -> float:
+    error = standard_error(interval)
+    return float(law(interval).sf(gap / error)) if error else float(gap <= 0)

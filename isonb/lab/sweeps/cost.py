@@ -23,10 +23,10 @@ from typing import Any
 
 from isonb.errors import InputError, fail
 from isonb.lab.data.tasks import task_size
-from isonb.lab.methods import Method, method_from
-from isonb.lab.runs.settings import FINE_TUNING, resolve
+from isonb.lab.methods import Method
+from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings, plan
 
-__all__ = ["ACCELERATORS", "EncoderSize", "Estimate", "Work", "encoder_size", "estimate", "work"]
+__all__ = ["ACCELERATORS", "Encoder", "Estimate", "Work", "encoder_size", "estimate", "work"]
 
 START_SECONDS = 45.0  # a GPU run besides the encoder's work: loading, tokenizing, spectra, the notebook
 CPU_START_SECONDS = 20.0  # the same on one core, whose models are small
@@ -40,7 +40,7 @@ SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes par
 
 
 @dataclass(frozen=True)
-class EncoderSize:
+class Encoder:
     """Layers, width and inner width of an encoder; ``parameters`` (0: unknown) is only told, not used."""
 
     layers: int
@@ -54,7 +54,7 @@ class EncoderSize:
         2 for each of the 4 d^2 + 2 d f weights of a layer, and 4 d for each token attended to. Embeddings cost none;
         shared layers cost as often as they are run.
 
-        >>> EncoderSize(12, 768, 3072).forward(128) / (2 * 85e6)  # 85 million weights in BERT's layers
+        >>> Encoder(12, 768, 3072).forward(128) / (2 * 85e6)  # 85 million weights in BERT's layers
         1.03
         """
         d = self.width
@@ -93,45 +93,44 @@ def _hours(hours: float) -> str:
     return f"{hours:,.0f} h" if hours >= 10 else f"{hours:.1f} h" if hours >= 1 else f"{max(1.0, 60 * hours):.0f} min"
 
 
-def estimate(configs: Iterable[Mapping[str, Any]], gpu: str = "a100") -> Estimate:
-    """The cost of all ``configs`` (as in :func:`~isonb.lab.runs.settings.resolve`), one after the other on one device.
+def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> Estimate:
+    """The cost of all ``runs`` (as in :func:`~isonb.lab.runs.settings.plan`), one after the other on one device.
 
     ``gpu`` is a name of :data:`ACCELERATORS`. Raises :class:`~isonb.errors.InputError` for another one.
 
-    >>> found = estimate([{"task": "cola", "model": "google-bert/bert-base-uncased", "protocol": "full"}])
-    >>> found.runs, 1e14 < found.flops < 1e15, found.cpu_hours > found.gpu_hours
+    >>> cost = estimate([{"task": "cola", "model": "google-bert/bert-base-uncased", "protocol": "full"}])
+    >>> cost.runs, 1e14 < cost.flops < 1e15, cost.cpu_hours > cost.gpu_hours
     (1, True, True)
     """
     if gpu not in ACCELERATORS:
         fail(InputError, f"the GPU must be one of {', '.join(ACCELERATORS)}", repr(gpu), "Choose the nearest one.")
-    speed = ACCELERATORS[gpu]
-    runs, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
+    description, speed = ACCELERATORS[gpu]
+    count, flops, gpu_seconds, cpu_seconds = 0, 0.0, 0.0, 0.0
     unknown: set[str] = set()
-    for config in configs:
-        full = resolve(config)
-        one = work(full)
-        if full.get("model") and encoder_size(full["model"]) is None:
-            unknown.add(full["model"])
-        runs, flops = runs + 1, flops + one.flops
+    for run in map(plan, runs):
+        one = work(run)
+        if run.config.get("model") and encoder_size(run.config["model"]) is None:
+            unknown.add(run.config["model"])
+        count, flops = count + 1, flops + one.flops
         gpu_seconds += START_SECONDS + max(one.launches, one.flops / speed[one.half])
         cpu_seconds += CPU_START_SECONDS + one.flops / CPU_FLOPS[one.half]
-    return Estimate(runs, flops, gpu_seconds / 3600, cpu_seconds / 3600, speed.description, tuple(sorted(unknown)))
+    return Estimate(count, flops, gpu_seconds / 3600, cpu_seconds / 3600, description, tuple(sorted(unknown)))
 
 
-def work(config: Mapping[str, Any]) -> Work:
-    """The work of one run, its configuration written out in full."""
-    if config["experiment"] == "synthetic":
-        return Work(SYNTHETIC_PASSES * 2.0 * config["sample_rows"] * config["dim"] ** 2, 0.0, False)
-    tally = _Tally(encoder_size(config["model"]) or BASE)
-    method = method_from(config["method"])
-    (_finetune if config["experiment"] in FINE_TUNING else _similarity)(config, method, tally)
-    return Work(tally.flops, tally.launches, config.get("precision", "float32") != "float32")
+def work(run: Mapping[str, Any] | Planned) -> Work:
+    """The work of one run."""
+    run = plan(run)
+    if run.experiment == "synthetic":
+        return Work(SYNTHETIC_PASSES * 2.0 * run.settings.sample_rows * run.settings.dim**2, 0.0, False)
+    tally = _Tally(encoder_size(run.settings.model) or BASE)
+    (_finetune if run.experiment in FINE_TUNING else _similarity)(run.settings, run.method, tally)
+    return Work(tally.flops, tally.launches, getattr(run.settings, "precision", "float32") != "float32")
 
 
 class _Tally:
     """Adds up passes of an encoder."""
 
-    def __init__(self, encoder: EncoderSize) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self.encoder, self.flops, self.launches = encoder, 0.0, 0.0
 
     def forward(self, examples: float, length: float, batch: int = FORWARD_BATCH) -> None:
@@ -145,41 +144,41 @@ class _Tally:
         self.launches += launches * self.encoder.layers
 
 
-def _finetune(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
-    size = task_size(config["task"])
-    train = min(size.train, config["train_examples"] or size.train)
-    held = train * config["holdout"]
+def _finetune(settings: FinetuneSettings, method: Method, tally: _Tally) -> None:
+    size = task_size(settings.task)
+    train: float = min(size.train, settings.train_examples or size.train)
+    held = train * settings.holdout
     train -= held
-    length = min(size.tokens, config["max_length"])
-    padded = length * PADDING[config["group_by_length"]]
-    evaluated = min(size.evaluation, config["eval_examples"] or size.evaluation)
-    epochs = config["epochs"]
-    seen = train * epochs
-    if config["max_steps"]:
-        seen = min(seen, config["max_steps"] * config["batch_size"])
+    length = min(size.tokens, settings.max_length)
+    padded = length * PADDING[settings.group_by_length]
+    evaluated = min(size.evaluation, settings.eval_examples or size.evaluation)
+    epochs: float = settings.epochs
+    seen: float = train * epochs
+    if settings.max_steps:
+        seen = min(seen, settings.max_steps * settings.batch_size)
         epochs = min(epochs, seen / train)
-    _contrast(method, min(size.tokens / 2, config["max_length"]), tally)
-    tally.train(seen, padded, config["batch_size"] / config["accumulation"])
-    tally.forward(max(1.0, epochs * config["validations"]) * (held or evaluated) + evaluated, length)
-    tally.forward(2 * min(config["cloud_examples"], evaluated), length)
+    _contrast(method, min(size.tokens / 2, settings.max_length), tally)
+    tally.train(seen, padded, settings.batch_size / settings.accumulation)
+    tally.forward(max(1.0, epochs * settings.validations) * (held or evaluated) + evaluated, length)
+    tally.forward(2 * min(settings.cloud_examples, evaluated), length)
     if _wants_shrinkage(method):
         rows = train * length * tally.encoder.layers
-        tally.forward(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, config["batch_size"])
+        tally.forward(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, settings.batch_size)
     if method.two_phases:
         tally.forward(train + evaluated, length)
 
 
-def _similarity(config: Mapping[str, Any], method: Method, tally: _Tally) -> None:
-    size = task_size(config["task"])
-    pairs = min(size.evaluation, config["eval_examples"] or size.evaluation)
-    length = min(size.tokens, config["max_length"])
+def _similarity(settings: SimilaritySettings, method: Method, tally: _Tally) -> None:
+    size = task_size(settings.task)
+    pairs = min(size.evaluation, settings.eval_examples or size.evaluation)
+    length = min(size.tokens, settings.max_length)
     _contrast(method, length, tally)
     acts = method.penalty() is not None or method.layer(tally.encoder.width) is not None
     if acts and not method.post_hoc:
-        batch = config["tuning_batch"]
-        tally.train(2 * config["tuning_steps"] * batch, min(length, config["tuning_length"]), batch)
+        batch = settings.tuning_batch
+        tally.train(2 * settings.tuning_steps * batch, min(length, settings.tuning_length), batch)
     passes = 2 if method.token_fit else 1
-    tally.forward(2 * pairs * passes, length, config["batch_size"])
+    tally.forward(2 * pairs * passes, length, settings.batch_size)
 
 
 def _contrast(method: Method, length: float, tally: _Tally) -> None:
@@ -194,28 +193,18 @@ def _wants_shrinkage(method: Method) -> bool:
     return penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters
 
 
-@dataclass(frozen=True)
-class _Speed:
-    description: str
-    half: float
-    single: float
-
-    def __getitem__(self, half: bool) -> float:
-        return self.half if half else self.single
-
-
 def _rows(name: str) -> list[dict[str, str]]:
     with (files("isonb.lab.data") / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 @functools.cache
-def encoder_size(name: str) -> EncoderSize | None:
+def encoder_size(name: str) -> Encoder | None:
     """The size of an encoder: from the table, else from its configuration; None where that can't be had."""
     for row in _rows("encoders.csv"):
         if row["model"] == name:
             layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
-            return EncoderSize(layers, width, inner, 1e6 * float(row["million_parameters"]))
+            return Encoder(layers, width, inner, 1e6 * float(row["million_parameters"]))
     from isonb.lab.encoders.locate import find
 
     try:
@@ -223,11 +212,13 @@ def encoder_size(name: str) -> EncoderSize | None:
     except InputError:
         return None
     inner = getattr(config, "intermediate_size", None) or getattr(config, "hidden_dim", None) or 4 * config.hidden_size
-    return EncoderSize(config.num_hidden_layers, config.hidden_size, inner)
+    return Encoder(config.num_hidden_layers, config.hidden_size, inner)
 
 
-BASE = EncoderSize(12, 768, 3072)
+BASE = Encoder(12, 768, 3072)
+HALVES = ((True, "half"), (False, "single"))
+# By name: what it is, and operations a second by whether arithmetic is 16-bit.
 ACCELERATORS = {
-    row["name"]: _Speed(row["description"], 1e12 * float(row["half_teraflops"]), 1e12 * float(row["single_teraflops"]))
+    row["name"]: (row["description"], {half: 1e12 * float(row[f"{bits}_teraflops"]) for half, bits in HALVES})
     for row in _rows("accelerators.csv")
 }

@@ -24,7 +24,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from isonb.errors import InputError, needs
-from isonb.lab.sweeps.job import Job, execute
+from isonb.lab.sweeps.execution import Prepared, execute
 from isonb.lab.sweeps.outcomes import Outcome
 
 __all__ = ["SchedulerError", "run_on_dask"]
@@ -32,9 +32,7 @@ __all__ = ["SchedulerError", "run_on_dask"]
 CONNECT = 15  # seconds
 LOOK_EVERY = 0.05  # seconds between two looks at what has ended
 ALONE = 2.0  # seconds between two looks at the workers
-AGAIN = 2  # times that a run is taken up again after its worker or its process was ended
-
-
+AGAIN = 2  # times that a run is given out again after its worker was lost, or its process was ended
 GOES_ON = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
 
 
@@ -42,34 +40,32 @@ class SchedulerError(InputError):
     """No Dask scheduler answers at the address."""
 
 
-def run_on_dask(jobs: Sequence[Job], scheduler: str, workers: int) -> Iterator[Outcome]:
-    """The outcomes of the jobs as they end, on the cluster at ``scheduler``; "local" starts one with ``workers``.
+def run_on_dask(runs: Sequence[Prepared], scheduler: str, workers: int) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, on the cluster at ``scheduler``; "local" starts one with ``workers``.
 
-    Dask gives the runs of a worker that is lost to another one, and those that somebody ended from outside; their locks
-    keep a run from being done twice. While there is no worker, it says so. Ctrl-C stops a local cluster with all its
-    runs. On another one, runs that have begun go on to their record, the others don't begin. Raises
-    :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` without ``distributed``.
+    Dask gives the runs of a worker that is lost to another one, and those that were ended from outside, as by the time
+    limit of a queue; their locks keep a run from being done twice. While there is no worker, it says so. Ctrl-C stops a
+    local cluster with all its runs. On another one, runs that have begun go on to their record, the others don't begin.
+    Raises :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` without ``distributed``.
     """
     with needs("a sweep on Dask", "cluster"):
         from distributed import as_completed
     with ExitStack() as stack:
         client = _client(stack, scheduler, workers)
-        futures = {}
-        for job in jobs:
-            key = f"{job.run_id}@{hashlib.sha256(str(job.out).encode()).hexdigest()[:8]}"
-            futures[client.submit(_execute, job, key=key, pure=False, retries=AGAIN)] = job
-        left = dict(futures)
+        left = {}
+        for run in runs:
+            key = f"{run.run_id}@{hashlib.sha256(str(run.out).encode()).hexdigest()[:8]}"
+            left[client.submit(_execute, run, key=key, pure=False, retries=AGAIN)] = run
+        ended = as_completed(list(left))
         try:
-            ended = as_completed(futures)
             for future in _as_they_end(ended, client, scheduler):
                 if future.status in ("pending", "lost") and client.status == "running":
-                    ended.add(future)  # its outcome went with its worker; the next one finds the record
-                    continue
-                yield _outcome(future, left.pop(future))
-        except KeyboardInterrupt:
+                    ended.add(future)  # its outcome went with its worker; the next one meets the record
+                else:
+                    yield _outcome(future, left.pop(future))
+        except BaseException:
             client.cancel(list(left), force=True)
-            for job in left.values():
-                yield Outcome(job.run_id, "stopped")
+            raise
 
 
 def _client(stack: ExitStack, scheduler: str, workers: int) -> Any:
@@ -92,9 +88,9 @@ class _EndedOutside(Exception):
     """A run was ended by a signal that says nothing about it: Dask is to give it out again."""
 
 
-def _execute(job: Job) -> Outcome:
+def _execute(run: Prepared) -> Outcome:
     """On the worker: one run."""
-    outcome = execute(job)
+    outcome = execute(run)
     if outcome.status == "stopped":
         raise _EndedOutside(outcome.error)
     return outcome
@@ -118,14 +114,14 @@ def _no_worker(client: Any) -> bool:
     return False
 
 
-def _outcome(future: Any, job: Job) -> Outcome:
+def _outcome(future: Any, run: Prepared) -> Outcome:
     if future.status == "finished":
-        found: Outcome = future.result()
-        return found
+        outcome: Outcome = future.result()
+        return outcome
     reason = "the connection to the scheduler was lost"
     if future.status == "error":
         error = future.exception()
         if isinstance(error, _EndedOutside):
-            return Outcome(job.run_id, "stopped", str(error))
+            return Outcome(run.run_id, "stopped", str(error))
         reason = f"{type(error).__name__}: {error}"
-    return Outcome(job.run_id, "not recorded", reason)
+    return Outcome(run.run_id, "not recorded", reason)

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import Planned, plan
 
 __all__ = ["CORES", "run_all"]
 
@@ -26,24 +26,24 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
     """The records of all ``configs``, in their order. Nothing is written.
 
     Every configuration is checked before the first run starts. Runs go one after the other in this process. When the
-    last one's time tells that other processes would pay for their start, these take a part of the rest: ``workers``
+    last one's time tells that other processes would pay for their start, these take some of the rest: ``workers``
     processes in all, by default as many as cores, or as :data:`CORES` in the environment says, at most four. After an
     error here no further run begins; one in another process is raised when the runs of this one are over.
     """
-    todo = [resolve(config) for config in configs]
+    todo = [plan(config) for config in configs]
     others = min(workers or min(4, _cores()), len(todo)) - 1
     _get_ready()
-    found: list[Record] = []
-    while len(found) < len(todo):
+    records: list[Record] = []
+    while len(records) < len(todo):
         began = time.perf_counter()
-        found.append(_run(todo[len(found)]))
-        rest, took = todo[len(found) :], time.perf_counter() - began
+        records.append(_run(todo[len(records)]))
+        rest, took = todo[len(records) :], time.perf_counter() - began
         if others > 0 and (len(rest) - AHEAD) * took > START:
-            return found + _shared(rest, others)
-    return found
+            return records + _shared(rest, others)
+    return records
 
 
-def _shared(todo: list[dict[str, Any]], others: int) -> list[Record]:
+def _shared(todo: list[Planned], others: int) -> list[Record]:
     """Runs of which ``others`` processes take some; this one takes what none of them was given."""
     with ProcessPoolExecutor(others, multiprocessing.get_context("spawn"), _get_ready_to_help) as pool:
         theirs = [pool.submit(_run, config) for config in todo]
@@ -80,7 +80,7 @@ def _watch_parent() -> None:
         os._exit(1)
 
 
-def _run(config: Mapping[str, Any]) -> Record:
+def _run(planned: Planned) -> Record:
     """One run; the process it is in does nothing else and has one thread, so that runs don't slow each other down."""
     import torch
 
@@ -89,6 +89,6 @@ def _run(config: Mapping[str, Any]) -> Record:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return run(config, progress=False)
+        return run(planned, progress=False)
     finally:
         torch.set_num_threads(threads)

@@ -37,14 +37,14 @@ def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) 
         for kind, key in (("model", "model"), ("data", "task")):
             if config.get(key):
                 count[kind, config[key]] = count.get((kind, config[key]), 0) + 1
-    found = []
+    wanted = []
     for (kind, name), runs in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
         try:
-            found.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
+            wanted.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
         except (InputError, DependencyError) as error:
             why = str(error).partition(f"; got {name!r}: ")
-            found.append(Need(kind, name, runs, why[2] or why[0], there=False))
-    return found
+            wanted.append(Need(kind, name, runs, why[2] or why[0], there=False))
+    return wanted
 
 
 def _model(name: str) -> str:

@@ -34,7 +34,7 @@ class Outcome:
     had, or a worker was lost for good: no record) | stopped (before its end, by hand or by whoever ended its process;
     no record) | busy (another process runs it, and we didn't wait).
     ``error``: the reason, or what went wrong after the record of a finished run was written. ``damaged``: why a record
-    found before was no good (it lies beside, as ``<id>.json.damaged``).
+    met before was no good (it lies beside, as ``<id>.json.damaged``).
     """
 
     run_id: str
@@ -98,8 +98,8 @@ class Status:
 
     def __str__(self) -> str:
         """One line of counts, then one line a failed run and a damaged record."""
-        parts = ("complete", "failed", "damaged", "running", "pending")
-        lines = [", ".join(f"{len(getattr(self, name))} {name}" for name in parts) + "."]
+        names = ("complete", "failed", "damaged", "running", "pending")
+        lines = [", ".join(f"{len(getattr(self, name))} {name}" for name in names) + "."]
         lines += [f"failed: {name}: {(why.splitlines() or [''])[0]}" for name, why in self.failed.items()]
         lines += [f"damaged: {name}: {why}" for name, why in self.damaged.items()]
         return "\n".join(lines)

@@ -7,30 +7,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from isonb.errors import fail
-from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import Planned, plan
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.dask import run_on_dask
-from isonb.lab.sweeps.debris import tidy
+from isonb.lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
-from isonb.lab.sweeps.grids import Planned
-from isonb.lab.sweeps.job import ExecuteError, known, prepare
-from isonb.lab.sweeps.local import run_here
 from isonb.lab.sweeps.outcomes import Outcome, Report, Status
 from isonb.runtime.locks import free
+from isonb.runtime.pool import side_by_side
 
 __all__ = ["status", "sweep"]
 
-Run = Mapping[str, Any] | Planned
-
 
 def sweep(
-    configs: Iterable[Run],
+    runs: Iterable[Mapping[str, Any] | Planned],
     out: str | Path,
     *,
     workers: int | None = None,
@@ -44,33 +41,41 @@ def sweep(
 ) -> Report:
     """Do every run that has no complete record in ``out`` yet, and report on all of them in the order given.
 
-    ``configs``: configurations, or what :func:`~isonb.lab.sweeps.grids.load_grid` gives; the same run twice is one run.
-    ``workers``: runs side by side, by default one a GPU, without GPUs one. ``scheduler``: the address of a Dask
-    scheduler in place of processes here, or "local" for a Dask cluster of ``workers`` processes. ``retry_failed``: run
-    failed runs again too. ``data``, ``timeout`` (seconds a run), ``experiments`` and ``runner`` as for
-    :func:`~isonb.lab.sweeps.job.prepare`. Every configuration is checked before the first run starts. A run that fails,
-    a full disk or a lost worker leaves the other runs alone. Ctrl-C ends the sweep, not the call: the report says so.
+    Every configuration is checked before the first run starts. A run that fails, a full disk or a lost worker leaves
+    the other runs alone. Ctrl-C ends the sweep, not the call: the report says so.
+
+    Args:
+        runs: configurations, or what :func:`~isonb.lab.sweeps.grids.load_grid` gives; the same run twice is one run.
+        out: folder of records, notebooks and checkpoints.
+        workers: runs side by side, by default one a GPU, without GPUs one.
+        scheduler: the address of a Dask scheduler in place of processes here, or "local" for a Dask cluster of
+            ``workers`` processes.
+        data, timeout, experiments, runner: as for :func:`~isonb.lab.sweeps.execution.prepare`; the time limit, in
+            seconds, is that of a run.
+        retry_failed: run failed runs again too.
+        progress: show a bar.
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
     options: dict[str, Any] = {"data": data, "timeout": timeout, "experiments": experiments, "runner": runner}
-    prepared = (prepare(_config(run), out, retry_failed=retry_failed, **options) for run in configs)
-    jobs = {job.run_id: job for job in prepared}
-    tidy(Path(out).resolve())
-    found = {name: outcome for name, job in jobs.items() if (outcome := known(job)) is not None}
-    todo = [job for name, job in jobs.items() if name not in found]
+    prepared = (prepare(run, out, retry_failed=retry_failed, **options) for run in runs)
+    asked = {run.run_id: run for run in prepared}
+    ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and not _left_behind(run)}
+    todo = [run for name, run in asked.items() if name not in ended]
     if todo:
         count = min(workers or len(visible()) or 1, len(todo))
-        ended = run_here(todo, count) if scheduler is None else run_on_dask(todo, scheduler, count)
-        found |= {outcome.run_id: outcome for outcome in _shown(ended, len(jobs), len(found), progress)}
-    return Report([found[name] for name in jobs])
+        outcomes = _here(todo, count) if scheduler is None else run_on_dask(todo, scheduler, count)
+        with suppress(KeyboardInterrupt):
+            for outcome in _shown(outcomes, len(asked), len(ended), progress):
+                ended[outcome.run_id] = outcome
+    return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
 
 
-def status(out: str | Path, configs: Iterable[Run] | None = None) -> Status:
-    """Where the runs of ``out`` stand; with ``configs``, those runs alone, and which are still to be done."""
+def status(out: str | Path, runs: Iterable[Mapping[str, Any] | Planned] | None = None) -> Status:
+    """Where the runs of ``out`` stand; with ``runs``, those alone, and which are still to be done."""
     out = Path(out)
     records = scan(out / "records") if (out / "records").is_dir() else None
-    planned = None if configs is None else [run_id(resolve(_config(run))) for run in configs]
+    planned = None if runs is None else [plan(run).run_id for run in runs]
     good = {} if records is None else records.records
     bad = {} if records is None else {damage.path.stem: damage.reason for damage in records.damaged}
     locks = sorted((out / "locks").glob("*.lock"))
@@ -83,8 +88,19 @@ def status(out: str | Path, configs: Iterable[Run] | None = None) -> Status:
     return Status(complete, failed, damaged, running, tuple(n for n in dict.fromkeys(planned or ()) if n not in over))
 
 
-def _config(run: Run) -> Mapping[str, Any]:
-    return run.config if isinstance(run, Planned) else run
+def _left_behind(run: Prepared) -> bool:
+    """Whether a killed sweep has left something of a run that is over."""
+    return run.work.exists() or run.unfinished.exists()
+
+
+def _here(runs: Sequence[Prepared], workers: int) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, each in its own process on this machine."""
+
+    def work(run: Prepared, patient: bool, stop: threading.Event) -> Outcome | None:
+        outcome = execute(run, wait=patient, stop=stop)
+        return None if outcome.status == "busy" else outcome
+
+    return (outcome for _, outcome in side_by_side(runs, work, workers))
 
 
 def _shown(outcomes: Iterator[Outcome], total: int, done: int, progress: bool) -> Iterator[Outcome]:
@@ -92,9 +108,8 @@ def _shown(outcomes: Iterator[Outcome], total: int, done: int, progress: bool) -
     from tqdm import tqdm
 
     failures = 0
-    with tqdm(total=total, initial=done, desc="Sweep", unit="run", disable=not progress) as bar:
-        for outcome in outcomes:
+    with tqdm(outcomes, total=total, initial=done, desc="Sweep", unit="run", disable=not progress) as bar:
+        for outcome in bar:
             failures += outcome.status in ("failed", "not recorded")
             bar.set_postfix_str(f"{failures} failed" if failures else "", refresh=False)
-            bar.update(outcome.status != "stopped")
             yield outcome

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from isonb import pages
-from isonb.lab.studies.claims_table import claim_cells
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import claim_cells
 
 figures = pages.figures("claims")
 BOOK = Path(__file__).resolve().parents[3] / "book"

@@ -1,7 +1,6 @@
 """The record of the benchmarks in tables and pictures, on a made-up record, and without one."""
 
 import json
-from dataclasses import replace
 
 import altair as alt
 import pytest
@@ -111,14 +110,6 @@ def test_of_a_missed_goal_the_pieces_are_told_with_the_ratio_of_those_needed(tmp
     assert first["needed pieces"] == "product"
     assert speed.held_back(bench, 1) == [first]
     assert speed.goals(bench)[0]["what takes longest"] == "product, 50%"
-
-
-def test_a_record_of_a_card_names_the_card_and_leaves_nothing_to_be_said_of_cards(bench, tmp_path):
-    card = replace(bench, about={**bench.about, "accelerator": "a card"})
-    assert speed.answer(card).endswith("Measured on a card.")
-    assert speed.answer(bench).endswith("Measured on a processor.")
-    assert "card" not in speed.unmeasured(bench, card)
-    assert "on a graphics card" in speed.unmeasured(bench, speed.load(tmp_path / "none.json"))
 
 
 def test_without_a_record_everything_says_so(empty):

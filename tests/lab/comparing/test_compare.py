@@ -5,8 +5,10 @@ import math
 import subprocess
 import sys
 
+import jupytext
 import numpy as np
 import pandas as pd
+import papermill
 import pytest
 from scipy import stats
 
@@ -16,6 +18,7 @@ from isonb.lab.comparing import CompareError
 from isonb.lab.methods.control import control_of
 from isonb.lab.studies.comparing import against_plain
 from isonb.lab.studies.study import Study
+from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 
 def made_up(effects, seeds=5, spread=1.5, draw=0, task="sst2", **columns):
@@ -178,6 +181,17 @@ def test_the_command_writes_every_form_and_fails_where_a_rule_holds(tmp_path, ca
     assert "<script" not in page
     assert json.loads(files["json"].read_text())["pairs"][0]["verdict"] == "loss"
     assert pd.read_csv(files["csv"])["verdict"].tolist() == ["loss"]
+
+
+@pytest.mark.slow
+def test_the_report_runs_by_plain_papermill(tmp_path):
+    table, notebook, out = tmp_path / "runs.parquet", tmp_path / "compare.ipynb", tmp_path / "report.ipynb"
+    made_up({"istar": 5.0}, 6).to_parquet(table)
+    jupytext.write(jupytext.read(EXPERIMENTS_FOLDER / "compare.md"), notebook)
+    papermill.execute_notebook(notebook, out, {"runs": str(table)}, progress_bar=False)
+    said = out.read_text()
+    assert "istar" in said
+    assert "not significant" not in said
 
 
 def test_help_comes_without_torch():

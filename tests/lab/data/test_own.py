@@ -14,9 +14,9 @@ from isonb.lab.runs.command import command
 from isonb.lab.runs.inputs import inputs
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
-from isonb.lab.sweeps import job as jobs
+from isonb.lab.sweeps import execution
+from isonb.lab.sweeps.execution import prepare
 from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.job import prepare
 from isonb.lab.sweeps.needs import needs
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -245,7 +245,6 @@ MISTAKES = {
     "nan": ({"a.csv": lines("text,label", "x,1", "nan,0")}, "a.csv", "got nan in row 2"),
     "null": ({"a.jsonl": LACKS}, "a.jsonl", "text must have a value in each row; got none in row 2"),
     "bad JSON": ({"a.jsonl": lines('{"text": "x"}', "{text}")}, "a.jsonl", "of line 2"),
-    "binary": ({"a.csv": b"PK\3\4\xff"}, "a.csv", "must be text in UTF-8"),
     "text as parquet": ({"a.parquet": "text,label\n"}, "a.parquet", "must be a readable .parquet file"),
     "not UTF-8": ({"a.csv": b"text,label\ncaf\xe9,1\n"}, "a.csv", "must be text in UTF-8"),
     "folder": ({"mine/notes.txt": "x"}, "./mine", "must be a saved data set, or hold train"),
@@ -282,7 +281,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(mistake, here, capsys, monkeyp
     for place, content in files.items():
         (here / place).parent.mkdir(exist_ok=True)
         (here / place).write_bytes(content if isinstance(content, bytes) else content.encode())
-    monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
+    monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
     before = sorted(map(str, here.rglob("*")))
     for words in (["tasks", "check", name], ["run", "--task", name]):
         assert cli.main(words) == 2
@@ -329,7 +328,7 @@ def test_flags_of_a_run_are_part_of_its_task(here):
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
     words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
-    config = asked(cli._parser(words).parse_args(words))
+    config = asked(cli._parser(words).parse_args(words)).config
     assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
     assert config == resolve(config)
     assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)

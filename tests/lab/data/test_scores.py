@@ -44,60 +44,43 @@ def test_scores_by_hand() -> None:
     assert scores.spearman([1, 1, 2], [1, 2, 3]) == pytest.approx(math.sqrt(3) / 2)
     assert scores.pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert scores.matthews([0, 1, 0], [1, 0, 1]) == pytest.approx(-1)
-
-
-@pytest.mark.parametrize("metric", [scores.matthews, scores.pearson, scores.spearman])
-def test_constant_predictions_score_zero(metric: Any) -> None:
-    assert metric([1, 1, 1, 1], [0, 1, 1, 0]) == 0.0
-
-
-def test_predictions_constant_to_rounding_warn_of_nothing() -> None:
-    assert -1 <= scores.pearson([1e-200, 2e-200, 3e-200, 5e-200], [1, 2, 3, 4]) <= 1
-
-
-def test_constant_gold_values() -> None:
-    assert scores.matthews([0, 1, 1], [1, 1, 1]) == 0.0
-    assert scores.matthews([1, 1], [1, 1]) == 0.0
     assert scores.f1([0, 0], [0, 0]) == 0.0
+
+
+def test_constants() -> None:
+    for metric in (scores.matthews, scores.pearson, scores.spearman):
+        assert metric([1, 1, 1, 1], [0, 1, 1, 0]) == 0.0
+    assert -1 <= scores.pearson([1e-200, 2e-200, 3e-200, 5e-200], [1, 2, 3, 4]) <= 1  # constant to rounding
+    assert scores.matthews([0, 1, 1], [1, 1, 1]) == scores.matthews([1, 1], [1, 1]) == 0.0
     for metric in (scores.pearson, scores.spearman):
         with pytest.raises(DegenerateError, match=r"gold must not be constant; got 2\.0"):
             metric([1, 2, 3], [2, 2, 2])
+        with pytest.raises(ShapeError, match="at least 2"):
+            metric([1], [1])
 
 
 @pytest.mark.parametrize("metric", [scores.accuracy, scores.f1, scores.matthews, scores.pearson, scores.spearman])
 def test_bad_numbers(metric: Any) -> None:
     with pytest.raises(ShapeError, match="same length; got 2 and 3"):
         metric([1, 0], [1, 0, 1])
-    with pytest.raises(ShapeError, match="one or more numbers"):
-        metric([], [])
-    with pytest.raises(ShapeError, match=r"shape \(2, 1\)"):
-        metric([[1], [0]], [1, 0])
-    with pytest.raises(ShapeError, match="one or more numbers"):
-        metric(["a", "b"], [1, 0])
+    for odd, message in (([], "one or more numbers"), ([[1], [0]], r"shape \(2, 1\)"), (["a", "b"], "or more numbers")):
+        with pytest.raises(ShapeError, match=message):
+            metric(odd, [1, 0])
     with pytest.raises(DegenerateError, match="predicted must be finite; got nan"):
         metric([1, float("nan")], [1, 0])
 
 
-def test_one_row_has_no_correlation() -> None:
-    with pytest.raises(ShapeError, match="at least 2"):
-        scores.spearman([1], [1])
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("The Cone", "cone"),
-        ("  a\tcone\n an  the ball ", "cone ball"),
-        ("U.S.A.", "usa"),
-        ("state-of-the-art", "stateoftheart"),
-        ("theory of another", "theory of another"),
-        ("it's 3.5%", "its 35"),
-        ("Ünï — the—code", "ünï — —code"),
-        ("the", ""),
-    ],
-)
-def test_normal_form_of_answers(text: str, want: str) -> None:
-    assert scores.normalize_answer(text) == want
+def test_normal_form_of_answers() -> None:
+    forms = {
+        "  a\tcone\n an  the ball ": "cone ball",
+        "U.S.A.": "usa",
+        "state-of-the-art": "stateoftheart",
+        "theory of another": "theory of another",
+        "it's 3.5%": "its 35",
+        "Ünï — the—code": "ünï — —code",
+        "the": "",
+    }
+    assert {text: scores.normalize_answer(text) for text in forms} == forms
 
 
 ANSWERS = [

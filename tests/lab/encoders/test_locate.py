@@ -38,7 +38,9 @@ def test_no_weights_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert locate.find("minilm").config.num_hidden_layers == 6
 
 
-def test_broken_weights_are_one_clear_error(folder: Path) -> None:
+def test_weights_that_are_none_and_those_of_another_model(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r"lack \d+ of the model's parameters, such as transformer"):
+        loading.load(changed(folder, model_type="distilbert"))
     (folder / "model.safetensors").write_bytes(b"no weights at all")
     with pytest.raises(ModelError, match="the model must be"):
         loading.load(folder)
@@ -46,6 +48,10 @@ def test_broken_weights_are_one_clear_error(folder: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_missing_file(folder: Path, missing: str) -> None:
+    (folder / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match="has an adapter"):
+        locate.find(folder)
+    (folder / "adapter_config.json").unlink()
     (folder / missing).unlink()
     word = {"model.safetensors": "safetensors weights", "tokenizer.json": "tokenizer"}.get(missing, missing)
     with pytest.raises(ModelError, match=f"bert has no {word}"):
@@ -68,6 +74,7 @@ def test_code_of_a_folder_is_never_run(folder: Path) -> None:
         ({"model_type": "t5", "is_encoder_decoder": True, "classifier_dropout": 0.0}, "t5 is an encoder-decoder"),
         ({"model_type": "vit"}, "vit is no encoder or decoder of text"),
         ({"hidden_size": "wide"}, "hidden_size"),
+        ({"transformers_weights": "sub/other.safetensors"}, "names other weights"),
     ],
 )
 def test_unfit_configuration(folder: Path, changes: dict[str, Any], why: str) -> None:
@@ -94,11 +101,6 @@ def test_a_model_is_found_without_importing_its_class() -> None:
     code += "print(any(name.startswith('transformers.models.bert.modeling') for name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-def test_weights_of_another_model(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r"lack \d+ of the model's parameters, such as transformer"):
-        loading.load(changed(folder, model_type="distilbert"))
 
 
 def test_positions_of_roberta(tmp_path: Path) -> None:
@@ -167,18 +169,15 @@ def test_the_copy_of_a_hub_is_checked_too(model: Path, tmp_path: Path) -> None:
     assert not [request for request in hub.requests if request.endswith(".bin")]
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"weight_map": [1]}'])
-def test_an_index_that_is_none(model: Path, content: str) -> None:
-    (model / INDEX).write_text(content)
-    with pytest.raises(ModelError, match="must map weights to shards"):
-        locate.find(model)
-
-
-def test_a_shard_is_missing(model: Path) -> None:
+def test_an_index_that_is_none_and_a_shard_that_is_missing(model: Path) -> None:
     assert loading.load(model).layers == 2
     next(model.glob("model-*.safetensors")).unlink()
     with pytest.raises(ModelError, match=r"no safetensors weights .*all its shards"):
         locate.find(model)
+    for content in ("", "[]", '{"weight_map": [1]}'):
+        (model / INDEX).write_text(content)
+        with pytest.raises(ModelError, match="must map weights to shards"):
+            locate.find(model)
 
 
 def test_the_digest_is_of_every_shard(model: Path) -> None:
@@ -192,19 +191,6 @@ def test_the_digest_is_of_every_shard(model: Path) -> None:
         seen.add(weights_digest(model))
     assert len(seen) == len(shards) + 1
     assert locate.fingerprint_now(str(model)) == fingerprint(model)
-
-
-def test_a_configuration_names_no_other_weights(model: Path) -> None:
-    settings = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps(settings | {"transformers_weights": "sub/other.safetensors"}))
-    with pytest.raises(ModelError, match="names other weights"):
-        locate.find(model)
-
-
-def test_an_adapter_is_not_taken_in(model: Path) -> None:
-    (model / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere"}')
-    with pytest.raises(ModelError, match="has an adapter"):
-        locate.find(model)
 
 
 @pytest.mark.parametrize("name", ["-rf", "~nouser/x", "./nosuch", "x" * 5000, "org/-x", "a--b/c", ""])

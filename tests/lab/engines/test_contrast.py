@@ -27,7 +27,7 @@ from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.methods import Contrast, Method, SecondPhase, methods
 from isonb.layers import IsotropyLayer
 from isonb.losses import IsoScoreLoss, JointLoss
-from isonb.training.points import PointRule
+from isonb.training.hidden_states import Pooling
 from tests.lab.random_models import KINDS, save
 
 TEXTS = ["the cat sleeps", "a dog sees the old man", "men walk", "the women saw a cat and a dog", "she runs", "no rain"]
@@ -149,7 +149,7 @@ class Recorder(nn.Module):
 @dataclass(frozen=True)
 class Penalised(Method):
     name: ClassVar[str] = "penalised"
-    rule: PointRule = field(default_factory=PointRule)
+    pooling: Pooling = field(default_factory=Pooling)
     power: float = 1.0
     made: tuple = ()
 
@@ -157,17 +157,17 @@ class Penalised(Method):
         return self.made[0] if self.made else Recorder(self.power)
 
     def points(self):
-        return self.rule
+        return self.pooling
 
 
-@pytest.mark.parametrize("rule", [PointRule(), PointRule("mean"), PointRule("tokens", "all"), PointRule("cls", [1, 2])])
-def test_a_penalty_sees_each_sentence_once(rule, encoder):
+@pytest.mark.parametrize("pooling", [Pooling(), Pooling("mean"), Pooling("tokens", "all"), Pooling("cls", [1, 2])])
+def test_a_penalty_sees_each_sentence_once(pooling, encoder):
     recorder = Recorder()
-    tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(rule=rule, made=(recorder,)), progress=False)
+    tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(pooling=pooling, made=(recorder,)), progress=False)
     tokens = TokenizedSentences.read(encoder, TEXTS, 32)
     order = [rows for (_, rows), _ in zip(contrast._batches(6, 4, 0), range(3), strict=False)]
-    count = [4 if rule.points != "tokens" else sum(len(tokens.ids[row]) for row in rows) for rows in order]
-    layers = 1 if rule.layers == -1 else 2
+    count = [4 if pooling.mode != "tokens" else sum(len(tokens.ids[row]) for row in rows) for rows in order]
+    layers = 1 if pooling.layers == -1 else 2
     assert recorder.seen == [(layers * n, 16) for n in count]
 
 
@@ -176,7 +176,7 @@ def test_the_penalty_is_part_of_the_loss_and_moves_the_model(folder):
     for power in (0.0, 50.0):
         encoder = load(folder)
         series = tune(encoder, TEXTS, Contrast(steps=20, batch_size=6, learning_rate=3e-3), seed=0,
-                      method=Penalised(rule=PointRule("tokens"), power=power), progress=False)  # fmt: skip
+                      method=Penalised(pooling=Pooling("tokens"), power=power), progress=False)  # fmt: skip
         results[power] = series
     assert values(results[0.0], "step.train.penalty") == [0.0] * 20
     added = values(results[50.0], "step.train.penalty")

@@ -18,7 +18,7 @@ from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
 from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
-from isonb.training.points import pool
+from isonb.points import pool
 from tests.training import tiny
 
 L = 2

@@ -14,7 +14,8 @@ from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.losses import IsoScoreLoss
 from isonb.measures.isoscore import isoscore
-from isonb.training.points import PointRule, pool
+from isonb.points import pool
+from isonb.training.hidden_states import Pooling
 from isonb.training.trainer import IsotropyTrainerMixin
 from tests.gloo import run
 from tests.training import tiny
@@ -38,8 +39,8 @@ class Penalised(IsotropyTrainerMixin, Trainer):
 
 def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording, every=1, changes=None, **options):
     micro = {"per_device_train_batch_size": size // parts, "gradient_accumulation_steps": parts}
-    rule = PointRule("last" if kind == "gpt2" else "cls")
-    tracker = Tracker(rule, every)
+    pooling = Pooling("last" if kind == "gpt2" else "cls")
+    tracker = Tracker(pooling, every)
     made = trainer(
         model=tiny.model(kind, dropout),
         args=TrainingArguments(**tiny.arguments(folder, **micro, **({"max_steps": 4} | (changes or {})))),
@@ -74,7 +75,7 @@ def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, par
     for step, values in found.items():
         first = {2: parts, 4: 2 * parts + 1}[step]  # 40 rows: the third update is one pass of 8
         passes = trained.passes[first : first + parts]
-        points = torch.cat([pool([state], mask, trained.tracker.rule.points) for state, mask in passes])
+        points = torch.cat([pool([state], mask, trained.tracker.pooling.mode) for state, mask in passes])
         assert values == pytest.approx(defined(points), rel=1e-9), step
         assert len(points) == 16
 

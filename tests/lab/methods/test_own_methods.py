@@ -18,10 +18,10 @@ from isonb.lab.options import OptionError
 from isonb.lab.runs.command import command
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.sweeps import job as jobs
+from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.cost import estimate
+from isonb.lab.sweeps.execution import prepare
 from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.job import prepare
 from isonb.lab.sweeps.sweep import sweep
 
 SHIFT = '''
@@ -50,11 +50,12 @@ class Shift(Method):
 RUNNER = """
 from isonb.lab.engines.experiment import run
 from isonb.lab.runs.record import write_record
+from isonb.lab.runs.settings import plan
 
 
 def record(job):
     given = job["parameters"]
-    write_record(given["out"] + "/records", run(given["config"], progress=False))
+    write_record(given["out"] + "/records", run(plan(given["planned"]), progress=False))
 """
 GRID = """
 smoke:
@@ -165,7 +166,7 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(case, here, capsys, monkeypatch):
     content, name, told = MISTAKES[case]
-    monkeypatch.setattr(jobs, "supervise", lambda *args, **options: pytest.fail("a run was started"))
+    monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
     if content is not None:
         (here / "a.py").write_text(content)
     before = sorted(map(str, here.rglob("*")))

@@ -7,7 +7,6 @@ import pytest
 from isonb import cli
 from isonb.cli.commands import asked
 from isonb.lab.runs.command import command
-from isonb.lab.runs.run_ids import run_id
 from isonb.lab.sweeps.grids import load_grid
 
 GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "isolayer", "istar", "softdecay", "baselines")
@@ -20,4 +19,4 @@ def test_the_command_asks_for_the_same_run(grid):
     for run in runs[:: max(1, len(runs) // 30)]:
         words = shlex.split(command(run.config))
         assert words[:2] == ["isonb", "run"]
-        assert run_id(asked(cli._parsed(words[1:]))) == run.run_id
+        assert asked(cli._parsed(words[1:])).run_id == run.run_id

@@ -13,26 +13,28 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.lab.studies import comparing
-from isonb.lab.studies.arms import COSREG, ENTROPY, ISOBN, ISOLAYER, LAST, LOWER, METHODS, RAISE, SOFTDECAY, SPECTRUM
-from isonb.lab.studies.designs import head_to_head as versus
+from isonb.lab.studies.files import study_file
 from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NO_SETTING
 
+arms = study_file("arms")
+versus = study_file("head_to_head")
+
 SUITE, SEEDS = "sentiment (tiny)", (1, 2, 3, 4, 5)
 CONFIGS = {
     PLAIN: "none",
-    LOWER: {"name": "istar", "weight": -0.3},
-    RAISE: {"name": "istar", "weight": 1},
-    LAST: {"name": "istar", "weight": -0.3, "layers": -1},
-    ENTROPY: "entropy",
-    SOFTDECAY: "softdecay",
-    ISOLAYER: "isolayer",
-    ISOBN: "isobn",
-    COSREG: "cosreg",
-    SPECTRUM: "spectrum_control",
+    arms.LOWER: {"name": "istar", "weight": -0.3},
+    arms.RAISE: {"name": "istar", "weight": 1},
+    arms.LAST: {"name": "istar", "weight": -0.3, "layers": -1},
+    arms.ENTROPY: "entropy",
+    arms.SOFTDECAY: "softdecay",
+    arms.ISOLAYER: "isolayer",
+    arms.ISOBN: "isobn",
+    arms.COSREG: "cosreg",
+    arms.SPECTRUM: "spectrum_control",
 }
-GAINS = {COSREG: (0.03, 0.04, 0.05, 0.04, 0.045), ISOBN: (0.02, -0.03, 0.01, 0.02, -0.01)}
+GAINS = {arms.COSREG: (0.03, 0.04, 0.05, 0.04, 0.045), arms.ISOBN: (0.02, -0.03, 0.01, 0.02, -0.01)}
 PLACES = {"cls": 0.1, "tokens": 0.2, "features": 0.3, "second": 0.4}  # made-up IsoScores of plain training
 MOVES = {"cls": 0.01, "tokens": 0.02, "features": 0.03, "second": 0.7}  # and by how much every method moves them
 
@@ -64,10 +66,10 @@ def study():
 
 
 def test_gains_are_one_family_of_paired_tests(study):
-    found = comparing.against_plain(study).set_index("arm")
+    found = comparing.against_plain(study, arms.METHODS).set_index("arm")
     raw = {arm: stats.ttest_1samp(row, 0).pvalue for arm, row in GAINS.items()}
-    assert found["p"].to_dict() == pytest.approx({COSREG: 2 * raw[COSREG], ISOBN: raw[ISOBN]})
-    assert found["outcome"].to_dict() == {COSREG: comparing.ABOVE, ISOBN: comparing.OPEN}
+    assert found["p"].to_dict() == pytest.approx({arms.COSREG: 2 * raw[arms.COSREG], arms.ISOBN: raw[arms.ISOBN]})
+    assert found["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: comparing.OPEN}
     for arm, row in GAINS.items():
         visible = minimum_detectable(float(np.std(row, ddof=1)), 5, alpha=0.05 / 2)
         assert found.loc[arm, "visible"] == pytest.approx(visible), "at the first step of Holm's method over two tests"
@@ -75,25 +77,25 @@ def test_gains_are_one_family_of_paired_tests(study):
 
 def test_a_method_without_a_working_setting_is_no_test(study):
     """It has no p and no minimum detectable effect, and the others are a family without it."""
-    design = replace(versus.DESIGN, no_setting=lambda: {(ISOBN, SUITE)})
-    found = comparing.against_plain(replace(study, design=design)).set_index("arm")
-    assert found["outcome"].to_dict() == {COSREG: comparing.ABOVE, ISOBN: NO_SETTING}
-    assert found.loc[ISOBN, ["p", "visible"]].isna().all()
-    assert found.loc[ISOBN, "mean"] == pytest.approx(np.mean(GAINS[ISOBN]))
-    assert found.loc[COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[COSREG], 0).pvalue)
-    spread = float(np.std(GAINS[COSREG], ddof=1))
-    assert found.loc[COSREG, "visible"] == pytest.approx(minimum_detectable(spread, 5))
+    broken = replace(study, no_setting=frozenset({(arms.ISOBN, SUITE)}))
+    found = comparing.against_plain(broken, arms.METHODS).set_index("arm")
+    assert found["outcome"].to_dict() == {arms.COSREG: comparing.ABOVE, arms.ISOBN: NO_SETTING}
+    assert found.loc[arms.ISOBN, ["p", "visible"]].isna().all()
+    assert found.loc[arms.ISOBN, "mean"] == pytest.approx(np.mean(GAINS[arms.ISOBN]))
+    assert found.loc[arms.COSREG, "p"] == pytest.approx(stats.ttest_1samp(GAINS[arms.COSREG], 0).pvalue)
+    spread = float(np.std(GAINS[arms.COSREG], ddof=1))
+    assert found.loc[arms.COSREG, "visible"] == pytest.approx(minimum_detectable(spread, 5))
 
 
 def test_where_nothing_learned_nothing_is_compared():
-    nothing = study_of({arm: [0.5] * 5 for arm in (PLAIN, COSREG)})
-    assert comparing.against_plain(nothing).empty
+    nothing = study_of({arm: [0.5] * 5 for arm in (PLAIN, arms.COSREG)})
+    assert comparing.against_plain(nothing, arms.METHODS).empty
 
 
 @pytest.mark.parametrize(
     ("tries", "broken"),
     [
-        ((0.50, 0.51, 0.49), {COSREG}),
+        ((0.50, 0.51, 0.49), {arms.COSREG}),
         ((0.50, 0.51, 0.80), set()),
         ((0.80, 0.79, 0.81), set()),
     ],
@@ -120,44 +122,25 @@ def test_a_tuning_whose_tries_all_fail_found_no_working_setting(tries, broken):
 def test_the_last_layer_has_no_setting_where_lowering_has_none():
     """As the recorded tuning has it: the push on the last layer runs with the strength that all layers got."""
     found = versus.no_setting()
-    assert {suite for arm, suite in found if arm == LOWER} == {"CoLA", "sentiment (tiny)"}
-    assert {suite for arm, suite in found if arm == LAST} == {"CoLA", "sentiment (tiny)"}
-    assert {arm for arm, _ in found} == {LOWER, LAST}
+    assert {suite for arm, suite in found if arm == arms.LOWER} == {"CoLA", "sentiment (tiny)"}
+    assert {suite for arm, suite in found if arm == arms.LAST} == {"CoLA", "sentiment (tiny)"}
+    assert {arm for arm, _ in found} == {arms.LOWER, arms.LAST}
 
 
-# --- clouds ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def clouds():
-    return study_of(dict.fromkeys(CONFIGS, BASE))
+# --- isotropy where a method acts ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arm", [arm for arm in CONFIGS if arm != PLAIN])
-def test_a_change_is_read_from_the_cloud_that_the_method_acts_on(clouds, arm):
-    """Against the same cloud of plain training; the output of a second stage against the [CLS] vectors before it."""
+def test_a_change_is_read_from_the_vectors_that_the_method_acts_on(arm):
+    """Against the same vectors of plain training; the output of a second stage against the [CLS] vectors before it."""
+    study = study_of(dict.fromkeys((PLAIN, arm), BASE))
     place = method_from(CONFIGS[arm]).acts_on
-    assert comparing.place_of(clouds, arm) == place
+    assert study.design.acts_on.get(arm, "cls") == place
     start = PLACES["cls"] if place == "second" else PLACES[place]
     known = PLACES[place] + MOVES[place] - start
-    changes = comparing.changed(clouds, arm, "isoscore", [SUITE])
-    assert changes == {(SUITE, seed): pytest.approx(known) for seed in SEEDS}
-    tokens = comparing.changed(clouds, arm, comparing.ALL_LAYERS)
+    assert study.changed(arm, "isoscore", [SUITE]) == {(SUITE, seed): pytest.approx(known) for seed in SEEDS}
+    tokens = study.changed(arm, comparing.ALL_LAYERS)
     assert list(tokens.values()) == pytest.approx([0.25] * 5), "a measure of all layers is read there"
-
-
-def test_each_place_is_that_which_its_method_states():
-    places = {arm: method_from(CONFIGS[arm]).acts_on for arm in METHODS}
-    assert places == {
-        LOWER: "tokens",
-        RAISE: "tokens",
-        ENTROPY: "cls",
-        SOFTDECAY: "features",
-        ISOLAYER: "second",
-        ISOBN: "features",
-        COSREG: "tokens",
-        SPECTRUM: "tokens",
-    }
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,16 @@
-"""The printed numbers: all there, parsed, and beside ours in the same unit."""
+"""The printed numbers: all there, and parsed."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from isonb.lab.runs.record import Record
-from isonb.lab.runs.table import table
 from isonb.lab.studies import printed as module
-from isonb.lab.studies.printed import PAPERS, PrintedError, beside, hyperparameters, long, printed, tables
+from isonb.lab.studies.printed import PAPERS, PrintedError, hyperparameters, printed, tables
 
 COUNTS = {"isolayer": 139, "istar": 163, "shrink_the_longest": 165, "softdecay": 237}
-NAMES = {"method": {"I-STAR": "istar", "Base": "none", "CosReg": "cosreg"}}
-
-
-def ours() -> pd.DataFrame:
-    runs = [
-        Record(
-            {"task": task, "method": method, "model": "minilm", "seed": seed},
-            {"accuracy": 0.6 + seed / 100, "isoscore": 0.1},
-            status="complete" if seed < 3 else "failed",
-        )
-        for task in ("rte", "own suite")
-        for method in ("none", "istar")
-        for seed in (1, 2, 3)
-    ]
-    return table(runs)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -101,68 +83,11 @@ def test_number(text, value):
         (lambda: printed("istar", task="RTF"), "RTE"),
         (lambda: printed("istar", "Table 1", task=["RTE", 3]), "RTE"),
         (lambda: hyperparameters("istar", parameter="magic"), "zeta"),
-        (lambda: beside(ours(), "istar", on=["colour"]), "method"),
-        (lambda: beside(ours().drop(columns="task"), "istar"), "'task'"),
-        (lambda: beside(ours(), "istar", names={"colour": {}}), "method"),
-        (lambda: long(pd.DataFrame({"a": [1]})), "metric"),
     ],
 )
 def test_errors_name_what_there_is(call, names):
     with pytest.raises(PrintedError, match=names):
         call()
-
-
-def test_long():
-    found = long(ours())
-    assert len(found) == 24
-    assert set(found["metric"]) == {"accuracy", "isoscore"}
-    assert long(found) is found
-
-
-def test_beside():
-    found = beside(ours(), "istar", table="Table 1", names=NAMES)
-    assert list(found.columns) == ["task", "method", "metric", "model", "source", "value", "std", "n", "note"]
-    mine = found[found["source"] == "isonb"].set_index(["task", "method", "metric"])
-    assert len(mine) == 8
-    assert mine.loc[("rte", "istar", "accuracy"), "value"] == pytest.approx(0.615)
-    assert mine.loc[("rte", "istar", "accuracy"), "std"] == pytest.approx(math.sqrt(0.5) / 100)
-    assert set(mine["n"]) == {2}  # the failed runs don't count
-    theirs = found[found["source"] == "istar Table 1"]
-    assert set(zip(theirs["task"], theirs["method"], strict=True)) == {("rte", "none"), ("rte", "istar")}
-    assert sorted(theirs["model"].unique()) == ["ALBERT", "BERT", "DistilBERT"]
-    bert = theirs[(theirs["model"] == "BERT") & (theirs["method"] == "istar")]
-    assert bert["value"].tolist() == pytest.approx([0.6253])
-    assert theirs["n"].isna().all()
-
-
-def test_beside_with_the_same_model_only():
-    mine = ours().assign(model="BERT")
-    found = beside(mine, "istar", on=["model", "task", "method", "metric"], table="Table 1", names=NAMES)
-    assert set(found["model"]) == {"BERT"}
-    assert (found["source"] != "isonb").sum() == 2
-
-
-def test_beside_speaks_as_the_lab_does():
-    mine = pd.DataFrame({"task": ["cola", "stsb", "sst2"], "metric": ["matthews", "pearson", "accuracy"], "value": 0.5})
-    found = beside(mine.assign(method="istar"), "istar", table="Table 1", names=NAMES)
-    theirs = found[found["source"] != "isonb"]
-    assert theirs.groupby("task")["value"].count().to_dict() == {"cola": 3, "sst2": 3, "stsb": 3}
-    named = beside(mine.assign(task="CoLA", method="istar"), "istar", names={**NAMES, "task": {}})
-    assert set(named["task"]) == {"CoLA"}
-    assert (named["source"] != "isonb").sum() == 3
-
-
-def test_beside_does_not_mix_fine_tuned_and_untrained_similarity():
-    mine = pd.DataFrame({"task": ["stsb", "stsb_test"], "method": "SoftDecay", "metric": "spearman", "value": 0.5})
-    found = beside(mine, "softdecay", table="Table 1")
-    assert found.groupby("task")["source"].count().to_dict() == {"stsb": 1, "stsb_test": 5}
-    squad = pd.DataFrame({"task": "squad", "method": "istar", "metric": ["squad_f1", "f1"], "value": 0.5})
-    assert set(beside(squad, "istar", names=NAMES).query("source != 'isonb'")["metric"]) <= {"squad_f1"}
-
-
-def test_beside_without_a_match_keeps_ours():
-    found = beside(ours(), "softdecay")
-    assert set(found["source"]) == {"isonb"}
 
 
 def test_nothing_in_the_data_points_outside():

@@ -1,11 +1,11 @@
-"""What the recorded runs say of each claim: a rule that changes shows here."""
+"""What the recorded runs say of each claim: a way of judging that changes shows here."""
 
 from dataclasses import replace
 
 import pytest
 
 from isonb.lab.studies.study import STUDIES
-from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim
+from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim, Reason
 
 SAID = {
     "shrink_the_longest": {
@@ -67,23 +67,22 @@ def test_each_claim_has_the_verdict_that_the_pages_tell(name, verdicts):
     assert {one.claim.number: one.words for one in verdicts[name]} == SAID[name]
 
 
-def test_claims_of_the_papers_about_trained_models_are_judged_where_models_learned(studies, verdicts):
+def test_claims_of_the_papers_about_trained_models_are_judged_where_models_learned(verdicts):
     """The papers' own runs left the models nearly untaught: those cells are silent, the head to head speaks."""
-    borrowed = {number for name in ("shrink_the_longest", "istar", "softdecay", "isolayer") for number in SAID[name]}
     told = set()
     for name in ("shrink_the_longest", "istar", "softdecay", "isolayer"):
-        for part in (part for one in verdicts[name] for part in one.parts if part.part.gated):
-            if not part.part.runs_of:
-                assert {cell.reason for cell in part.cells} <= {studies[name].design.reservation}
-                assert part.outcome == "not testable"
-        told |= {one.claim.number for one in verdicts[name] if any(part.part.runs_of for part in one.parts)}
+        for one in verdicts[name]:
+            elsewhere = [p for p in one.predictions if p.prediction.runs_of]
+            own = [p for p in one.predictions if p.prediction.trained and p not in elsewhere]
+            assert {cell.reason for p in own for cell in p.cells} <= {Reason.UNTAUGHT}
+            assert {p.outcome for p in own} <= {"not testable"}
+            told |= {one.claim.number} if elsewhere else set()
     assert told == {1, 4, 8, 11, 12, 15, 21, 23, 24, 25}
-    assert told < borrowed
 
 
 def test_a_task_without_a_working_setting_says_nothing_of_i_star(verdicts):
     (eighth,) = (one for one in verdicts["istar"] if one.claim.number == 8)
-    lower = eighth.parts[0]
+    lower = eighth.predictions[0]
     silent = {cell.name: cell.outcome for cell in lower.cells if cell.interval is None}
     assert silent == {"CoLA": "no working setting", "sentiment (tiny)": "no working setting"}
     assert [cell.name for cell in lower.cells if cell.outcome == CONTRADICTED] == ["MRPC"]
@@ -96,15 +95,13 @@ OTHERS |= {"at least": ("less",)}  # the negation, and the other sign
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_recorded_statement_and_its_negation_get_the_same_answer(name, studies, verdicts):
-    """Part by part, as the negation of "this and that" is another; and of "all" it is "some"."""
-    parts = [part for one in verdicts[name] for part in one.parts if part.part.rule != "all"]
-    decided = [part for part in parts if part.outcome in (SUPPORTED, CONTRADICTED) and part.part.direction in OTHERS]
-    turned = [
-        (part.outcome, replace(part.part, direction=other)) for part in decided for other in OTHERS[part.part.direction]
-    ]
-    claims = tuple(Claim(k, "turned", (part,)) for k, (_, part) in enumerate(turned))
-    found = replace(studies[name], design=replace(studies[name].design, claims=claims)).verdicts()
-    for (before, part), after in zip(turned, found, strict=True):
-        assert after.parts[0].outcome != before, (part.what, part.direction)
-        assert after.outcome == after.parts[0].outcome, "a claim of one part says what the part says"
+    """One by one, as the negation of "this and that" is another; and of "all" it is "some"."""
+    every = [p for one in verdicts[name] for p in one.predictions if p.prediction.decided_by != "all"]
+    decided = [p for p in every if p.outcome in (SUPPORTED, CONTRADICTED) and p.prediction.direction in OTHERS]
+    turned = [(p, replace(p.prediction, direction=other)) for p in decided for other in OTHERS[p.prediction.direction]]
+    claims = tuple(Claim(k, "turned", (prediction,)) for k, (_, prediction) in enumerate(turned))
+    after = replace(studies[name], design=replace(studies[name].design, claims=claims)).verdicts()
+    for (before, prediction), now in zip(turned, after, strict=True):
+        assert now.predictions[0].outcome != before.outcome, (prediction.what, prediction.direction)
+        assert now.outcome == now.predictions[0].outcome, "a claim of one prediction says what that says"
     assert decided or name == "neighbours"

@@ -11,13 +11,14 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import student
-from isonb.lab.studies import arms
 from isonb.lab.studies.design import Design, StudyError
+from isonb.lab.studies.files import design_of, study_file
 from isonb.lab.studies.plan import PlannedCell
-from isonb.lab.studies.study import STUDIES, Study, design_of
+from isonb.lab.studies.study import STUDIES, Study, tail_means
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
-from isonb.lab.studies.verdicts import FEWEST, NO_SETTING, Claim, Part, difference, smallest_visible
+from isonb.lab.studies.verdicts import FEWEST, NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
 
+arms = study_file("arms")
 SCORES = {  # task -> arm -> mean score; the majority baseline scores 0.5
     "english_sentiment": {"none": 0.80, "CosReg": 0.85, "IsoBN": 0.70},
     "english_entailment": {"none": 0.49, "CosReg": 0.52, "IsoBN": 0.40},
@@ -25,8 +26,8 @@ SCORES = {  # task -> arm -> mean score; the majority baseline scores 0.5
 NAMES = {"CosReg": "cosreg", "IsoBN": "isobn", "none": "none"}
 
 
-def gain(arm):
-    return lambda study, suites: difference(study.units("score", arm, suites), study.units("score", "none", suites))
+def gains(arm, **options):
+    return Prediction("score", Change("score", arm), "greater", **options)
 
 
 DESIGN = Design(
@@ -35,11 +36,11 @@ DESIGN = Design(
     recordings=(),
     arm=lambda settings: {v: k for k, v in NAMES.items()}.get(settings["method.name"]),
     claims=(
-        Claim(1, "CosReg gains", (Part("score", gain("CosReg"), "greater", gated=True, arms=("CosReg",)),)),
-        Claim(2, "IsoBN gains", (Part("score", gain("IsoBN"), "greater", gated=True),)),
-        Claim(3, "CosReg changes the score everywhere", (Part("score", gain("CosReg"), "greater"),)),
-        Claim(4, "Nothing was run", (Part("score", gain("I-STAR"), "greater"),)),
-        Claim(5, "One is one", (Part("score", gain("CosReg"), "greater"),), kind="identity"),
+        Claim(1, "CosReg gains", (gains("CosReg", trained=True, arms=("CosReg",)),)),
+        Claim(2, "IsoBN gains", (gains("IsoBN", trained=True),)),
+        Claim(3, "CosReg changes the score everywhere", (gains("CosReg"),)),
+        Claim(4, "Nothing was run", (gains("I-STAR"),)),
+        Claim(5, "One is one", (gains("CosReg"),), kind="identity"),
     ),
     suite=lambda settings: settings["task"].removeprefix("english_"),
 )
@@ -84,9 +85,9 @@ def test_every_outcome(study):
 
 
 def test_a_task_that_nothing_learned_says_so(study):
-    assert study.learned("sentiment") == ""
-    assert study.learned("entailment").startswith("nothing learned the task")
-    assert study.learned("nowhere") == "no runs"
+    assert study.unlearned("sentiment") is None
+    assert study.unlearned("entailment") is Reason.UNLEARNED
+    assert study.unlearned("nowhere") is Reason.NO_RUNS
     assert study.decisive == ("sentiment",)
     (cell,) = (row for row in cell_rows(study.verdicts("live")[:1], tested=False))
     assert (cell["cell"], cell["outcome"]) == ("entailment", "not testable")
@@ -107,7 +108,7 @@ def test_a_task_counts_where_plain_training_fails_now_and_then(study):
     """Three of five plain runs at the baseline: another arm learned the task, so the comparison is told."""
     shaky = with_scores(study, "entailment", "none", [0.50, 0.81, 0.49, 0.50, 0.82])
     shaky = with_scores(shaky, "entailment", "CosReg", [0.80, 0.82, 0.81, 0.79, 0.83])
-    assert shaky.learned("entailment") == ""
+    assert shaky.unlearned("entailment") is None
     failures = shaky.failures(["entailment"]).set_index("arm")
     assert failures["failed"].to_dict() == {"none": 3, "CosReg": 0, "IsoBN": 5}
     for row in failures.itertuples():
@@ -120,7 +121,7 @@ def test_a_task_counts_where_plain_training_fails_now_and_then(study):
     ]
 
 
-@pytest.mark.parametrize(("failed", "why"), [(2, ""), (3, "nothing learned the task")])
+@pytest.mark.parametrize(("failed", "why"), [(2, None), (3, Reason.UNLEARNED)])
 def test_a_task_is_learned_where_one_arm_learns_it_in_most_of_its_runs(study, failed, why):
     """Whatever plain training does there."""
     for arm in ("none", "IsoBN"):
@@ -128,28 +129,28 @@ def test_a_task_is_learned_where_one_arm_learns_it_in_most_of_its_runs(study, fa
     study = with_scores(study, "sentiment", "CosReg", [0.5] * failed + [0.8] * (5 - failed))
     found = study.failures(["sentiment"]).set_index("arm")["failed"]
     assert found.to_dict() == {"none": 5, "CosReg": failed, "IsoBN": 5}
-    assert study.learned("sentiment").partition(":")[0] == why
+    assert study.unlearned("sentiment") is why
 
 
 def test_a_method_without_a_working_setting_says_nothing_there(study):
     """It neither supports nor contradicts a claim, whatever its runs were."""
-    design = replace(study.design, no_setting=lambda: {("CosReg", "sentiment")})
-    found = {one.claim.number: one for one in replace(study, design=design).verdicts("live")}
+    broken = replace(study, no_setting=frozenset({("CosReg", "sentiment")}))
+    found = {one.claim.number: one for one in broken.verdicts("live")}
     assert [(cell.name, cell.outcome) for cell in found[1].cells] == [
         ("sentiment", NO_SETTING),
         ("entailment", "not testable"),
     ]
-    assert "CosReg" in found[1].cells[0].reason
+    assert found[1].cells[0].words == "each setting of CosReg that was tried ended at the majority baseline"
     assert (found[1].outcome, found[2].outcome) == ("not testable", "contradicted")
 
 
-def test_a_reservation_keeps_recorded_scores_from_being_judged(study):
+def test_untaught_models_are_not_judged_on_their_recorded_scores(study):
     """Live runs may be of models that learned."""
-    reserved = replace(study, design=replace(study.design, reservation="hardly learned"))
-    found = {one.claim.number: one for one in reserved.verdicts()}
+    untaught = replace(study, design=replace(study.design, untaught=True))
+    found = {one.claim.number: one for one in untaught.verdicts()}
     assert [found[number].outcome for number in (1, 2, 3)] == ["not testable", "not testable", "supported"]
-    assert {cell.reason for cell in found[1].cells} == {"hardly learned"}
-    assert outcomes(reserved) == outcomes(study)
+    assert {cell.reason for cell in found[1].cells} == {Reason.UNTAUGHT}
+    assert outcomes(untaught) == outcomes(study)
 
 
 def test_two_seeds_are_too_few(study):
@@ -214,23 +215,6 @@ def test_the_mean_over_cells_stands_below_them(study):
     assert [row["cell"] for row in cell_rows(study.verdicts("live")) if row["claim"] == 1] == ["sentiment"]
 
 
-def test_a_table_of_the_study_is_made_once(study):
-    made = []
-
-    def table(of):
-        made.append(of)
-        return of.values()
-
-    assert study.once(table) is study.once(table)
-    assert made == [study]
-
-
-def test_values_are_long(study):
-    found = study.values()
-    assert list(found.columns) == ["suite", "arm", "seed", "source", "value"]
-    assert len(found) == 30
-
-
 @pytest.mark.parametrize("call", [lambda: Study.load("nosuch"), lambda: design_of("Study")])
 def test_unknown_studies_name_those_there_are(call):
     with pytest.raises(StudyError, match="shrink_the_longest"):
@@ -252,13 +236,41 @@ def test_every_paper_has_a_study_on_its_recorded_runs(name):
     assert len(coverage)
 
 
-def test_a_part_can_be_judged_on_the_runs_of_another_study(study):
+def test_a_prediction_can_be_judged_on_the_runs_of_another_study(study, head_to_head):
     """By the other study's suites, and by what learned and has a setting there; live runs are the study's own."""
-    borrowed = arms.scored(arms.ENTROPY)
-    design = replace(study.design, claims=(Claim(6, "Entropy gains", (borrowed,)),))
-    ((there,), other) = (replace(study, design=design).verdicts(), Study.load(arms.HEAD_TO_HEAD))
-    assert [cell.name for cell in there.cells] == list(other.suites)
+    design = replace(study.design, claims=(Claim(6, "Entropy gains", (arms.scored(arms.ENTROPY),)),))
+    beside = replace(study, design=design, others={arms.HEAD_TO_HEAD: head_to_head})
+    (there,) = beside.verdicts()
+    assert [cell.name for cell in there.cells] == list(head_to_head.suites)
     for cell in there.cells:
-        assert (cell.interval is None) == bool(other.learned(cell.name))
-    (live,) = replace(study, design=design).verdicts("live")
+        assert (cell.interval is None) == bool(head_to_head.unlearned(cell.name))
+    (live,) = beside.verdicts("live")
     assert (live.outcome, live.cells) == ("not testable", ())
+
+
+def test_a_study_file_of_ones_own_is_read_by_its_path(tmp_path):
+    """Also one that uses a file beside it."""
+    (tmp_path / "names.py").write_text('NAME = "mine"\n')
+    text = """
+from isonb.lab.studies.design import Design
+from .names import NAME
+DESIGN = Design(NAME, "", (), lambda settings: settings.get("method.name", "none"), grid="istar", size="smoke")
+"""
+    (tmp_path / "my_study.py").write_text(text)
+    study = Study.load(tmp_path / "my_study.py")
+    assert (study.design.name, len(study.absent)) == ("mine", 13)
+    assert set(study.arms) == {"none", "cosreg", "istar"}
+    (tmp_path / "nothing.py").write_text("")
+    with pytest.raises(StudyError, match="a study file must have a DESIGN"):
+        Study.load(tmp_path / "nothing.py")
+
+
+def test_the_tail_is_the_last_part_of_each_run():
+    rows = [("a", "step.x", step, float(step)) for step in range(1, 11)]
+    rows += [("a", "step.y", 5, 1.0), ("a", "step.y", 8, 3.0), ("a", "layer.z", 100, 9.0)]
+    rows += [("b", "step.x", 1, 5.0), ("b", "step.x", 2, 7.0)]
+    series = pd.DataFrame(rows, columns=["run_id", "name", "step", "value"])
+    found = tail_means(series).set_index(["run_id", "name"])["value"]
+    assert found.to_dict() == {("a", "step.x"): 9.0, ("a", "step.y"): 3.0, ("b", "step.x"): 7.0}
+    with pytest.raises(StudyError, match="share"):
+        tail_means(series, 0)

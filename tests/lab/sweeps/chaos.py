@@ -15,6 +15,8 @@ CELLS = [
     import json, os, random, time
     from pathlib import Path
 
+    config = planned["config"]
+
     def put(path, text):
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         part.write_text(text)

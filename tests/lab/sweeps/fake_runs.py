@@ -19,11 +19,15 @@ def note(out, *words):
     os.close(handle)
 
 
+def seed_of(job):
+    return job["parameters"]["planned"]["config"]["seed"]
+
+
 def slow(job):
     """Sleep, then leave the record. Seed FAKE_HANG sleeps for minutes the first time: it is there to be killed."""
     out = Path(job["parameters"]["out"])
     again = (out / "journal").exists() and f"start {job['run_id']} " in (out / "journal").read_text()
-    hang = str(job["parameters"]["config"]["seed"]) == os.environ.get("FAKE_HANG") and not again
+    hang = str(seed_of(job)) == os.environ.get("FAKE_HANG") and not again
     note(out, "start", job["run_id"], os.getpid(), os.getppid())
     time.sleep(600 if hang else float(os.environ.get("FAKE_SECONDS", "0.05")))
     (out / "records").mkdir(exist_ok=True)
@@ -35,7 +39,7 @@ def slow(job):
 
 def by_seed(job):
     """Seeds 1 to 4 go wrong in four ways."""
-    seed = job["parameters"]["config"]["seed"]
+    seed = seed_of(job)
     if seed == 1:
         raise ValueError("the loss must be finite; got nan")
     if seed == 2:
@@ -56,14 +60,9 @@ def no_rows(job):
     raise SourceError("the split must be there; got no file")
 
 
-def odd_error(job):
-    """An error whose text no file can hold: a path with a byte that is no letter."""
-    raise OSError("no file /data/\udc80")
-
-
 def long_error(job):
-    """An error that quotes a whole file, and half a character."""
-    raise ValueError("label must be 0 or 1; got " + "x" * 105_000 + chr(0xD800) + " in row 7")
+    """An error that quotes a whole file."""
+    raise ValueError("label must be 0 or 1; got " + "x" * 105_000 + " in row 7")
 
 
 def leaves_a_fork(job):
@@ -79,13 +78,6 @@ def mortal(job):
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     slow(job)
-
-
-def ends_itself(job):
-    """Ended from outside each time, or so it looks."""
-    note(job["parameters"]["out"], "start", job["run_id"], os.getpid(), os.getppid())
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def with_kernel(job):

@@ -1,7 +1,5 @@
 """The cost estimate: its arithmetic against a profiler's count, its tables against models and data."""
 
-import math
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -39,27 +37,14 @@ def test_a_training_step_is_six_operations_a_weight_and_token():
 @pytest.mark.parametrize("name", ["tiny", "minilm"])
 def test_sizes_in_the_table_are_the_models(name):
     config, size = find(name).config, cost.encoder_size(name)
-    assert (size.layers, size.width, size.inner) == (
-        config.num_hidden_layers,
-        config.hidden_size,
-        config.intermediate_size,
-    )
+    assert (size.layers, size.width) == (config.num_hidden_layers, config.hidden_size)
+    assert size.inner == config.intermediate_size
     assert size.parameters == pytest.approx(load(name).model.num_parameters(), rel=0.05)
-
-
-def test_parameters_in_the_table_follow_from_width_and_layers():
-    """Weights of the layers (ALBERT's once) and of a vocabulary of plausible size."""
-    for row in cost._rows("encoders.csv"):
-        size = cost.encoder_size(row["model"])
-        shared = 1 if "albert" in row["model"] else size.layers
-        weights = shared * (4 * size.width**2 + 2 * size.width * size.inner)
-        words = (size.parameters - weights) / (128 if "albert" in row["model"] else size.width)
-        assert 7_000 < words < 56_000, row["model"]
 
 
 def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert cost.encoder_size(str(find("tiny").folder)) == cost.EncoderSize(4, 128, 512)
+    assert cost.encoder_size(str(find("tiny").folder)) == cost.Encoder(4, 128, 512)
     found = cost.estimate([COLA | {"model": "nobody/nothing"}])
     assert found.assumed == ("nobody/nothing",)
     assert "nobody/nothing" in str(found)
@@ -113,11 +98,3 @@ def test_estimates_add_up_and_say_what_they_are():
     assert cost.estimate([{"experiment": "synthetic"}]).flops > 1e11
     with pytest.raises(InputError, match="the GPU must be one of"):
         cost.estimate([COLA], "abacus")
-
-
-def test_all_numbers_are_finite():
-    for method in ("none", "flow", "tension", "isobn"):
-        for task in ("english_span", "english_sts"):
-            found = cost.estimate([{"task": task, "model": "tiny", "method": method}])
-            assert math.isfinite(found.gpu_hours + found.cpu_hours)
-            assert found.flops > 0

@@ -2,7 +2,6 @@
 
 import pytest
 
-from isonb.lab.runs.run_ids import run_id
 from isonb.lab.sweeps.grids import GridError, about_grid, load_grid
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
@@ -35,7 +34,7 @@ small: {task: english_sentiment, learning_rate: 1e-4}
         *((0, None), (1, None), (0, -1.0), (1, -1.0), (0, 1.0), (1, 1.0))
     ]
     assert runs[-1].config["experiment"] == "similarity"
-    assert all(run.run_id == run_id(run.config) for run in runs)
+    assert len({run.run_id for run in runs}) == len(runs)
     assert load_grid(path, "small")[0].config["learning_rate"] == 1e-4
     assert about_grid(path) == "two tasks, three methods"
 
@@ -73,17 +72,13 @@ smoke:
     ("text", "words"),
     [
         ("smoke: [1]", r"smoke, block 1 must be a mapping.*got 1"),
-        ("smoke: {}", "must be a mapping"),
         ("smoke:\n  - task: english_sentiment\n  - task: nope", "smoke, block 2: the task must be"),
         ("smoke: {task: english_sentiment, sede: 1}", "Did you mean 'seed'"),
         ("smoke: {task: english_sentiment, epochs: 0}", "block 1: epochs of a finetune run must be int 1"),
-        ("smoke: {task: english_sentiment, epochs: many}", "epochs of a finetune run"),
         ("smoke: {task: english_sentiment, protocol: huge}", "protocol must be one of"),
         ("smoke: {task: english_sentiment, method: {name: istar, wieght: 1}}", "Did you mean 'weight'"),
         ("smoke: {task: english_sentiment, seed: []}", "seed of .*block 1 must have at least one value"),
         ("smoke: {task: english_sentiment, seed: [[0]]}", "seed of .*must be text, a number"),
-        ("smoke: {task: english_sentiment, seed: {a: 1}}", "seed of .*must be text, a number"),
-        ("smoke: {task: english_sentiment, seed: 2020-01-01}", "seed of .*must be text, a number"),
         ("smoke: {1: 2}", "keys of .*must be names"),
         ("smoke: {task: a, task: b}", "key 'task' stands twice"),
         ("smoke: {? [a, b] : 1}", "a grid must be a readable"),
@@ -91,17 +86,15 @@ smoke:
         ("smoke: {task: english_sentiment}\nsmal: {}", "got 'smal'"),
         ("smoke: {task: english_sentiment}\nabout: [1]", "about must be text"),
         ("smoke: {task: [", "line 1"),
-        ("- a", "must have blocks"),
         ("", "must have blocks"),
         ("smoke: !!python/object/apply:os.system ['true']", "python/object/apply"),
         ("smoke:\n  - &a [*a]", "must be a mapping"),
-        ("smoke: " + "[" * 200_000, "at most 12 levels"),
         (
             "smoke: {task: english_sentiment, seed: " + str(list(range(150))) + ", epochs: " + str([1] * 150) + "}",
             "20000",
         ),
-        ("a: &a {x: 1}\nsmoke: [" + ", ".join(["*a"] * 40) + "]", "at most 32 aliases"),
-        ("#" * 300_000, "at most 262144 bytes"),
+        ("smoke: {task: 2024-13-45}", "readable YAML file"),
+        ("smoke: {task: english_sentiment, methods: [{name: none}]}", "Did you mean 'method'"),
     ],
 )
 def test_mistakes_are_told_with_their_place(grid, text, words):

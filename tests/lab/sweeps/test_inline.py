@@ -2,14 +2,14 @@
 
 import functools
 import math
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import psutil
 import pytest
+from waiting import gone, until
 
 from isonb.lab.options import OptionError
 from isonb.lab.sweeps import inline
@@ -26,9 +26,9 @@ def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
     here_too, run = [], inline._run
 
     @functools.wraps(run)
-    def counted(config):
-        here_too.append(config["seed"])
-        return run(config)
+    def counted(planned):
+        here_too.append(planned.settings.seed)
+        return run(planned)
 
     monkeypatch.setattr(inline, "_run", counted)
     monkeypatch.setattr(inline, "START", -math.inf)  # whatever a start costs
@@ -41,7 +41,7 @@ def test_records_come_in_the_order_asked_for_whatever_the_workers(monkeypatch):
 
 
 def test_short_runs_start_no_process(monkeypatch):
-    monkeypatch.setattr(inline, "_run", lambda config: config["seed"])
+    monkeypatch.setattr(inline, "_run", lambda planned: planned.settings.seed)
     monkeypatch.setattr(inline, "_shared", lambda *args: pytest.fail("a process was started"))
     assert run_all([BASE | {"seed": seed} for seed in range(9)], workers=4) == list(range(9))
 
@@ -49,9 +49,9 @@ def test_short_runs_start_no_process(monkeypatch):
 def test_after_an_error_no_further_run_begins(monkeypatch):
     begun = []
 
-    def run(config):
-        begun.append(config["seed"])
-        if config["seed"] == 1:
+    def run(planned):
+        begun.append(planned.settings.seed)
+        if planned.settings.seed == 1:
             raise OptionError("one was wrong")
 
     monkeypatch.setattr(inline, "_run", run)
@@ -78,32 +78,17 @@ if __name__ == "__main__":
 
 def children(pid):
     """Processes that ``pid`` started, its resource tracker left out."""
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in listed if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+    return [child.pid for child in psutil.Process(pid).children() if "spawn_main" in " ".join(child.cmdline())]
 
 
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task").exists(), reason="finds children under /proc")
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     (tmp_path / "long.py").write_text(LONG)
     parent = subprocess.Popen([sys.executable, "long.py"], cwd=tmp_path)
     try:
-        end = time.monotonic() + 120
-        while len(workers := children(parent.pid)) < 2 and time.monotonic() < end:
-            assert parent.poll() is None
-            time.sleep(0.1)
-        assert len(workers) == 2
+        until(lambda: len(children(parent.pid)) == 2, 120)
+        workers = children(parent.pid)
         time.sleep(1)  # both are past their start
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    end = time.monotonic() + 60
-    while any(map(alive, workers)) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not any(map(alive, workers))
+    until(lambda: all(map(gone, workers)))

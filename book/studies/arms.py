@@ -1,0 +1,62 @@
+"""The arms of the head to head, and what a claim predicts of their scores.
+
+In the papers' own grids the plain models hardly learned their tasks, and no method had a stopping or a strength of its
+own. In the head to head they did: a claim about trained models is judged there (``runs_of`` of a prediction), by the
+arms named here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isonb.lab.studies.design import PLAIN
+from isonb.lab.studies.verdicts import Change, Prediction
+
+__all__ = [
+    "ACTS_ON",
+    "ALL_BARS",
+    "ARMS",
+    "COSREG",
+    "ENTROPY",
+    "ENTROPY_ON",
+    "HEAD_TO_HEAD",
+    "ISOBN",
+    "ISOLAYER",
+    "LAST",
+    "LOWER",
+    "METHODS",
+    "NEIGHBOURS",
+    "RAISE",
+    "SOFTDECAY",
+    "SPECTRUM",
+    "scored",
+]
+
+HEAD_TO_HEAD, NEIGHBOURS = "head_to_head", "neighbours"
+LOWER, RAISE, ENTROPY = "I-STAR (lower)", "I-STAR (raise)", "entropy"
+SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
+LAST = "I-STAR (last layer)"  # lower, on the tokens of the last layer alone: C6
+ARMS = (PLAIN, LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM)
+METHODS = ARMS[1:]
+ACTS_ON = {  # the vectors that a method changes, by arm; entropy changes the [CLS] vectors
+    LOWER: "tokens",
+    RAISE: "tokens",
+    LAST: "tokens",
+    SOFTDECAY: "features",
+    ISOLAYER: "second",
+    ISOBN: "features",
+    COSREG: "tokens",
+    SPECTRUM: "tokens",
+}
+ENTROPY_ON = ("SST-2", "CoLA", "MRPC", "SST-2 (tiny)", "sentiment (tiny)")  # on STS-B it has no classes to act in
+ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
+
+
+def scored(
+    arm: str, base: str = PLAIN, direction: str = "greater", *, runs_of: str = HEAD_TO_HEAD, **more: Any
+) -> Prediction:
+    """The prediction that an arm of the head to head scores above another there, or below, or alike."""
+    words = f"{runs_of.replace('_', ' ')}: score, {arm} less {base}"
+    words += f", alike within {more['margin']}" if direction == "equal" else ""
+    evidence = Change("score", arm, base)
+    return Prediction(words, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)

@@ -1,0 +1,70 @@
+"""Failed fine-tunings: what plain training and the methods have of them where plain training is unsteady.
+
+That a regulariser prevents failed runs is an old finding about fine-tuning (Mosbach et al. 2021). It was looked for
+here after the runs had been seen, and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb.lab.runs.recordings import recorded
+from isonb.lab.statistics.seeds import Interval, share
+from isonb.lab.studies.design import PLAIN
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import failed, settings_of_rows
+
+from .arms import METHODS
+from .head_to_head import arm_of
+
+__all__ = ["FAST", "Prevented", "prevented", "unsteady_runs"]
+
+FAST = "STS-B at rate 2e-4"  # runs of the head to head before its rows and rates were chosen anew
+RECORDING, RATE = "head_to_head_xeon", 2e-4
+
+
+def unsteady_runs(study: Study) -> pd.DataFrame:
+    """The runs of tasks on which plain training fails now and then: suite, arm, seed, score, failed.
+
+    Those of the head to head, ``study``, and :data:`FAST` of another recording.
+    """
+    runs = recorded(RECORDING).runs
+    runs = runs[(runs["task"] == "stsb") & (runs["learning_rate"] == RATE) & (runs["seed"] > 0)]
+    arms = [arm_of(settings) for settings in settings_of_rows(runs)]
+    fast = pd.DataFrame(
+        {"suite": FAST, "arm": arms, "seed": runs["seed"], "score": runs["metric.pearson"], "metric": "pearson"}
+    )
+    fast = fast.assign(majority=0.0, rows=study.runs.loc[study.runs["suite"] == "STS-B", "rows"].iloc[0])
+    fast = fast[fast["arm"].isin([PLAIN, *METHODS])].assign(failed=failed)
+    columns = ["suite", "arm", "seed", "score", "failed"]
+    plain = study.runs[(study.runs["arm"] == PLAIN) & study.runs["failed"]]["suite"].unique()
+    mine = study.runs[study.runs["suite"].isin(plain) & study.runs["arm"].isin([PLAIN, *METHODS])]
+    return pd.concat([mine[columns], fast[columns]], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Prevented:
+    """The failed runs of ``arms`` together and of plain training, with exact intervals and Fisher's exact p."""
+
+    arms: tuple[str, ...]
+    methods: Interval
+    plain: Interval
+    p: float
+
+
+def prevented(runs: pd.DataFrame) -> Prevented:
+    """The arms that never failed on any of these tasks, together, against plain training on the same tasks.
+
+    The arms are chosen by what they did, so ``p`` flatters: it is a reason to test this with new seeds, and no test.
+    """
+    tasks = set(runs["suite"])
+    by_arm = {str(arm): part for arm, part in runs.groupby("arm", sort=False)}
+    never = tuple(a for a, part in by_arm.items() if not part["failed"].any() and set(part["suite"]) == tasks)
+    groups = [runs[runs["arm"].isin(never)]["failed"], by_arm[PLAIN]["failed"]]
+    counts = [(int(group.sum()), len(group)) for group in groups]
+    table = [[k, n - k] for k, n in counts]
+    methods, plain = (share(k, n) if n else Interval(0.0, 0.0, 1.0, 0.95, 0, "none") for k, n in counts)
+    return Prevented(never, methods, plain, float(scipy_stats.fisher_exact(table).pvalue))

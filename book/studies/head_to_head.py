@@ -1,0 +1,337 @@
+"""All methods on the same encoder, rows and seeds, each with the strength that was chosen for it on the holdout.
+
+The claims here are no paper's. They are the questions on which the papers contradict each other, C1 to C6, and each is
+put as the statement that one side makes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import settings_of_rows
+from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
+from isonb.measures.registry import titles
+
+from .arms import (
+    ACTS_ON,
+    ARMS,
+    COSREG,
+    ENTROPY,
+    ENTROPY_ON,
+    HEAD_TO_HEAD,
+    ISOBN,
+    ISOLAYER,
+    LAST,
+    LOWER,
+    METHODS,
+    RAISE,
+    SOFTDECAY,
+    SPECTRUM,
+)
+from .pairs import SETS, kept, pair_interval
+
+__all__ = [
+    "ARMS",
+    "CALIBRATION",
+    "DESIGN",
+    "ELSEWHERE",
+    "MEASURES",
+    "METHODS",
+    "OTHER_CHOICE",
+    "TUNED",
+    "TUNING",
+    "TUNING_ELSEWHERE",
+    "VARIANTS",
+    "chosen",
+    "isotropic",
+    "never_worked",
+    "no_setting",
+    "scores_of",
+    "setting",
+    "tried",
+]
+
+NAMES = {
+    "none": PLAIN,
+    "entropy": ENTROPY,
+    "softdecay": SOFTDECAY,
+    "isolayer": ISOLAYER,
+    "isobn": ISOBN,
+    "cosreg": COSREG,
+    "spectrum_control": SPECTRUM,
+}
+# What is tuned, and the sign by which it is printed. Plain training tunes its learning rate.
+TUNED = {
+    "none": ("learning_rate", "rate"),
+    "istar": ("method.weight", "λ"),
+    "entropy": ("method.weight", "weight"),
+    "softdecay": ("method.alpha", "first α"),
+    "isolayer": ("method.learning_rate", "layer's rate"),
+    "isobn": ("method.beta", "β"),
+    "cosreg": ("method.weight", "weight"),
+    "spectrum_control": ("method.weight", "weight"),
+}
+MEASURES = (
+    titles("isoscore", "isoscore_star")
+    | {ALL_LAYERS: "IsoScore*, tokens of all layers"}
+    | titles("anisotropy_1", "anisotropy_1_centered", "mean_cosine")
+    | {"two_nn": "TwoNN"}
+    | titles("persistent_entropy_normalized")
+)
+# A part of the same on other kinds of processors.
+OTHERS = ("head_to_head_float32", "head_to_head_xeon")
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method; I-STAR is two, by the sign of lambda, and a third on the last layer alone."""
+    if settings.get("method.name") == "istar":
+        every = settings.get("method.layers", "all") == "all"
+        return LAST if not every else LOWER if float(settings["method.weight"]) < 0 else RAISE
+    return NAMES.get(settings.get("method.name", "none"))
+
+
+def suite_of(settings: Settings) -> str:
+    """The task, and the encoder where it isn't minilm: "SST-2", "SST-2 (tiny)"."""
+    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
+    return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
+
+
+def setting(settings: Settings) -> str:
+    """The tuned setting of a run in words: "λ = -0.3"."""
+    column, sign = TUNED[settings["method.name"]]
+    return f"{sign} = {float(settings[column]):g}"
+
+
+def tried(study: Study) -> pd.DataFrame:
+    """The tuning runs: suite, arm, setting, best score on the holdout, score on the validation rows, chosen.
+
+    The best score on the holdout decides, of the states that training could stop at; in a tie the setting that the grid
+    names first, the published one.
+    """
+    metrics = dict(study.runs[["run_id", "metric"]].itertuples(index=False))
+    logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
+    second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
+    held = logged.groupby("run_id")["value"].max().to_dict() | second.groupby("run_id")["value"].max().to_dict()
+    rows = [
+        {
+            "run_id": run["run_id"],
+            "suite": run["suite"],
+            "arm": run["arm"],
+            "setting": setting(settings),
+            "held": held[run["run_id"]],
+            "score": run["score"],
+        }
+        for run, settings in zip(study.in_order.to_dict("records"), settings_of_rows(study.in_order), strict=True)
+        if run["run_id"] in held
+    ]
+    found = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
+    first = found.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
+    return found.assign(chosen=found["run_id"].isin(first))
+
+
+def chosen(study: Study) -> dict[tuple[str, str], str]:
+    """The setting that the tuning chose, by suite and arm."""
+    best = tried(study).query("chosen")
+    return {(row.suite, row.arm): row.setting for row in best.itertuples()}
+
+
+def no_setting() -> frozenset[tuple[str, str]]:
+    """The (arm, suite) for which the recorded tuning has no setting that works: :func:`never_worked`."""
+    return never_worked(Study.load(TUNING))
+
+
+def never_worked(study: Study) -> frozenset[tuple[str, str]]:
+    """The (arm, suite) of a tuning where each setting that was tried failed.
+
+    I-STAR on the last layer runs with the setting of I-STAR (lower), so it has none where that has none.
+    """
+    failed = study.runs.set_index("run_id")["failed"]
+    tries = tried(study)
+    every = tries.assign(failed=tries["run_id"].map(failed)).groupby(["arm", "suite"])["failed"].all()
+    found = {(str(arm), str(suite)) for arm, suite in every.index[every]}
+    return frozenset(found | {(LAST, suite) for arm, suite in found if arm == LOWER})
+
+
+def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
+    """The score of each arm on a task by its seeds, of those arms that have more than one."""
+    every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in ARMS}
+    return {arm: found for arm, found in every.items() if len(found) > 1}
+
+
+def _moved(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
+    """What an arm changes in a measure of the vectors that it acts on."""
+    return study.changed(arm, measure, suites)
+
+
+def _shape(what: str, arm: str, measure: str, direction: str, **more: Any) -> Prediction:
+    """The prediction that an arm changes a measure of the vectors that it acts on."""
+    evidence = partial(_moved, arm=arm, measure=measure)
+    return Prediction(f"{what}, {arm} less none", evidence, direction, ALIKE, trained=True, arms=(arm,), **more)
+
+
+def _score(arm: str, direction: str, **more: Any) -> Prediction:
+    """The prediction that an arm scores above plain training, or below."""
+    return Prediction(f"score, {arm} less none", Change("score", arm), direction, trained=True, arms=(arm,), **more)
+
+
+def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
+    """What an arm changes in a measure of the watched rows' [CLS] vectors at the last validations."""
+    return difference(*(study.tail(f"step.validation.cls.{measure}", one, suites) for one in (arm, PLAIN)))
+
+
+def isotropic(n: int, d: int) -> float:
+    """About what IsoScore gives for n points of an isotropic Gaussian in d dimensions: (PR - 1)/(d - 1).
+
+    The participation ratio PR of such a sample is near 1 / (1/d + 1/(n - 1)).
+
+    >>> round(isotropic(1501, 384), 3)
+    0.796
+    """
+    return (1 / (1 / d + 1 / (n - 1)) - 1) / (d - 1)
+
+
+WIDTH = {"minilm": 384, "tiny": 128}
+
+
+def _layer(study: Study, suites: Sequence[str]) -> Evidence:
+    """IsoScore behind IsoLayer's layer as a share of that of an isotropic cloud of the same n and d, less a half."""
+    runs = study.runs.set_index(["suite", "arm", "seed"])
+    found = {}
+    for (suite, seed), value in study.units("metric.end.second.isoscore", ISOLAYER, suites).items():
+        run = runs.loc[(suite, ISOLAYER, seed)]
+        n = min(int(run["cloud_examples"]), int(run["rows"]))
+        found[suite, seed] = value / isotropic(n, WIDTH[str(run["model"])]) - 0.5
+    return found
+
+
+def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
+    """Whitening less SoftDecay in points of similarity, both on the same resampled pairs."""
+    table = kept("direct")
+    rows = [] if table is None else table[table["other"] == "whitening"].to_dict("records")
+    return {
+        f"{row['model']}, {SETS[row['task']]}": pair_interval(
+            -row["difference"], -row["high"], -row["low"], row["pairs"]
+        )
+        for row in rows
+    }
+
+
+RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
+    (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
+    (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
+    (ISOLAYER, "isoscore", "IsoScore behind the layer", None),
+)
+CLAIMS = (
+    Claim(
+        "C1 down",
+        "Less isotropy is better (I-STAR)",
+        (
+            _shape("IsoScore* of the tokens of all layers", LOWER, ALL_LAYERS, "less"),
+            _score(LOWER, "greater"),
+            _score(RAISE, "less"),
+        ),
+    ),
+    Claim(
+        "C1 up",
+        "More isotropy is better (the other three)",
+        tuple(
+            itertools.chain.from_iterable(
+                (
+                    _shape(what, arm, measure, "greater", on=on),
+                    _score(arm, "greater", on=on),
+                )
+                for arm, measure, what, on in RAISED
+            )
+        ),
+        remark="Entropy on STS-B, where all points would be one class, is no part of it.",
+    ),
+    Claim(
+        "C2",
+        "What lowers the mean cosine makes a cloud more isotropic",
+        (
+            _shape("mean cosine of the last layer's tokens", COSREG, "mean_cosine", "less"),
+            _shape("IsoScore* of the tokens of all layers", COSREG, ALL_LAYERS, "greater"),
+        ),
+    ),
+    Claim(
+        "C3",
+        "The rounder vectors score higher: whitening beats SoftDecay in similarity",
+        (Prediction("points, whitening less SoftDecay", _whitening, "greater", on=(), depends="the encoder"),),
+        remark="Intervals over pairs.",
+    ),
+    Claim(
+        "C4",
+        "The cloud behind IsoLayer is isotropic",
+        (
+            Prediction(
+                "IsoScore behind the layer as a share of that of an isotropic cloud of the same size, less a half",
+                _layer,
+                "greater",
+                trained=True,
+                arms=(ISOLAYER,),
+            ),
+        ),
+    ),
+    Claim(
+        "C5",
+        "Entropy class by class makes the whole cloud more isotropic, too",
+        tuple(
+            Prediction(
+                f"{what}, entropy less none",
+                partial(_last, arm=ENTROPY, measure=measure),
+                "greater",
+                ALIKE,
+                trained=True,
+                arms=(ENTROPY,),
+                on=ENTROPY_ON,
+            )
+            for what, measure in {
+                "IsoScore within classes": "isoscore_class_centered",
+                "IsoScore of all": "isoscore",
+            }.items()
+        ),
+    ),
+    Claim(
+        "C6",
+        "Which tokens are pushed makes no difference",
+        (
+            Prediction(
+                f"score, {LAST} less {LOWER}, alike within {ALIKE}",
+                Change("score", LAST, LOWER),
+                "equal",
+                ALIKE,
+                trained=True,
+                arms=(LAST, LOWER),
+            ),
+            _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
+        ),
+    ),
+)
+DESIGN = Design(
+    name=HEAD_TO_HEAD,
+    page="results/head_to_head",
+    recordings=(HEAD_TO_HEAD,),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    no_setting=no_setting,
+    acts_on=ACTS_ON,
+)
+# The runs before: what was tried for each method, on the processor of the runs and for three tasks on another kind; the
+# head to head with what that one chose; and what the protocol "small" was chosen by.
+TUNING = replace(DESIGN, grid="head_to_head_tuning", recordings=(HEAD_TO_HEAD,), claims=(), no_setting=frozenset)
+TUNING_ELSEWHERE = replace(TUNING, recordings=("head_to_head_tuning_float32",))
+OTHER_CHOICE = replace(DESIGN, grid="head_to_head_other_choice", recordings=(HEAD_TO_HEAD,), claims=())
+CALIBRATION = replace(DESIGN, grid="calibration", recordings=("calibration",), claims=())
+ELSEWHERE = replace(DESIGN, recordings=OTHERS, claims=())
+VARIANTS = (TUNING, TUNING_ELSEWHERE, OTHER_CHOICE, CALIBRATION, ELSEWHERE)

@@ -1,0 +1,135 @@
+"""IsoLayer (Attieh et al., ICDAR 2023) against IsoBN: arms, and claims 23 to 25."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from isonb.lab.studies.design import PLAIN, Design
+from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
+
+from . import arms
+
+__all__ = ["AFTER", "BEFORE", "DESIGN", "ISOBN", "LAYER", "READ", "isoscore_bound", "measure"]
+
+LAYER, ISOBN = "Isotropy Layer", "IsoBN"
+# The vectors that are measured: an arm, and where in its record.
+BEFORE = (LAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
+AFTER = (LAYER, "end.second")
+READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
+# The same in the head to head.
+TUNED_BEFORE, TUNED_AFTER = (arms.ISOLAYER, "end.cls"), (arms.ISOLAYER, "end.second")
+TUNED_SCALED = (arms.ISOBN, "end.features")
+DETAILS = {", raw": "", ", centred": "_centered"}
+SAME_SCORE = 0.02
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method, with what differs from the paper's."""
+    return {"none": PLAIN, "isolayer": LAYER, "isobn": ISOBN}.get(settings.get("method.name", "none"))
+
+
+def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[str], cell: str = "") -> Units:
+    """A measure of the vectors at a place, one number a run."""
+    arm, where = place
+    return study.units(f"metric.{where}.{name}", arm, suites, cell)
+
+
+def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> float:
+    """The highest IsoScore that explained variances of 1, 2 and 3 components allow; ``slack`` is their rounding.
+
+    With shares of the variance p1, p2, p3, the squares of all shares sum to p1^2 + p2^2 + p3^2 or more.
+
+    >>> isoscore_bound([0.5, 1.0, 1.0], 11)
+    0.1
+    """
+    one, two, three = shares
+    least = (one - slack, two - one - 2 * slack, three - two - 2 * slack)
+    return (1 / sum(max(share, 0.0) ** 2 for share in least) - 1) / (dim - 1)
+
+
+def first_score(study: Study, suites: Sequence[str]) -> Units:
+    """The score of an IsoLayer run before its layer."""
+    found: dict[tuple[str, int], float] = {}
+    runs = study.runs[study.runs["arm"] == LAYER]
+    for suite, metric in runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
+        if suite in suites:
+            found |= study.units(f"metric.first_phase.{metric}", LAYER, [suite])
+    return found
+
+
+def _rise(study: Study, suites: Sequence[str]) -> Evidence:
+    """IsoScore behind the layer less that before it."""
+    return _apart(study, suites, a=TUNED_AFTER, b=TUNED_BEFORE, name="isoscore")
+
+
+def _apart(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[str, str], name: str) -> Evidence:
+    """A measure of the vectors at place a less that at b."""
+    return difference(measure(study, a, name, suites), measure(study, b, name, suites))
+
+
+def _variance(a: tuple[str, str], b: tuple[str, str], k: int, words: str) -> tuple[Prediction, ...]:
+    """Explained variance of k components at place a less that at b in the head to head: raw, and centred."""
+    return tuple(
+        Prediction(
+            f"{words}{detail}",
+            partial(_apart, a=a, b=b, name=f"explained_variance_{k}{ending}"),
+            "less",
+            trained=True,
+            runs_of=arms.HEAD_TO_HEAD,
+            arms=(a[0], b[0]),
+        )
+        for detail, ending in DETAILS.items()
+    )
+
+
+def _never(study: Study, suites: Sequence[str]) -> Evidence:
+    """No run has an encoder of that size."""
+    return {}
+
+
+LARGER = "a larger encoder"
+CLAIMS = (
+    Claim(
+        23,
+        "The layer raises IsoScore and the score",
+        (
+            Prediction(
+                "head to head: IsoScore, after the layer less before",
+                _rise,
+                "greater",
+                trained=True,
+                runs_of=arms.HEAD_TO_HEAD,
+                arms=(arms.ISOLAYER,),
+            ),
+            arms.scored(arms.ISOLAYER),
+        ),
+    ),
+    Claim(
+        24,
+        "The layer lowers EV1, less for RoBERTa-large",
+        (
+            *_variance(TUNED_AFTER, TUNED_BEFORE, 1, "head to head: EV1, after the layer less before"),
+            Prediction(f"EV1 falls less in the larger encoder (needs {LARGER})", _never, "less", needs=LARGER),
+        ),
+    ),
+    Claim(
+        25,
+        "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
+        (
+            arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
+            *_variance(TUNED_AFTER, TUNED_SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
+            Prediction(f"EV3 above IsoBN's in the larger encoder (needs {LARGER})", _never, "greater", needs=LARGER),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="isolayer",
+    page="papers/isolayer",
+    recordings=("isolayer", "baselines"),
+    arm=arm_of,
+    claims=CLAIMS,
+    untaught=True,
+)

@@ -1,0 +1,349 @@
+"""I-STAR (Rudman and Eickhoff, ICLR 2024): arms by lambda and what differs besides, and claims 6 to 15."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+from scipy import stats as scipy_stats
+
+from isonb.lab.statistics.bootstrap import spearman
+from isonb.lab.statistics.seeds import Interval
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.printed import printed
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import LEVEL, Change, Claim, Evidence, Prediction, Units, difference
+
+from . import arms
+from .figure_2 import FIGURE_2, disagreements, nearer, too_low
+
+__all__ = [
+    "ALIKE",
+    "COSINE",
+    "COSREG",
+    "DESIGN",
+    "ISOTROPY",
+    "LEARNING",
+    "NEGATIVE",
+    "POSITIVE",
+    "SWEEP",
+    "best_weight",
+    "correlation",
+    "counted",
+    "failures",
+    "half_mean",
+    "last_less_others",
+    "long_gradients",
+]
+
+ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
+COSINE = "metric.end.tokens.mean_cosine"
+BY_LAYER = "layer.end.tokens.isoscore_star"
+TWO_NN = "layer.end.cls.two_nn"
+COSREG = "CosReg"
+DOWN, UP = "λ = -1", "λ = +1"
+NEGATIVE = ("λ = -5", "λ = -3", DOWN)
+POSITIVE = (UP, "λ = +3", "λ = +5")
+SWEEP = (*NEGATIVE, PLAIN, *POSITIVE)
+LEARNING = ("CoLA", "MRPC", "RTE", "STS-B", "SST-5")  # suites that are trained on
+ALIKE = 0.02  # two values of IsoScore* that count as alike
+ROUNDING = 1e-9
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The method with its weight, and what else differs from the paper's."""
+    if settings["experiment"] == "synthetic":
+        return FIGURE_2
+    method, weight = settings.get("method.name", "none"), float(settings.get("method.weight", 0))
+    zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
+    if method == "none":
+        words = [PLAIN]
+    elif method == "cosreg":
+        words = [COSREG if weight == 1 else f"{COSREG} {weight:+g}"]
+    elif method == "istar":
+        words = [f"λ = {weight:+g}"]
+        words += ["unbiased"] if settings.get("method.unbiased") else []
+        words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+        words += [f"layer {layers}"] if layers != "all" else []
+    else:
+        return None
+    words += ["uncut"] if settings.get("max_grad_norm") == 0 else []
+    return ", ".join(words)
+
+
+def suite_of(settings: Settings) -> str:
+    """The task; of a run of Figure 2 the size of the larger sample, and its tails."""
+    if settings["experiment"] != "synthetic":
+        return TASK_NAMES.get(str(settings["task"]), str(settings["task"]))
+    tails = "heavy tails, " if settings.get("tail", "gaussian") != "gaussian" else ""
+    return f"{tails}|S| = {int(settings['shrinkage_rows']):,}"
+
+
+def correlation(study: Study, suite: str) -> Interval | None:
+    """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without."""
+    part = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
+    part = part[(part["suite"] == suite) & part["arm"].isin(SWEEP)]
+    if len(part) < 4 or part["arm"].nunique() < 3 or part["score"].nunique() < 2:
+        return None
+    return spearman(part[ISOTROPY], part["score"])
+
+
+def best_weight(study: Study, suite: str) -> tuple[str, list[float]] | None:
+    """The λ with the best mean score over the seeds that all have, and its lead over the second best at each seed.
+
+    None with fewer than three λ or two seeds in common.
+    """
+    scores = {arm: units for arm in SWEEP if (units := study.units("score", arm, [suite]))}
+    common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
+    if len(scores) < 3 or len(common) < 2:
+        return None
+    *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
+    return best, [scores[best][unit] - scores[second][unit] for unit in common]
+
+
+def counted() -> dict[str, int]:
+    """In how many values of the printed Table 1 a method is above, level with or below another.
+
+    "above", "tie", "below": I-STAR against Base; "clear-": by more than half of the 95% interval of a difference of two
+    means of five seeds. "cos-above": CosReg against Base, "cos-over": against I-STAR.
+    """
+    means, errors = _table_1()["value"], _table_1()["std"]
+    gain, half = means["I-STAR"] - means["Base"], (errors["I-STAR"] ** 2 + errors["Base"] ** 2).div(5).pow(0.5)
+    half *= scipy_stats.t.ppf((1 + LEVEL) / 2, 5 + 5 - 2)
+    found = {
+        "all": gain == gain,
+        "above": gain > ROUNDING,
+        "tie": gain.abs() <= ROUNDING,
+        "below": gain < -ROUNDING,
+        "clear-above": gain > half,
+        "clear-below": gain < -half,
+        "cos-above": means[COSREG] - means["Base"] > ROUNDING,
+        "cos-over": means[COSREG] - means["I-STAR"] > ROUNDING,
+    }
+    return {name: int(cells.sum()) for name, cells in found.items()}
+
+
+def _table_1() -> pd.DataFrame:
+    table = printed("istar", "Table 1", percent=False)
+    return table.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"])
+
+
+def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
+    return {suite: found for suite in suites if (found := correlation(study, suite)) is not None}
+
+
+def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
+    """Each printed gain as it stands: what counts is its sign."""
+    values = _table_1()["value"]
+    gains = (values["I-STAR"] - values["Base"]).round(6)
+    return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
+
+
+def _joint(several: Iterable[Units]) -> Units:
+    """The mean of several arms, unit by unit, of the units that all have."""
+    every = list(several)
+    common = set.intersection(*map(set, every)) if every else set()
+    return {unit: fmean(one[unit] for one in every) for unit in common}
+
+
+def _dimension(arm: str, direction: str) -> Prediction:
+    """TwoNN of the last layer's [CLS] vectors, an arm of the head to head less none."""
+    words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
+    change = Change("metric.end.cls.two_nn", arm)
+    return Prediction(words, change, direction, trained=True, runs_of=arms.HEAD_TO_HEAD, arms=(arm,))
+
+
+def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
+    """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
+    early, late = (
+        difference(*(half_mean(study, BY_LAYER, name, suites, late=late) for name in (arm, PLAIN)))
+        for late in (False, True)
+    )
+    return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
+
+
+def _outer(study: Study, suites: Sequence[str], *, zeta: int) -> Evidence:
+    """Score at an end of ζ less the mean of those inside."""
+    inside = (study.units("score", arm, suites) for arm in (DOWN, f"{DOWN}, ζ = 0.6"))
+    return difference(study.units("score", f"{DOWN}, ζ = {zeta}", suites), _joint(filter(None, inside)))
+
+
+def _whole(study: Study, suites: Sequence[str]) -> Evidence:
+    """Score with all layers less the mean of single ones."""
+    singles = filter(None, (study.units("score", f"{DOWN}, layer {k}", suites) for k in range(1, 13)))
+    return difference(study.units("score", DOWN, suites), _joint(singles))
+
+
+def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
+    """By how much three ways to compute IsoScore differ."""
+    return disagreements()
+
+
+def _last_layer(study: Study, suites: Sequence[str]) -> Evidence:
+    """IsoScore* at λ = +1, the last layer less the others."""
+    return last_less_others(study, BY_LAYER, UP, suites)
+
+
+def half_mean(study: Study, name: str, arm: str, suites: Sequence[str], *, late: bool) -> Units:
+    """Mean of the series ``name`` over the later, or the earlier, half of the layers, keyed by (suite, seed)."""
+    logged = study.logged(name, arm, suites)
+    logged = logged[logged["step"] > 0]  # layer 0 is the embedding output
+    half = logged[(logged["step"] > logged.groupby("suite")["step"].transform("max") / 2) == late]
+    return {(str(s), int(k)): float(v) for (s, k), v in half.groupby(["suite", "seed"])["value"].mean().items()}
+
+
+def last_less_others(study: Study, name: str, arm: str, suites: Sequence[str]) -> Units:
+    """The series ``name`` at the last layer less its mean over the others, keyed by (suite, seed)."""
+    logged = study.logged(name, arm, suites)
+    apart = {}
+    for (suite, seed), run in logged[logged["step"] > 0].sort_values("step").groupby(["suite", "seed"]):
+        apart[str(suite), int(seed)] = float(run["value"].iloc[-1] - run["value"].iloc[:-1].mean())
+    return apart
+
+
+def failures(study: Study, arms: Sequence[str], suites: Sequence[str] | None = None) -> tuple[int, int]:
+    """How many recorded runs of these arms failed (:func:`isonb.lab.studies.table.failed`), and of how many.
+
+    ``suites``: all by default.
+    """
+    runs = study.recorded[study.recorded["arm"].isin(list(arms))].dropna(subset="score")
+    runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
+    return int(runs["failed"].sum()), len(runs)
+
+
+def long_gradients(study: Study, arm: str, suites: Sequence[str], limit: float = 1.0) -> float:
+    """The share of an arm's logged updates whose gradient has a norm above ``limit``; NaN where none is logged."""
+    return float((study.logged("step.train.grad_norm", arm, suites)["value"] > limit).mean())
+
+
+own: dict[str, Any] = {"on": LEARNING, "trained": True}
+CLAIMS = (
+    Claim(
+        6,
+        "IsoScore underestimates small samples; shrinkage brings it nearer to the truth",
+        (
+            Prediction("IsoScore of fewer points than dimensions less the truth", too_low, on=()),
+            Prediction("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=()),
+        ),
+        remark="Figure 2: clouds whose covariance is known; intervals over disjoint samples.",
+    ),
+    Claim(
+        7,
+        "IsoScore* with ζ = 0 is IsoScore",
+        (
+            Prediction(
+                "largest difference of three ways to compute it",
+                _three_ways,
+                "equal",
+                1e-9,
+                decided_by="all",
+                on=(),
+            ),
+        ),
+        kind="identity",
+    ),
+    Claim(
+        8,
+        "λ < 0 improves most cells, λ > 0 harms most, the best λ is negative in all",
+        (
+            arms.scored(arms.LOWER),
+            arms.scored(arms.RAISE, direction="less"),
+            arms.scored(arms.LOWER, arms.RAISE),
+        ),
+        remark="Each sign has the strength that its tuning chose; a task where none worked says nothing.",
+    ),
+    Claim(
+        9,
+        "Isotropy and score are negatively correlated on RTE, STS-B and SQuAD",
+        (
+            Prediction(
+                "Spearman's correlation of IsoScore* and score over runs",
+                _correlations,
+                trained=True,
+                on=("RTE", "STS-B", "SQuAD"),
+            ),
+        ),
+    ),
+    Claim(
+        10,
+        "In Table 1 I-STAR is above Base in most values",
+        (Prediction("I-STAR less Base, as printed", _printed_gains, "greater", decided_by="most", on=()),),
+        kind="printed",
+    ),
+    Claim(
+        11,
+        "CosReg changes the mean, not IsoScore*",
+        (
+            Prediction(
+                "mean cosine of the last layer's tokens, CosReg less none",
+                Change(COSINE, COSREG),
+                trained=True,
+                runs_of=arms.HEAD_TO_HEAD,
+                arms=(arms.COSREG,),
+            ),
+            Prediction(
+                f"IsoScore* of the tokens of all layers, CosReg less none, alike within {ALIKE}",
+                Change(ISOTROPY, COSREG),
+                "equal",
+                ALIKE,
+                trained=True,
+                runs_of=arms.HEAD_TO_HEAD,
+                arms=(arms.COSREG,),
+            ),
+        ),
+    ),
+    Claim(
+        12,
+        "λ < 0 lowers, λ > 0 raises the intrinsic dimension in later layers",
+        (
+            _dimension(arms.LOWER, "less"),
+            _dimension(arms.RAISE, "greater"),
+        ),
+    ),
+    Claim(
+        13,
+        "I-STAR acts mainly on early layers; the last stays less isotropic even with λ > 0",
+        (
+            *(
+                Prediction(
+                    f"|change of IsoScore*|, {arm}, early less late layers", partial(_early, arm=arm), "greater", **own
+                )
+                for arm in (DOWN, UP)
+            ),
+            Prediction(
+                "IsoScore*, λ = +1, last layer less the others",
+                _last_layer,
+                **own,
+            ),
+        ),
+    ),
+    Claim(
+        14,
+        "ζ = 0 and ζ = 1 both cost score",
+        tuple(
+            Prediction(f"score, ζ = {zeta} less ζ inside", partial(_outer, zeta=zeta), trained=True, on=("RTE",))
+            for zeta in (0, 1)
+        ),
+    ),
+    Claim(
+        15,
+        "A penalty on all layers is better than on single ones",
+        (
+            Prediction("score, all layers less mean of single ones", _whole, "greater", trained=True, on=("MRPC",)),
+            arms.scored(arms.LOWER, arms.LAST),
+        ),
+    ),
+)
+DESIGN = Design(
+    name="istar",
+    page="papers/istar",
+    recordings=("istar", "baselines"),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    untaught=True,
+)

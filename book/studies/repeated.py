@@ -1,0 +1,97 @@
+"""The head to head made twice, on different kinds of processors: do the gains come back?
+
+A run gives other numbers on another kind of processor, as it does with another seed. So the head to head is of one
+kind. Other recordings repeat much of it: a conclusion that hangs on the processor would show there. Some runs were made
+again from their printed commands, on the same kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from isonb.lab.runs.recordings import FOLDER, recorded
+from isonb.lab.statistics.seeds import holm, paired_p, student
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import FEWEST, difference
+
+from .head_to_head import DESIGN, METHODS, OTHERS
+
+__all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "repeats", "runs_twice", "two_kinds"]
+
+REPEATED = "head_to_head_again"
+TOLERANCE = 1e-6  # of scores, on the same kind of processor
+MEASURE = "metric.end.cls.isoscore"  # a number that every update of the run has a part in
+
+
+def two_kinds() -> tuple[Study, Study]:
+    """The head to head as its own recording has it, and as the other kinds of processors made it."""
+    here, there = (Study.load(replace(DESIGN, recordings=names, claims=())) for names in (DESIGN.recordings, OTHERS))
+    return here, there
+
+
+def runs_twice(here: Study, there: Study) -> pd.DataFrame:
+    """One row a run that both studies have: ``suite``, ``arm``, ``seed``, and its score ``here`` and ``there``."""
+    columns = ["run_id", "suite", "arm", "seed", "score"]
+    both = here.runs[columns].merge(there.runs[["run_id", "score"]], on="run_id", suffixes=("", "_there"))
+    return both.rename(columns={"score": "here", "score_there": "there"}).drop(columns="run_id")
+
+
+def gains_twice(here: Study, there: Study) -> pd.DataFrame:
+    """What a method gains over plain training at the same seed, ``here`` and ``there``: a row a suite, arm and seed."""
+    gains = {
+        arm: [difference(study.units("score", arm), study.units("score", PLAIN)) for study in (here, there)]
+        for arm in METHODS
+    }
+    rows = [
+        (suite, arm, seed, first[suite, seed], second[suite, seed])
+        for suite in here.suites
+        for arm, (first, second) in gains.items()
+        for name, seed in sorted(first)
+        if name == suite and (suite, seed) in second
+    ]
+    return pd.DataFrame(rows, columns=["suite", "arm", "seed", "here", "there"])
+
+
+def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Whether the mean gains of :func:`gains_twice` differ from one kind of processor to the other.
+
+    One row a suite and arm with three seeds or more: ``n``, the mean gains ``here`` and ``there``, the mean difference
+    ``apart`` of the same seeds with Student's interval ``low`` to ``high``, and ``p`` of the paired test by Holm's
+    method over all rows.
+    """
+    rows = []
+    for (suite, arm), part in twice.groupby(["suite", "arm"], sort=False):
+        if len(part) >= FEWEST:
+            values = list(part["there"] - part["here"])
+            found = student(values, level=level)
+            means = (len(part), part["here"].mean(), part["there"].mean())
+            rows.append((suite, arm, *means, found.estimate, found.low, found.high, paired_p(values)))
+    table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "apart", "low", "high", "p"])
+    return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
+
+
+def repeats(study: Study, folder: Path | None = None) -> pd.DataFrame:
+    """One row a repeated run: ``suite``, ``arm``, ``seed``, ``score``, ``again``, and by how much IsoScore differs.
+
+    Without the recording of repeated runs there are no rows.
+    """
+    columns = ["suite", "arm", "seed", "score", "again", "isoscore_apart"]
+    if not ((FOLDER if folder is None else folder) / REPEATED).is_dir():
+        return pd.DataFrame(columns=columns)
+    second = recorded(REPEATED, folder).runs.set_index("run_id")
+    first = study.runs[study.runs["run_id"].isin(second.index)]
+    rows = [
+        (
+            run["suite"],
+            run["arm"],
+            int(run["seed"]),
+            float(run["score"]),
+            float(second.at[run["run_id"], f"metric.{run['metric']}"]),
+            float(second.at[run["run_id"], MEASURE] - run[MEASURE]),
+        )
+        for run in first.to_dict("records")
+    ]
+    return pd.DataFrame(rows, columns=columns)

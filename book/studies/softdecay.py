@@ -1,0 +1,336 @@
+"""SoftDecay (Yan et al., UAI 2022): arms by the rows of its Table 1, and claims 16 to 22."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from isonb.lab.data.sts import PROTOCOLS
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.measuring.token_spectra import LABELS
+from isonb.lab.statistics.seeds import Interval
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
+from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.printed import printed
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Prediction, difference
+
+from . import arms
+from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, kept, pair_interval
+
+__all__ = [
+    "DESIGN",
+    "ENCODERS",
+    "LEARNING",
+    "MEASURES",
+    "PRINTED_ROWS",
+    "ROWS",
+    "SETS",
+    "SOFTDECAY",
+    "START",
+    "chosen_alphas",
+    "kept",
+    "printed_changes",
+    "printed_depth",
+    "printed_slip",
+    "recorded_by_alpha",
+    "vector_gains",
+]
+
+ENCODERS = ("minilm", "tiny")
+LEARNING = ("CoLA", "MRPC", "RTE")  # suites that are trained on
+SOFTDECAY, WHITENING = TRANSFORMS["softdecay"], TRANSFORMS["whitening"]
+NARROW = f"{WHITENING}, narrow"
+START = PLAIN_VECTORS["first_last"]  # what the transforms begin with
+ROWS = (*PLAIN_VECTORS.values(), "SBERT-WK", "BERT-flow", WHITENING, NARROW, *list(TRANSFORMS.values())[3:])
+MEASURES = {"token_uniformity": "TokenUni", "rbf_uniformity": "RBF", "explained_variance_1": "EV1", "lsds": "LSDS"}
+WITH_DEPTH = {"skewness": "greater", "token_uniformity": "greater", "cls_uniformity": "greater", "median": "less"}
+PRINTED_DEPTH = {  # names in the printed Figure 2
+    "skewness of singular values": "skewness",
+    "token uniformity": "TokenUni",
+    "[CLS] uniformity": "[CLS] uniformity",
+    "median of normalised singular values": "median",
+}
+PRINTED_ENCODERS = {
+    "bert-base": "BERT",
+    "distilbert-base": "DistilBERT",
+    "albert-base": "ALBERT",
+    "roberta-base": "RoBERTa",
+}
+PRINTED_ROWS = {  # our names of the printed Table 1's rows
+    "WhiteBERT": "WhiteBERT",
+    SOFTDECAY: SOFTDECAY,
+    WHITENING: "BERT-whitening (NLI)",
+    NARROW: "BERT-whitening (NLI) -256",
+    "BERT-flow": "BERT-flow (NLI)",
+    "SBERT-WK": "SBERT-WK",
+}
+ENDS = ("", ".low", ".high")
+ENCODER = "the encoder"
+ROUNDING = 1e-4  # of the theorem's bound, in float32
+
+
+def arm_of(settings: Settings) -> str | None:
+    """The row of Table 1; in fine-tuning the method."""
+    method = settings.get("method.name", "none")
+    if method == "none":
+        layers = settings.get("layers", "first_last")
+        return PLAIN_VECTORS.get(layers) if settings["experiment"] == "similarity" else PLAIN
+    return NARROW if method == "whitening" and "method.k" in settings else TRANSFORMS.get(method)
+
+
+def suite_of(settings: Settings) -> str:
+    """The task in print; before a similarity set the encoder, since both encoders ran there."""
+    task = str(settings["task"])
+    return f"{settings['model']}, {SETS[task]}" if task in SETS else TASK_NAMES.get(task, task)
+
+
+def vector_gains(study: Study) -> pd.DataFrame:
+    """What each row of Table 1 changes against :data:`START`, in points: suite, arm, protocol, mean, low, high, n.
+
+    Intervals are over pairs: from the run's record, or from ``softdecay_differences.csv`` where that says nothing.
+    """
+    told = kept("differences")
+    extra = {} if told is None else {row[:2]: row[2:] for row in told.itertuples(index=False, name=None)}
+    parts = [f"metric.difference.spearman.{p}{end}" for p in PROTOCOLS for end in ENDS]
+    runs = study.runs[study.runs["experiment"] == "similarity"]
+    rows = []
+    for run in runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict("records"):
+        for protocol in PROTOCOLS:
+            name = f"metric.difference.spearman.{protocol if TASKS[run['task']].subsets else 'all'}"
+            own = run["arm"] not in PLAIN_VECTORS.values()  # a record of plain vectors compares with its own layers
+            ends = extra.get((run["run_id"], protocol)) or tuple(run[name + end] for end in ENDS if own)
+            if ends and not pd.isna(ends[0]):
+                rows.append((run["suite"], run["arm"], protocol, *ends, int(run["metric.pairs"])))
+    return pd.DataFrame(rows, columns=["suite", "arm", "protocol", "mean", "low", "high", "n"])
+
+
+def recorded_by_alpha() -> pd.DataFrame:
+    """What SoftDecay changes by alpha, recorded: runs, set ("dev": STS-B's validation split), sides, alpha, gain."""
+    table = kept("alpha")
+    if table is None:
+        return pd.DataFrame()
+    start = table[table["alpha"].isna()].set_index(["model", "set"])["mean"].rename("start")
+    rows = table.dropna(subset="alpha").join(start, on=["model", "set"])
+    rows = rows.assign(gain=rows["mean"] - rows["start"], runs="recorded: " + rows["model"])
+    rows["set"] = rows["set"].map({"stsb_dev": "dev"} | SETS)
+    return rows[["runs", "set", "sides", "alpha", "gain", "low", "high"]]
+
+
+def chosen_alphas(tried: pd.DataFrame) -> list[dict[str, Any]]:
+    """The alpha that is best on "dev", what it gives on the other sets, and how much the best on each would flatter."""
+    rows = []
+    for (runs, kind), part in tried.groupby(["runs", "sides"]):
+        test = part[part["set"] != "dev"].pivot(index="set", columns="alpha", values="gain")
+        pick = float(part[part["set"] == "dev"].set_index("alpha")["gain"].idxmax())
+        best = test.max(axis=1)
+        line = {"runs": runs, "sides": kind, "alpha from dev": f"{pick:g}", "with it": float(test[pick].mean())}
+        line |= {"with -0.6": float(test[-0.6].mean()), "best of each test set": float(best.mean())}
+        rows.append(line | {"flattery": float((best - test[pick]).mean())})
+    return rows
+
+
+def printed_depth(source: str) -> pd.DataFrame:
+    """The printed Figure 2, columns as of :func:`~isonb.pages.spectra_by_layer.depth_rows`, without a spread."""
+    rows = [
+        (source, PRINTED_DEPTH[row.metric], int(row.task.rsplit(" ", 1)[1]) / 12, *[row.value] * 3)
+        for row in printed("softdecay", "Figure 2").itertuples()
+    ]
+    return pd.DataFrame(rows, columns=["source", "measure", "depth", "value", "low", "high"])
+
+
+def printed_changes() -> list[dict[str, str]]:
+    """The printed Table 1 as changes from plain vectors, mean over the seven sets: one row an encoder."""
+    score = printed("softdecay", "Table 1", metric="spearman_x100").set_index(["model", "method", "task"])["value"]
+    rows = []
+    for model, plain in PRINTED_ENCODERS.items():
+        means = score.loc[model].unstack()[list(SETS.values())].mean(axis=1)
+        changes = means - means[plain]
+        line = {"encoder": f"{plain} (theirs)", "plain": f"{means[plain]:.2f}"}
+        for ours, name in PRINTED_ROWS.items():
+            line[ours] = f"{changes[name]:+.2f}" if name in changes.index else "–"
+        rows.append(line)
+    return rows
+
+
+def printed_slip() -> tuple[float, float]:
+    """SoftDecay's relative gain on BERT in percent: as printed, and from the averages printed beside it."""
+    told = printed("softdecay", "Table 1", model="bert-base", task="Avg").set_index(["metric", "method"])["value"]
+    score = told.loc["spearman_x100"]
+    table = printed("softdecay", "Table 1", model="bert-base", method=SOFTDECAY, metric="relative_gain_percent")
+    return float(table["value"].iloc[0]), 100 * (float(score[SOFTDECAY]) / float(score["BERT"]) - 1)
+
+
+def _deeper(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
+    """A number of the token matrices on MRPC: at 7/12 of the depth less layer 0, and at the end less 7/12.
+
+    A replicate is an encoder: batches of one encoder share its weights, so their mean is one number.
+    """
+    table = kept("spectra")
+    if table is None or "MRPC" not in suites:
+        return {}
+    steps: dict[tuple[str, int], float] = {}
+    rows = table[(table["state"] == "plain") & (table["task"] == "mrpc")]
+    for replicate, (_, encoder) in enumerate(rows.groupby("model")):
+        by_layer = encoder.groupby("layer")[number].mean()
+        deepest = int(encoder["layer"].max())
+        places = (0, round(7 / 12 * deepest), deepest)
+        for name, (a, b) in zip(("to 7/12 of the depth", "from there to the end"), pairwise(places), strict=True):
+            steps[name, replicate] = float(by_layer[b] - by_layer[a])
+    return steps
+
+
+def _relieved(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
+    """A number of the token matrices after fine-tuning on CoLA: the last layer less that at 10/12 of the depth."""
+    table = kept("spectra")
+    if table is None or "CoLA" not in suites:
+        return {}
+    rows = table[(table["state"] == "tuned") & (table["task"] == "cola")]
+    mean = rows.groupby(["model", "seed", "layer"])[number].mean().unstack()
+    deepest = int(rows["layer"].max())
+    change = mean[deepest] - mean[round(10 / 12 * deepest)]
+    return {f"{model}, CoLA": seeds.tolist() for model, seeds in change.groupby("model")}
+
+
+def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
+    """SoftDecay's gain over plain vectors, protocol mean."""
+    table = vector_gains(study)
+    rows = table[(table["arm"] == SOFTDECAY) & (table["protocol"] == "mean") & table["suite"].isin(list(suites))]
+    return {r["suite"]: pair_interval(r["mean"], r["low"], r["high"], r["n"]) for r in rows.to_dict("records")}
+
+
+def _above(study: Study, suites: Sequence[str], *, other: str) -> Evidence:
+    """SoftDecay against another transform, both on the same resampled pairs (``softdecay_direct.csv``)."""
+    table = kept("direct")
+    rows = [] if table is None else table[table["other"] == other].to_dict("records")
+    cells = {f"{row['model']}, {SETS[row['task']]}": row for row in rows}
+    return {
+        cell: pair_interval(row["difference"], row["low"], row["high"], row["pairs"])
+        for cell, row in cells.items()
+        if cell in suites
+    }
+
+
+def _whitening_less_softdecay(study: Study, suites: Sequence[str], *, column: str) -> Evidence:
+    """One number a similarity set, for each encoder."""
+    changes = difference(study.units(column, WHITENING, suites), study.units(column, SOFTDECAY, suites))
+    sets: dict[str, list[float]] = {}
+    for (suite, _), value in changes.items():
+        sets.setdefault(suite.split(",")[0], []).append(value)
+    return sets
+
+
+def _bound(study: Study, suites: Sequence[str]) -> Evidence:
+    """The largest distance over the bound that was seen, of all layers and batches."""
+    table = kept("spectra")
+    if table is None or "MRPC" not in suites:
+        return {}
+    groups = table[table["state"] == "plain"].groupby(["model", "task"])["bound"]
+    return {
+        f"{model}, {TASK_NAMES[task]}": Interval(part.max(), part.max(), part.max(), LEVEL, len(part), "largest")
+        for (model, task), part in groups
+    }
+
+
+CLAIMS = (
+    Claim(
+        16,
+        "Uniformity and skewness grow with depth",
+        tuple(
+            Prediction(
+                f"{LABELS[number]}, deeper less shallower layer", partial(_deeper, number=number), direction, on=()
+            )
+            for number, direction in WITH_DEPTH.items()
+        ),
+        remark="A replicate is an encoder; these spectra are of one.",
+    ),
+    Claim(
+        17,
+        "The last fine-tuned layer relieves it",
+        tuple(
+            Prediction(
+                f"{LABELS[number]}, last layer less that at 10/12 of the depth",
+                partial(_relieved, number=number),
+                on=(),
+                trained=True,
+            )
+            for number in ("skewness", "token_uniformity")
+        ),
+    ),
+    Claim(
+        18,
+        "SoftDecay beats plain and whitened vectors",
+        (
+            Prediction("SoftDecay less plain, points", _above_plain, "greater", on=(), depends=ENCODER),
+            Prediction(
+                "SoftDecay less whitening, points",
+                partial(_above, other="whitening"),
+                "greater",
+                on=(),
+                depends=ENCODER,
+            ),
+            Prediction(
+                "SoftDecay less WhiteBERT, points",
+                partial(_above, other="whitebert"),
+                "greater",
+                on=(),
+                depends=ENCODER,
+            ),
+        ),
+        remark="Intervals over pairs.",
+    ),
+    Claim(
+        19,
+        "Deeper and sharing encoders gain more",
+        (),
+        remark="It needs encoders that differ in depth alone, or in sharing alone.",
+        needs="encoders that differ in depth alone, or in sharing alone",
+    ),
+    Claim(
+        20,
+        "Whitening: more uniform, worse neighbourhood and score",
+        (
+            *(
+                Prediction(
+                    f"{label}, whitening less SoftDecay",
+                    partial(_whitening_less_softdecay, column=f"metric.end.features.{measure}"),
+                    "greater" if label == "LSDS" else "less",
+                    on=(),
+                    depends=ENCODER,
+                )
+                for measure, label in MEASURES.items()
+            ),
+            Prediction(
+                "points, whitening less SoftDecay",
+                partial(_whitening_less_softdecay, column="metric.spearman.mean"),
+                on=(),
+                depends=ENCODER,
+            ),
+        ),
+        remark="Over the seven sets.",
+    ),
+    Claim(
+        21,
+        "Trained SoftDecay improves fine-tuning",
+        (arms.scored(arms.SOFTDECAY),),
+    ),
+    Claim(
+        22,
+        "The bound of the theorem holds",
+        (Prediction("largest distance over the bound", _bound, "at most", 1 + ROUNDING, decided_by="all", on=()),),
+        kind="identity",
+    ),
+)
+DESIGN = Design(
+    name="softdecay",
+    page="papers/softdecay",
+    recordings=("softdecay", "baselines"),
+    arm=arm_of,
+    suite=suite_of,
+    claims=CLAIMS,
+    untaught=True,
+)

@@ -1,1 +1,0 @@
-"""The designs of the studies: one file a paper, found by its name."""

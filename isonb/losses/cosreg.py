@@ -1,0 +1,67 @@
+"""Cosine regularisation (Gao et al. 2019): the mean cosine joins the loss."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from isonb.checks import border, cloud
+from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.numerics.distributed import Group, all_sum
+from isonb.numerics.rows import directed, directions, row_count
+
+__all__ = ["CosRegLoss", "GaoCosineLoss"]
+
+
+@dataclass(eq=False, repr=False)
+class CosRegLoss(Loss):
+    r"""Sum of the cosines of all pairs :math:`i \ne j` over :math:`M^2`, the cosine regularisation of Gao et al. 2019.
+
+    :math:`(\lVert\sum_i \hat x_i\rVert^2 - M)/M^2` with unit rows :math:`\hat x_i`: :func:`isonb.cosine_penalty` of
+    the points of all processes, in one collective of d + 2 numbers. I-STAR's baseline CosReg: points are the tokens of
+    the last layer, weight 1. A zero row counts in M and adds 0.
+
+    Shapes: points (M, d), mask (M,) optional; returns a scalar, of weight 1 in [-1/M, 1). 0 for fewer than 2 points.
+
+    Args:
+        weight: weight: above 0 lowers the mean cosine, below 0 raises it.
+        group: the processes whose points count as one cloud.
+
+    >>> round(CosRegLoss()(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).item(), 6)
+    0.31427
+    """
+
+    weight: float = 1.0
+    _: KW_ONLY
+    group: Group = "world"
+
+    @border
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        points, mask = cloud(points, mask, name="points", points=0, single=True)
+        if too_few(points, mask, 2, self.group):
+            return attached_zero(points)
+        unit = directions(points)
+        counts = torch.stack([row_count(points, mask), directed(unit, 0)])
+        sums = all_sum(torch.cat([unit.inverse @ unit.rows, counts]), self.group)
+        return self.weight * (sums[:-2].square().sum() - sums[-1]) / sums[-2].clamp_min(1).square()
+
+
+class GaoCosineLoss(CosRegLoss):
+    """CosReg on the rows of a word-embedding matrix, as proposed for language models (Gao et al. 2019).
+
+    Every process holds the same matrix, so nothing is reduced over processes.
+
+    >>> embedding = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    >>> round(GaoCosineLoss()(embedding).item(), 6)
+    0.31427
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        super().__init__(weight, group=None)
+
+    def forward(self, points: Tensor | nn.Embedding | nn.Linear, mask: Tensor | None = None) -> Tensor:
+        """The embedding matrix (M, d), or the module whose weight it is; returns a scalar."""
+        return super().forward(points.weight if isinstance(points, nn.Module) else points, mask)

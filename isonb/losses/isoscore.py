@@ -1,0 +1,64 @@
+"""Minus the logarithm of IsoScore, the isotropy loss of the IsoLayer (Attieh et al., ICDAR 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isonb.checks import border, cloud
+from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.measures.isoscore import plain_score, score_of_cov, unbiased_ratio
+from isonb.measures.purity import purity_of
+from isonb.numerics.distributed import Group, all_sum, process_group, union_moments
+
+__all__ = ["IsoScoreLoss", "union_isoscore"]
+
+
+def union_isoscore(points: Tensor, mask: Tensor | None, unbiased: bool, group: Group) -> Tensor:
+    """IsoScore of the cloud that all processes hold together."""
+    if process_group(group) is None:
+        return plain_score(points, mask, unbiased)
+    union = union_moments(points, mask, group)
+    if not unbiased:
+        return score_of_cov(union.scatter)
+    lengths = union.rows.square().sum(-1)
+    total, squares = all_sum(torch.stack([lengths.sum(), lengths.square().sum()]), group)
+    kurtosis = union.n * squares / total.clamp_min(torch.finfo(total.dtype).tiny).square()
+    return (unbiased_ratio(purity_of(union.scatter), kurtosis, union.n) - 1) / (points.shape[-1] - 1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class IsoScoreLoss(Loss):
+    r""":math:`-\lambda \ln \mathrm{IsoScore}` of the points (IsoLayer, Attieh et al., ICDAR 2023).
+
+    A batch of B points scores at most (B - 2)/(d - 1), so with B <= d the loss can't reach 0; ``unbiased=True`` is free
+    of that limit. Where the score is clamped the gradient is zero.
+
+    Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 at least 0 (unbiased: any sign).
+    0 for fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives -ln(floor).
+
+    Args:
+        weight: weight: above 0 raises isotropy.
+        unbiased: the unbiased IsoScore; otherwise that of the sample.
+        floor: the score is clamped from below here; nothing: at 1e-12, or 1e-3 where it is unbiased. In [0, 1].
+        group: the processes whose points count as one cloud.
+
+    >>> round(IsoScoreLoss()(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).item(), 6)
+    0.753772
+    """
+
+    weight: float = 1.0
+    unbiased: bool = False
+    floor: float | None = None
+    group: Group = "world"
+
+    @border
+    def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), mask (n,); returns a scalar."""
+        points, mask = cloud(points, mask, name="points", points=0, dims=2, single=True)
+        if too_few(points, mask, 4 if self.unbiased else 2, self.group):
+            return attached_zero(points)
+        least = (1e-3 if self.unbiased else 1e-12) if self.floor is None else self.floor
+        return -self.weight * union_isoscore(points, mask, self.unbiased, self.group).clamp_min(least).log()

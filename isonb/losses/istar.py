@@ -1,0 +1,180 @@
+"""I-STAR (Rudman and Eickhoff, ICLR 2024): IsoScore* of the token vectors joins the loss, and what it is shrunk to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from isonb.checks import border, cloud
+from isonb.errors import InputError, fail, not_fitted
+from isonb.losses.common import Loss, attached_zero, too_few
+from isonb.losses.isoscore import union_isoscore
+from isonb.measures.isoscore import checked_zeta, score_of_cov, shrinkage_matrix, shrunk_score
+from isonb.numerics.distributed import Group, all_rows, all_sum, process_group, union_moments
+from isonb.points import Layers, points_from_hidden_states
+from isonb.streaming.moments import Moments
+
+__all__ = ["IStarLoss", "ShrinkageCovariance", "quiet"]
+
+Forward = Callable[[Any, Any], tuple[Sequence[Tensor], Tensor | None]]
+
+
+@dataclass(eq=False, repr=False)
+class IStarLoss(Loss):
+    r""":math:`\lambda (1 - \mathrm{IsoScore}^*)` of I-STAR (Rudman and Eickhoff, ICLR 2024, Section 4).
+
+    Points are the tokens of layers 1..L (:func:`isonb.points_from_hidden_states`); ``shrinkage_cov`` (d, d) is the
+    covariance of a larger sample, constant for an epoch, from a :class:`ShrinkageCovariance` at its start; without it,
+    the identity scaled to the trace of the batch covariance (see :func:`isonb.isoscore_star`). The mask may stand
+    second, as a bool vector: ``IStarLoss()(*points_from_hidden_states(states, attention_mask))``.
+
+    Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 in [0, 1] (unbiased: any). 0 for
+    fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives a constant.
+
+    Args:
+        weight: weight (lambda): below 0 lowers isotropy, above 0 raises it.
+        zeta: weight of the shrinkage matrix, or "auto": scaled identity. In [0, 1].
+        unbiased: the unbiased IsoScore of the batch instead of shrinkage.
+        group: the processes whose points count as one cloud.
+
+    >>> points = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])
+    >>> round(IStarLoss(weight=-1.0, zeta=0.3)(points, torch.eye(2)).item(), 6)
+    -0.371056
+    """
+
+    weight: float = 1.0
+    zeta: float | Literal["auto"] = 0.2
+    _: KW_ONLY
+    unbiased: bool = False
+    group: Group = "world"
+
+    @border
+    def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """Points (n, d), shrinkage_cov (d, d) or None for the scaled identity, mask (n,); returns a scalar."""
+        if shrinkage_cov is not None and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
+            if mask is not None:
+                fail(InputError, "there must be one mask", "two, the first for shrinkage_cov", "Name the arguments.")
+            shrinkage_cov, mask = None, shrinkage_cov
+        points, mask = cloud(points, mask, name="points", points=0, dims=2, single=True)
+        if too_few(points, mask, 4 if self.unbiased else 2, self.group):
+            return attached_zero(points)
+        return self.weight * (1 - self._score(points, shrinkage_cov, mask))
+
+    def _score(self, points: Tensor, shrinkage_cov: Tensor | None, mask: Tensor | None) -> Tensor:
+        """IsoScore* of the cloud that all processes hold together."""
+        if self.unbiased:
+            return union_isoscore(points, mask, True, self.group)
+        if process_group(self.group) is None:
+            return shrunk_score(points, mask, self.zeta, shrinkage_cov)
+        if self.zeta == "auto":  # needs fourth moments of the union, which its rows give
+            rows = all_rows(points if mask is None else points[mask], self.group)
+            return shrunk_score(rows, None, self.zeta, shrinkage_cov)
+        weight = checked_zeta(self.zeta)
+        union = union_moments(points, mask, self.group)
+        cov = union.scatter / (union.n - 1).clamp_min(1)
+        if shrinkage_cov is None:
+            base = torch.eye(len(cov), dtype=cov.dtype, device=cov.device) * cov.trace() / len(cov)
+        else:
+            base = shrinkage_matrix(shrinkage_cov, points)
+        return score_of_cov(cov + weight * (base - cov))
+
+
+@contextmanager
+def quiet(model: nn.Module) -> Iterator[None]:
+    """Run the model in evaluation mode without gradients; training flags and random states come back as they were."""
+    flags = [(module, module.training) for module in model.modules()]
+    cuda = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+    plain = random.getstate()
+    try:
+        with torch.random.fork_rng(cuda), torch.no_grad():
+            model.eval()
+            yield
+    finally:
+        random.setstate(plain)
+        for module, flag in flags:
+            module.training = flag
+
+
+@contextmanager
+def _generators_kept(loader: Any) -> Iterator[None]:
+    """Put back the generators a data loader draws its order from."""
+    holders = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
+    kept = [g for holder in holders if isinstance(g := getattr(holder, "generator", None), torch.Generator)]
+    states = [g.get_state() for g in kept]
+    try:
+        yield
+    finally:
+        for generator, state in zip(kept, states, strict=True):
+            generator.set_state(state)
+
+
+def _hidden_states(model: Any, batch: Mapping[str, Any]) -> tuple[Sequence[Tensor], Tensor | None]:
+    """Run a transformers model on a batch, without its labels."""
+    device = next(model.parameters()).device
+    inputs = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in batch.items() if k not in ("label", "labels")}
+    out = model(**inputs, output_hidden_states=True, return_dict=True)
+    return out.hidden_states, inputs.get("attention_mask")
+
+
+class ShrinkageCovariance:
+    r"""The covariance :math:`\Sigma_S` of I-STAR (Rudman and Eickhoff, ICLR 2024), measured anew for each epoch.
+
+    :meth:`refresh` runs batches through the model in evaluation mode, in the order of the loader, until ``max_rows``
+    token vectors are seen (an equal share on each process; the batch that reaches it counts whole), and keeps their
+    covariance with n - 1. Nothing is stored but count, mean and scatter. ``layers`` and ``include_pads`` as in
+    :func:`isonb.points_from_hidden_states`: give the loss the same. Training flags, random states and the
+    loader's generators are put back, so a run with and without it draws the same numbers.
+
+    ``forward``: a callable of model and batch that returns hidden states and mask, for models other than those of
+    transformers. Every process must call :meth:`refresh`, each with its share of the data.
+
+    >>> shrinkage = ShrinkageCovariance(forward=lambda model, batch: ([batch, model(batch)], None))
+    >>> shrinkage.refresh(nn.Identity(), [torch.tensor([[[0.0, 0.0]], [[2.0, 4.0]]])]).tolist()
+    [[2.0, 4.0], [4.0, 8.0]]
+    """
+
+    def __init__(
+        self,
+        layers: Layers = "all",
+        include_pads: bool = False,
+        max_rows: int = 250_000,
+        *,
+        forward: Forward = _hidden_states,
+        group: Group = "world",
+    ) -> None:
+        self.layers, self.include_pads, self.max_rows = layers, include_pads, max_rows
+        self.forward, self.group = forward, group
+        self._cov: Tensor | None = None
+
+    @property
+    def cov(self) -> Tensor:
+        """The covariance (d, d) of the last :meth:`refresh`."""
+        if self._cov is None:
+            not_fitted("ShrinkageCovariance", "Call refresh with a model and batches first.")
+        return self._cov
+
+    @cov.setter
+    def cov(self, cov: Tensor) -> None:
+        self._cov = cov
+
+    def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
+        """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""
+        group = process_group(self.group)
+        share = self.max_rows if group is None else self.max_rows / torch.distributed.get_world_size(group)
+        model = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
+        moments, dtype = Moments(), torch.float32
+        with quiet(model), _generators_kept(loader):
+            for batch in loader:
+                points, mask = points_from_hidden_states(*self.forward(model, batch), self.layers, self.include_pads)
+                moments.update(points, mask)
+                dtype = points.dtype
+                if int(moments.n) >= share:
+                    break
+        self._cov = moments.reduced(lambda state: all_sum(state, self.group)).cov.to(dtype)
+        return self._cov

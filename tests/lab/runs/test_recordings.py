@@ -1,0 +1,132 @@
+"""Recordings: what is published is what is read, or an error says why not."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from isonb.lab.runs.publishing import publish
+from isonb.lab.runs.record import Record, write_record
+from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
+from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.table import series_table, table
+
+
+def record(seed, status="complete", **config):
+    given = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "seed": seed} | config
+    series = {
+        "step.train.loss": [(step, 1 / step + seed) for step in range(1, 11)],
+        "step.validation.accuracy": [(5, 0.5), (10, 0.6 + seed / 10)],
+        "quantile.end.layer1.singular_values": [(0, 0.1), (1, 1.0)],
+    }
+    error = "it broke" if status == "failed" else ""
+    metrics = {"accuracy": 0.6 + seed / 10, "end.cls.two_nn": None}
+    return Record(resolve(given), metrics, series, {"seed": seed, "seconds": 1.5}, status, error)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for one in (record(0), record(1), record(2, "failed"), record(3, method="istar")):
+        write_record(tmp_path / "records", one)
+    return tmp_path
+
+
+def test_what_is_published_is_read_back(folder):
+    home = publish(folder / "records", folder / "out", "some", series=("step.",))
+    found = recorded("some", folder / "out")
+    ours = [record(0), record(1), record(3, method="istar")]
+    assert found.runs.columns.tolist() == table(ours).columns.tolist()
+    assert found.runs.astype(object).fillna("none").to_dict() == table(ours).astype(object).fillna("none").to_dict()
+    logged = series_table(ours)
+    logged = logged[logged.name.str.startswith("step.")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found.series, logged, check_dtype=False)
+    assert found.manifest["runs"] == sorted(one.run_id for one in ours)
+    assert sorted(path.name for path in home.iterdir()) == ["manifest.json", "runs.parquet", "series.parquet"]
+
+
+def test_the_same_records_give_the_same_bytes(folder):
+    homes = [publish(folder / "records", folder / where, "some") for where in ("a", "b")]
+    a, b = ({path.name: path.read_bytes() for path in home.iterdir()} for home in homes)
+    assert a == b
+
+
+def test_only_the_runs_asked_for(folder):
+    wanted = record(1).run_id
+    publish(folder / "records", folder / "out", "some", only={wanted, record(9).run_id, record(2).run_id})
+    assert recorded("some", folder / "out").runs.run_id.tolist() == [wanted]
+    with pytest.raises(RecordedError, match="at least one complete record"):
+        publish(folder / "records", folder / "out", "none", only={"nothing"})
+
+
+def test_a_recording_in_parts_is_that_of_the_whole(folder):
+    whole = publish(folder / "records", folder / "whole", "some", series=("step.",))
+    first, last = record(0).run_id, record(3, method="istar").run_id
+    home = publish(folder / "records", folder / "parts", "some", only={last}, series=("step.",))
+    publish(folder / "records", folder / "parts", "some", only={first, record(1).run_id}, series=("step.",), add=True)
+    for name in ("runs.parquet", "series.parquet"):
+        pd.testing.assert_frame_equal(pd.read_parquet(home / name), pd.read_parquet(whole / name))
+    parts, once = (recorded("some", folder / where).manifest for where in ("parts", "whole"))
+    assert {**parts, "sha256": None} == {**once, "sha256": None}
+
+
+def test_a_run_recorded_anew_takes_the_place_of_the_old_one(folder):
+    publish(folder / "records", folder / "out", "some")
+    again = record(1)
+    again = Record(again.config, again.metrics | {"accuracy": 0.25}, again.series, again.manifest)
+    write_record(folder / "more", again)
+    publish(folder / "more", folder / "out", "some", add=True)
+    found = recorded("some", folder / "out")
+    assert len(found.runs) == 3
+    assert found.runs.set_index("run_id").loc[again.run_id, "metric.accuracy"] == 0.25
+    assert found.series.groupby("run_id").size().tolist() == [12, 12, 12]
+    with pytest.raises(RecordedError, match="a recording must be a readable folder"):
+        publish(folder / "more", folder / "out", "none", add=True)
+
+
+def test_an_option_of_several_kinds_becomes_text(folder):
+    for zeta in (0.5, "auto"):
+        write_record(folder / "records", record(5, method={"name": "istar", "zeta": zeta}))
+    publish(folder / "records", folder / "out", "some")
+    assert set(recorded("some", folder / "out").runs["method.zeta"].dropna()) == {"0.2", "0.5", "auto"}
+
+
+def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder):
+    """A part in which only some runs have the option holds it as float."""
+    for layers in ("all", -1):
+        write_record(folder / "records", record(5, method={"name": "istar", "layers": layers}))
+    word, number = (record(5, method={"name": "istar", "layers": layers}).run_id for layers in ("all", -1))
+    publish(folder / "records", folder / "out", "parts", only={word})
+    publish(folder / "records", folder / "out", "parts", only={number, record(0).run_id}, add=True)
+    publish(folder / "records", folder / "out", "whole", only={word, number, record(0).run_id})
+    parts, whole = (recorded(name, folder / "out").runs["method.layers"].tolist() for name in ("parts", "whole"))
+    assert parts == whole
+    assert {"all", "-1"} <= set(parts)
+
+
+def test_damage_is_told(folder):
+    home = publish(folder / "records", folder / "out", "some")
+    about = home / "manifest.json"
+    text = about.read_text()
+    with pytest.raises(RecordedError, match="'other'"):
+        recorded("other", folder / "out")
+    about.write_text(json.dumps(json.loads(text) | {"schema": 99}))
+    with pytest.raises(RecordedError, match="schema 1; got 99"):
+        recorded("some", folder / "out")
+    about.write_text("[]")
+    with pytest.raises(RecordedError, match="schema 1"):
+        recorded("some", folder / "out")
+    about.write_text("{")
+    with pytest.raises(RecordedError, match="readable"):
+        recorded("some", folder / "out")
+    about.write_text(text)
+    path = home / "series.parquet"
+    path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
+    with pytest.raises(RecordedError, match=r"got another series\.parquet"):
+        recorded("some", folder / "out")
+
+
+@pytest.mark.parametrize("home", sorted(FOLDER.glob("*/manifest.json")), ids=lambda path: path.parent.name)
+def test_every_recording_of_the_book_is_whole(home):
+    found = recorded(home.parent.name)
+    assert found.runs.run_id.tolist() == found.manifest["runs"]
+    assert set(found.series.run_id) <= set(found.runs.run_id)

@@ -1,0 +1,92 @@
+"""The studies of doses: arms, the stop, and what is read from made-up series."""
+
+import pandas as pd
+import pytest
+from support import columns_of
+
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.plan import PlannedCell
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import NOT_TESTABLE, SUPPORTED, Reason
+from isonb.pages.charts.runs import dose_rows, doses
+
+istar_doses = study_file("istar_doses")
+layer_doses = study_file("layer_doses")
+
+MANIFEST = {"data": {}, "seconds": 1.0}
+
+
+def record(config, metrics, series):
+    return Record(config=resolve(config), metrics=metrics, series=series, manifest=MANIFEST)
+
+
+def layer_of(folder, **options):
+    """Three seeds whose joint loss gains a little at the stop, and whose penalty alone ruins the score."""
+    base = {"experiment": "doses", "task": "sst2", "model": "minilm", "method": "isolayer", "head": "linear"} | options
+    records = []
+    for seed in (1, 2, 3):
+        series = {}
+        for loss, gain, fall in (("joint", 0.001, 0.0), ("task", 0.0005, 0.0), ("isotropy", 0.001, 0.3)):
+            for rate in ("1e-05", "1e-04", "1e-03"):
+                name = f"step.dose.{loss}.{rate}"
+                series[f"{name}.held"] = [(0, 0.8), (6, 0.8), (12, 0.82), (18, 0.8 - fall)]
+                series[f"{name}.score"] = [(0, 0.8), (6, 0.8), (12, 0.8 + seed * gain), (18, 0.8 + seed * gain - fall)]
+                series[f"{name}.isoscore"] = [(0, 0.002), (6, 0.004), (12, 0.008), (18, 0.02 + seed / 10000)]
+        metrics = {"accuracy": 0.8 + seed * 0.001, "baseline.accuracy": 0.5}
+        records.append(record(base | {"seed": seed}, metrics, series))
+    return Study.of(layer_doses.DESIGN, [], folder, {"SST-2": records})
+
+
+@pytest.fixture(scope="module")
+def layer(tmp_path_factory):
+    return layer_of(tmp_path_factory.mktemp("none"))
+
+
+def test_a_task_that_nothing_learned_says_nothing_of_scores(layer, tmp_path):
+    assert layer.unlearned("SST-2") is None
+    few = layer_of(tmp_path, eval_examples=10)  # 0.8 of 10 rows may be the majority baseline's luck
+    assert few.unlearned("SST-2") is Reason.UNLEARNED
+    found = {one.claim.number: one.outcome for one in few.verdicts("live")}
+    assert found["end"] == found["penalty"] == found["owed"] == NOT_TESTABLE
+    assert found["shape"] != NOT_TESTABLE, "IsoScore needs no task"
+
+
+def test_the_state_that_is_kept_is_the_best_one_before_patience_ends(layer):
+    found = layer_doses.changes(layer)
+    assert len(found) == 27
+    assert set(found.epoch) == {2}
+    assert set(found["update"]) == {12}
+    joint = found[(found.loss == "joint") & (found.rate == "1e-03")]
+    assert joint.score.tolist() == pytest.approx([0.001, 0.002, 0.003])
+    assert joint.isoscore.tolist() == pytest.approx([0.006] * 3)
+    alone = found[found.loss == "isotropy"]
+    assert alone.score_end.max() < -0.29
+
+
+def test_verdicts_follow_the_series(layer):
+    found = {one.claim.number: one for one in layer.verdicts("live")}
+    cells = {name: {cell.name: cell.outcome for cell in one.cells} for name, one in found.items()}
+    assert cells["end"] == {"SST-2, linear": SUPPORTED, "SST-2, pooler": "not testable"}
+    assert cells["penalty"]["SST-2, linear"] == SUPPORTED
+    assert found["stop"].outcome == SUPPORTED
+    (owed,) = found["owed"].predictions
+    assert owed.cells[0].interval.estimate == pytest.approx(0.001), "half a thousandth a seed, seeds 1 to 3"
+
+
+def test_the_objective_is_loss_less_what_is_missing_to_one(tmp_path):
+    base = {"task": "sst5", "model": "minilm", "method": "none", "seed": 1}
+    name = istar_doses.ISOTROPY.removeprefix("metric.")
+    run = record(base, {"accuracy": 0.4, name: 0.25}, {"step.validation.loss": [(5, 2.0), (10, 1.5)]})
+    study = Study.of(istar_doses.DESIGN, [PlannedCell(columns_of(run.config))], tmp_path, {"SST-5": [run]})
+    assert istar_doses.objective(study, PLAIN) == {("SST-5", 1): pytest.approx(0.75)}
+
+
+def test_the_picture_has_a_line_a_loss_and_a_menu():
+    rows = dose_rows([(f"step.dose.{loss}.1e-04.score", k, 0.8) for loss in ("joint", "task") for k in (0, 1)])
+    both = pd.concat([rows.assign(panel=name) for name in ("a", "b")])
+    spec = doses(both, stops=both[both["update"] == 1]).to_dict()
+    (data,) = {tuple(sorted({row["loss"] for row in rows})) for rows in spec["datasets"].values()}
+    assert data == ("joint loss", "task loss alone")
+    assert any(param.get("bind", {}).get("options") == ["a", "b"] for param in spec["params"])

@@ -1,0 +1,52 @@
+"""Failed fine-tunings: the recorded counts, against scipy, and made-up runs."""
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.study import PLAIN
+
+arms = study_file("arms")
+failed_runs = study_file("failed_runs")
+COSREG, METHODS, SOFTDECAY, SPECTRUM = arms.COSREG, arms.METHODS, arms.SOFTDECAY, arms.SPECTRUM
+FAST, prevented, unsteady_runs = failed_runs.FAST, failed_runs.prevented, failed_runs.unsteady_runs
+
+
+@pytest.fixture(scope="module")
+def runs(head_to_head):
+    return unsteady_runs(head_to_head)
+
+
+def test_three_regularisers_never_failed_where_plain_training_did_in_four_of_ten(runs):
+    found = prevented(runs)
+    assert found.arms == (COSREG, SOFTDECAY, SPECTRUM)
+    for share, count, n in ((found.methods, 0, 30), (found.plain, 4, 10)):
+        exact = stats.binomtest(count, n).proportion_ci(method="exact")
+        assert (share.estimate, share.n) == (count / n, n)
+        assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
+    assert found.p == pytest.approx(stats.fisher_exact([[0, 30], [4, 6]]).pvalue)
+
+
+def test_the_unsteady_tasks_are_those_on_which_a_plain_run_failed(runs, head_to_head):
+    assert set(runs["suite"]) == {"sentiment (tiny)", FAST}
+    assert set(runs["arm"]) == {PLAIN, *METHODS}
+    counts = runs.groupby(["suite", "arm"]).size()
+    assert (counts == 5).all(), "five seeds each, and none of the tuning"
+    failed = runs[runs["arm"] == PLAIN].groupby("suite")["failed"].sum()
+    assert failed.to_dict() == {"sentiment (tiny)": 2, FAST: 2}
+    table = head_to_head.failures(["sentiment (tiny)"]).set_index("arm")
+    assert table.loc[PLAIN, "failed"] == 2
+
+
+def test_an_arm_that_lacks_a_task_or_failed_once_is_none_of_those_that_never_did():
+    counts = {PLAIN: {"a": 3, "b": 1}, "x": {"a": 0, "b": 0}, "y": {"a": 0}, "z": {"a": 0, "b": 1}}
+    cells = [(suite, arm, count) for arm, part in counts.items() for suite, count in part.items()]
+    made = pd.DataFrame(
+        [(suite, arm, seed, seed < count) for suite, arm, count in cells for seed in range(5)],
+        columns=["suite", "arm", "seed", "failed"],
+    )
+    found = prevented(made)
+    assert (found.arms, found.methods.n, found.plain.estimate) == (("x",), 10, 0.4)
+    nobody = prevented(made[made["arm"].isin([PLAIN, "z"])])
+    assert (nobody.arms, nobody.methods.n, nobody.methods.high, nobody.p) == ((), 0, 1.0, 1.0)

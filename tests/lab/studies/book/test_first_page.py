@@ -1,0 +1,64 @@
+"""The first page has no kernel, so its numbers stand in its source: they are those that the runs give now."""
+
+from pathlib import Path
+
+import pytest
+
+import isonb
+from isonb.lab.studies import comparing
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.study import PLAIN, Study
+
+arms = study_file("arms")
+failed_runs = study_file("failed_runs")
+softdecay = study_file("softdecay")
+LOWER, RAISE = arms.LOWER, arms.RAISE
+METHODS, prevented, unsteady_runs = arms.METHODS, failed_runs.prevented, failed_runs.unsteady_runs
+
+SUITE = "SST-2 (tiny)"
+HOME = Path(isonb.__file__).parents[1]
+
+
+def words(page):
+    return " ".join((HOME / page).read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study.load("head_to_head")
+
+
+@pytest.mark.parametrize("page", ["book/intro.md", "README.md"])
+def test_what_a_cosine_gains_and_loses_by_whitening(page):
+    found = softdecay.vector_gains(Study.load("softdecay")).query("protocol == 'mean'")
+    found = found[found["arm"] == softdecay.WHITENING]
+    means = found.groupby(found["suite"].str.split(", ").str[0])["mean"]
+    assert means.count().to_dict() == {"minilm": 7, "tiny": 7}
+    assert f"{means.mean()['tiny']:.1f} points" in words(page)
+    assert f"takes {-means.mean()['minilm']:.1f}" in words(page)
+
+
+@pytest.mark.parametrize("page", ["book/intro.md", "README.md"])
+def test_how_far_isotropy_moved_and_how_little_the_score(page, study):
+    means = study.runs.groupby(["suite", "arm"])[f"metric.end.tokens.{comparing.ALL_LAYERS}"].mean()[SUITE]
+    gains = {arm: float(study.paired("score", arm, suites=[SUITE])["mean"].iloc[0]) for arm in (RAISE, LOWER)}
+    assert f"{means[RAISE] / means[PLAIN]:.1f} times rounder" in words(page)
+    assert f"{means[PLAIN] / means[LOWER]:.1f} times less round" in words(page)
+    assert f"{100 * gains[RAISE]:+.1f} and {100 * gains[LOWER]:+.1f} points" in words(page)
+
+
+@pytest.mark.parametrize("page", ["book/intro.md", "README.md"])
+def test_how_many_comparisons_are_clear_and_what_they_could_have_shown(page, study):
+    found = comparing.against_plain(study, METHODS).dropna(subset="p")
+    clear = found[found["outcome"] != comparing.OPEN]
+    assert [(row.arm, row.suite, row.outcome) for row in clear.itertuples()] == [("IsoLayer", "STS-B", "above")]
+    assert f"{len(found)} comparisons" in words(page)
+    assert f"less than {100 * found['visible'].median():.1f} points" in words(page)
+
+
+def test_how_many_runs_failed(study):
+    found = prevented(unsteady_runs(study))
+    assert f"no failed run of {found.methods.n}" in words("book/intro.md")
+    assert f"{round(found.plain.estimate * found.plain.n)} of {found.plain.n}" in words("book/intro.md")
+    assert len(found.arms) == 3
+    assert found.methods.estimate == 0

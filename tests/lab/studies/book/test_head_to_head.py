@@ -1,0 +1,145 @@
+"""The head to head: arms, settings in words, the choice on the holdout, and that the plan keeps to the choice."""
+
+from collections import defaultdict
+
+import pandas as pd
+import pytest
+from scipy import stats
+from support import columns_of
+
+from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.settings import resolve
+from isonb.lab.statistics.seeds import student
+from isonb.lab.studies import comparing
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import NO_SETTING, by_cell
+from isonb.lab.sweeps.grids import load_grid
+
+versus = study_file("head_to_head")
+
+BASE = {"task": "sst2", "model": "minilm"}
+
+
+@pytest.mark.parametrize(
+    ("given", "arm", "setting"),
+    [
+        ({"learning_rate": 5e-5}, PLAIN, "rate = 5e-05"),
+        ({"method": {"name": "istar", "weight": -0.3}}, versus.LOWER, "λ = -0.3"),
+        ({"method": {"name": "istar", "weight": 1}}, versus.RAISE, "λ = 1"),
+        ({"method": {"name": "istar", "weight": -0.3, "layers": -1}}, versus.LAST, "λ = -0.3"),
+        ({"method": {"name": "softdecay", "alpha": -0.8}}, versus.SOFTDECAY, "first α = -0.8"),
+        ({"method": {"name": "isolayer"}}, versus.ISOLAYER, "layer's rate = 0.001"),
+        ({"method": "isobn"}, versus.ISOBN, "β = 0.5"),
+    ],
+)
+def test_arms_and_settings(given, arm, setting):
+    settings = columns_of(resolve(BASE | {"method": "none"} | given))
+    assert (versus.arm_of(settings), versus.setting(settings)) == (arm, setting)
+
+
+def test_whitening_is_no_arm():
+    assert versus.arm_of(columns_of(resolve(BASE | {"method": "whitening"}))) is None
+
+
+def test_a_task_has_the_encoder_beside_it_where_it_is_not_minilm():
+    configs = [columns_of(resolve(BASE | {"method": "none"} | more)) for more in ({}, {"model": "tiny"})]
+    assert [versus.DESIGN.suite(config) for config in configs] == ["SST-2", "SST-2 (tiny)"]
+
+
+def runs_by_cell(grid):
+    """The settings of the runs that a grid asks for, by task and arm."""
+    found = defaultdict(list)
+    for run in load_grid(grid, "small"):
+        settings = columns_of(run.config)
+        found[versus.suite_of(settings), versus.arm_of(settings)].append(settings)
+    return found
+
+
+def test_every_method_has_three_tries_and_the_published_one_is_the_first():
+    cells = runs_by_cell("head_to_head_tuning")
+    assert {arm for _, arm in cells} == set(versus.ARMS)
+    for (suite, arm), runs in cells.items():
+        assert len(runs) == len({versus.setting(run) for run in runs}) == 3, (suite, arm)
+        assert {run["seed"] for run in runs} == {0}
+        name = runs[0]["method.name"]
+        if name not in ("none", "istar"):
+            usual = columns_of(resolve(BASE | {"method": name}))
+            assert versus.setting(runs[0]) == versus.setting(usual)
+
+
+def test_the_plan_keeps_to_what_the_holdout_chose():
+    """Also for plain training, whose best rate is that of every method; and no seed was tuned on."""
+    best = versus.chosen(Study.load(versus.TUNING))
+    planned = runs_by_cell("head_to_head")
+    rates = {suite: runs[0]["learning_rate"] for (suite, arm), runs in planned.items() if arm == PLAIN}
+    for (suite, arm), runs in planned.items():
+        tuned = versus.LOWER if arm == versus.LAST else arm
+        assert {versus.setting(run) for run in runs} == {best[suite, tuned]}
+        assert {run["learning_rate"] for run in runs} == {rates[suite]}
+        assert 0 not in {run["seed"] for run in runs}
+
+
+def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_to_head):
+    here, there = (versus.chosen(Study.load(design)) for design in (versus.TUNING, versus.TUNING_ELSEWHERE))
+    apart = {cell: words for cell, words in there.items() if words != here[cell]}
+    planned = runs_by_cell("head_to_head_other_choice")
+    assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == apart
+    plain = Study.load(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
+    assert set(plain) <= set(head_to_head.runs["run_id"])
+
+
+def test_the_best_score_on_the_holdout_decides():
+    study = Study.load(versus.TUNING)
+    tried = versus.tried(study)
+    for (suite, arm), part in tried.groupby(["suite", "arm"]):
+        assert part.chosen.sum() == 1, (suite, arm)
+        assert part.held[part.chosen].iloc[0] == part.held.max()
+    one = tried.iloc[0]
+    logged = study.series[(study.series.run_id == one.run_id) & (study.series.name == "step.validation.accuracy")]
+    assert one.held == pytest.approx(logged.value.max())
+
+
+def test_cosreg_makes_the_tokens_that_it_acts_on_more_isotropic(head_to_head, verdicts):
+    """C2 where the method acts: lower mean cosine and higher IsoScore* on each of the six tasks."""
+    for name, sign in (("mean_cosine", -1), (comparing.ALL_LAYERS, 1)):
+        for values in by_cell(head_to_head.changed(versus.COSREG, name)).values():
+            assert sign * student(values).estimate > student(values).high - student(values).estimate
+    (second,) = (one for one in verdicts["head_to_head"] if one.claim.number == "C2")
+    assert second.words == "supported"
+    assert [cell.outcome for cell in second.predictions[0].cells] == ["supported"] * 6
+
+
+def test_isotropy_of_the_tokens_times_four_and_divided_by_three_leaves_the_score(head_to_head):
+    """I-STAR on SST-2 (tiny): IsoScore* of the tokens from 0.18 to 0.75 and to 0.06, the score within half a point."""
+    runs = head_to_head.runs[head_to_head.runs["suite"] == "SST-2 (tiny)"]
+    means = runs.groupby("arm")[[f"metric.end.tokens.{comparing.ALL_LAYERS}", "score"]].mean()
+    isotropy, score = (means[column] for column in means)
+    assert isotropy[[versus.LOWER, PLAIN, versus.RAISE]].tolist() == pytest.approx([0.06, 0.18, 0.75], abs=0.005)
+    assert (score[[versus.LOWER, versus.RAISE]] - score[PLAIN]).tolist() == pytest.approx([-0.001, 0.004], abs=6e-4)
+
+
+def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
+    """The same run ends elsewhere on another kind; the tuning is of the same kind, too."""
+    found = [Study.load(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]
+    assert not any(study.absent for study in found)
+    assert pd.concat([processor_kinds(study.runs) for study in found]).nunique() == 1
+
+
+def test_all_comparisons_are_tested_together(head_to_head):
+    """48 of them; the two without a working setting are no tests."""
+    found = comparing.against_plain(head_to_head, versus.METHODS)
+    assert set(found.arm) == set(versus.METHODS)
+    tested = found[found.p.notna()]
+    assert (len(found), len(tested)) == (48, 46)
+    assert set(found[found.p.isna()].outcome) == {NO_SETTING}
+    raw = sorted(float(stats.ttest_1samp(gains(head_to_head, row), 0).pvalue) for row in tested.itertuples())
+    assert tested.p.min() == pytest.approx(raw[0] * 46, rel=1e-6)
+    clear = tested[tested.outcome != comparing.OPEN]
+    assert clear[["arm", "suite", "outcome"]].to_numpy().tolist() == [[versus.ISOLAYER, "STS-B", comparing.ABOVE]]
+    assert (clear.p <= 0.05).all()
+
+
+def gains(study, row):
+    runs = study.runs[study.runs["suite"] == row.suite].set_index(["arm", "seed"])["score"]
+    return (runs[row.arm] - runs[PLAIN]).dropna()

@@ -1,0 +1,231 @@
+"""I-STAR's study: arms by their words, evidence recomputed from the recorded tables, live runs of Figure 2."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from support import columns_of
+
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import recorded
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import cell_rows
+
+figure_2 = study_file("figure_2")
+istar = study_file("istar")
+disagreements, estimates = figure_2.disagreements, figure_2.estimates
+
+SENTIMENT = {"task": "english_sentiment", "eval_examples": 400}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study.load("istar")
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Runs and series as published, with nothing in between."""
+    both = [recorded(name) for name in ("istar", "baselines")]
+    runs = pd.concat([one.runs for one in both]).drop_duplicates("run_id")
+    series = pd.concat([one.series for one in both]).drop_duplicates(["run_id", "name", "step"])
+    return runs[runs["model"] == "minilm"], series
+
+
+@pytest.fixture(scope="module")
+def judged(study):
+    """Every cell, those of scores too: the numbers are checked here, not whether the protocol can tell."""
+    return replace(study, design=replace(study.design, untaught=False)).verdicts()
+
+
+UNLEARNED = {"CoLA", "RTE", "SQuAD"}  # SQuAD has no runs
+
+
+def cell_of(judged, claim, what, name):
+    rows = [row for row in cell_rows(judged) if (row["claim"], row["cell"]) == (claim, name)]
+    (row,) = (row for row in rows if row["what"].startswith(what))
+    return row
+
+
+@pytest.mark.parametrize(
+    ("change", "arm"),
+    [
+        ({"method": "none"}, "none"),
+        ({"method": "cosreg"}, "CosReg"),
+        ({"method": {"name": "cosreg", "weight": -1}}, "CosReg -1"),
+        ({"method": {"name": "istar", "weight": -5}}, "λ = -5"),
+        ({"method": {"name": "istar", "weight": 0.1}}, "λ = +0.1"),
+        ({"method": {"name": "istar", "weight": 1, "unbiased": True}}, "λ = +1, unbiased"),
+        ({"method": {"name": "istar", "weight": -1, "zeta": 0}}, "λ = -1, ζ = 0"),
+        ({"method": {"name": "istar", "weight": -1, "layers": 3}}, "λ = -1, layer 3"),
+        ({"method": "none", "max_grad_norm": 0}, "none, uncut"),
+        ({"method": "isobn"}, None),
+    ],
+)
+def test_arms_by_their_words(change, arm):
+    assert istar.DESIGN.arm(columns_of(resolve(SENTIMENT | change))) == arm
+
+
+def test_suites_of_figure_2():
+    both = ({"shrinkage_rows": 20000}, {"tail": "student5"})
+    small, heavy = (columns_of(resolve({"experiment": "synthetic", **rest})) for rest in both)
+    assert istar.DESIGN.suite(small) == "|S| = 20,000"
+    assert istar.DESIGN.suite(heavy) == "heavy tails, |S| = 75,000"
+    assert istar.DESIGN.arm(small) == istar.DESIGN.arm(heavy) == "Figure 2"
+
+
+def weighted(runs, weight):
+    """Runs on SST-5 with the paper's settings and this weight."""
+    usual = runs["method.zeta"].astype(float).eq(0.2) & runs["method.layers"].eq("all")
+    part = runs[runs["method.name"].eq("istar") & runs["method.weight"].astype(float).eq(weight) & usual]
+    return part[part["task"].eq("sst5") & part["max_grad_norm"].eq(1)].set_index("seed")
+
+
+def plain(runs):
+    return runs[runs["method.name"].eq("none") & runs["task"].eq("sst5") & runs["max_grad_norm"].eq(1)].set_index(
+        "seed"
+    )
+
+
+def test_early_and_late_layers_by_hand(judged, tables):
+    runs, series = tables
+    layers = series[series["name"] == "layer.end.tokens.isoscore_star"].pivot(
+        index="run_id", columns="step", values="value"
+    )
+    penalised, base = (part["run_id"] for part in (weighted(runs, 1), plain(runs)))
+    found = []
+    for seed in sorted(set(penalised.index) & set(base.index)):
+        change = layers.loc[penalised[seed]] - layers.loc[base[seed]]
+        found.append(abs(change[[1, 2, 3]].mean()) - abs(change[[4, 5, 6]].mean()))
+    row = cell_of(judged, 13, "|change of IsoScore*|, λ = +1", "SST-5")
+    assert (row["n"], row["mean"]) == (len(found), pytest.approx(np.mean(found)))
+
+
+def test_scores_count_only_where_something_learned(study, judged):
+    """Also if the models counted as taught: a task that nothing learned is silent, and others speak."""
+    own = [p for one in judged for p in one.predictions if p.prediction.trained and not p.prediction.runs_of]
+    cells = [cell for prediction in own for cell in prediction.cells]
+    for cell in cells:
+        if why := study.unlearned(cell.name):
+            assert (cell.outcome, cell.reason) == ("not testable", why)
+    assert {cell.name for cell in cells if study.unlearned(cell.name)} == UNLEARNED
+    assert {cell.name for cell in cells if cell.interval is not None}
+
+
+def test_figure_2_against_its_truth(study, judged, tables):
+    _, series = tables
+    row = cell_of(judged, 6, "IsoScore of fewer points", "|S| = 20,000, |X| = 64")
+    (run,) = study.runs.loc[study.runs["suite"] == "|S| = 20,000", "run_id"]
+    part = series[(series["run_id"] == run) & (series["step"] == 64)].set_index("name")["value"]
+    error = part["size.zeta0.isoscore_star.std"] / part["size.samples"] ** 0.5
+    half = stats.t.ppf(0.975, part["size.samples"] - 1) * error
+    assert row["mean"] == pytest.approx(part["size.zeta0.isoscore_star"] - 0.867339, abs=1e-6)
+    assert row["high"] - row["mean"] == pytest.approx(half)
+
+
+def test_the_printed_table_counted():
+    found = istar.counted()
+    assert (found["above"], found["tie"], found["below"], found["all"]) == (24, 1, 5, 30)  # as counted by eye
+    assert (found["cos-above"], found["cos-over"]) == (9, 3)
+    assert found["clear-above"] <= found["above"]
+    assert found["clear-below"] <= found["below"]
+
+
+def test_three_ways_to_one_number():
+    values = [value for part in disagreements().values() for value in part]
+    assert len(values) == 15
+    assert 0 < max(values) < 1e-12
+    assert disagreements(1) != disagreements()
+
+
+def synthetic(value, sd=0.01):
+    """A record of Figure 2 with two sizes, one of them above 768; with ζ the estimate is 0.1 higher."""
+    series = {"size.samples": [(64, 10.0), (1000, 10.0)]}
+    for key, plus in (("zeta0", 0.0), ("zeta0.2", 0.1)):
+        series[f"size.{key}.isoscore_star"] = [(64, value + plus), (1000, 0.8)]
+        series[f"size.{key}.isoscore_star.std"] = [(64, sd), (1000, sd)]
+        series[f"size.{key}.expected"] = [(64, value), (1000, 0.8)]
+    return Record(config=resolve({"experiment": "synthetic"}), metrics={}, series=series, manifest={})
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(0.1, "supported"), (0.95, "contradicted")])
+def test_live_figure_2_names_its_cells(tmp_path, value, outcome):
+    study = Study.of(istar.DESIGN, [], tmp_path, {"live: Figure 2": [synthetic(value)]})
+    (found,) = (one for one in study.verdicts("live") if one.claim.number == 6)
+    assert found.outcome == outcome
+    assert [cell.name for cell in found.cells] == ["live: Figure 2, |X| = 64", "live: Figure 2, |X| = 64, ζ = 0.2"]
+    table = estimates(study).set_index(["curve", "points"])
+    assert table.value["ζ = 0.2", 64] == pytest.approx(value + 0.1)
+    assert set(table.samples) == {10}
+
+
+def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(study):
+    both = Study.load("istar", live={"live: Figure 2": [synthetic(0.1)]})
+    known, found = (
+        table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (study, both))
+    )
+    assert found["live: Figure 2", "ζ = 0", 64] == 0.1
+    assert {key: value for key, value in found.items() if key[0] != "live: Figure 2"} == known
+    assert both.coverage().equals(study.coverage())
+
+
+def tuned(weight, seed, score):
+    method = {"name": "istar", "weight": weight} if weight else "none"
+    config = resolve(SENTIMENT | {"method": method, "seed": seed})
+    return Record(config=config, metrics={"accuracy": score, "baseline.accuracy": 0.5}, series={}, manifest={})
+
+
+def test_best_weight_over_common_seeds(tmp_path):
+    scores = {0: (0.7, 0.72), -1: (0.8, 0.79), 1: (0.6, 0.61)}
+    records = [tuned(weight, seed, score) for weight, part in scores.items() for seed, score in enumerate(part)]
+    records.append(tuned(1, 2, 0.99))  # a seed that the others don't have
+    study = Study.of(istar.DESIGN, [], tmp_path, {"sentiment": records})
+    best, lead = istar.best_weight(study, "sentiment")
+    assert best == "λ = -1"
+    assert lead == pytest.approx([0.1, 0.07])
+    assert istar.best_weight(study, "nowhere") is None
+
+
+# --- layers, failed runs, long gradients -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def live(tmp_path):
+    """Live runs of plain training, one a score, each with the same series."""
+    series = {
+        "layer.end.x": [(0, 9.0), (1, 1.0), (2, 2.0), (3, 3.0), (4, 8.0)],
+        "step.train.grad_norm": [(1, 0.5), (2, 1.5), (3, 1.0), (4, 3.0)],
+    }
+
+    def study(*scores):
+        configs = [resolve(SENTIMENT | {"seed": seed, "method": "none"}) for seed in range(len(scores))]
+        records = [
+            Record(config, {"accuracy": score, "baseline.accuracy": 0.5}, series, {})
+            for config, score in zip(configs, scores, strict=True)
+        ]
+        return Study.of(istar.DESIGN, [], tmp_path, {"live": records})
+
+    return study
+
+
+def test_halves_of_the_layers_without_the_embedding(live):
+    study = live(0.6)
+    early, late = (istar.half_mean(study, "layer.end.x", "none", ["live"], late=late) for late in (False, True))
+    assert (early, late) == ({("live", 0): 1.5}, {("live", 0): 5.5})
+    assert istar.last_less_others(study, "layer.end.x", "none", ["live"]) == {("live", 0): 6.0}
+    assert istar.half_mean(study, "layer.end.x", "CosReg", ["live"], late=True) == {}
+
+
+def test_recorded_runs_that_failed_and_long_gradients_are_counted(live):
+    study = live(0.5, 0.4, 0.6)
+    recorded = replace(study, runs=study.runs.assign(source="recorded"))
+    assert istar.failures(recorded, ["none"]) == (2, 3)
+    assert istar.failures(recorded, ["none"], ["elsewhere"]) == (0, 0)
+    assert istar.failures(study, ["none"]) == (0, 0), "live runs don't count"
+    assert istar.long_gradients(study, "none", ["live"]) == pytest.approx(0.5)
+    assert istar.long_gradients(study, "none", ["live"], limit=2) == pytest.approx(0.25)
+    assert np.isnan(istar.long_gradients(study, "CosReg", ["live"]))

@@ -1,0 +1,106 @@
+"""Gains over several tasks together, on made-up runs of the head to head."""
+
+from dataclasses import replace
+
+import pytest
+from scipy import stats
+
+from isonb.lab.runs.record import Record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.table import flat
+from isonb.lab.statistics.seeds import minimum_detectable
+from isonb.lab.studies import comparing
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.plan import PlannedCell
+from isonb.lab.studies.study import Study
+
+versus = study_file("head_to_head")
+over_tasks_file = study_file("over_tasks")
+over_tasks, seed_means, steady = over_tasks_file.over_tasks, over_tasks_file.seed_means, over_tasks_file.steady
+
+TASKS = ("english_sentiment", "english_paraphrase", "english_entailment")
+SUITES = ("sentiment (tiny)", "paraphrase (tiny)", "entailment (tiny)")
+PLAIN = dict(zip(TASKS, (0.7, 0.9, 0.52), strict=True))  # the majority baseline scores 0.5
+GAINS = {"cosreg": (0.03, 0.05, 0.04), "isobn": (-0.02, 0.01, 0.02)}  # in lead-of-plain units, by seed
+
+
+def record(task, method, seed, gain=None):
+    lead = PLAIN[task] - 0.5
+    noise = 0.004 * lead * (seed - 2)  # its mean over the seeds is 0, so the lead is as written above
+    gain = (GAINS[method][seed - 1] if method != "none" else 0) if gain is None else gain
+    score = PLAIN[task] + noise + gain * lead
+    config = resolve({"task": task, "model": "tiny", "method": method, "seed": seed, "eval_examples": 400})
+    return Record(config=config, metrics={"accuracy": score, "baseline.accuracy": 0.5}, series={}, manifest={})
+
+
+@pytest.fixture
+def study(tmp_path):
+    live = {
+        suite: [record(task, method, seed) for method in ("none", *GAINS) for seed in (1, 2, 3)]
+        for suite, task in zip(SUITES, TASKS, strict=True)
+    }
+    planned = [PlannedCell(flat(one.config)) for records in live.values() for one in records]
+    return Study.of(versus.DESIGN, planned, tmp_path, live)
+
+
+def test_the_gains_of_a_seed_are_averaged_in_units_of_what_training_adds(study):
+    found = over_tasks(study).set_index("arm")
+    assert list(found.index) == ["IsoBN", "CosReg"]
+    for arm, method in (("CosReg", "cosreg"), ("IsoBN", "isobn")):
+        row, known = found.loc[arm], stats.ttest_1samp(GAINS[method], 0)
+        assert (row.tasks, row.n) == (2, 3)  # plain runs of the third failed
+        assert row["mean"] == pytest.approx(sum(GAINS[method]) / 3)
+        interval = known.confidence_interval(0.95)
+        assert (row.low, row.high) == pytest.approx((interval.low, interval.high))
+    raw = sorted(float(stats.ttest_1samp(values, 0).pvalue) for values in GAINS.values())
+    assert found.p.min() == pytest.approx(2 * raw[0])
+    assert found.outcome.to_dict() == {"IsoBN": comparing.OPEN, "CosReg": comparing.ABOVE}
+
+
+def test_seeds_that_a_task_lacks_are_left_out():
+    assert seed_means({("a", 1): 1.0, ("a", 2): 3.0, ("b", 2): 1.0}, {"a": 1.0, "b": 0.5}) == [2.5]
+    assert seed_means({("a", 1): 1.0}, {}) == []
+
+
+def test_the_minimum_detectable_effect_is_that_of_the_first_step_over_methods(study):
+    found = over_tasks(study).set_index("arm")
+    for arm, method in (("CosReg", "cosreg"), ("IsoBN", "isobn")):
+        spread = float(stats.tstd(GAINS[method]))
+        assert found.loc[arm, "visible"] == pytest.approx(minimum_detectable(spread, 3, alpha=0.05 / 2))
+
+
+def test_a_task_without_a_working_setting_is_none_of_a_method(study):
+    design = replace(study.design, no_setting=lambda: {("CosReg", SUITES[0])})
+    found = over_tasks(replace(study, design=design)).set_index("arm")
+    assert found["tasks"].to_dict() == {"IsoBN": 2, "CosReg": 1}
+
+
+def test_what_one_task_carries_is_no_outcome_of_all(tmp_path):
+    """A large gain on one task, and none on the other: clear together, and told as carried by the first."""
+    gains = {SUITES[0]: (0.6, 0.63, 0.61), SUITES[1]: (0.02, -0.02, 0.0)}
+    live = {
+        suite: [
+            record(task, method, seed, gains[suite][seed - 1] if method != "none" else 0.0)
+            for method in ("none", "cosreg")
+            for seed in (1, 2, 3)
+        ]
+        for suite, task in zip(SUITES[:2], TASKS[:2], strict=True)
+    }
+    planned = [PlannedCell(flat(one.config)) for records in live.values() for one in records]
+    (row,) = over_tasks(Study.of(versus.DESIGN, planned, tmp_path, live)).to_dict("records")
+    assert row["low"] > 0
+    assert row["p"] < 0.05
+    assert (row["carried"], row["outcome"]) == (SUITES[0], comparing.OPEN)
+
+
+def test_tasks_on_which_plain_training_failed_once_are_left_out(head_to_head):
+    assert steady(head_to_head) == ("SST-2", "CoLA", "STS-B", "MRPC", "SST-2 (tiny)")
+    assert "sentiment (tiny)" in head_to_head.decisive, "though others learned it"
+
+
+def test_over_all_tasks_no_method_is_clearly_above_or_below(head_to_head):
+    """I-STAR (lower) loses a tenth of what training adds, and MRPC alone carries that."""
+    found = over_tasks(head_to_head).set_index("arm")
+    assert set(found["outcome"]) == {comparing.OPEN}
+    assert found["carried"].to_dict() == dict.fromkeys(found.index, "") | {versus.LOWER: "MRPC"}
+    assert found.loc[versus.LOWER, "p"] < 0.05

@@ -1,0 +1,78 @@
+"""The plain encoders' study: arms and tasks by their words, evidence recomputed from the recorded table."""
+
+import pytest
+from scipy import stats
+from support import columns_of
+
+from isonb.lab.runs.recordings import recorded
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.summary import cell_rows
+from isonb.lab.studies.table import row_error
+
+plain_encoders = study_file("plain_encoders")
+
+STS = {"experiment": "similarity", "task": "sts13"}
+
+
+@pytest.fixture(scope="module")
+def study(studies):
+    return studies["plain_encoders"]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return recorded("baselines").runs
+
+
+def cell_of(judged, what, name):
+    (row,) = (row for row in cell_rows(judged) if row["what"].startswith(what) and row["cell"] == name)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("config", "arm", "suite"),
+    [
+        ({"task": "cola", "model": "minilm", "protocol": "small"}, "minilm", "CoLA"),
+        ({"task": "stsb", "model": "tiny", "protocol": "small"}, "tiny", "STS-B"),
+        ({"task": "english_span", "model": "tiny", "protocol": "embedded"}, "tiny, embedded", "span"),
+        ({"task": "cola", "method": "cosreg"}, None, "CoLA"),
+        (STS, "plain, first-last", "STS-13"),
+        (STS | {"layers": "last"}, "plain, last", "STS-13"),
+        (STS | {"method": "softdecay"}, "SoftDecay", "STS-13"),
+        (STS | {"task": "stsb_test", "method": "isobn"}, None, "STS-B, test"),
+        ({"experiment": "synthetic"}, None, None),
+    ],
+)
+def test_arms_and_tasks_by_their_words(config, arm, suite):
+    settings = columns_of(resolve(config))
+    assert plain_encoders.DESIGN.arm(settings) == arm
+    assert suite is None or plain_encoders.DESIGN.suite(settings) == suite
+
+
+def test_every_recorded_run_of_the_plan_has_its_place(study):
+    assert len(study.plan)
+    assert not study.absent
+    assert set(study.runs["suite"]) == {*plain_encoders.GLUE, *plain_encoders.GENERATED, *plain_encoders.SETS.values()}
+
+
+def test_a_lead_by_hand(study, runs, verdicts):
+    part = runs[(runs["task"] == "mrpc") & (runs["model"] == "minilm")]
+    ahead = part["metric.accuracy"].mean() - part["metric.baseline.accuracy"].iloc[0]
+    over_rows = stats.norm.ppf(0.975) * row_error("accuracy", part["metric.accuracy"].mean(), 408)
+    over_seeds = stats.t.ppf(0.975, len(part) - 1) * stats.sem(part["metric.accuracy"])
+    row = cell_of(verdicts["plain_encoders"], "minilm, GLUE", "MRPC")
+    assert (row["n"], row["mean"]) == (5, pytest.approx(ahead))
+    assert row["high"] - row["mean"] == pytest.approx((over_rows**2 + over_seeds**2) ** 0.5)
+    assert study.lead("tiny", "span") is None
+
+
+def test_a_gain_over_pairs_is_the_recorded_interval(runs, verdicts):
+    part = runs[(runs["task"] == "sts13") & (runs["method.name"] == "whitening")].iloc[0]
+    row = cell_of(verdicts["plain_encoders"], "whitening less plain", "STS-13, all")
+    ends = [part[f"metric.difference.spearman.all{end}"] for end in ("", ".low", ".high")]
+    assert [row["mean"], row["low"], row["high"]] == ends
+    assert row["n"] == part["metric.pairs"]
+    cells = {row["cell"] for row in cell_rows(verdicts["plain_encoders"]) if row["claim"] == 28}
+    assert {"STS-13, mean", "STS-13, all", "SICK-R"} <= cells
+    assert "SICK-R, mean" not in cells, "without subsets there is one protocol"

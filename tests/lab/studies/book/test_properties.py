@@ -1,0 +1,88 @@
+"""Eight properties of a score: clouds have the covariance that they are said to have, the rule decides as written."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from isonb.lab.studies.files import study_file
+from isonb.measures.isoscore import isoscore
+
+wanted = study_file("properties")
+
+
+@pytest.fixture(scope="module")
+def suite():
+    return wanted.properties(4000, 2, seed=3)
+
+
+def covariance(cloud):
+    return torch.from_numpy(np.stack([np.cov(draw.numpy().T) for draw in cloud])).mean(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("mean", 20, torch.eye(5)),
+        ("scale", 9, 9 * torch.eye(5)),
+        ("maximum variance", 25, torch.diag(torch.tensor([25.0] + [1.0] * 9))),
+        ("dimensions used", 9, torch.diag((torch.arange(25) < 9).double())),
+        ("high dimension", 16, torch.eye(16)),
+        ("rotation", 90, torch.tensor([[1.0, -0.8], [-0.8, 1.0]])),
+        ("sample size", 4000, torch.diag(wanted.DECAY**2)),
+    ],
+)
+def test_clouds_have_the_covariance_of_the_table(suite, name, value, expected):
+    cloud = suite[name].build(value)
+    scale = float(expected.max())
+    torch.testing.assert_close(covariance(cloud) / scale, expected.double() / scale, atol=0.08, rtol=0)
+
+
+def test_stability_goes_from_a_line_to_a_ball(suite):
+    line, mixed = (suite["global stability"].build(share) for share in (0, 0.5))
+    assert float(isoscore(line).max()) < 1e-9
+    p = 0.5
+    expected = (9 / ((3 - 2 * p) ** 2 + 2 * p**2) - 1) / 2
+    assert float(isoscore(mixed).mean()) == pytest.approx(expected, abs=0.05)
+
+
+def test_sizes_go_up_to_all_points(suite):
+    assert suite["sample size"].values == (250, 500, 1000, 2000, 4000)
+    assert wanted.properties(64, 2)["sample size"].values == (32, 64)
+    for size in suite["sample size"].values:
+        assert suite["sample size"].build(size).shape == (2, size, 24)
+
+
+def test_the_same_seed_gives_the_same_clouds():
+    one, same, other = (wanted.properties(64, 2, seed)["mean"].build(1) for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def runs(*rows, index=None):
+    return pd.DataFrame(rows, index=index or range(1, len(rows) + 1), dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "expected"),
+    [
+        ("constant", runs([0.5, 0.5], [0.6, 0.6]), wanted.HAS),
+        ("constant", runs([0.5, 0.5], [0.7, 0.7]), wanted.LACKS),
+        ("constant", runs([0.5, 0.5], [0.5, 0.9]), wanted.HAS),  # two standard errors more are allowed
+        ("linear", runs([0.0, 0.0], [0.5, 0.5], [1.0, 1.0], index=[1, 13, 25]), wanted.HAS),
+        ("linear", runs([0.0, 0.0], [0.8, 0.8], [1.0, 1.0], index=[1, 13, 25]), wanted.LACKS),
+        ("falls", runs([1.0, 1.0], [0.6, 0.6], [0.3, 0.3]), wanted.HAS),
+        ("falls", runs([1.0, 1.0], [0.9, 0.9], [0.8, 0.8]), wanted.LACKS),  # too little
+        ("rises", runs([0.1, 0.1], [0.9, 0.9], [0.7, 0.7]), wanted.LACKS),  # not in order
+        ("rises", runs([0.1, 0.1], [0.5, 0.5], [0.7, 0.7]), wanted.HAS),
+        ("rises", runs([0.1, np.nan], [0.5, 0.5], [0.7, 0.7]), wanted.UNDEFINED),
+    ],
+)
+def test_the_rule(kind, table, expected):
+    assert wanted.has_property(kind, table) == expected
+
+
+def test_a_tolerance_decides_edge_cases():
+    table = runs([0.5, 0.5], [0.57, 0.57])
+    both = (wanted.has_property("constant", table, tolerance) for tolerance in (0.1, 0.05))
+    assert tuple(both) == (wanted.HAS, wanted.LACKS)

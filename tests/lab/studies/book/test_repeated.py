@@ -1,0 +1,68 @@
+"""The head to head made twice: on two kinds of processors, and again from printed commands."""
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.recordings import recorded
+from isonb.lab.studies.files import study_file
+
+repeated = study_file("repeated")
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    return repeated.two_kinds()
+
+
+def test_no_run_is_compared_with_itself(kinds):
+    """The same settings and seed, on another kind of processor, made at another time."""
+    here, there = (one.runs.assign(kind=processor_kinds(one.runs)).set_index("run_id") for one in kinds)
+    both = here.index.intersection(there.index)
+    assert len(both) >= 100
+    assert (here.loc[both, "kind"] != there.loc[both, "kind"]).all()
+    assert (here.loc[both, "manifest.started"] != there.loc[both, "manifest.started"]).all()
+    assert len(repeated.runs_twice(*kinds)) == len(both)
+
+
+def test_a_gain_is_taken_on_one_kind(kinds):
+    """Against plain training on the same kind of processor with the same seed."""
+    found = repeated.gains_twice(*kinds)
+    for name, study in zip(("here", "there"), kinds, strict=True):
+        row = found.iloc[len(found) // 2]
+        scores = study.runs.set_index(["suite", "arm", "seed"])["score"]
+        gain = scores[row.suite, row.arm, row.seed] - scores[row.suite, "none", row.seed]
+        assert row[name] == pytest.approx(gain)
+    assert not found.duplicated(["suite", "arm", "seed"]).any()
+
+
+def test_differences_are_tested_as_pairs():
+    here, there = [0.01, 0.02, 0.04, 0.0], [0.03, 0.05, 0.05, 0.03]
+    seeds = [1, 2, 3, 4]
+    frame = pd.DataFrame({"suite": "a", "arm": "b", "seed": seeds, "here": here, "there": there})
+    few = frame[frame["seed"] < 3].assign(arm="c")
+    other = frame.assign(arm="d", there=here)
+    found = repeated.gains_apart(pd.concat([frame, few, other], ignore_index=True)).set_index("arm")
+    assert list(found.index) == ["b", "d"]  # two seeds are too few
+    known = stats.ttest_rel(there, here)
+    assert found.loc["b", "apart"] == pytest.approx(sum(there) / 4 - sum(here) / 4)
+    interval = known.confidence_interval(0.95)
+    assert tuple(found.loc["b", ["low", "high"]]) == pytest.approx((interval.low, interval.high))
+    assert found.loc["b", "p"] == pytest.approx(2 * known.pvalue)
+    assert (found.loc["d", "apart"], found.loc["d", "p"]) == (0, 1)
+
+
+def test_three_cells_came_back(head_to_head):
+    found = repeated.repeats(head_to_head)
+    assert len(found) >= 3
+    assert found["arm"].nunique() >= 3
+    assert (found["again"] - found["score"]).abs().max() <= repeated.TOLERANCE
+
+
+def test_they_are_other_runs_than_those_of_the_head_to_head(head_to_head):
+    """Made at another time, so that equal numbers are no copies."""
+    again = recorded(repeated.REPEATED).runs.set_index("run_id")
+    first = head_to_head.runs.set_index("run_id").loc[again.index]
+    assert len(again) >= 3
+    assert (again["manifest.started"] != first["manifest.started"]).all()

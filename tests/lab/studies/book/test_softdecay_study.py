@@ -1,0 +1,104 @@
+"""The design of SoftDecay's study: arms, cells, and evidence recomputed from the recorded tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from support import columns_of
+
+from isonb.lab.runs.recordings import FOLDER, recorded
+from isonb.lab.runs.settings import resolve
+from isonb.lab.studies.files import study_file
+from isonb.lab.studies.printed import printed
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.summary import cell_rows, claim_rows
+
+pairs = study_file("pairs")
+softdecay = study_file("softdecay")
+TRANSFORMS = pairs.TRANSFORMS
+
+STUDY = Study.load("softdecay")
+JUDGED = STUDY.verdicts()
+
+
+def settings(**given):
+    return columns_of(resolve({"task": "stsb_test", "model": "minilm", "protocol": "small"} | given))
+
+
+@pytest.mark.parametrize(
+    ("given", "arm", "suite"),
+    [
+        ({"method": "none"}, "plain, first-last", "minilm, STS-B"),
+        ({"method": "none", "layers": "last"}, "plain, last", "minilm, STS-B"),
+        ({"method": {"name": "whitening", "k": 64}, "model": "tiny"}, "whitening, narrow", "tiny, STS-B"),
+        ({"method": "softdecay", "task": "sickr"}, "SoftDecay", "minilm, SICK-R"),
+        ({"method": "softdecay", "task": "cola"}, "SoftDecay", "CoLA"),
+        ({"method": "none", "task": "cola"}, "none", "CoLA"),
+        ({"method": "soft_zca"}, None, "minilm, STS-B"),
+    ],
+)
+def test_arms_and_suites_are_the_rows_and_columns_of_table_1(given, arm, suite):
+    assert softdecay.arm_of(settings(**given)) == arm
+    assert softdecay.suite_of(settings(**given)) == suite
+
+
+def test_every_claim_is_judged_and_all_planned_runs_are_there():
+    assert [judgement.claim.number for judgement in JUDGED] == list(range(16, 23))
+    assert STUDY.absent == []
+    assert all(judgement.cells for judgement in JUDGED if judgement.claim.number != 19)
+    outcomes = {judgement.claim.number: judgement.outcome for judgement in JUDGED}
+    assert outcomes[19] == "not testable" != outcomes[21]  # 21 is judged on the head to head
+    assert claim_rows({"recorded": JUDGED})[-1]["claim"].endswith("(identity)")
+
+
+def test_gains_are_those_of_the_record():
+    run = recorded("baselines").runs.set_index("run_id")
+    run = run[(run["task"] == "sickr") & (run["model"] == "minilm") & (run["method.name"] == "softdecay")].iloc[0]
+    gains = softdecay.vector_gains(STUDY).set_index(["suite", "arm", "protocol"]).sort_index()
+    gains = gains.loc["minilm, SICK-R", "SoftDecay"]
+    for protocol in ("mean", "weighted", "all"):  # a set without subsets has one protocol
+        assert gains.loc[protocol, "mean"] == pytest.approx(run["metric.difference.spearman.all"])
+        assert gains.loc[protocol, "low"] == pytest.approx(run["metric.difference.spearman.all.low"])
+    assert not any(arm == softdecay.START for _, arm, _ in softdecay.vector_gains(STUDY).iloc[:, :3].to_numpy())
+
+
+def test_cells_by_hand():
+    cells = {(row["claim"], row["what"], row["cell"]): row for row in cell_rows(JUDGED)}
+    direct = pd.read_csv(FOLDER / "softdecay_direct.csv").set_index(["model", "task", "other"])
+    row = cells[18, "SoftDecay less whitening, points", "tiny, STS-13"]
+    assert row["mean"] == direct.loc[("tiny", "sts13", "whitening"), "difference"]
+    spectra = pd.read_csv(FOLDER / "softdecay_spectra.csv")
+    plain = spectra[(spectra.state == "plain") & (spectra.task == "mrpc")]
+    by = plain.pivot(index="batch", columns="layer", values="token_uniformity")
+    depth = softdecay.DESIGN.claims[0].predictions[1]
+    assert depth.what == "TokenUni, deeper less shallower layer"
+    found = depth.evidence(STUDY, STUDY.suites)
+    assert found == {  # eight batches of one encoder are one replicate
+        ("to 7/12 of the depth", 0): pytest.approx((by[4] - by[0]).mean()),
+        ("from there to the end", 0): pytest.approx((by[6] - by[4]).mean()),
+    }
+    assert not any(claim == 16 for claim, _, _ in cells), "and one replicate is no test"
+    runs = STUDY.runs[STUDY.runs["model"].eq("tiny")].set_index(["arm", "suite"])["metric.spearman.mean"]
+    changes = [runs["whitening", f"tiny, {s}"] - runs["SoftDecay", f"tiny, {s}"] for s in softdecay.SETS.values()]
+    assert cells[20, "points, whitening less SoftDecay", "tiny"]["mean"] == pytest.approx(np.mean(changes))
+
+
+def test_the_alpha_is_chosen_apart_from_the_sets_that_it_is_judged_on():
+    gains = {"dev": (1.0, 2.0), "STS-B": (5.0, 3.0), "SICK-R": (0.0, 4.0)}  # at alpha -0.6 and -0.2
+    tried = [("live", s, "joint", a, g) for s, pair in gains.items() for a, g in zip((-0.6, -0.2), pair, strict=True)]
+    (row,) = softdecay.chosen_alphas(pd.DataFrame(tried, columns=["runs", "set", "sides", "alpha", "gain"]))
+    assert row["alpha from dev"] == "-0.2"
+    assert (row["with it"], row["with -0.6"]) == (3.5, 2.5)
+    assert (row["best of each test set"], row["flattery"]) == (4.5, 1.0)
+
+
+def test_printed_changes_and_the_printed_slip_by_hand():
+    score = printed("softdecay", "Table 1", model="bert-base", metric="spearman_x100")
+    mean = {
+        name: rows[rows.task.isin(softdecay.SETS.values())]["value"].mean() for name, rows in score.groupby("method")
+    }
+    row = softdecay.printed_changes()[0]
+    assert row["encoder"] == "BERT (theirs)"
+    assert float(row["SoftDecay"]) == pytest.approx(mean["SoftDecay"] - mean["BERT"], abs=0.006)
+    told, recomputed = softdecay.printed_slip()
+    assert told == 12.0
+    assert recomputed == pytest.approx(100 * (mean["SoftDecay"] / mean["BERT"] - 1), abs=0.05)

@@ -1,0 +1,225 @@
+"""One run as one notebook, by papermill and a real kernel; and one run a GPU."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import nbformat
+import pytest
+from waiting import gone, until
+
+import isonb
+from isonb.lab.runs.record import read_record
+from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps.execution import execute, prepare
+from isonb.lab.sweeps.gpus import claimed, visible
+from isonb.pages.notebooks.edits import canonical
+from isonb.runtime.locks import free
+from isonb.runtime.places import EXPERIMENTS_FOLDER
+
+HEADER = """\
+---
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+# A run
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+planned: dict = {}  # the run
+out: str = ""  # folder
+data: str = ""  # folder
+work: str = ""  # folder
+```
+"""
+WRITE = """
+    from isonb.lab.runs.record import Record, write_record
+    write_record(out + "/records", Record(planned["config"], {"accuracy": 0.5}, named=planned["run_id"]))
+"""
+CONFIG = resolve({"task": "english_sentiment", "protocol": "smoke", "method": {"name": "istar", "zeta": "auto"}})
+
+
+@pytest.fixture
+def template(tmp_path, monkeypatch):
+    """Write a finetune template of these code cells, and give its folder."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+    def write(*cells):
+        folder = tmp_path / "experiments"
+        folder.mkdir(exist_ok=True)
+        code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in cells]
+        (folder / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
+        return folder
+
+    return write
+
+
+def outputs(out, run_id):
+    notebook = nbformat.read(out / "notebooks" / f"{run_id}.ipynb", as_version=4)
+    return "".join(part.get("text", "") for cell in notebook.cells for part in cell.get("outputs", []))
+
+
+def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
+    told = """
+    import os, sys
+    os.makedirs(work)
+    print([sys.executable, os.getcwd(), os.environ["OMP_NUM_THREADS"], data, work])
+    """
+    folder, out = template(told, WRITE), tmp_path / "out"
+    outcome = execute(CONFIG, out, experiments=folder, data=tmp_path)
+    assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
+    assert read_record(out / "records" / f"{outcome.run_id}.json").config == CONFIG  # through a kernel, unchanged
+    work = str(out / "work" / outcome.run_id)
+    assert str([sys.executable, os.getcwd(), "1", str(tmp_path), work]) in outputs(out, outcome.run_id)
+    assert sorted(path.name for path in (out / "notebooks").iterdir()) == [f"{outcome.run_id}.ipynb"]
+    assert not Path(work).exists()
+    again = execute(CONFIG, out, experiments=folder)
+    assert again.status == "skipped"
+
+
+def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tmp_path):
+    folder = template("from isonb.lab.options import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
+    outcome = execute(CONFIG, tmp_path / "out", experiments=folder)
+    assert (outcome.status, outcome.error) == ("failed", "OptionError: rank must be 2; got 3. Fix it.")
+    record = read_record(tmp_path / "out" / "records" / f"{outcome.run_id}.json")
+    assert (record.status, record.error, record.config) == ("failed", outcome.error, CONFIG)
+    assert {"code", "seconds", "seed", "started", "versions"} <= set(record.manifest)
+    notebook = (tmp_path / "out" / "notebooks" / f"{outcome.run_id}.ipynb").read_text()
+    assert "Traceback" in notebook
+    assert execute(CONFIG, tmp_path / "out", experiments=folder).status == "failed before"
+    folder = template(WRITE, "raise ValueError('no picture')")
+    again = execute(CONFIG, tmp_path / "out", experiments=folder, retry_failed=True)
+    assert (again.status, again.error) == ("finished", "after its record was written, ValueError: no picture")
+
+
+def test_a_disk_that_takes_no_more_leaves_no_record(template, tmp_path):
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
+    outcome = execute(CONFIG, tmp_path / "out", experiments=template(full, WRITE))
+    assert outcome.status == "not recorded"
+    assert "the disk must take" in outcome.error
+    assert list((tmp_path / "out" / "records").iterdir()) == []
+
+
+def test_a_kernel_that_dies_is_a_failed_run(template, tmp_path):
+    outcome = execute(CONFIG, tmp_path / "out", experiments=template("import os; os.kill(os.getpid(), 9)"))
+    assert outcome.status == "failed"
+    assert "Kernel died" in outcome.error
+
+
+SLEEP = """
+import os, pathlib, subprocess, sys, time
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(out, "pids.part").write_text(f"{os.getpid()} {helper.pid}")
+os.rename(out + "/pids.part", out + "/pids")
+time.sleep(600)
+"""
+
+
+def test_no_kernel_outlives_a_killed_sweep(template, tmp_path):
+    out, folder = tmp_path / "out", template(SLEEP)
+    out.mkdir()
+    call = f"execute({CONFIG!r}, {str(out)!r}, experiments={str(folder)!r})"
+    script = f"from isonb.lab.sweeps.execution import execute; {call}"
+    process = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        until((out / "pids").exists)
+        kernel, helper = map(int, (out / "pids").read_text().split())
+        lock = prepare(CONFIG, out, experiments=folder).lock
+        assert not free(lock)
+        os.kill(process.pid, signal.SIGKILL)
+        until(lambda: free(lock), 10)
+        assert gone(kernel)  # before the lock fell
+        assert gone(helper)
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_factory, monkeypatch):
+    out, stop = tmp_path / "out", threading.Event()
+    out.mkdir()
+    temporary = tmp_path_factory.mktemp("t")
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    threading.Thread(target=lambda: until((out / "pids").exists) and stop.set()).start()
+    outcome = execute(CONFIG, out, experiments=template(SLEEP), stop=stop)
+    assert outcome.status == "stopped"
+    assert all(gone(int(pid)) for pid in (out / "pids").read_text().split())
+    assert not (out / "records").exists()
+    assert list(temporary.iterdir()) == []
+    assert list((out / "notebooks").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["finetune", "similarity", "synthetic"])
+def test_templates_are_spelled_as_jupyter_saves_them(name):
+    text = (EXPERIMENTS_FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert canonical(text) == text
+    assert ":tags: [parameters]\n\nconfig: dict = " in text
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"task": "english_sentiment"}, {"task": "english_sts"}, {"experiment": "synthetic"}],
+    ids=["finetune", "similarity", "synthetic"],
+)
+@pytest.mark.slow
+def test_each_template_runs_through(config, tmp_path):
+    outcome = execute(config | {"protocol": "smoke"}, tmp_path)
+    assert (outcome.status, outcome.error) == ("finished", "")
+    record = read_record(tmp_path / "records" / f"{outcome.run_id}.json")
+    assert record.metrics
+    assert record.series
+    notebook = json.loads((tmp_path / "notebooks" / f"{outcome.run_id}.ipynb").read_text())
+    kinds = {kind for cell in notebook["cells"] for part in cell.get("outputs", []) for kind in part.get("data", {})}
+    assert {"application/vnd.vegalite.v5+json", "image/png", "text/html"} <= kinds
+
+
+def test_gpus_are_those_this_process_may_use(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nprintf 'GPU-a\\nGPU-b\\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for given, found in [
+        (None, ("GPU-a", "GPU-b")),
+        ("1", ("GPU-b",)),
+        ("", ()),
+        ("0,-1,1", ("GPU-a",)),
+        ("MIG-x", ("MIG-x",)),
+    ]:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if given is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+        assert visible() == found
+    program.write_text("#!/bin/sh\necho 'no driver'; exit 9\n")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert visible() == ()
+
+
+def test_a_gpu_is_claimed_once(tmp_path):
+    stop = threading.Event()
+    with (
+        claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (one, locks),
+        claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (two, _),
+    ):
+        assert {one["CUDA_VISIBLE_DEVICES"], two["CUDA_VISIBLE_DEVICES"]} == {"GPU-a", "GPU-b"}
+        assert len(locks) == 1
+        stop.set()
+        with claimed(["GPU-a", "GPU-b"], stop=stop, folder=tmp_path) as (three, none):
+            assert (three, none) == ({}, ())
+    with claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (again, _):
+        assert again == {"CUDA_VISIBLE_DEVICES": "GPU-a"}
+
+
+def test_the_process_of_a_run_needs_no_torch():
+    script = Path(isonb.__file__).parent / "runtime" / "leash.py"
+    code = f"import runpy, sys; runpy.run_path({str(script)!r}); print('torch' in sys.modules, 'isonb' in sys.modules)"
+    assert subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True).stdout == "False False\n"

@@ -1,0 +1,120 @@
+"""What every measure of a cloud keeps: batches, masks, types, gradients, devices, and what it must not notice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from support import (
+    check_asynchronous,
+    check_batch_equals_loop,
+    check_cuda,
+    check_dtypes,
+    check_gradient,
+    check_invariant,
+    check_mask_equals_drop,
+    gpu,
+    normal,
+    some_mask,
+    uneven,
+)
+
+import isonb
+
+TURNS = ("permutation", "rotation", "reflection")
+SHAPE = (*TURNS, "translation", "scale")  # of the cloud about its mean
+ANGLES = ("row lengths", "scale", "reflection")
+
+
+@dataclass(frozen=True)
+class Law:
+    """A function of a cloud and the changes that it must not notice; ``smooth`` where it has a gradient."""
+
+    measure: Callable[..., Any]
+    keeps: tuple[str, ...]
+    smooth: bool = True
+    waits: bool = False
+
+
+def beside(x, **options):
+    """IsoScore* with a full matrix of its own, made where the points are."""
+    cov = torch.diag(torch.linspace(0.3, 2, x.shape[-1], dtype=torch.float64, device=x.device)) + 0.1
+    return isonb.isoscore_star(x, 0.3, cov, **options)
+
+
+LAWS = {
+    "isoscore": Law(isonb.isoscore, SHAPE),
+    "participation_ratio": Law(isonb.participation_ratio, SHAPE),
+    "isoscore unbiased": Law(partial(isonb.isoscore, unbiased=True), SHAPE),
+    "isoscore_star": Law(partial(isonb.isoscore_star, zeta=0.3), SHAPE),
+    "isoscore_star auto": Law(partial(isonb.isoscore_star, zeta="auto"), SHAPE),
+    "isoscore_star matrix": Law(beside, ("permutation", "translation", "reflection")),
+    "shrinkage_intensity": Law(isonb.shrinkage_intensity, SHAPE),
+    "shrinkage_intensity oas": Law(partial(isonb.shrinkage_intensity, method="oas"), SHAPE),
+    "anisotropy": Law(isonb.anisotropy, (*TURNS, "scale"), waits=True),
+    "anisotropy centred": Law(partial(isonb.anisotropy, center=True), SHAPE, waits=True),
+    "explained_variance": Law(isonb.explained_variance, (*TURNS, "scale"), waits=True),
+    "explained_variance centred": Law(partial(isonb.explained_variance, k=2, center=True), SHAPE, waits=True),
+    "varex_score": Law(partial(isonb.varex_score, p=0.5), SHAPE, waits=True),
+    "varex_score official": Law(partial(isonb.varex_score, p=0.5, official_index=True), SHAPE, waits=True),
+    "mean_cosine": Law(isonb.mean_cosine, (*TURNS, *ANGLES)),
+    "cosine_penalty": Law(isonb.cosine_penalty, (*TURNS, *ANGLES)),
+    "cosine_contributions": Law(isonb.cosine_contributions, ("permutation", *ANGLES)),
+    "token_uniformity": Law(isonb.token_uniformity, (*TURNS, *ANGLES)),
+    "token_uniformity with self": Law(partial(isonb.token_uniformity, include_self=True), (*TURNS, *ANGLES)),
+    "cls_uniformity": Law(isonb.cls_uniformity, ("rotation", *ANGLES)),
+    "cls_uniformity without self": Law(partial(isonb.cls_uniformity, include_self=False), ("rotation", *ANGLES)),
+    "rbf_uniformity": Law(isonb.rbf_uniformity, (*TURNS, "row lengths")),
+    "rbf_uniformity raw": Law(partial(isonb.rbf_uniformity, t=2.0, normalize=False), (*TURNS, "translation")),
+    "rbf_uniformity in blocks": Law(partial(isonb.rbf_uniformity, chunk=4), (*TURNS, "row lengths")),
+    "rbf_uniformity row by row": Law(partial(isonb.rbf_uniformity, chunk=1, normalize=False), (*TURNS, "translation")),
+    "partition_score": Law(isonb.partition_score, TURNS, smooth=False, waits=True),
+    "partition_score canonical": Law(partial(isonb.partition_score, signs="canonical"), (), smooth=False, waits=True),
+}
+each = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+
+
+@each
+@pytest.mark.parametrize("shape", [(3, 9, 4), (3, 9, 20)])  # many rows, and few
+def test_batches_and_masks(law, shape):
+    x, mask = uneven(*shape), some_mask(*shape[:2])
+    check_batch_equals_loop(law.measure, x)
+    check_batch_equals_loop(law.measure, x, mask)
+    check_mask_equals_drop(law.measure, x[0], mask[0], slope=law.smooth, rtol=1e-7, atol=1e-10)
+    check_invariant(law.measure, x, law.keeps)
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS.values() if law.smooth])
+@pytest.mark.parametrize("shape", [(6, 9), (9, 4), (5, 10), (7, 7)])  # every path through the maths
+def test_gradients(law, shape):
+    x, mask = uneven(*shape), some_mask(shape[0])
+    check_gradient(law.measure, x)
+    check_gradient(lambda z: law.measure(z, mask=mask), x)
+
+
+@each
+def test_types(law):
+    check_dtypes(law.measure, uneven(30, 6))
+
+
+@each
+def test_nothing_is_read_back(law):
+    x, mask = uneven(2, 8, 5), some_mask(2, 8)
+    check_asynchronous(law.measure, x)
+    check_asynchronous(law.measure, x, mask=mask)
+
+
+@gpu
+@pytest.mark.parametrize("law", [law for law in LAWS.values() if law.smooth and not law.waits])
+def test_cuda(law):
+    check_cuda(law.measure, uneven(2, 40, 6))
+    check_cuda(law.measure, uneven(2, 8, 30))
+
+
+@gpu
+@pytest.mark.parametrize("law", [law for law in LAWS.values() if law.waits])
+def test_cuda_where_a_decomposition_waits(law):
+    x = normal(2, 40, 6)
+    torch.testing.assert_close(law.measure(x.cuda()).cpu(), law.measure(x), rtol=1e-8, atol=1e-10)

@@ -1,0 +1,122 @@
+"""The hooks give what output_hidden_states gives, for encoders, decoders, shared layers and inside wrappers."""
+
+import pytest
+import tiny
+import torch
+
+from isonb.errors import InputError, ShapeError
+from isonb.points import pool
+from isonb.training.hidden_states import HiddenStates, Pooling, encoder_of
+
+BATCH = tiny.batch(tiny.sentences(4))
+INPUTS = {key: BATCH[key] for key in ("input_ids", "attention_mask")}
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+@pytest.mark.parametrize(("layers", "wanted"), [("all", slice(1, None)), (-1, slice(-1, None)), ([0, 1, 2], slice(3))])
+def test_hooks_give_the_hidden_states_of_the_model(kind, layers, wanted):
+    model = tiny.model(kind).eval()
+    with HiddenStates(model, layers) as seen:
+        model(**INPUTS)
+    got = seen.take()
+    want = model(**INPUTS, output_hidden_states=True).hidden_states[wanted]
+    assert len(got) == len(want)
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_a_model_without_a_registry_is_searched_for_its_list_of_layers(monkeypatch):
+    model = tiny.model("roberta").eval()
+    monkeypatch.setattr(type(encoder_of(model)), "_can_record_outputs", None)
+    with HiddenStates(model, "all") as seen:
+        model(**INPUTS)
+    want = model(**INPUTS, output_hidden_states=True).hidden_states[1:]
+    assert all(torch.equal(a, b) for a, b in zip(seen.take(), want, strict=True))
+
+
+def test_hooks_are_gone_after_the_block():
+    model = tiny.model()
+    with HiddenStates(model, "all"):
+        model(**INPUTS)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_wrappers_and_heads_are_looked_through():
+    model = tiny.model()
+    wrapped = torch.nn.Module()
+    wrapped.module = model
+    assert encoder_of(wrapped) is encoder_of(model) is model.bert
+
+
+@pytest.mark.parametrize("points", ["cls", "last", "mean", "tokens"])
+@pytest.mark.parametrize("layers", [-1, "all"])
+def test_points_ignore_what_stands_on_padding(points, layers):
+    model = tiny.model().eval()
+    noise = INPUTS["input_ids"] + (1 - INPUTS["attention_mask"]) * 7
+    clouds = []
+    for ids in (INPUTS["input_ids"], noise):
+        pooling = Pooling(points, layers)
+        with pooling.watch(model) as seen:
+            model(input_ids=ids, attention_mask=INPUTS["attention_mask"])
+        clouds.append(pooling.points(seen, BATCH)[0])
+    torch.testing.assert_close(*clouds)
+
+
+def test_include_pads_takes_every_position():
+    model, pooling = tiny.model().eval(), Pooling("tokens", "all", include_pads=True)
+    with pooling.watch(model) as seen:
+        model(**INPUTS)
+    assert pooling.points(seen, BATCH)[0].shape == (2 * INPUTS["input_ids"].numel(), 8)
+
+
+def test_labels_follow_the_points():
+    model = tiny.model().eval()
+    for points, labels, want in (
+        ("cls", BATCH["labels"], BATCH["labels"].repeat(2)),
+        ("tokens", BATCH["labels"], None),
+        ("mean", BATCH["labels"].double(), None),
+        ("mean", None, None),
+    ):
+        pooling = Pooling(points, "all")
+        with pooling.watch(model) as seen:
+            model(**INPUTS)
+        got = pooling.points(seen, INPUTS | ({} if labels is None else {"labels": labels}))[1]
+        assert (got is None and want is None) or torch.equal(got, want)
+
+
+def test_last_token_is_the_last_real_one_whichever_side_is_padded():
+    states = [torch.arange(4.0).view(1, 4, 1).expand(2, 4, 1)]
+    mask = torch.tensor([[1, 1, 0, 0], [0, 0, 1, 1]])
+    assert pool(states, mask, "last").flatten().tolist() == [1.0, 3.0]
+    assert pool(states, None, "last").flatten().tolist() == [3.0, 3.0]
+
+
+# transformers 6 will rename it; both names work today
+@pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable` is deprecated:FutureWarning")
+def test_gradient_checkpointing_neither_adds_states_nor_changes_the_gradient():
+    found = []
+    for on in (False, True):
+        model = tiny.model().train()
+        if on:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        with HiddenStates(model, "all") as seen:
+            model(**INPUTS)
+        states = seen.take()
+        assert len(states) == 2
+        sum(state.square().sum() for state in states).backward()
+        assert not seen._states
+        found.append(torch.cat([w.grad.flatten() for w in model.bert.encoder.parameters()]))
+    torch.testing.assert_close(*found)
+
+
+def test_typed_errors():
+    model = tiny.model()
+    with pytest.raises(InputError, match="must be one of 'cls', 'last', 'mean', 'tokens'; got 'middle'"):
+        Pooling("middle")
+    with pytest.raises(InputError, match="must hold a transformers encoder or decoder; got Linear"):
+        HiddenStates(torch.nn.Linear(2, 2))
+    with pytest.raises(ShapeError, match="layers must name some of the 3 hidden states; got layers 7"):
+        HiddenStates(model, 7)
+    with HiddenStates(model) as seen:
+        pass
+    with pytest.raises(InputError, match="the model must run once inside the block"):
+        seen.take()
