@@ -121,10 +121,10 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run it again if it failed before")
-    gates = parser.add_argument_group(
+    limits = parser.add_argument_group(
         "for CI: exit code 1 below --fail-under, where a rule of --fail-on holds, or if the run failed; 2 for a mistake"
     )
-    add = gates.add_argument
+    add = limits.add_argument
     add(
         "--fail-under",
         action="append",

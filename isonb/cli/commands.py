@@ -12,7 +12,7 @@ from typing import Any
 
 from isonb.cli.audits import run_audit
 from isonb.cli.comparisons import run_compare, run_plan
-from isonb.cli.gates import broken, check_names, gate, under
+from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, time_words, title
@@ -50,7 +50,7 @@ def asked(options: argparse.Namespace) -> Planned:
 
 
 def _run(options: argparse.Namespace) -> int:
-    gates = [*map(under, options.fail_under), *(gate(text, 'as "accuracy<0.8"') for text in options.fail_on)]
+    limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     planned, out = asked(options), Path(options.out)
     run = prepare(planned, out, data=options.data, retry_failed=options.retry_failed)
     if known(run) is None:
@@ -69,15 +69,15 @@ def _run(options: argparse.Namespace) -> int:
     path = out / "records" / f"{outcome.run_id}.json"
     record = read_record(path)
     for name, value, base in scores(record):
-        what = "plain vectors" if planned.experiment == "similarity" else "the same answer to everything"
+        what = "plain vectors" if planned.experiment == "similarity" else "the majority baseline"
         beside = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     print(f"time      {time_words(record.manifest)}")
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
-    check_names(gates, record.metrics)
-    return 1 if broken(gates, record.metrics) else 0
+    check_names(limits, record.metrics)
+    return 1 if broken(limits, record.metrics) else 0
 
 
 def _sweep(options: argparse.Namespace) -> int:

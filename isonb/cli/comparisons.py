@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from isonb.cli.gates import broken, check_names, gate
+from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import InputError, fail
 from isonb.runtime.files import replace
 from isonb.runtime.terminal import printable
@@ -51,8 +51,8 @@ def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison, write it where asked, and return 1 where a rule of ``--fail-on`` holds."""
     from isonb.lab.comparing import compare
 
-    rules = [gate(text, 'as "gain<0"') for text in options.fail_on]
-    found = compare(
+    limits = [limit(text, 'as "gain<0"') for text in options.fail_on]
+    comparison = compare(
         options.runs,
         options.against,
         where=dict(map(_condition, options.where)),
@@ -60,14 +60,14 @@ def run_compare(options: argparse.Namespace) -> int:
         level=options.level,
         power=options.power,
     )
-    values = found.values()
-    check_names(rules, values)
-    print("\n".join(map(printable, repr(found).splitlines())))
-    for kind, text in (("html", found.html), ("json", found.to_json), ("csv", found.to_csv)):
+    values = comparison.values()
+    check_names(limits, values)
+    print("\n".join(map(printable, repr(comparison).splitlines())))
+    for kind, text in (("html", comparison.html), ("json", comparison.to_json), ("csv", comparison.to_csv)):
         if path := getattr(options, kind):
             replace(Path(path), text().encode())
             print(f"{kind:9s} {path}")
-    return 1 if broken(rules, values) else 0
+    return 1 if broken(limits, values) else 0
 
 
 def run_plan(options: argparse.Namespace) -> int:

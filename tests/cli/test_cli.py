@@ -148,7 +148,7 @@ def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_
     assert config == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "embedded"})
     assert options == {"data": None, "retry_failed": False}
     text = capsys.readouterr().out
-    assert "accuracy  0.7500   (the same answer to everything: 0.5000)" in text
+    assert "accuracy  0.7500   (the majority baseline: 0.5000)" in text
     assert re.search(r"^time      [0-9.]+ s$", text, re.M)  # the record of this test measured nothing
     for place in (f"records/{run_id(config)}.json", f"notebooks/{run_id(config)}.ipynb"):
         assert str(tmp_path / place) in text
