@@ -1,7 +1,7 @@
 """Today's neighbours of the papers' methods, two settings each, beside plain training on SST-2 and MRPC.
 
 The claims are no paper's: each says that a neighbour raises the score. Nothing was chosen among the two settings, so
-both are arms. Whether a neighbour moves isotropy is read from the same clouds as in the head to head.
+both are arms. Whether a neighbour moves isotropy is read from the same vectors as in the head to head.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
     """
     chosen = steady(study) if suites is None else tuple(suites)
     leads = {suite: study.lead(PLAIN, suite) for suite in chosen}
-    broken = study.design.no_setting()
+    broken = study.no_setting
     rows: list[tuple[str, int, list[float], str]] = []
     for arm in METHODS:
         units = {s: lead.estimate for s, lead in leads.items() if lead is not None and (arm, s) not in broken}

@@ -183,10 +183,10 @@ def lead(scores: Sequence[float], baseline: float, metric: str, rows: int, level
     """How far the mean score lies above ``baseline``, the score of the majority baseline.
 
     The interval speaks of new seeds and new rows: the half-width is the root of the sum of the squares of Student's
-    over seeds and the normal one over rows. One seed alone has the rows' part only.
+    over seeds and the normal one over rows. One seed alone has that of the rows only.
 
-    >>> found = lead([0.80, 0.82, 0.81], 0.684, "accuracy", 408)
-    >>> round(found.estimate, 3), found.low > 0
+    >>> ahead = lead([0.80, 0.82, 0.81], 0.684, "accuracy", 408)
+    >>> round(ahead.estimate, 3), ahead.low > 0
     (0.126, True)
     """
     x = finite(list(scores), "scores", 1)

@@ -26,25 +26,14 @@ BASE = {"task": "sst2", "model": "minilm"}
     [
         ({"learning_rate": 5e-5}, PLAIN, "rate = 5e-05"),
         ({"method": {"name": "istar", "weight": -0.3}}, versus.LOWER, "λ = -0.3"),
-        ({"method": {"name": "istar", "weight": 1}}, versus.RAISE, "λ = 1"),
-        ({"method": {"name": "istar", "weight": -0.3, "layers": -1}}, versus.LAST, "λ = -0.3"),
         ({"method": {"name": "softdecay", "alpha": -0.8}}, versus.SOFTDECAY, "first α = -0.8"),
         ({"method": {"name": "isolayer"}}, versus.ISOLAYER, "layer's rate = 0.001"),
         ({"method": "isobn"}, versus.ISOBN, "β = 0.5"),
     ],
 )
-def test_arms_and_settings(given, arm, setting):
+def test_the_tuned_setting_in_words(given, arm, setting):
     settings = columns_of(resolve(BASE | {"method": "none"} | given))
     assert (versus.arm_of(settings), versus.setting(settings)) == (arm, setting)
-
-
-def test_whitening_is_no_arm():
-    assert versus.arm_of(columns_of(resolve(BASE | {"method": "whitening"}))) is None
-
-
-def test_a_task_has_the_encoder_beside_it_where_it_is_not_minilm():
-    configs = [columns_of(resolve(BASE | {"method": "none"} | more)) for more in ({}, {"model": "tiny"})]
-    assert [versus.DESIGN.suite(config) for config in configs] == ["SST-2", "SST-2 (tiny)"]
 
 
 def runs_by_cell(grid):

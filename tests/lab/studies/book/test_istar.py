@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from support import columns_of
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import recorded
@@ -49,33 +48,6 @@ def cell_of(judged, claim, what, name):
     rows = [row for row in cell_rows(judged) if (row["claim"], row["cell"]) == (claim, name)]
     (row,) = (row for row in rows if row["what"].startswith(what))
     return row
-
-
-@pytest.mark.parametrize(
-    ("change", "arm"),
-    [
-        ({"method": "none"}, "none"),
-        ({"method": "cosreg"}, "CosReg"),
-        ({"method": {"name": "cosreg", "weight": -1}}, "CosReg -1"),
-        ({"method": {"name": "istar", "weight": -5}}, "λ = -5"),
-        ({"method": {"name": "istar", "weight": 0.1}}, "λ = +0.1"),
-        ({"method": {"name": "istar", "weight": 1, "unbiased": True}}, "λ = +1, unbiased"),
-        ({"method": {"name": "istar", "weight": -1, "zeta": 0}}, "λ = -1, ζ = 0"),
-        ({"method": {"name": "istar", "weight": -1, "layers": 3}}, "λ = -1, layer 3"),
-        ({"method": "none", "max_grad_norm": 0}, "none, uncut"),
-        ({"method": "isobn"}, None),
-    ],
-)
-def test_arms_by_their_words(change, arm):
-    assert istar.DESIGN.arm(columns_of(resolve(SENTIMENT | change))) == arm
-
-
-def test_suites_of_figure_2():
-    both = ({"shrinkage_rows": 20000}, {"tail": "student5"})
-    small, heavy = (columns_of(resolve({"experiment": "synthetic", **rest})) for rest in both)
-    assert istar.DESIGN.suite(small) == "|S| = 20,000"
-    assert istar.DESIGN.suite(heavy) == "heavy tails, |S| = 75,000"
-    assert istar.DESIGN.arm(small) == istar.DESIGN.arm(heavy) == "Figure 2"
 
 
 def weighted(runs, weight):
