@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.audits import run_audit
-from isonb.cli.comparisons import run_compare, run_plan
+from isonb.cli.comparisons import control_lines, run_compare, run_plan
 from isonb.cli.gates import broken, check_names, gate, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
@@ -72,6 +72,8 @@ def _run(options: argparse.Namespace) -> int:
         what = "plain vectors" if planned.experiment == "similarity" else "the same answer to everything"
         beside = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
+    for line in control_lines(planned, record, out):
+        print(line)
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     print(f"time      {time_words(record.manifest)}")
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
