@@ -23,7 +23,9 @@ COMPARE_EXAMPLES = (
     "isonb compare runs --against runs-of-last-week --fail-on 'losses>0'\n"
     "isonb compare book/recorded/head_to_head --where cloud_examples=500"
 )
-PLAN_EXAMPLES = "isonb sweep grid.yaml --size small --out runs\nisonb plan grid.yaml --size small --out runs --gain 1"
+PLAN_EXAMPLES = (
+    "isonb plan istar --out runs --gain 1\nisonb plan grid.yaml --size small --out runs --gain 0.5 --power 0.9"
+)
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
