@@ -42,9 +42,9 @@ class _Turn(AffineTransform):
         turned = self._turned(x)
         if not self.keep_norms:
             return turned
-        length = torch.linalg.vector_norm(turned, dim=-1, keepdim=True)
-        kept: Tensor = turned * torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return kept / torch.where(length > 0, length, 1.0)
+        came, made = (torch.linalg.vector_norm(rows, dim=-1, keepdim=True) for rows in (x, turned))
+        kept: Tensor = turned * came / torch.where(made > 0, made, 1.0)
+        return kept
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The same map as a frozen linear layer with bias, on the CPU; lengths that are kept are no linear map."""
