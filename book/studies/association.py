@@ -37,8 +37,8 @@ def association(x: Mapping[str, Mapping[str, float]], y: Mapping[str, Mapping[st
     that is constant on a task.
 
     >>> x = {"a": {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0}}
-    >>> found = association(x, {"a": {"one": 2.0, "two": 3.0, "three": 5.0, "four": 7.0}})
-    >>> round(found.mean, 3), round(found.p, 3)  # 2 of the 24 orders are as far from 0
+    >>> together = association(x, {"a": {"one": 2.0, "two": 3.0, "three": 5.0, "four": 7.0}})
+    >>> round(together.mean, 3), round(together.p, 3)  # 2 of the 24 orders are as far from 0
     (1.0, 0.083)
     """
     tasks, methods = list(x), list(next(iter(x.values()), {}))

@@ -61,8 +61,8 @@ def prevented(runs: pd.DataFrame) -> Prevented:
     The arms are chosen by what they did, so ``p`` flatters: it is a reason to test this with new seeds, and no test.
     """
     tasks = set(runs["suite"])
-    by_arm = {str(arm): part for arm, part in runs.groupby("arm", sort=False)}
-    never = tuple(a for a, part in by_arm.items() if not part["failed"].any() and set(part["suite"]) == tasks)
+    by_arm = {str(arm): some for arm, some in runs.groupby("arm", sort=False)}
+    never = tuple(a for a, some in by_arm.items() if not some["failed"].any() and set(some["suite"]) == tasks)
     groups = [runs[runs["arm"].isin(never)]["failed"], by_arm[PLAIN]["failed"]]
     counts = [(int(group.sum()), len(group)) for group in groups]
     table = [[k, n - k] for k, n in counts]

@@ -35,40 +35,40 @@ def estimates(study: Study) -> pd.DataFrame:
     standard deviation over samples), ``theory`` (what to expect of a Gaussian cloud; missing without a formula).
     """
     logged = study.series[study.series["arm"] == FIGURE_2]
-    parts = [pd.DataFrame(columns=["suite", "curve", "points", "samples", "value", "sd", "theory"])]
+    tables = [pd.DataFrame(columns=["suite", "curve", "points", "samples", "value", "sd", "theory"])]
     for suite in (s for s in (*study.suites, *study.live_suites) if (logged["suite"] == s).any()):
         wide = logged[logged["suite"] == suite].pivot(index="step", columns="name", values="value")
         for key, curve in SERIES.items():
             names = ("samples", key, f"{key}.std", f"{key.rpartition('.')[0]}.expected")
-            part = wide.reindex(columns=[f"size.{name}" for name in names])
-            part = part.set_axis(["samples", "value", "sd", "theory"], axis=1).rename_axis("points").reset_index()
-            parts.append(part.dropna(subset="value").assign(suite=suite, curve=curve))
-    return pd.concat(parts[1:] or parts, ignore_index=True).astype({"points": int, "samples": int})
+            table = wide.reindex(columns=[f"size.{name}" for name in names])
+            table = table.set_axis(["samples", "value", "sd", "theory"], axis=1).rename_axis("points").reset_index()
+            tables.append(table.dropna(subset="value").assign(suite=suite, curve=curve))
+    return pd.concat(tables[1:] or tables, ignore_index=True).astype({"points": int, "samples": int})
 
 
 def _small(study: Study, suites: Sequence[str]) -> pd.DataFrame:
     """The rows of Figure 2 with fewer points than dimensions and Gaussian tails, with half of Student's interval."""
-    found = estimates(study)
-    found = found[found["suite"].isin(list(suites)) & ~found["suite"].str.startswith("heavy")]
-    found = found[(found["points"] < DIM) & (found["samples"] > 2)]
-    quantile = scipy_stats.t.ppf((1 + LEVEL) / 2, found["samples"] - 1)
-    return found.assign(half=quantile * found["sd"] / found["samples"] ** 0.5)
+    table = estimates(study)
+    table = table[table["suite"].isin(list(suites)) & ~table["suite"].str.startswith("heavy")]
+    table = table[(table["points"] < DIM) & (table["samples"] > 2)]
+    quantile = scipy_stats.t.ppf((1 + LEVEL) / 2, table["samples"] - 1)
+    return table.assign(half=quantile * table["sd"] / table["samples"] ** 0.5)
 
 
 def too_low(study: Study, suites: Sequence[str]) -> Evidence:
     """IsoScore less the truth for fewer points than dimensions."""
-    part = _small(study, suites)
+    table = _small(study, suites)
     return {
         f"{row.suite}, |X| = {row.points}": _around(row.value - true_score("figure2", DIM), row.half, row.samples)
-        for row in part[part["curve"] == ZETAS[0]].itertuples()
+        for row in table[table["curve"] == ZETAS[0]].itertuples()
     }
 
 
 def nearer(study: Study, suites: Sequence[str]) -> Evidence:
     """How much nearer to the truth; the ends are too far out, for both estimates are of the same samples."""
-    part, truth = _small(study, suites), true_score("figure2", DIM)
-    pairs = part[part["curve"].isin(ZETAS[1:5])].merge(
-        part[part["curve"] == ZETAS[0]], on=["suite", "points"], suffixes=("", "_plain")
+    table, truth = _small(study, suites), true_score("figure2", DIM)
+    pairs = table[table["curve"].isin(ZETAS[1:5])].merge(
+        table[table["curve"] == ZETAS[0]], on=["suite", "points"], suffixes=("", "_plain")
     )
     return {
         f"{row.suite}, |X| = {row.points}, {row.curve}": _around(

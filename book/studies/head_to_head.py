@@ -20,6 +20,7 @@ from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import settings_of_rows
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
+from isonb.measures.registry import titles
 
 from .arms import (
     ACTS_ON,
@@ -80,16 +81,13 @@ TUNED = {
     "cosreg": ("method.weight", "weight"),
     "spectrum_control": ("method.weight", "weight"),
 }
-MEASURES = {
-    "isoscore": "IsoScore",
-    "isoscore_star": "IsoScore*",
-    ALL_LAYERS: "IsoScore*, tokens of all layers",
-    "anisotropy_1": "A1 raw",
-    "anisotropy_1_centered": "A1 centred",
-    "mean_cosine": "mean cosine",
-    "two_nn": "TwoNN",
-    "persistent_entropy_normalized": "entropy of the barcode",
-}
+MEASURES = (
+    titles("isoscore", "isoscore_star")
+    | {ALL_LAYERS: "IsoScore*, tokens of all layers"}
+    | titles("anisotropy_1", "anisotropy_1_centered", "mean_cosine")
+    | {"two_nn": "TwoNN"}
+    | titles("persistent_entropy_normalized")
+)
 # A part of the same on other kinds of processors.
 OTHERS = ("head_to_head_float32", "head_to_head_xeon")
 
@@ -136,9 +134,9 @@ def tried(study: Study) -> pd.DataFrame:
         for run, settings in zip(study.in_order.to_dict("records"), settings_of_rows(study.in_order), strict=True)
         if run["run_id"] in held
     ]
-    found = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
-    first = found.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
-    return found.assign(chosen=found["run_id"].isin(first))
+    table = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])
+    first = table.sort_values("held", ascending=False, kind="stable").drop_duplicates(["suite", "arm"])["run_id"]
+    return table.assign(chosen=table["run_id"].isin(first))
 
 
 def chosen(study: Study) -> dict[tuple[str, str], str]:
@@ -160,14 +158,14 @@ def never_worked(study: Study) -> frozenset[tuple[str, str]]:
     failed = study.runs.set_index("run_id")["failed"]
     tries = tried(study)
     every = tries.assign(failed=tries["run_id"].map(failed)).groupby(["arm", "suite"])["failed"].all()
-    found = {(str(arm), str(suite)) for arm, suite in every.index[every]}
-    return frozenset(found | {(LAST, suite) for arm, suite in found if arm == LOWER})
+    broken = {(str(arm), str(suite)) for arm, suite in every.index[every]}
+    return frozenset(broken | {(LAST, suite) for arm, suite in broken if arm == LOWER})
 
 
 def scores_of(study: Study, suite: str) -> dict[str, dict[int, float]]:
     """The score of each arm on a task by its seeds, of those arms that have more than one."""
     every = {arm: {seed: v for (_, seed), v in study.units("score", arm, [suite]).items()} for arm in ARMS}
-    return {arm: found for arm, found in every.items() if len(found) > 1}
+    return {arm: scores for arm, scores in every.items() if len(scores) > 1}
 
 
 def _moved(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
@@ -206,14 +204,14 @@ WIDTH = {"minilm": 384, "tiny": 128}
 
 
 def _layer(study: Study, suites: Sequence[str]) -> Evidence:
-    """IsoScore behind IsoLayer's layer as a share of that of an isotropic cloud of the same n and d, less a half."""
+    """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
     runs = study.runs.set_index(["suite", "arm", "seed"])
-    found = {}
+    shares = {}
     for (suite, seed), value in study.units("metric.end.second.isoscore", ISOLAYER, suites).items():
         run = runs.loc[(suite, ISOLAYER, seed)]
         n = min(int(run["cloud_examples"]), int(run["rows"]))
-        found[suite, seed] = value / isotropic(n, WIDTH[str(run["model"])]) - 0.5
-    return found
+        shares[suite, seed] = value / isotropic(n, WIDTH[str(run["model"])]) - 0.5
+    return shares
 
 
 def _whitening(study: Study, suites: Sequence[str]) -> Evidence:

@@ -52,12 +52,12 @@ def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> flo
 
 def first_score(study: Study, suites: Sequence[str]) -> Units:
     """The score of an IsoLayer run before its layer."""
-    found: dict[tuple[str, int], float] = {}
+    scores: dict[tuple[str, int], float] = {}
     runs = study.runs[study.runs["arm"] == LAYER]
     for suite, metric in runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
         if suite in suites:
-            found |= study.units(f"metric.first_phase.{metric}", LAYER, [suite])
-    return found
+            scores |= study.units(f"metric.first_phase.{metric}", LAYER, [suite])
+    return scores
 
 
 def _rise(study: Study, suites: Sequence[str]) -> Evidence:

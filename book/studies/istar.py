@@ -85,11 +85,11 @@ def suite_of(settings: Settings) -> str:
 
 def correlation(study: Study, suite: str) -> Interval | None:
     """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without."""
-    part = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
-    part = part[(part["suite"] == suite) & part["arm"].isin(SWEEP)]
-    if len(part) < 4 or part["arm"].nunique() < 3 or part["score"].nunique() < 2:
+    runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
+    if len(runs) < 4 or runs["arm"].nunique() < 3 or runs["score"].nunique() < 2:
         return None
-    return spearman(part[ISOTROPY], part["score"])
+    return spearman(runs[ISOTROPY], runs["score"])
 
 
 def best_weight(study: Study, suite: str) -> tuple[str, list[float]] | None:
@@ -114,7 +114,7 @@ def counted() -> dict[str, int]:
     means, errors = _table_1()["value"], _table_1()["std"]
     gain, half = means["I-STAR"] - means["Base"], (errors["I-STAR"] ** 2 + errors["Base"] ** 2).div(5).pow(0.5)
     half *= scipy_stats.t.ppf((1 + LEVEL) / 2, 5 + 5 - 2)
-    found = {
+    cells = {
         "all": gain == gain,
         "above": gain > ROUNDING,
         "tie": gain.abs() <= ROUNDING,
@@ -124,7 +124,7 @@ def counted() -> dict[str, int]:
         "cos-above": means[COSREG] - means["Base"] > ROUNDING,
         "cos-over": means[COSREG] - means["I-STAR"] > ROUNDING,
     }
-    return {name: int(cells.sum()) for name, cells in found.items()}
+    return {name: int(values.sum()) for name, values in cells.items()}
 
 
 def _table_1() -> pd.DataFrame:
@@ -133,7 +133,7 @@ def _table_1() -> pd.DataFrame:
 
 
 def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
-    return {suite: found for suite in suites if (found := correlation(study, suite)) is not None}
+    return {suite: interval for suite in suites if (interval := correlation(study, suite)) is not None}
 
 
 def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:

@@ -29,8 +29,8 @@ def responses(study: Study) -> pd.DataFrame:
     """Every score and IsoScore: run_id, suite, head, seed, loss, rate, what, update, value."""
     names = [name for name in study.series["name"].unique() if name.startswith("step.dose.")]
     doses = pd.DataFrame([(name, *name.split(".")[2:]) for name in names], columns=["name", "loss", "rate", "what"])
-    found = study.series.rename(columns={"step": "update", "arm": "head"}).merge(doses, on="name")
-    return found[["run_id", *KEYS, "what", "update", "value"]]
+    table = study.series.rename(columns={"step": "update", "arm": "head"}).merge(doses, on="name")
+    return table[["run_id", *KEYS, "what", "update", "value"]]
 
 
 def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
@@ -50,10 +50,10 @@ def changes(study: Study, patience: int = PATIENCE) -> pd.DataFrame:
         for name, values in (("score", score), ("isoscore", isoscore)):
             row |= {name: values[best] - values[0], f"{name}_end": values[-1] - values[0]}
         rows.append(row)
-    found = pd.DataFrame(
+    table = pd.DataFrame(
         rows, columns=[*KEYS, "epoch", "update", "before", "score", "score_end", "isoscore", "isoscore_end"]
     )
-    return seen[[*KEYS]].drop_duplicates().merge(found)  # in the order of the runs
+    return seen[[*KEYS]].drop_duplicates().merge(table)  # in the order of the runs
 
 
 def stopping(held: Sequence[float], patience: int) -> int:

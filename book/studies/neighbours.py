@@ -1,7 +1,7 @@
 """Today's neighbours of the papers' methods, two settings each, beside plain training on SST-2 and MRPC.
 
 The claims are no paper's: each says that a neighbour raises the score. Nothing was chosen among the two settings, so
-both are arms. Whether a neighbour moves isotropy is read from the same clouds as in the head to head.
+both are arms. Whether a neighbour moves isotropy is read from the same vectors as in the head to head.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from isonb.lab.studies.design import PLAIN, Design
 from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.verdicts import Change, Claim, Prediction
+from isonb.measures.registry import titles
 
 __all__ = ["ARMS", "DESIGN", "MEASURES", "arms_of"]
 
@@ -29,7 +30,7 @@ SETTINGS: dict[str, tuple[float, ...] | tuple[str, ...]] = {
     "entropy": (1.0, 0.1),
     "mean_direction": tuple(FORMS.values()),
 }
-MEASURES = {"isoscore": "IsoScore", "isoscore_unbiased": "IsoScore, unbiased"}
+MEASURES = titles("isoscore", "isoscore_unbiased")
 
 
 def _named(name: str, setting: float | str) -> str:

@@ -69,7 +69,7 @@ def properties(points: int, draws: int, seed: int = 0) -> dict[str, Property]:
 
 
 def has_property(kind: str, runs: pd.DataFrame, tolerance: float = 0.1) -> str:
-    """Whether a score has a property, by one rule for all: :data:`HAS`, :data:`LACKS` or :data:`UNDEFINED`.
+    """Whether a score has a property, in one way for all: :data:`HAS`, :data:`LACKS` or :data:`UNDEFINED`.
 
     ``runs``: readings, 1 where isotropic; a row a value, a column a draw. "constant": no reading is further than
     ``tolerance`` plus two standard errors over the draws from the first; "linear": from (k - 1) / 24; "falls" and

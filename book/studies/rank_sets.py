@@ -45,7 +45,7 @@ def rank_sets(scores: Mapping[str, Mapping[int, float]], *, level: float = 0.95)
     :class:`~isonb.lab.statistics.seeds.StatsError` where two methods share fewer than 2 seeds.
 
     >>> scores = {"a": {0: 0.90, 1: 0.91, 2: 0.92}, "b": {0: 0.70, 1: 0.72, 2: 0.71}, "c": {0: 0.70, 1: 0.70, 2: 0.73}}
-    >>> {name: (found.best, found.worst) for name, found in rank_sets(scores).items()}
+    >>> {name: (ranks.best, ranks.worst) for name, ranks in rank_sets(scores).items()}
     {'a': (1, 1), 'b': (2, 3), 'c': (2, 3)}
     """
     pairs = list(itertools.combinations(scores, 2))

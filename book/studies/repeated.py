@@ -23,7 +23,7 @@ __all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "repeats", "ru
 
 REPEATED = "head_to_head_again"
 TOLERANCE = 1e-6  # of scores, on the same kind of processor
-MEASURE = "metric.end.cls.isoscore"  # a number that every update of the run has a part in
+MEASURE = "metric.end.cls.isoscore"  # a number that every update of the run moves
 
 
 def two_kinds() -> tuple[Study, Study]:
@@ -63,12 +63,12 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     method over all rows.
     """
     rows = []
-    for (suite, arm), part in twice.groupby(["suite", "arm"], sort=False):
-        if len(part) >= FEWEST:
-            values = list(part["there"] - part["here"])
-            found = student(values, level=level)
-            means = (len(part), part["here"].mean(), part["there"].mean())
-            rows.append((suite, arm, *means, found.estimate, found.low, found.high, paired_p(values)))
+    for (suite, arm), cell in twice.groupby(["suite", "arm"], sort=False):
+        if len(cell) >= FEWEST:
+            values = list(cell["there"] - cell["here"])
+            mean = student(values, level=level)
+            means = (len(cell), cell["here"].mean(), cell["there"].mean())
+            rows.append((suite, arm, *means, mean.estimate, mean.low, mean.high, paired_p(values)))
     table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "apart", "low", "high", "p"])
     return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.measuring.layer_spectra import LABELS
+from isonb.lab.measuring.token_spectra import LABELS
 from isonb.lab.statistics.seeds import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.plan import Settings
@@ -124,9 +124,9 @@ def recorded_by_alpha() -> pd.DataFrame:
 def chosen_alphas(tried: pd.DataFrame) -> list[dict[str, Any]]:
     """The alpha that is best on "dev", what it gives on the other sets, and how much the best on each would flatter."""
     rows = []
-    for (runs, kind), part in tried.groupby(["runs", "sides"]):
-        test = part[part["set"] != "dev"].pivot(index="set", columns="alpha", values="gain")
-        pick = float(part[part["set"] == "dev"].set_index("alpha")["gain"].idxmax())
+    for (runs, kind), gains in tried.groupby(["runs", "sides"]):
+        test = gains[gains["set"] != "dev"].pivot(index="set", columns="alpha", values="gain")
+        pick = float(gains[gains["set"] == "dev"].set_index("alpha")["gain"].idxmax())
         best = test.max(axis=1)
         line = {"runs": runs, "sides": kind, "alpha from dev": f"{pick:g}", "with it": float(test[pick].mean())}
         line |= {"with -0.6": float(test[-0.6].mean()), "best of each test set": float(best.mean())}
@@ -231,8 +231,10 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
         return {}
     groups = table[table["state"] == "plain"].groupby(["model", "task"])["bound"]
     return {
-        f"{model}, {TASK_NAMES[task]}": Interval(part.max(), part.max(), part.max(), LEVEL, len(part), "largest")
-        for (model, task), part in groups
+        f"{model}, {TASK_NAMES[task]}": Interval(
+            ratios.max(), ratios.max(), ratios.max(), LEVEL, len(ratios), "largest"
+        )
+        for (model, task), ratios in groups
     }
 
 

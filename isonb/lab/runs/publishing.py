@@ -68,7 +68,7 @@ def publish(
 
 def defaults_of(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """The defaults of every experiment and method that these runs have, as columns of a table name the options."""
-    found = {name: flat(describe(EXPERIMENTS[name]())) for name in sorted(runs["experiment"].dropna().unique())}
+    defaults = {name: flat(describe(EXPERIMENTS[name]())) for name in sorted(runs["experiment"].dropna().unique())}
     names = runs["method.name"].dropna().unique() if "method.name" in runs else ()
     for name in sorted(names):
         try:
@@ -76,8 +76,8 @@ def defaults_of(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:
         except InputError:  # a file of the user's own that is gone: its options all count as set
             continue
         options.pop("name")
-        found[f"method.{name}"] = flat({"method": options})
-    return found
+        defaults[f"method.{name}"] = flat({"method": options})
+    return defaults
 
 
 def write_recording(

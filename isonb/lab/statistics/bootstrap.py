@@ -49,8 +49,8 @@ def bootstrap(
     ``method``: expanded or percentile. Raises :class:`StatsError` for fewer than 2 values, NaN, a level outside
     (0, 1), fewer than 100 draws and an unknown method.
 
-    >>> found = bootstrap([1.0, 2.0, 3.0, 4.0, 5.0])
-    >>> found.estimate, round(found.low, 1), round(found.high, 1)
+    >>> mean = bootstrap([1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> mean.estimate, round(mean.low, 1), round(mean.high, 1)
     (3.0, 1.2, 4.8)
     """
     x = finite(values, "values", 2)
@@ -75,8 +75,8 @@ def spearman(x: ArrayLike, y: ArrayLike, *, level: float = 0.95, draws: int = DR
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         raise StatsError("x and y must vary; got a constant side. A constant has no rank correlation.")
     _options(level, draws, "percentile")
-    found = np.concatenate([_rank_correlation(a[rows], b[rows]) for rows in _resamples(len(a), draws, seed)])
-    low, high = _quantiles(_defined(found), (1 - level) / 2)
+    drawn = np.concatenate([_rank_correlation(a[rows], b[rows]) for rows in _resamples(len(a), draws, seed)])
+    low, high = _quantiles(_defined(drawn), (1 - level) / 2)
     return Interval(float(_rank_correlation(a[None], b[None])[0]), low, high, level, len(a), "percentile")
 
 
@@ -126,5 +126,5 @@ def _rank_correlation(x: Array, y: Array) -> Array:
     a, b = (scipy_stats.rankdata(values, axis=-1) for values in (x, y))
     a, b = a - a.mean(axis=-1, keepdims=True), b - b.mean(axis=-1, keepdims=True)
     scale = np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
-    found: Array = np.divide((a * b).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
-    return found
+    correlation: Array = np.divide((a * b).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
+    return correlation

@@ -42,5 +42,5 @@ def standard_error(statistic: Callable[[Tensor], Tensor], n: int, draws: int = 1
     >>> bool((error / (x.std() / 10) - 1).abs() < 0.05)
     True
     """
-    found = torch.stack([torch.as_tensor(statistic(rows)) for rows in halves(n, draws, seed)])
-    return found.std(0).mul(float((n // 2) / (n - n // 2)) ** 0.5)
+    values = torch.stack([torch.as_tensor(statistic(rows)) for rows in halves(n, draws, seed)])
+    return values.std(0).mul(float((n // 2) / (n - n // 2)) ** 0.5)

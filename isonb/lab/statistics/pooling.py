@@ -26,8 +26,8 @@ def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interva
     :class:`~isonb.lab.statistics.seeds.StatsError` for fewer than 2 cells.
 
     >>> cells = [Interval(x, x - 0.2, x + 0.2, 0.95, 50, "percentile") for x in (0.9, 1.0, 1.1)]
-    >>> found = random_effects(cells)
-    >>> round(found.estimate, 2), round(found.low, 2), round(found.high, 2)
+    >>> mean = random_effects(cells)
+    >>> round(mean.estimate, 2), round(mean.low, 2), round(mean.high, 2)
     (1.0, 0.75, 1.25)
     """
     if len(cells) < 2:
@@ -62,8 +62,8 @@ def heterogeneity(cells: Sequence[Interval]) -> Heterogeneity | None:
 
     >>> heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (0.0, 0.0)])
     Heterogeneity(i2=0.0, p=1.0)
-    >>> found = heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (-1.0, 1.0)])
-    >>> round(found.i2, 2), found.p < 0.001
+    >>> spread = heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (-1.0, 1.0)])
+    >>> round(spread.i2, 2), spread.p < 0.001
     (1.0, True)
     """
     values, errors = _estimates(cells)

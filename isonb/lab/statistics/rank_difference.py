@@ -47,8 +47,8 @@ def rank_difference(
     have none and are left out. Raises :class:`~isonb.lab.statistics.seeds.StatsError` for sides of different
     length, a part of fewer than 2 pairs, and when half of the draws have no value.
 
-    >>> found = rank_difference([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
-    >>> round(found.interval.estimate, 4), found.interval.low >= 0
+    >>> apart = rank_difference([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5])
+    >>> round(apart.interval.estimate, 4), apart.interval.low >= 0
     (0.1714, True)
     """
     y, p, q = finite(gold, "gold", 2), finite(a, "a", 2), finite(b, "b", 2)
@@ -63,26 +63,26 @@ def rank_difference(
     once = [_differences(y[part], p[part], q[part], np.ones((1, len(part))))[0] for part in rows]
     estimate = np.average(once, weights=weights)
     drawn = [_resampled(y[part], p[part], q[part], draws, generator) for part in rows]
-    found = np.average(drawn, axis=0, weights=weights)
-    found = found[~np.isnan(found)]
-    if 2 * len(found) < draws or np.isnan(estimate):
-        raise StatsError(f"half of the draws must have a value; got {len(found)} of {draws}. Use more pairs.")
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    side = min(int((found <= 0).sum()), int((found >= 0).sum()))
-    share = min(1.0, 2 * (side + 1) / (len(found) + 1))
+    apart = np.average(drawn, axis=0, weights=weights)
+    apart = apart[~np.isnan(apart)]
+    if 2 * len(apart) < draws or np.isnan(estimate):
+        raise StatsError(f"half of the draws must have a value; got {len(apart)} of {draws}. Use more pairs.")
+    low, high = np.quantile(apart, [(1 - level) / 2, (1 + level) / 2])
+    side = min(int((apart <= 0).sum()), int((apart >= 0).sum()))
+    share = min(1.0, 2 * (side + 1) / (len(apart) + 1))
     interval = Interval(float(estimate), float(low), float(high), level, len(y), "percentile")
     return RankDifference(interval, share, draws)
 
 
 def _resampled(gold: Array, a: Array, b: Array, draws: int, generator: np.random.Generator) -> Array:
-    n, found = len(gold), []
+    n, differences = len(gold), []
     step = max(1, CELLS // n)
     for start in range(0, draws, step):
         size = min(step, draws - start)
         picked = generator.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
         counts = np.bincount(picked.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-        found.append(_differences(gold, a, b, counts))
-    return np.concatenate(found)
+        differences.append(_differences(gold, a, b, counts))
+    return np.concatenate(differences)
 
 
 def _differences(gold: Array, a: Array, b: Array, counts: Array) -> Array:

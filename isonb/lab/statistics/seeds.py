@@ -144,8 +144,8 @@ def _shift(n: int, alpha: float, power: float) -> float:
 def share(count: int, n: int, *, level: float = 0.95) -> Interval:
     """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934), from the beta law.
 
-    >>> found = share(2, 5)
-    >>> round(found.estimate, 2), round(found.low, 3), round(found.high, 3)
+    >>> failed = share(2, 5)
+    >>> round(failed.estimate, 2), round(failed.low, 3), round(failed.high, 3)
     (0.4, 0.053, 0.853)
     """
     if not 0 <= count <= n or n < 1 or not 0 < level < 1:

@@ -44,12 +44,12 @@ def study_file(name: str | Path) -> ModuleType:
 
 def design_of(name: str | Path) -> Design:
     """The design of a study, by the name or the path of its file."""
-    found = getattr(study_file(name), "DESIGN", None)
-    if not isinstance(found, Design):
+    design = getattr(study_file(name), "DESIGN", None)
+    if not isinstance(design, Design):
         fail(
-            StudyError, "a study file must have a DESIGN", f"{found!r} in {name}", "Give it one, of isonb.lab.studies."
+            StudyError, "a study file must have a DESIGN", f"{design!r} in {name}", "Give it one, of isonb.lab.studies."
         )
-    return found
+    return design
 
 
 def every_design() -> list[Design]:

@@ -42,8 +42,8 @@ def printed(paper: str, table: str | None = None, *, percent: bool = True, **fil
 
     Raises :class:`PrintedError` for an unknown paper, table, column or value, naming those there are.
 
-    >>> found = printed("istar", "Table 1", model="BERT", task="RTE", method="I-STAR")
-    >>> found[["metric", "value", "std"]].values.tolist()
+    >>> numbers = printed("istar", "Table 1", model="BERT", task="RTE", method="I-STAR")
+    >>> numbers[["metric", "value", "std"]].values.tolist()
     [['accuracy', 62.53, 0.7]]
     """
     wanted = filters if table is None else {"table": table, **filters}
@@ -64,8 +64,8 @@ def number(text: str) -> float:
     >>> number("+5.8%"), number("250,000"), number("250k"), number("less than 5%")
     (5.8, 250000.0, 250000.0, nan)
     """
-    found = NUMBER.fullmatch(text.strip())
-    return float(found.group(1).replace(",", "")) * (1000 if found.group(2) else 1) if found else math.nan
+    match = NUMBER.fullmatch(text.strip())
+    return float(match.group(1).replace(",", "")) * (1000 if match.group(2) else 1) if match else math.nan
 
 
 def _read(paper: str, hyper: bool = False) -> pd.DataFrame:
@@ -76,41 +76,41 @@ def _read(paper: str, hyper: bool = False) -> pd.DataFrame:
     wanted = [name for name in names if name.endswith("_hyperparameters.csv") == hyper]
     if not wanted:
         raise PrintedError(f"the package must hold the numbers of {paper}; got none. Install isonb again.")
-    parts = []
+    tables = []
     for name in wanted:
         with (folder / name).open(encoding="utf-8") as file:
-            parts.append(pd.read_csv(file, dtype=str, keep_default_na=False))
-    return pd.concat(parts, ignore_index=True)
+            tables.append(pd.read_csv(file, dtype=str, keep_default_na=False))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _results(paper: str) -> pd.DataFrame:
-    found = _read(paper)
-    found["text"] = found["value"]
+    numbers = _read(paper)
+    numbers["text"] = numbers["value"]
     for column in ("value", "std"):
-        found[column] = found[column].map(number).astype("float64")
-    return found[["paper", "table", "model", "task", "method", "metric", "value", "std", "text", "note"]]
+        numbers[column] = numbers[column].map(number).astype("float64")
+    return numbers[["paper", "table", "model", "task", "method", "metric", "value", "std", "text", "note"]]
 
 
-def _fractions(found: pd.DataFrame) -> pd.DataFrame:
-    scaled = found["metric"].str.endswith("_x100") | found["metric"].isin(PERCENT)
+def _fractions(numbers: pd.DataFrame) -> pd.DataFrame:
+    scaled = numbers["metric"].str.endswith("_x100") | numbers["metric"].isin(PERCENT)
     for column in ("value", "std"):
-        found[column] = found[column].where(~scaled, found[column] / 100)
-    return found.assign(metric=found["metric"].str.removesuffix("_x100"))
+        numbers[column] = numbers[column].where(~scaled, numbers[column] / 100)
+    return numbers.assign(metric=numbers["metric"].str.removesuffix("_x100"))
 
 
-def _known(found: pd.DataFrame, column: str, paper: str) -> None:
-    if column not in found.columns:
-        known = ", ".join(found.columns)
+def _known(table: pd.DataFrame, column: str, paper: str) -> None:
+    if column not in table.columns:
+        known = ", ".join(table.columns)
         raise PrintedError(f"a column of {paper} must be one of {known}; got {column!r}. Name one of them.")
 
 
-def _keep(found: pd.DataFrame, filters: Mapping[str, Any], paper: str) -> pd.DataFrame:
+def _keep(table: pd.DataFrame, filters: Mapping[str, Any], paper: str) -> pd.DataFrame:
     for column, wanted in filters.items():
-        _known(found, column, paper)
+        _known(table, column, paper)
         values = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
-        there = sorted(found[column].unique())
+        there = sorted(table[column].unique())
         if missing := [value for value in values if value not in there]:
             known = ", ".join(map(repr, there))
             raise PrintedError(f"{column} of {paper} must be one of {known}; got {missing[0]!r}. Name one of them.")
-        found = found[found[column].isin(values)]
-    return found.reset_index(drop=True)
+        table = table[table[column].isin(values)]
+    return table.reset_index(drop=True)

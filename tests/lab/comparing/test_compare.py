@@ -17,6 +17,7 @@ from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
 from isonb.lab.methods.control import control_of
 from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.files import study_file
 from isonb.lab.studies.study import Study
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
@@ -135,7 +136,7 @@ def test_two_versions_of_the_code_are_paired_run_by_run():
 def test_the_books_own_runs_give_the_books_own_verdicts():
     study = Study.load("head_to_head")
 
-    book = against_plain(study).dropna(subset="p").set_index(["arm", "suite"])
+    book = against_plain(study, study_file("arms").METHODS).dropna(subset="p").set_index(["arm", "suite"])
     kept = [
         (arm, suite) in book.index or arm == "none"
         for arm, suite in zip(study.runs["arm"], study.runs["suite"], strict=True)

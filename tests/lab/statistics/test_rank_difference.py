@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from isonb.lab.statistics.intervals import StatsError
 from scipy.stats import spearmanr
 
 from isonb.lab.statistics.rank_difference import _differences, rank_difference
+from isonb.lab.statistics.seeds import StatsError
 
 
 def drawn(n, seed=0, ties=True):

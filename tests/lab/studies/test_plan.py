@@ -25,8 +25,10 @@ from isonb.lab.sweeps.grids import load_grid
 
 ROOT = Path(isonb.__file__).parents[1]
 OPTION = '''
+import dataclasses
 
-@dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True)
 class _WithOneMore(IStar):
     """I-STAR with an option that changes nothing."""
 
@@ -36,11 +38,7 @@ class _WithOneMore(IStar):
 METHODS = tuple(_WithOneMore if kind is IStar else kind for kind in METHODS)
 '''
 MEASURE = """
-_as_before = cloud_measures
-
-
-def cloud_measures(*given, **more):
-    return _as_before(*given, **more) | {"brand_new": 0.5}
+MEASURES["brand_new"] = Measure("brand_new", "brand new", 0, 1, "nothing yet", lambda x: x.sum() * 0 + 0.5)
 """
 TELL = """
 import json, sys
@@ -74,11 +72,11 @@ def _told(study):
 
 
 def test_a_new_option_and_a_new_measure_leave_every_study_as_it_is(tmp_path):
-    """In a copy whose I-STAR has one option more, and whose clouds have one measure more."""
+    """In a copy whose I-STAR has one option more, and whose registry of measures has one measure more."""
     shutil.copytree(ROOT / "isonb", tmp_path / "isonb", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "book").symlink_to(ROOT / "book")
-    for name, text in {"methods/istar.py": OPTION, "measuring/cloud.py": MEASURE}.items():
-        path = tmp_path / "isonb" / "lab" / name
+    for name, text in {"lab/methods/istar.py": OPTION, "measures/registry.py": MEASURE}.items():
+        path = tmp_path / "isonb" / name
         path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
     script = TELL.format(folder=str(Path(__file__).parent))
     run = [sys.executable, "-P", "-c", script]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -88,12 +87,3 @@ def test_number(text, value):
 def test_errors_name_what_there_is(call, names):
     with pytest.raises(PrintedError, match=names):
         call()
-
-
-def test_nothing_in_the_data_points_outside():
-    folder = Path(module.__file__).parents[1] / "data" / "printed"
-    assert (folder / "README.md").exists()
-    for path in folder.glob("*.csv"):
-        text = path.read_text(encoding="utf-8")
-        assert "METHODS" not in text
-        assert not text.startswith("00")

@@ -14,9 +14,9 @@ from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.design import Design, StudyError
 from isonb.lab.studies.files import design_of, study_file
 from isonb.lab.studies.plan import PlannedCell
-from isonb.lab.studies.study import STUDIES, Study, tail_means
+from isonb.lab.studies.study import Study, tail_means
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
-from isonb.lab.studies.verdicts import FEWEST, NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
+from isonb.lab.studies.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
 
 arms = study_file("arms")
 SCORES = {  # task -> arm -> mean score; the majority baseline scores 0.5
@@ -219,21 +219,6 @@ def test_the_mean_over_cells_stands_below_them(study):
 def test_unknown_studies_name_those_there_are(call):
     with pytest.raises(StudyError, match="shrink_the_longest"):
         call()
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_every_paper_has_a_study_on_its_recorded_runs(name):
-    study = Study.load(name)
-    assert study.design.name == name
-    judged = study.verdicts()
-    numbers = [one.claim.number for one in judged if isinstance(one.claim.number, int)]
-    assert numbers == sorted(numbers)
-    seeds = study.recorded.groupby(["suite", "arm"])["seed"].nunique()
-    few = (seeds >= FEWEST).sum() < 2  # a recording that is still to come has no pair of arms to compare
-    assert few or cell_rows(judged), "no cell can be judged"
-    coverage = study.coverage()
-    assert isinstance(coverage, pd.DataFrame)
-    assert len(coverage)
 
 
 def test_a_prediction_can_be_judged_on_the_runs_of_another_study(study, head_to_head):

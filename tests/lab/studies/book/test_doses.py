@@ -1,6 +1,5 @@
 """The studies of doses: arms, the stop, and what is read from made-up series."""
 
-import pandas as pd
 import pytest
 from support import columns_of
 
@@ -10,7 +9,6 @@ from isonb.lab.studies.files import study_file
 from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NOT_TESTABLE, SUPPORTED, Reason
-from isonb.pages.charts.runs import dose_rows, doses
 
 istar_doses = study_file("istar_doses")
 layer_doses = study_file("layer_doses")
@@ -81,12 +79,3 @@ def test_the_objective_is_loss_less_what_is_missing_to_one(tmp_path):
     run = record(base, {"accuracy": 0.4, name: 0.25}, {"step.validation.loss": [(5, 2.0), (10, 1.5)]})
     study = Study.of(istar_doses.DESIGN, [PlannedCell(columns_of(run.config))], tmp_path, {"SST-5": [run]})
     assert istar_doses.objective(study, PLAIN) == {("SST-5", 1): pytest.approx(0.75)}
-
-
-def test_the_picture_has_a_line_a_loss_and_a_menu():
-    rows = dose_rows([(f"step.dose.{loss}.1e-04.score", k, 0.8) for loss in ("joint", "task") for k in (0, 1)])
-    both = pd.concat([rows.assign(panel=name) for name in ("a", "b")])
-    spec = doses(both, stops=both[both["update"] == 1]).to_dict()
-    (data,) = {tuple(sorted({row["loss"] for row in rows})) for rows in spec["datasets"].values()}
-    assert data == ("joint loss", "task loss alone")
-    assert any(param.get("bind", {}).get("options") == ["a", "b"] for param in spec["params"])

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from support import columns_of
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import recorded
@@ -42,78 +41,10 @@ def judged(study):
     return replace(study, design=replace(study.design, untaught=False)).verdicts()
 
 
-UNLEARNED = {"CoLA", "RTE", "SQuAD"}  # SQuAD has no runs
-
-
 def cell_of(judged, claim, what, name):
     rows = [row for row in cell_rows(judged) if (row["claim"], row["cell"]) == (claim, name)]
     (row,) = (row for row in rows if row["what"].startswith(what))
     return row
-
-
-@pytest.mark.parametrize(
-    ("change", "arm"),
-    [
-        ({"method": "none"}, "none"),
-        ({"method": "cosreg"}, "CosReg"),
-        ({"method": {"name": "cosreg", "weight": -1}}, "CosReg -1"),
-        ({"method": {"name": "istar", "weight": -5}}, "λ = -5"),
-        ({"method": {"name": "istar", "weight": 0.1}}, "λ = +0.1"),
-        ({"method": {"name": "istar", "weight": 1, "unbiased": True}}, "λ = +1, unbiased"),
-        ({"method": {"name": "istar", "weight": -1, "zeta": 0}}, "λ = -1, ζ = 0"),
-        ({"method": {"name": "istar", "weight": -1, "layers": 3}}, "λ = -1, layer 3"),
-        ({"method": "none", "max_grad_norm": 0}, "none, uncut"),
-        ({"method": "isobn"}, None),
-    ],
-)
-def test_arms_by_their_words(change, arm):
-    assert istar.DESIGN.arm(columns_of(resolve(SENTIMENT | change))) == arm
-
-
-def test_suites_of_figure_2():
-    both = ({"shrinkage_rows": 20000}, {"tail": "student5"})
-    small, heavy = (columns_of(resolve({"experiment": "synthetic", **rest})) for rest in both)
-    assert istar.DESIGN.suite(small) == "|S| = 20,000"
-    assert istar.DESIGN.suite(heavy) == "heavy tails, |S| = 75,000"
-    assert istar.DESIGN.arm(small) == istar.DESIGN.arm(heavy) == "Figure 2"
-
-
-def weighted(runs, weight):
-    """Runs on SST-5 with the paper's settings and this weight."""
-    usual = runs["method.zeta"].astype(float).eq(0.2) & runs["method.layers"].eq("all")
-    part = runs[runs["method.name"].eq("istar") & runs["method.weight"].astype(float).eq(weight) & usual]
-    return part[part["task"].eq("sst5") & part["max_grad_norm"].eq(1)].set_index("seed")
-
-
-def plain(runs):
-    return runs[runs["method.name"].eq("none") & runs["task"].eq("sst5") & runs["max_grad_norm"].eq(1)].set_index(
-        "seed"
-    )
-
-
-def test_early_and_late_layers_by_hand(judged, tables):
-    runs, series = tables
-    layers = series[series["name"] == "layer.end.tokens.isoscore_star"].pivot(
-        index="run_id", columns="step", values="value"
-    )
-    penalised, base = (part["run_id"] for part in (weighted(runs, 1), plain(runs)))
-    found = []
-    for seed in sorted(set(penalised.index) & set(base.index)):
-        change = layers.loc[penalised[seed]] - layers.loc[base[seed]]
-        found.append(abs(change[[1, 2, 3]].mean()) - abs(change[[4, 5, 6]].mean()))
-    row = cell_of(judged, 13, "|change of IsoScore*|, λ = +1", "SST-5")
-    assert (row["n"], row["mean"]) == (len(found), pytest.approx(np.mean(found)))
-
-
-def test_scores_count_only_where_something_learned(study, judged):
-    """Also if the models counted as taught: a task that nothing learned is silent, and others speak."""
-    own = [p for one in judged for p in one.predictions if p.prediction.trained and not p.prediction.runs_of]
-    cells = [cell for prediction in own for cell in prediction.cells]
-    for cell in cells:
-        if why := study.unlearned(cell.name):
-            assert (cell.outcome, cell.reason) == ("not testable", why)
-    assert {cell.name for cell in cells if study.unlearned(cell.name)} == UNLEARNED
-    assert {cell.name for cell in cells if cell.interval is not None}
 
 
 def test_figure_2_against_its_truth(study, judged, tables):

@@ -48,11 +48,6 @@ def test_every_run_has_its_arm_and_every_block_begins_with_the_plain_one():
     assert len(set(neighbours.ARMS)) == 11
 
 
-def test_other_runs_are_no_part_of_it():
-    assert neighbours.DESIGN.arm({"method.name": "entropy", "method.select": True}) is None
-    assert neighbours.DESIGN.arm({"method.name": "istar"}) is None
-
-
 def test_gains_and_clouds(recorded):
     study = recorded(33)
     found = against_plain(study, neighbours.ARMS[1:]).set_index("arm")

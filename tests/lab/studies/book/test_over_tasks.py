@@ -70,8 +70,7 @@ def test_the_minimum_detectable_effect_is_that_of_the_first_step_over_methods(st
 
 
 def test_a_task_without_a_working_setting_is_none_of_a_method(study):
-    design = replace(study.design, no_setting=lambda: {("CosReg", SUITES[0])})
-    found = over_tasks(replace(study, design=design)).set_index("arm")
+    found = over_tasks(replace(study, no_setting=frozenset({("CosReg", SUITES[0])}))).set_index("arm")
     assert found["tasks"].to_dict() == {"IsoBN": 2, "CosReg": 1}
 
 

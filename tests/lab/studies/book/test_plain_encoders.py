@@ -2,10 +2,8 @@
 
 import pytest
 from scipy import stats
-from support import columns_of
 
 from isonb.lab.runs.recordings import recorded
-from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.files import study_file
 from isonb.lab.studies.summary import cell_rows
 from isonb.lab.studies.table import row_error
@@ -28,26 +26,6 @@ def runs():
 def cell_of(judged, what, name):
     (row,) = (row for row in cell_rows(judged) if row["what"].startswith(what) and row["cell"] == name)
     return row
-
-
-@pytest.mark.parametrize(
-    ("config", "arm", "suite"),
-    [
-        ({"task": "cola", "model": "minilm", "protocol": "small"}, "minilm", "CoLA"),
-        ({"task": "stsb", "model": "tiny", "protocol": "small"}, "tiny", "STS-B"),
-        ({"task": "english_span", "model": "tiny", "protocol": "embedded"}, "tiny, embedded", "span"),
-        ({"task": "cola", "method": "cosreg"}, None, "CoLA"),
-        (STS, "plain, first-last", "STS-13"),
-        (STS | {"layers": "last"}, "plain, last", "STS-13"),
-        (STS | {"method": "softdecay"}, "SoftDecay", "STS-13"),
-        (STS | {"task": "stsb_test", "method": "isobn"}, None, "STS-B, test"),
-        ({"experiment": "synthetic"}, None, None),
-    ],
-)
-def test_arms_and_tasks_by_their_words(config, arm, suite):
-    settings = columns_of(resolve(config))
-    assert plain_encoders.DESIGN.arm(settings) == arm
-    assert suite is None or plain_encoders.DESIGN.suite(settings) == suite
 
 
 def test_every_recorded_run_of_the_plan_has_its_place(study):

@@ -3,10 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from support import columns_of
 
 from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.files import study_file
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
@@ -18,27 +16,6 @@ TRANSFORMS = pairs.TRANSFORMS
 
 STUDY = Study.load("softdecay")
 JUDGED = STUDY.verdicts()
-
-
-def settings(**given):
-    return columns_of(resolve({"task": "stsb_test", "model": "minilm", "protocol": "small"} | given))
-
-
-@pytest.mark.parametrize(
-    ("given", "arm", "suite"),
-    [
-        ({"method": "none"}, "plain, first-last", "minilm, STS-B"),
-        ({"method": "none", "layers": "last"}, "plain, last", "minilm, STS-B"),
-        ({"method": {"name": "whitening", "k": 64}, "model": "tiny"}, "whitening, narrow", "tiny, STS-B"),
-        ({"method": "softdecay", "task": "sickr"}, "SoftDecay", "minilm, SICK-R"),
-        ({"method": "softdecay", "task": "cola"}, "SoftDecay", "CoLA"),
-        ({"method": "none", "task": "cola"}, "none", "CoLA"),
-        ({"method": "soft_zca"}, None, "minilm, STS-B"),
-    ],
-)
-def test_arms_and_suites_are_the_rows_and_columns_of_table_1(given, arm, suite):
-    assert softdecay.arm_of(settings(**given)) == arm
-    assert softdecay.suite_of(settings(**given)) == suite
 
 
 def test_every_claim_is_judged_and_all_planned_runs_are_there():
