@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import resource
 import runpy
 import secrets
@@ -23,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -38,6 +40,7 @@ LOOK_EVERY = 0.05  # seconds
 LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
 LONGEST_TEXT = 2000  # characters; an error may quote a whole file, and a pipe holds some kilobytes
 LOG_LINES, LOG_BYTES = 3, 10_000  # at the log's end
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a traceback in a notebook
 PATIENCE = 20  # so much longer than a save of a notebook took must pass before the next
 START_TIMEOUT = 300  # seconds a kernel may take to start on a busy machine
 OUTSIDE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # whoever ends a process by these has nothing against its work
@@ -216,6 +219,8 @@ def _main(folder: str, function: str) -> int:
         kind, text = type(error).__name__, str(error)
         if hasattr(error, "ename") and hasattr(error, "evalue"):  # papermill's: the error inside the notebook
             kind, text = error.ename, error.evalue
+        lines = getattr(error, "traceback", None) or traceback.format_exception(error)
+        sys.stderr.write(COLOURS.sub("", "\n".join(map(str, lines))) + "\n")  # to the log, whole
     if ENDING.is_set():
         threading.Event().wait()  # the watch has work to do, and ends us
     said.write(json.dumps(asdict(Answer(kind, _cut(text), _peak_of_children()))))
