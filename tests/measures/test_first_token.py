@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from isonb.auditing.encoding.first_token import first_token_findings
 from isonb.auditing.encoding.tokens import TokenEmbedder
-from isonb.auditing.first_token import first_token_findings
 from isonb.errors import ShapeError
 from isonb.measures.first_token import first_token
 
