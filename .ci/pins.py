@@ -46,7 +46,7 @@ def hashes_here(torch: str) -> list[str]:
 
 def write(path: Path, pins: dict[str, list[str]]) -> None:
     """The pins below the opening lines that the file has."""
-    opening = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith(("#", "-c"))]
+    opening = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     entries = [" \\\n    ".join([pin, *hashes]) for pin, hashes in pins.items()]
     path.write_text("\n".join([*opening, *entries]) + "\n", encoding="utf-8")
 

@@ -23,25 +23,9 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from isonb.errors import (
-    DegenerateError,
-    DependencyError,
-    DtypeError,
-    FitWarning,
-    InputError,
-    NotFittedError,
-    ShapeError,
-    fail,
-)
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail
 
 __all__ = [
-    "DegenerateError",
-    "DependencyError",
-    "DtypeError",
-    "FitWarning",
-    "InputError",
-    "NotFittedError",
-    "ShapeError",
     "border",
     "check_values",
     "cloud",

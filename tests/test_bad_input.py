@@ -236,48 +236,6 @@ def test_numbers_without_spread_or_sum():
     assert not isonb.prominent_bars(torch.zeros(4)).any()
 
 
-@pytest.mark.parametrize(
-    ("name", "call"),
-    {
-        "anisotropy": lambda x: isonb.anisotropy(x, k=D + 1),
-        "explained_variance": lambda x: isonb.explained_variance(x, k=0),
-        "knn": lambda x: isonb.knn(x, N),
-        "lsds": lambda x: isonb.lsds(x, x, k=N),
-        "mle_dimension": lambda x: isonb.mle_dimension(x, k=N),
-        "id_score": lambda x: isonb.id_score(x, k=N),
-        "rips_barcode": lambda x: isonb.rips_barcode(x, max_dim=7),
-        "isoscore_star": lambda x: isonb.isoscore_star(x, zeta=1.5),
-        "isoscore": lambda x: isonb.isoscore(x[:, :1]),
-        "two_nn": lambda x: isonb.two_nn(x, discard=1.0),
-        "rbf_uniformity": lambda x: isonb.rbf_uniformity(x, t=0.0),
-        "partition_score": lambda x: isonb.partition_score(x, signs="one"),
-        "shrinkage_intensity": lambda x: isonb.shrinkage_intensity(x, "best"),
-        "soft_decay": lambda x: isonb.soft_decay(x, mode="fast"),
-        "varex_score": lambda x: isonb.varex_score(x, p=0.0),
-        "mean_cosine": lambda x: isonb.mean_cosine(x, n_pairs=0),
-        "layer_average": lambda x: isonb.layer_average(x.unsqueeze(0), layers=(0, 3)),
-        "label_groups": lambda x: isonb.label_groups(x, torch.zeros(N - 1, dtype=torch.long)),
-        "isoscore_from_cov": isonb.isoscore_from_cov,
-    }.items(),
-)
-def test_options_out_of_range(name, call):
-    expect(InputError, name, call, points())
-
-
-def test_lsds_partner_and_mode():
-    x = points()
-    expect(ShapeError, "lsds", isonb.lsds, x, points(N - 1, D), k=3)
-    expect(InputError, "lsds", isonb.lsds, x, x, k=3, mode="both")
-    expect(InputError, "lsds", isonb.lsds, x, x, k=3, t=-1.0)
-
-
-def test_shrinkage_matrix():
-    x = points()
-    expect(ShapeError, "isoscore_star", isonb.isoscore_star, x, 0.2, torch.eye(D + 1))
-    expect(DtypeError, "isoscore_star", isonb.isoscore_star, x, 0.2, torch.eye(D).long())
-    expect(DegenerateError, "isoscore_star", isonb.isoscore_star, x, 0.2, torch.full((D, D), math.nan))
-
-
 def test_moments():
     with pytest.raises(InputError):
         _ = isonb.Moments().cov

@@ -14,49 +14,16 @@ ROOT = Path(isonb.__file__).parent
 TESTS = Path(__file__).parent
 ROOMS = ("measures", "barcodes", "losses", "layers", "transforms", "streaming", "numerics")
 MATHS = sorted([*ROOT.glob("*.py"), *(path for room in ROOMS for path in (ROOT / room).glob("*.py"))])
-MAY_IMPORT = {
-    "maths": set(),
-    "auditing": {"maths", "lab", "runtime"},  # of a model: the lab loads it
-    "front": {"maths", "auditing"},  # isonb/__init__.py: the names of both
-    "metrics": {"maths"},
-    "training": {"maths"},
-    "runtime": {"maths"},
-    "lab": {"maths", "training", "runtime"},
-    "pages": {"maths", "runtime"},
-    "cli": {"maths", "auditing", "lab", "runtime"},
-}
-
-
-def wing(module: str) -> str:
-    """The part of the house a module name belongs to."""
-    head = module.removeprefix("isonb").lstrip(".").split(".")[0]
-    named = {"__main__": "cli", "__init__": "front"}
-    return named.get(head) or (head if head in MAY_IMPORT else "maths")
-
-
-def imported(path: Path, top_level: bool = False) -> set[str]:
-    """Modules a file imports, anywhere or only when it is itself imported."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = set()
-    for node in tree.body if top_level else ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
 
 
 def foreign(path: Path) -> set[str]:
     """Libraries other than torch that a file needs to be imported."""
-    roots = {name.split(".")[0] for name in imported(path, top_level=True)}
+    roots = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        roots |= {name.split(".")[0] for name in names}
     return roots - set(sys.stdlib_module_names) - {"torch", "isonb"}
-
-
-def test_arrows_point_down():
-    for path in sorted(ROOT.rglob("*.py")):
-        own = wing("isonb." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
-        others = {wing(name) for name in imported(path) if name.startswith("isonb")} - {own}
-        assert others <= MAY_IMPORT[own], f"{path.name} ({own}) imports from {sorted(others)}"
 
 
 def test_maths_needs_torch_alone_and_metrics_torchmetrics():
@@ -81,6 +48,13 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             yield from own_nodes(child)
+
+
+def test_a_class_of_the_maths_has_a_name_of_its_own():
+    rooms = [*MATHS, *(ROOT / "training").glob("*.py"), *(ROOT / "lab" / "methods").glob("*.py")]
+    classes = [node.name for path in rooms for node in ast.parse(path.read_text("utf-8")).body
+               if isinstance(node, ast.ClassDef)]  # fmt: skip
+    assert sorted(classes) == sorted(set(classes))
 
 
 def asserts(node: ast.AST) -> bool:

@@ -18,6 +18,7 @@ import pytest
 from build import ProjectBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from test_house import foreign
 
 import isonb
 from isonb.lab.runs.settings import resolve
@@ -161,22 +162,11 @@ for name, library, extra in {EXTRAS!r}:
         assert re.fullmatch(rf"DependencyError isonb\.\S+ needs {library}: pip install 'isonb\[{extra}\]'", line)
 
 
-def top_imports(folder):
-    """Libraries that the files of a folder import when they are themselves imported."""
-    found = set()
-    for path in folder.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            found |= {name.split(".")[0] for name in names}
-    return found - set(sys.stdlib_module_names) - {"isonb", "torch"}
-
-
 def test_the_lab_looks_for_what_its_files_import_and_its_extra_brings_it():
     lab = ast.parse((ROOT / "isonb" / "lab" / "__init__.py").read_text(encoding="utf-8"))
     (call_of,) = [node for node in ast.walk(lab) if isinstance(node, ast.Call) and ast.unparse(node.func) == "needs"]
     looked_for = {argument.value for argument in call_of.args[2:]}
-    assert looked_for == top_imports(ROOT / "isonb" / "lab")
+    assert looked_for == set().union(*map(foreign, (ROOT / "isonb" / "lab").rglob("*.py")))
     extras = PYPROJECT["project"]["optional-dependencies"]
     brought = {Requirement(line).name for extra in ("lab", "topology", "metrics") for line in extras[extra]}
     owners = metadata.packages_distributions()

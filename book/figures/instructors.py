@@ -73,8 +73,9 @@ def teaching_page(records: Records) -> str:
             lines.append(f"| {status.link(chapter)} | {told} | {run.get('peak_mib') or '–'} |")
         lines.append("")
     lines += [
-        f"Measured in the last run of each chapter, on {status.machines(records)}. The seconds include the start of "
-        "the kernel. By default as many chapters run side by side as there are cores.",
+        "The minutes to read are those that a chapter states. The rest was measured in its last run, on "
+        f"{status.machines(records)}. The seconds include the start of the kernel. By default as many chapters run "
+        "side by side as there are cores.",
         "",
     ]
     return "\n".join(lines)

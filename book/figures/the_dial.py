@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import html
 import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import pandas as pd
+import torch
 
 from isonb.lab.data.corpus import sentences
 from isonb.lab.dial.cloud import NEAR, picks
 from isonb.lab.dial.record import read
 from isonb.lab.dial.study import PARTS, PLACES, RAW, Turn
-from isonb.pages import dash
+from isonb.pages import CLOUD, dash
 
 TARGET = Path(__file__).with_suffix(".html")
 SCRIPT = Path(__file__).with_suffix(".js")
@@ -69,7 +71,7 @@ def data(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     """What the script of the page reads."""
     corpus = sentences()
     topics = sorted({sentence.topic for sentence in corpus})
-    encoders = []
+    encoders: list[dict[str, Any]] = []
     for encoder, (layer, name) in SHOWN.items():
         curves = [curve(tables["scores"], encoder, layer, reader) for reader in CURVES]
         encoders.append({"name": name, "turns": list(_turns(tables["turned"], encoder)), "curves": curves})
@@ -182,6 +184,43 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
         (ends + bars).properties(width=230, height=130).facet(alt.Facet("layer:N", title=None, sort=layers), columns=2)
     )
     return panels
+
+
+def first_token(tables: Mapping[str, pd.DataFrame]) -> alt.VConcatChart:
+    """How loud the first token is by layer, and similarity pooled with it and without it."""
+    rows = tables["depth"][tables["depth"]["encoder"] == "smollm2"]
+    x = alt.X("layer:Q", title="layer")
+    ratio = (
+        alt.Chart(rows)
+        .mark_line(point=True)
+        .encode(x=x, y=alt.Y("first_token_ratio:Q", title="norm, first over others", scale=alt.Scale(type="log")))
+    )
+    pools = {"stsb_test mean": "with the first token", "stsb_test without first": "without it"}
+    long = rows.rename(columns=pools).melt("layer", list(pools.values()), "pooled", "score")
+    scored = (
+        alt.Chart(long)
+        .mark_line(point=True)
+        .encode(
+            x=x,
+            y=alt.Y("score:Q", title="Spearman, STS-B"),
+            color=alt.Color("pooled:N", title=None),
+            strokeDash=dash("pooled:N", title=None),
+        )
+    )
+    return alt.vconcat(ratio.properties(height=150), scored.properties(height=170))
+
+
+def cloud(seen: torch.Tensor, reached: Mapping[str, float | None]) -> alt.Chart:
+    """A cloud along two directions (n, 2), with the isotropy it reached above."""
+    words = ", ".join(f"{name} {value:.2f}" for name, value in reached.items() if value is not None)
+    title = alt.Title(textwrap.wrap(words, 60), fontSize=12)
+    frame = pd.DataFrame(seen.numpy(), columns=["first", "second"])
+    chart: alt.Chart = (
+        alt.Chart(frame, title=title)
+        .mark_point(**CLOUD)
+        .encode(x=alt.X("first:Q", title="first direction"), y=alt.Y("second:Q", title="second direction"))
+    )
+    return chart
 
 
 def tables() -> dict[str, pd.DataFrame]:

@@ -20,6 +20,7 @@ from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import settings_of_rows
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
+from isonb.measures.registry import titles
 
 from .arms import (
     ACTS_ON,
@@ -80,17 +81,14 @@ TUNED = {
     "cosreg": ("method.weight", "weight"),
     "spectrum_control": ("method.weight", "weight"),
 }
-MEASURES = {
-    "isoscore": "IsoScore",
-    "isoscore_star": "IsoScore*",
-    ALL_LAYERS: "IsoScore*, tokens of all layers",
-    "anisotropy_1": "A1 raw",
-    "anisotropy_1_centered": "A1 centred",
-    "mean_cosine": "mean cosine",
-    "two_nn": "TwoNN",
-    "persistent_entropy_normalized": "entropy of the barcode",
-}
-# Some of the same on other kinds of processors.
+MEASURES = (
+    titles("isoscore", "isoscore_star")
+    | {ALL_LAYERS: "IsoScore*, tokens of all layers"}
+    | titles("anisotropy_1", "anisotropy_1_centered", "mean_cosine")
+    | {"two_nn": "TwoNN"}
+    | titles("persistent_entropy_normalized")
+)
+# A part of the same on other kinds of processors.
 OTHERS = ("head_to_head_float32", "head_to_head_xeon")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from isonb.lab.studies.design import PLAIN, Design
 from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.verdicts import Change, Claim, Prediction
+from isonb.measures.registry import titles
 
 __all__ = ["ARMS", "DESIGN", "MEASURES", "arms_of"]
 
@@ -29,7 +30,7 @@ SETTINGS: dict[str, tuple[float, ...] | tuple[str, ...]] = {
     "entropy": (1.0, 0.1),
     "mean_direction": tuple(FORMS.values()),
 }
-MEASURES = {"isoscore": "IsoScore", "isoscore_unbiased": "IsoScore, unbiased"}
+MEASURES = titles("isoscore", "isoscore_unbiased")
 
 
 def _named(name: str, setting: float | str) -> str:

@@ -11,10 +11,11 @@ from statistics import fmean
 
 import pandas as pd
 
-from isonb.lab.statistics.seeds import holm, paired_p, student
-from isonb.lab.studies.comparing import OPEN, outcome_of
+from isonb.lab.statistics.paired import paired_tests
+from isonb.lab.statistics.seeds import student
+from isonb.lab.studies.comparing import OPEN, WORDS
 from isonb.lab.studies.study import PLAIN, Study
-from isonb.lab.studies.verdicts import FEWEST, difference, smallest_visible
+from isonb.lab.studies.verdicts import FEWEST, difference
 
 from .arms import METHODS
 
@@ -55,14 +56,25 @@ def over_tasks(study: Study, suites: Sequence[str] | None = None, *, level: floa
         values = seed_means(gains, units)
         if len(values) >= FEWEST:
             rows.append((arm, len(units), values, _carried(gains, units, level)))
-    step = (1 - level) / max(len(rows), 1)
-    told = [(arm, tasks, student(values, level=level), paired_p(values), one) for arm, tasks, values, one in rows]
-    table = pd.DataFrame(
-        [(arm, n, m.n, m.estimate, m.low, m.high, smallest_visible(m, step), p, one) for arm, n, m, p, one in told],
-        columns=list(COLUMNS),
-    )
-    table["p"] = list(holm(dict(zip(table["arm"], table["p"], strict=True))).values()) if rows else []
-    return table.assign(outcome=outcome_of(table, level).where(table["carried"] == "", OPEN))
+    tests = paired_tests({arm: values for arm, _, values, _ in rows}, level=level)
+    table = [
+        (
+            arm,
+            tasks,
+            m.n,
+            m.estimate,
+            m.low,
+            m.high,
+            test.visible,
+            test.p,
+            carried,
+            OPEN if carried else WORDS[test.verdict],
+        )
+        for arm, tasks, _, carried in rows
+        for test in [tests[arm]]
+        for m in [test.interval]
+    ]
+    return pd.DataFrame(table, columns=[*COLUMNS, "outcome"])
 
 
 def _carried(gains: Mapping[tuple[str, int], float], units: Mapping[str, float], level: float) -> str:

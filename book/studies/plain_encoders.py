@@ -15,6 +15,7 @@ from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, difference
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.isoscore import isoscore, isoscore_star
+from isonb.measures.registry import titles
 from isonb.measures.spectrum import anisotropy
 
 from .arms import HEAD_TO_HEAD
@@ -45,13 +46,9 @@ SUBSETS = tuple(SETS.values())[:5]  # sets that consist of subsets
 AVERAGES = ("mean", "all")
 PLAIN = {name: PLAIN_VECTORS[name] for name in ("last", "first_last")}
 METHODS = {name: TRANSFORMS[name] for name in ("zero_mean", "whitening", "softdecay")}
-MEASURES = {  # what grows as vectors become less isotropic comes with +1
-    "anisotropy_1": ("A1 raw", 1),
-    "anisotropy_1_centered": ("A1 centred", 1),
-    "isoscore": ("IsoScore", -1),
-    "isoscore_star": ("IsoScore*", -1),
-    "mean_cosine": ("mean cosine", 1),
-}
+SIGNS = {"anisotropy_1": 1, "anisotropy_1_centered": 1, "isoscore": -1, "isoscore_star": -1, "mean_cosine": 1}
+# What grows as vectors become less isotropic comes with +1.
+MEASURES = {name: (title, SIGNS[name]) for name, title in titles(*SIGNS).items()}
 RATE = PROTOCOLS["embedded"]["finetune"]["learning_rate"]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.measuring.layer_spectra import LABELS
+from isonb.lab.measuring.token_spectra import LABELS
 from isonb.lab.statistics.seeds import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
 from isonb.lab.studies.plan import Settings

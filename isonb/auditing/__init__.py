@@ -1,7 +1,8 @@
 """What a cloud of vectors or a model is like, for those who have no question yet: defects, thresholds, remedies."""
 
 from isonb.auditing.asking import audit
-from isonb.auditing.comparing import Comparison, compare
+from isonb.auditing.comparing import compare
+from isonb.auditing.comparison import Comparison
 from isonb.auditing.reading import VectorsError, vectors_of
 from isonb.auditing.report import Audit, Check, Finding, Layer, Match, Reading, Remedy
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-from isonb.auditing.models import Encoding, audit_model, is_model
+from isonb.auditing.encoding.choosing import Encoding, is_model
+from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.report import Audit
 from isonb.auditing.texts import check_texts
 from isonb.auditing.thresholds import Pairs, check_rate
+from isonb.auditing.told import clipped
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
-from isonb.auditing.words import clipped
 from isonb.errors import DtypeError, InputError, ShapeError, fail
 
 __all__ = ["audit", "named"]
@@ -42,40 +43,51 @@ def audit(
 ) -> Audit:
     """Say what a cloud of vectors, or a model on some texts, is like: defects, the floor of scores, shape, remedies.
 
-    ``audit(vectors)``: an array, tensor, frame, table, data set or list, dense or sparse, or the path of a file or a
-    folder; ``name`` says which array or column, where there are several. Rows that aren't finite or are zero are named
-    and left out. Every row is read once, in pieces, so that an array on disk needs little memory. The shape, the
-    neighbours and the pairs come from at most ``sample`` rows, drawn by ``seed``. Intervals are 95%, by a jackknife
-    over ten groups of rows; beside each measure stands what an isotropic Gaussian cloud of as many rows and dimensions
-    reads. With fewer than 2 d rows the shape isn't judged. ``texts``, one a row, name the rows that stand out.
+    ``audit(vectors)``: every row is read once, in pieces, so that an array on disk needs little memory. Rows that are
+    zero or not finite are named and left out. Intervals are 95%, by a jackknife over ten groups of rows; beside each
+    measure stands what an isotropic Gaussian of as many rows and dimensions reads. With fewer than 2 d rows the shape
+    isn't judged.
 
-    ``audit(model, texts)``: a model by its embedded name, folder or hub id; a ``SentenceTransformer``; a transformers
-    model with its tokenizer, ``(model, tokenizer)``, of whose encoder and decoder the encoder is taken; or a function
-    from a list of texts to vectors. Where the folder is one of sentence-transformers, the vectors are those of its own
-    ``encode``: pooling, default prompt, every module, truncation; its layers are those of the first module, pooled
-    alike. Otherwise ``pool`` is "mean", "cls" or "last"; where none is told, "last" is assumed for a decoder and "mean"
-    for others, and the report says so. ``max_length`` cuts texts at fewer tokens than the model takes; without it, at
-    its own limit, or at 256 where no pooling is saved. A model is checked first: a text twice, alone and in a batch
-    with longer ones, the empty text. Then come its vectors, each different text once, and the shape by layer.
+    ``audit(model, texts)``: a model is checked first: a text twice, alone and in a batch with longer ones, the empty
+    text. Then come its vectors, each different text once, and the shape by layer. Where a folder is one of
+    sentence-transformers, the vectors are those of its own ``encode``: pooling, default prompt, every module,
+    truncation; its layers are those of the first module, pooled alike.
 
-    Vectors are written into ``work`` in pieces: an audit that was cut short goes on from there. They are kept under a
-    fingerprint of all that makes them (weights, configuration, tokenizer, pooling). Without ``work`` they lie in a
-    folder that is gone at the end.
+    Args:
+        vectors: an array, tensor, frame, table, data set or list, dense or sparse, (n, d) of numbers, or the path of a
+            file or a folder. Of a model: its embedded name, folder or hub id; a ``SentenceTransformer``; a transformers
+            model with its tokenizer, ``(model, tokenizer)``, of whose encoder and decoder the encoder is taken; or a
+            function from a list of texts to vectors.
+        texts: what a model is audited on; of vectors one a row, to name the rows that stand out.
+        name: which array or column, where there are several.
+        sample: rows at most, 100 or more, that the shape, the neighbours and the pairs come from.
+        seed: of the sample.
+        pairs: three columns (first, second, labels), 20 or more. The first two hold texts for a model, row numbers for
+            vectors. A label is 1 for a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also
+            give a threshold, chosen on one half and measured on the other.
+        queries: vectors, or texts of a model, 20 or more: they give such a threshold without labels.
+        false_match_rate: the share of false matches at the threshold; it needs 2 / ``false_match_rate`` pairs labelled
+            0 (200 by default).
+        pool: "mean", "cls" or "last"; where none is told, "last" is assumed for a decoder and "mean" for others, and
+            the report says so.
+        max_length: cuts texts at fewer tokens than the model takes; without it, at its own limit, or at 256 where no
+            pooling is saved.
+        batch_size: texts at a time.
+        device: where the model runs.
+        work: a folder that vectors are written into in pieces: an audit that was cut short goes on from there. They are
+            kept under a fingerprint of all that makes them (weights, configuration, tokenizer, pooling). Without it
+            they lie in a folder that is gone at the end.
+        progress: shows a bar on a terminal.
+        tokenizer: of a transformers model that comes without.
 
-    ``pairs``: three columns (first, second, labels). The first two hold texts for a model, row numbers for vectors. A
-    label is 1 for a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also give a threshold at
-    ``false_match_rate``, chosen on one half and measured on the other. ``queries`` (vectors, or texts of a model) give
-    such a threshold without labels. There must be 20 pairs or more, with labels 0 and 1 at least 2 /
-    ``false_match_rate`` labelled 0 (200 by default), 20 queries or more, and a ``sample`` of 100 or more: otherwise
-    :class:`~isonb.errors.InputError`.
-
-    Shapes: vectors (n, d) of numbers; at least 20 rows that count, 2 dimensions. Otherwise
-    :class:`~isonb.errors.ShapeError`; for what isn't numbers :class:`~isonb.errors.DtypeError`. A model needs the extra
-    ``lab`` (:class:`~isonb.errors.DependencyError`), and raises what loading it raises.
+    There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
+    what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries
+    :class:`~isonb.errors.InputError`. A model needs the extra ``lab`` (:class:`~isonb.errors.DependencyError`), and
+    raises what loading it raises.
 
     >>> import torch
-    >>> found = audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
-    >>> [finding.name for finding in found.findings], found.ok
+    >>> shifted = audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
+    >>> [finding.name for finding in shifted.findings], shifted.ok
     (['shift', 'hubs'], False)
     """
     with named("audit"):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isonb.auditing.parts import Finding
 from isonb.auditing.reading.rows import NAMED, Pass
-from isonb.auditing.words import counted, fine
+from isonb.auditing.told import counted, fine
 from isonb.measures.neighbors import knn
 from isonb.numerics.rows import unit_rows
 
@@ -33,7 +33,7 @@ SHIFTED, FAR = 0.1, 0.3  # mean cosine from which the common mean is worth a not
 USED, BARELY = 0.5, 0.1  # unbiased IsoScore below which directions are hardly used
 LOUD = 8.0  # times the median energy that makes a dimension an outlier
 DROWNS, FEW = 0.2, 0.05  # share of all energy that outliers hold, and of the dimensions that they are, for a warning
-HUB = 2.0  # times the largest count in a round cloud that makes a row a hub
+HUB = 2.0  # times the largest count in an isotropic Gaussian that makes a row a hub
 SHARED, ONE = 0.05, 0.05  # share of all places that hubs hold, or of the lists that one is in, for a note
 HELD, EVERYWHERE = 0.25, 0.1  # the same for a warning
 TWIN = 0.9999  # centred cosine of rows that say the same
@@ -107,15 +107,15 @@ def copies(x: Tensor) -> Tensor:
     away, index = knn(x, min(K, len(x) - 1))
     rounding = 4 * torch.finfo(x.dtype).eps * torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     near = away <= rounding.clamp_min(COPY * float(away[:, -1].median()))
-    found: Tensor = (near & (index < torch.arange(len(x)).unsqueeze(-1))).any(-1)
-    return found
+    copied: Tensor = (near & (index < torch.arange(len(x)).unsqueeze(-1))).any(-1)
+    return copied
 
 
-def neighbours(x: Tensor, round_cloud: Tensor, chosen: Tensor, quote: Quote | None = None) -> Iterator[Finding]:
+def neighbours(x: Tensor, gaussian: Tensor, chosen: Tensor, quote: Quote | None = None) -> Iterator[Finding]:
     """Hubs, and rows or texts that are nearly the same. ``chosen``: the number of each row of ``x``."""
     counts, _, _ = _popular(x)
     centred, nearest, index = _popular(x - x.mean(0))
-    usual, by_chance, _ = _popular(round_cloud)
+    usual, by_chance, _ = _popular(gaussian)
     yield from _hubs(counts, centred, HUB * float(usual.max()), chosen, quote)
     if quote is not None:
         yield from _alike(nearest, index, chosen, quote)

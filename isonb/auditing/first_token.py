@@ -22,15 +22,13 @@ def first_token_findings(embedder: Any, texts: Sequence[str]) -> Iterator[Findin
     """A warning where the last layer of a mean-pooled model has it, a note where another layer has; of tokens alone."""
     if not isinstance(embedder, TokenEmbedder) or embedder.pool != "mean":
         return
-    ids = embedder.tokens(texts[:TEXTS])
-    width = max(map(len, ids))
+    from isonb.lab.encoders.loading import forward
+
+    sentences = embedder.read(texts[:TEXTS])
     device = next(embedder.encoder.model.parameters()).device
-    pad = embedder.encoder.tokenizer.pad_token_id or 0
-    tokens = torch.tensor([[*row, *[pad] * (width - len(row))] for row in ids], device=device)
-    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in ids], device=device)
-    out = embedder.encoder.model(input_ids=tokens, attention_mask=mask, output_hidden_states=True, return_dict=True)
+    states = forward(embedder.encoder.model, sentences.batch(range(len(sentences)), device))
     try:
-        effects = [first_token(state, mask) for state in (*out.hidden_states[1:-1], out.last_hidden_state)]
+        effects = [first_token(state, states.mask) for state in states.hidden[1:]]
     except ShapeError:  # texts of one token
         return
     last = effects[-1]

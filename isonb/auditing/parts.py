@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["SEVERITIES", "Check", "Finding", "Found", "Layer", "Match", "Reading", "Remedy", "as_json"]
+__all__ = ["SEVERITIES", "AuditResult", "Check", "Finding", "Layer", "Match", "Reading", "Remedy", "as_json"]
 
 SEVERITIES = ("fault", "warning", "note")
 Numbers = tuple[tuple[str, float], ...]
@@ -33,9 +33,9 @@ class Finding:
 class Reading:
     """A measure with its 95% interval, and what it is compared with.
 
-    ``measure``: its name in the registry of measures, ``name``: its title there. ``round``: what a round cloud of as
-    many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with their number
-    says less about the model.
+    ``measure``: its name in the registry of measures, ``name``: its title there. ``gaussian``: what an isotropic
+    Gaussian of as many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with
+    their number says less about the model.
     """
 
     measure: str
@@ -43,7 +43,7 @@ class Reading:
     value: float
     low: float
     high: float
-    round: float
+    gaussian: float
     fewer: float
 
 
@@ -100,8 +100,8 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Found:
-    """All that an audit found; :class:`~isonb.auditing.report.Audit` says what each part is."""
+class AuditResult:
+    """All that an audit says; :class:`~isonb.auditing.report.Audit` tells what each part is."""
 
     n: int
     d: int
@@ -120,9 +120,9 @@ class Found:
     layers: tuple[Layer, ...] = ()
 
 
-def as_json(found: Any) -> str:
+def as_json(result: Any) -> str:
     """A dataclass as JSON; a number that is not finite is null."""
-    return json.dumps(_plain(asdict(found)), indent=1)
+    return json.dumps(_plain(asdict(result)), indent=1)
 
 
 def _plain(value: Any) -> Any:

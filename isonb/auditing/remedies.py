@@ -152,19 +152,19 @@ def score_words(pairs: Pairs | None) -> str:
 
 
 def next_steps(
-    found: Sequence[Remedy], centring: bool, sound: bool = True, origin: str = "vectors", cleaning: Sequence[str] = ()
+    tried: Sequence[Remedy], centring: bool, sound: bool = True, origin: str = "vectors", cleaning: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Lines of Python for what to do first. ``centring``: what was found asks for it; ``cleaning``: lines before it."""
+    """Lines of Python for what to do first. ``centring``: a finding asks for it; ``cleaning``: lines before it."""
     if not sound:
         return (
             "model.eval()  # no dropout",
             "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
             "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts",
         )
-    better = [one for one in found if one.gain and one.gain[1] > 0]
+    better = [one for one in tried if one.gain and one.gain[1] > 0]
     best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
-    if best is None and centring and not any(one.gain and one.name == "centring" for one in found):
-        best = next((one for one in found if one.name == "centring"), None)
+    if best is None and centring and not any(one.gain and one.name == "centring" for one in tried):
+        best = next((one for one in tried if one.name == "centring"), None)
     if best is None:
         change = "better = x  # nothing is known to help"
     elif best.name == "SoftDecay":

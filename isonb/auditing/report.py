@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from isonb.auditing.charts import audit_chart
-from isonb.auditing.page import audit_page
-from isonb.auditing.parts import SEVERITIES, Check, Finding, Found, Layer, Match, Reading, Remedy, as_json
-from isonb.auditing.words import audit_words
+from isonb.auditing.parts import SEVERITIES, AuditResult, Check, Finding, Layer, Match, Reading, Remedy, as_json
+from isonb.auditing.sections import SHOWN, audit_sections, audit_title
+from isonb.auditing.told import as_page, as_text
+from isonb.errors import needs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SEVERITIES", "Audit", "Check", "Finding", "Layer", "Match", "Reading", "Remedy"]
+__all__ = ["SEVERITIES", "Audit", "Check", "Finding", "Layer", "Match", "Reading", "Remedy", "quantile_chart"]
 
 
-class Audit(Found):
-    """What :func:`isonb.audit` found.
+class Audit(AuditResult):
+    """What :func:`isonb.audit` says.
 
     ``n`` and ``d``: rows that count, and dimensions. ``findings``: the worst first. ``readings``: measures of the
     shape, of ``measured`` rows. ``floor``: quantiles of the cosine of two random rows, as they are and after the mean
@@ -26,8 +27,8 @@ class Audit(Found):
     and ``layers`` too.
 
     >>> import isonb, torch
-    >>> found = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
-    >>> found.n, found.d, found.ok, [finding.name for finding in found.findings]
+    >>> audit = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
+    >>> audit.n, audit.d, audit.ok, [finding.name for finding in audit.findings]
     (500, 64, False, ['shift', 'hubs'])
     """
 
@@ -81,12 +82,45 @@ class Audit(Found):
         return as_json(self)
 
     def __repr__(self) -> str:
-        return audit_words(self)
+        return as_text(audit_title(self), audit_sections(self, full=False))
 
     def html(self) -> str:
         """The report as one HTML page, without scripts and with nothing to load."""
-        return audit_page(self)
+        name = "Audit of a model" if self.checks else "Audit of vectors"
+        return as_page(name, audit_title(self), audit_sections(self, full=True))
 
     def plot(self) -> Any:
         """An altair chart; for a model: its shape by layer; for vectors: how alike random rows are."""
-        return audit_chart(self)
+        return _by_layer(self.layers) if self.layers else quantile_chart(self.scale, "cosine of two random rows")
+
+
+def _by_layer(layers: Sequence[Layer]) -> Any:
+    with needs("Audit.plot", "lab"):
+        import altair as alt
+        import pandas as pd
+    rows = [
+        asdict(reading) | {"layer": layer.number, "measure": reading.name}
+        for layer in layers
+        for reading in layer.readings
+        if reading.measure in SHOWN
+    ]
+    across = alt.X("layer:O", axis=alt.Axis(labelAngle=0))
+    base = alt.Chart(width=230, height=150)
+    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True))
+    dots = base.mark_line(point=True).encode(across, value)
+    spans = base.mark_rule(strokeWidth=3, opacity=0.5).encode(across, alt.Y("low:Q", title=None), alt.Y2("high:Q"))
+    usual = base.mark_line(strokeDash=[5, 3], color="#7f7f7f").encode(across, alt.Y("gaussian:Q", title=None))
+    panels = alt.layer(usual, spans, dots, data=pd.DataFrame(rows).round(4))
+    facet = alt.Facet("measure:N", title=None, sort=list(SHOWN.values()))
+    return panels.facet(facet, columns=2).resolve_scale(y="independent").resolve_axis(x="independent")
+
+
+def quantile_chart(scale: tuple[float, ...], name: str) -> Any:
+    """Percentiles of a cosine as a curve."""
+    with needs("plot", "lab"):
+        import altair as alt
+        import pandas as pd
+    last = len(scale) - 1
+    rows = pd.DataFrame({"cosine": scale, "percent below": [100 * i / last for i in range(last + 1)]})
+    across = alt.X("cosine:Q", title=name, scale=alt.Scale(zero=False))
+    return alt.Chart(rows.round(4), width=420, height=220).mark_line().encode(across, alt.Y("percent below:Q"))

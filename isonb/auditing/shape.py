@@ -1,4 +1,4 @@
-"""Measures of a cloud with 95% intervals, beside what a round cloud of the same size reads; cosines of random rows."""
+"""Measures of a cloud with 95% intervals, beside those of an isotropic Gaussian of the same size; random cosines."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def jackknife(without: list[float]) -> float:
 
 def readings(
     x: Tensor,
-    round_cloud: Tensor | Mapping[str, float],
+    gaussian: Tensor | Mapping[str, float],
     draw: torch.Generator,
     names: Sequence[str] = AUDITED,
     copies: Tensor | None = None,
 ) -> Iterator[Reading]:
-    """Each measure that is defined for these rows. ``round_cloud``: points, or what they read.
+    """Each measure that is defined for these rows. ``gaussian``: points, or what they read.
 
     ``copies`` marks rows that say what an earlier one says: TwoNN would measure the rounding between them.
     """
@@ -77,7 +77,7 @@ def readings(
             value = float(measure(x[kept]))
             half = jackknife([float(measure(x[kept & (group != g)])) for g in range(GROUPS)])
             fewer = float(measure(x[kept & (group < GROUPS // 2)]))
-            usual = float(measure(round_cloud)) if isinstance(round_cloud, Tensor) else round_cloud[measure.name]
+            usual = float(measure(gaussian)) if isinstance(gaussian, Tensor) else gaussian[measure.name]
         except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
             continue
         yield Reading(measure.name, measure.title, value, value - half, value + half, usual, fewer)

@@ -46,8 +46,8 @@ def _capital(check: Check) -> str:
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
     first, second = embedder.together(probes), embedder.together(probes)
     bad = int((~first.isfinite()).any(-1).sum())
-    found = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
-    yield Check("finite numbers", "fault" if bad else "ok", found)
+    told = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
+    yield Check("finite numbers", "fault" if bad else "ok", told)
     again = _moved(first, second)
     steady = again <= ROUNDING
     mode = " (the model is in training mode)" if embedder.training else ""

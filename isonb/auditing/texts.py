@@ -8,7 +8,7 @@ from typing import Any
 
 from isonb.auditing.parts import Finding
 from isonb.auditing.reading.rows import NAMED
-from isonb.auditing.words import clipped, counted
+from isonb.auditing.told import clipped, counted
 from isonb.errors import InputError, fail
 
 __all__ = ["check_texts", "distinct_rows", "text_findings", "within"]
@@ -23,12 +23,12 @@ def check_texts(texts: Any, name: str = "texts") -> list[str]:
     if texts is None or isinstance(texts, str | bytes) or not hasattr(texts, "__iter__"):
         got = "nothing" if texts is None else f"one {type(texts).__name__}"
         fail(InputError, f"{name} must be a list of strings", got, "Pass the texts that the model is used on.")
-    found = list(texts)
-    wrong = next((i for i, text in enumerate(found) if not isinstance(text, str)), None)
+    every = list(texts)
+    wrong = next((i for i, text in enumerate(every) if not isinstance(text, str)), None)
     if wrong is not None:
-        got = f"{type(found[wrong]).__name__} at {wrong}"
+        got = f"{type(every[wrong]).__name__} at {wrong}"
         fail(InputError, f"{name} must be a list of strings", got, "Leave out what is missing.")
-    return found
+    return every
 
 
 def within(texts: Sequence[str], tokens: int) -> list[str]:
@@ -65,8 +65,8 @@ def text_findings(texts: Sequence[str], kept: Sequence[int]) -> Iterator[Finding
 
 
 def _later(texts: Sequence[str], kept: set[int]) -> tuple[int, ...]:
-    found = (i for i, text in enumerate(texts) if i not in kept and text.strip())
-    return tuple(row for row, _ in zip(found, range(NAMED), strict=False))
+    later = (i for i, text in enumerate(texts) if i not in kept and text.strip())
+    return tuple(row for row, _ in zip(later, range(NAMED), strict=False))
 
 
 def _boilerplate(texts: Sequence[str]) -> Iterator[Finding]:

@@ -60,45 +60,38 @@ def _ranks(x: Tensor) -> Tensor:
     return (below + upto + 1).double() / 2
 
 
-def pair_thresholds(pairs: Pairs, x: Tensor, rate: float, draw: torch.Generator) -> tuple[Match, ...]:
+def pair_thresholds(pairs: Pairs, x: Tensor, rate: float, draw: torch.Generator) -> Iterator[Match]:
     """Of labelled pairs: the cosine that a share ``rate`` of the pairs labelled 0 passes. ``x``: rows of the audit."""
-    check_rate(rate)
     wrong, right = (torch.nonzero(pairs.labels == label).flatten() for label in (0, 1))
     least = math.ceil(2 / rate)
     if len(wrong) < least:
         invariant = f"a rate of {rate:g} needs {least} pairs labelled 0 or more"
         fail(InputError, invariant, len(wrong), "Give more such pairs, or a larger false_match_rate.")
-    wrong = wrong[torch.randperm(len(wrong), generator=draw)]
-    chosen_on, judged_on = wrong.chunk(2)
-    found = []
+    chosen_on, judged_on = wrong[torch.randperm(len(wrong), generator=draw)].chunk(2)
     for name, centre in _clouds(x):
         cosines = pairs.cosines(centre)
         threshold = _upper(cosines[chosen_on], rate)
         passed = _wilson(cosines[judged_on] > threshold)
         recall = _wilson(cosines[right] > threshold) if len(right) else None
-        found.append(Match(name, rate, threshold, _percentile(threshold, x - centre, draw), passed, recall))
-    return tuple(found)
+        yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), passed, recall)
 
 
-def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Generator) -> tuple[Match, ...]:
+def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Generator) -> Iterator[Match]:
     """Of queries without labels: the cosine that a share ``rate`` of all pairs of a query and a row passes.
 
     Nearly all such pairs have nothing to do with each other. The interval is over queries, as each brings many pairs.
     """
-    check_rate(rate)
     if len(queries) < 20:
         fail(InputError, "there must be 20 queries or more", len(queries), "Half of them judge the threshold.")
     order = torch.randperm(len(queries), generator=draw)
     chosen_on, judged_on = (half[:QUERIES] for half in order.chunk(2))
-    found = []
     for name, centre in _clouds(x):
         rows = unit_rows(x - centre).mT
         threshold = _upper((unit_rows(queries[chosen_on] - centre) @ rows).flatten().double(), rate)
         each = ((unit_rows(queries[judged_on] - centre) @ rows) > threshold).double().mean(-1)
         mean, half = float(each.mean()), NORMAL * float(each.std()) / math.sqrt(len(each))
         share = (mean, max(0.0, mean - half), min(1.0, mean + half))
-        found.append(Match(name, rate, threshold, _percentile(threshold, x - centre, draw), share))
-    return tuple(found)
+        yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), share)
 
 
 def _clouds(x: Tensor) -> Iterator[tuple[str, Tensor]]:

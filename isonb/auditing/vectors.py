@@ -81,15 +81,15 @@ def audit_vectors(
     sample = min(asked.sample, max(100, MOST // d)) if wide else asked.sample
     chosen = seen.good if n <= sample else seen.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
-    round_cloud = torch.randn(x.shape, generator=draw, dtype=x.dtype)
+    gaussian = torch.randn(x.shape, generator=draw, dtype=x.dtype)
     measures = FLAT if wide else AUDITED
-    measured = tuple(readings(x, round_cloud, draw, measures, None if wide else copies(x)))
+    measured = tuple(readings(x, gaussian, draw, measures, None if wide else copies(x)))
     floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
     values = {reading.measure: reading.value for reading in measured}
     findings = [*strange_rows(seen, n, d), *duplicates(seen), *place(values, floor)]
-    findings += [*neighbours(x, round_cloud, chosen, quote), *([] if withheld else spread(values, d))]
+    findings += [*neighbours(x, gaussian, chosen, quote), *([] if withheld else spread(values, d))]
     findings = [*findings, *dimensions(seen)]
     tried = () if wide else remedies(x, draw, pairs)
     more: dict[str, Any] = {
@@ -125,15 +125,16 @@ def _floor(
     """
     raw, centred = random_cosines(x, draw), random_cosines(x - x.mean(0), draw)
     scale = torch.quantile(raw, torch.linspace(0, 1, 101, dtype=torch.float64))
-    found = {"random cosine": quantiles(raw), "random cosine, centred": quantiles(centred)}
+    floor = {"random cosine": quantiles(raw), "random cosine, centred": quantiles(centred)}
     if pairs is not None:
         other = torch.randperm(len(pairs.labels), generator=draw)
-        found["pairs, shuffled"] = quantiles(replace(pairs, second=pairs.second[other]).cosines())
-    return found, tuple(scale.tolist())
+        floor["pairs, shuffled"] = quantiles(replace(pairs, second=pairs.second[other]).cosines())
+    return floor, tuple(scale.tolist())
 
 
 def _matches(
     x: Tensor, rate: float, draw: torch.Generator, pairs: Pairs | None, queries: Tensor | None
 ) -> tuple[Match, ...]:
-    found = () if pairs is None or not pairs.binary else pair_thresholds(pairs, x, rate, draw)
-    return found + (() if queries is None else query_thresholds(queries, x, rate, draw))
+    labelled = pair_thresholds(pairs, x, rate, draw) if pairs is not None and pairs.binary else ()
+    asked = () if queries is None else query_thresholds(queries, x, rate, draw)
+    return (*labelled, *asked)

@@ -1,4 +1,4 @@
-"""Loops of spanning trees as machine code for the CPU, where numba is installed: plain in `isonb.barcodes.trees`.
+"""TreeLoops of spanning trees as machine code for the CPU, where numba is installed: plain in `isonb.barcodes.trees`.
 
 The plain ones start three short torch kernels a step, which is most of the time of a small cloud. Both name the same
 edges, ties and all. numba is loaded by the first cloud of a process, which takes about a second.
@@ -15,30 +15,30 @@ from torch import Tensor
 
 from isonb.numerics.compiled import machine_code
 
-__all__ = ["FAR", "Loops", "compiled_prim"]
+__all__ = ["FAR", "TreeLoops", "compiled_prim"]
 
 FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 
 
-class Loops(NamedTuple):
+class TreeLoops(NamedTuple):
     """Prim's algorithm, and the search for pairs that may be shorter than the edges it took."""
 
     grow: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     doubt: Callable[[Tensor, Tensor, Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
 
 
-def compiled_prim() -> Loops | None:
+def compiled_prim() -> TreeLoops | None:
     """The compiled loops; None where numba isn't installed, and for a compiler, which can't see into them."""
     return None if torch.compiler.is_compiling() else _load()
 
 
 @functools.cache
-def _load() -> Loops | None:
+def _load() -> TreeLoops | None:
     # no NaN gets here, and the order in which minima are taken changes nothing
     grow, doubt, loosen = (machine_code(loop, {"nnan", "nsz"}) for loop in (_grow, _doubt, _loosen))
     if grow is None or doubt is None or loosen is None:
         return None
-    return Loops(functools.partial(_run_grow, grow), functools.partial(_run_doubt, doubt, loosen))
+    return TreeLoops(functools.partial(_run_grow, grow), functools.partial(_run_doubt, doubt, loosen))
 
 
 def _run_grow(grow: Callable[..., None], weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:

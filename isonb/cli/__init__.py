@@ -121,10 +121,10 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run it again if it failed before")
-    gates = parser.add_argument_group(
+    limits = parser.add_argument_group(
         "for CI: exit code 1 below --fail-under, where a rule of --fail-on holds, or if the run failed; 2 for a mistake"
     )
-    add = gates.add_argument
+    add = limits.add_argument
     add(
         "--fail-under",
         action="append",
@@ -172,7 +172,7 @@ def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
     text = "run every experiment of a grid that has no record yet"
     add = _command(name, commands, text, examples).add_argument
     add("grid", metavar="GRID", help="YAML file, or the name of one that comes with isonb; isonb list grids")
-    add("--size", required=True, help="smoke, small, full or paper")
+    add("--size", default="small", help="smoke, small, full or paper (%(default)s)")
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--workers", type=int, help="runs at a time (one per GPU, or one)")
     add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler, or "local" for a Dask cluster on this machine')
@@ -189,6 +189,7 @@ def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
     add("out", metavar="OUT", help="folder of a sweep")
     add("grid", metavar="GRID", nargs="?", help="YAML file or name, to count the runs still to do")
     add("--size", default="small", help="size of the grid (%(default)s)")
+    add("--json", action="store_true", help="print it as JSON")
 
 
 def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
@@ -197,6 +198,7 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     add = _command(name, commands, text, examples).add_argument
     add("folder", metavar="OUT", help="folder of a sweep")
     add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
+    add("--json", action="store_true", help="print means and deviations as JSON")
 
 
 def _add_compare(name: str, commands: Any, words: Sequence[str]) -> None:

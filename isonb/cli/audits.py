@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.cli.audit_files import AuditError, read_pairs, read_texts
-from isonb.cli.gates import broken, check_names, gate
+from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import fail
 from isonb.runtime.files import deliver
 
@@ -20,25 +20,25 @@ STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
 
 def run_audit(options: argparse.Namespace) -> int:
-    """Audit what is named, print what was found, write the reports asked for; 1 where a rule is broken."""
+    """Audit what is named, print what it says, write the reports asked for; 1 where a rule is broken."""
     words = [text for text in options.fail_on if text in KINDS]
-    gates = [gate(text, RULE) for text in options.fail_on if text not in KINDS]
+    limits = [limit(text, RULE) for text in options.fail_on if text not in KINDS]
     for path in (Path(path) for path in (options.html, options.json) if path):
         if not path.parent.is_dir():
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
-    found = (_compared if options.compare else _model if options.texts else _vectors)(options)
-    check_names(gates, found.values(), KINDS)
-    for path, made in ((options.html, found.html), (options.json, found.to_json)):
+    report = (_compared if options.compare else _model if options.texts else _vectors)(options)
+    check_names(limits, report.values(), KINDS)
+    for path, made in ((options.html, report.html), (options.json, report.to_json)):
         if path:
             deliver(Path(path), made().encode())
     # a report that goes to the standard output has it for itself
-    print(found, file=sys.stderr if {options.html, options.json} & STDOUT else sys.stdout)
+    print(report, file=sys.stderr if {options.html, options.json} & STDOUT else sys.stdout)
     worst = {text: KINDS[: KINDS.index(text) + 1] for text in words}
-    told = [text for text in words if any(one.severity in worst[text] for one in found.findings)]
+    told = [text for text in words if any(one.severity in worst[text] for one in report.findings)]
     for text in told:
         print(f"broken    {text}", file=sys.stderr)
-    return 1 if broken(gates, found.values()) or told else 0
+    return 1 if broken(limits, report.values()) or told else 0
 
 
 def _check_words(options: argparse.Namespace) -> None:

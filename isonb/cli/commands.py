@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from isonb.cli.audits import run_audit
-from isonb.cli.comparisons import run_compare, run_plan
-from isonb.cli.gates import broken, check_names, gate, under
+from isonb.cli.comparisons import control_lines, run_compare, run_plan
+from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
 from isonb.cli.progress import progress
 from isonb.cli.summary import scores, summary, time_words, title
@@ -28,6 +30,7 @@ from isonb.lab.sweeps.execution import Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
 from isonb.lab.sweeps.needs import needs
+from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
 
 __all__ = ["COMMANDS", "CommandError", "asked"]
@@ -50,7 +53,7 @@ def asked(options: argparse.Namespace) -> Planned:
 
 
 def _run(options: argparse.Namespace) -> int:
-    gates = [*map(under, options.fail_under), *(gate(text, 'as "accuracy<0.8"') for text in options.fail_on)]
+    limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     planned, out = asked(options), Path(options.out)
     run = prepare(planned, out, data=options.data, retry_failed=options.retry_failed)
     if known(run) is None:
@@ -64,20 +67,32 @@ def _run(options: argparse.Namespace) -> int:
     log = out / "logs" / f"{outcome.run_id}.log"
     if outcome.status not in ("finished", "skipped"):
         again = "\nagain     the same with --retry-failed" if outcome.status == "failed before" else ""
-        print(f"{outcome}\nlog       {log}{again}", file=sys.stderr)
+        print(f"{outcome}{_own_place(log, planned.config)}\nlog       {log}{again}", file=sys.stderr)
         return 130 if outcome.status == "stopped" else 1
     path = out / "records" / f"{outcome.run_id}.json"
     record = read_record(path)
     for name, value, base in scores(record):
-        what = "plain vectors" if planned.experiment == "similarity" else "the same answer to everything"
+        what = "plain vectors" if planned.experiment == "similarity" else "the majority baseline"
         beside = "" if base is None else f"   ({what}: {base:.4f})"
         print(f"{name:9s} {'undefined' if value is None else f'{value:.4f}'}{beside}")
+    for line in control_lines(planned, record, out):
+        print(line)
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
     print(f"time      {time_words(record.manifest)}")
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
-    check_names(gates, record.metrics)
-    return 1 if broken(gates, record.metrics) else 0
+    check_names(limits, record.metrics)
+    return 1 if broken(limits, record.metrics) else 0
+
+
+def _own_place(log: Path, config: Mapping[str, Any]) -> str:
+    """The last line of a user's own file that the traceback in the log names, as a line to print, or nothing."""
+    method = str(config.get("method", {}).get("name", "")).rpartition(":")[0]
+    if not method.endswith(".py") or not log.is_file():
+        return ""
+    said = log.read_text(encoding="utf-8", errors="replace")
+    lines = re.findall(rf"{re.escape(method)}(?::|\", line )(\d+)", said)
+    return f"\nwhere     {method}, line {lines[-1]}" if lines else ""
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -92,8 +107,12 @@ def _sweep(options: argparse.Namespace) -> int:
         print(f"{need.kind:10s}{'' if need.there else 'MISSING '}{need.name}: {need.where} ({need.runs} runs)")
     cost = estimate(todo, options.gpu)
     print(f"estimate  {cost}", flush=True)
-    if options.dry_run or not todo:
-        return 0
+    if options.dry_run:
+        return 0 if all(need.there for need in wanted) else 2
+    if not todo:
+        over = Report([outcome for run in prepared if (outcome := known(run))])
+        print(over)
+        return over.exit_code
     if not options.yes and not all(need.there for need in wanted):
         fix = "Bring them, or start the others anyway with --yes."
         fail(CommandError, "models and data must be there", "MISSING above", fix)
@@ -101,7 +120,7 @@ def _sweep(options: argparse.Namespace) -> int:
         return 0
     how = {"workers": options.workers, "scheduler": options.scheduler, "data": options.data}
     report = sweep([run.planned for run in prepared], options.out, retry_failed=options.retry_failed, **how)
-    print(f"{report}\nnext      isonb collect {options.out}")
+    print(f"{report}\nnext      isonb collect {options.out}, isonb compare {options.out}")
     return report.exit_code
 
 
@@ -129,7 +148,8 @@ def _status(options: argparse.Namespace) -> int:
     if not Path(options.out).is_dir():
         fail(CommandError, "OUT must be the folder of a sweep", repr(options.out), "Name the --out of the sweep.")
     runs = load_grid(options.grid, options.size) if options.grid else None
-    print(status(options.out, runs))
+    told = status(options.out, runs)
+    print(json.dumps(asdict(told)) if options.json else told)
     return 0
 
 
@@ -142,6 +162,9 @@ def _collect(options: argparse.Namespace) -> int:
         check_table(options.out)
     there = scan(folder)
     means = summary(there.records.values())
+    if options.json:
+        print(means.to_json(orient="records"))
+        return 0
     if len(means):
         print(means.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
     failed = len(there.records) - len(there.complete())

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from isonb.cli.gates import broken, check_names, gate
+from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import InputError, fail
 from isonb.runtime.files import replace
 from isonb.runtime.terminal import printable
 
-__all__ = ["add_compare", "add_plan", "run_compare", "run_plan"]
+if TYPE_CHECKING:
+    from isonb.lab.runs.record import Record
+    from isonb.lab.runs.settings import Planned
+
+__all__ = ["add_compare", "add_plan", "control_lines", "run_compare", "run_plan"]
 
 COMPARE_EXAMPLES = (
     "isonb compare runs\n"
@@ -19,7 +23,9 @@ COMPARE_EXAMPLES = (
     "isonb compare runs --against runs-of-last-week --fail-on 'losses>0'\n"
     "isonb compare book/recorded/head_to_head --where cloud_examples=500"
 )
-PLAN_EXAMPLES = "isonb sweep grid.yaml --size small --out runs\nisonb plan grid.yaml --size small --out runs --gain 1"
+PLAN_EXAMPLES = (
+    "isonb plan istar --out runs --gain 1\nisonb plan grid.yaml --size small --out runs --gain 0.5 --power 0.9"
+)
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +57,8 @@ def run_compare(options: argparse.Namespace) -> int:
     """Print the comparison, write it where asked, and return 1 where a rule of ``--fail-on`` holds."""
     from isonb.lab.comparing import compare
 
-    rules = [gate(text, 'as "gain<0"') for text in options.fail_on]
-    found = compare(
+    limits = [limit(text, 'as "gain<0"') for text in options.fail_on]
+    comparison = compare(
         options.runs,
         options.against,
         where=dict(map(_condition, options.where)),
@@ -60,14 +66,14 @@ def run_compare(options: argparse.Namespace) -> int:
         level=options.level,
         power=options.power,
     )
-    values = found.values()
-    check_names(rules, values)
-    print("\n".join(map(printable, repr(found).splitlines())))
-    for kind, text in (("html", found.html), ("json", found.to_json), ("csv", found.to_csv)):
+    values = comparison.values()
+    check_names(limits, values)
+    print("\n".join(map(printable, repr(comparison).splitlines())))
+    for kind, text in (("html", comparison.html), ("json", comparison.to_json), ("csv", comparison.to_csv)):
         if path := getattr(options, kind):
             replace(Path(path), text().encode())
             print(f"{kind:9s} {path}")
-    return 1 if broken(rules, values) else 0
+    return 1 if broken(limits, values) else 0
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -88,6 +94,27 @@ def run_plan(options: argparse.Namespace) -> int:
     print(f"in all    {told['hours'].sum():.1f} hours of one process beyond the pilot, for a gain of {options.gain:g}")
     print("seeds_high is by the upper end of the pilot's spread (80% interval): a pilot of few seeds knows it roughly")
     return 0
+
+
+def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
+    """The matched control of a run beside it: its score if it is in ``out``, else the command that makes it."""
+    from isonb.cli.summary import method_words, scores
+    from isonb.lab.methods.control import control_of
+    from isonb.lab.runs.record import read_record
+    from isonb.lab.runs.settings import plan
+
+    if run.config.get("method", {"name": "none"})["name"] == "none":
+        return []
+    method = control_of(run.config)
+    control = plan({**run.config, "method": method})
+    path = out / "records" / f"{control.run_id}.json"
+    name = method_words(control.config["method"])
+    if not path.is_file():
+        options = "".join(f" -o {option}={value}" for option, value in method.items() if option != "name")
+        return [f"control   {name}, not in {out}: the same with --method {method['name']}{options}"]
+    values = {one: value for one, value, _ in scores(read_record(path))}
+    told = [f"{one} {values[one]:.4f}" for one, _, _ in scores(record) if values.get(one) is not None]
+    return [f"control   {name}: {', '.join(told)}; isonb compare {out} judges it over seeds"]
 
 
 def _condition(word: str) -> tuple[str, Any]:

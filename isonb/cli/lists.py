@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 from isonb.errors import DependencyError
 from isonb.lab.data.tasks import TASKS
@@ -89,7 +90,7 @@ def protocols() -> str:
         )
     for kind, settings in EXPERIMENTS.items():
         lines = [f"settings of a {kind} run, by --set name=value"]
-        for part in settings.__dataclass_fields__.values():
+        for part in fields(settings):
             lines.append(_wrapped(f"{part.name}={part.default}  {part.metadata['help']}", "  ", hang="    "))
         parts.append("\n".join(lines))
     return "\n\n".join(parts)

@@ -54,7 +54,7 @@ def main_metric(record: Record) -> str | None:
 def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
     """The task's metrics of a run, main one first: name, value, baseline.
 
-    The baseline is the same answer to everything, in similarity the plain vectors; None where there is neither.
+    The baseline is that of the majority, in similarity the plain vectors; None where there is neither.
     """
     return [(name, record.metrics[name], _baseline(record, name)) for name in _metrics(record)]
 
@@ -65,12 +65,12 @@ def _metrics(record: Record) -> list[str]:
     Of a task of the user's own, whose files may be gone: the metrics that stand beside a baseline.
     """
     task = TASKS.get(str(record.config.get("task")))
-    found: list[str] = []
+    metrics: list[str] = []
     for metric in task.metrics if task else dict.fromkeys(name for names in METRICS.values() for name in names):
         names = (metric, f"{metric}.mean", f"{metric}.all")
         there = [name for name in names if name in record.metrics]
-        found += [name for name in there if record.metrics[name] is not None][:1] or there[:1]
-    return found if task else [name for name in found if _beside(record, name)]
+        metrics += [name for name in there if record.metrics[name] is not None][:1] or there[:1]
+    return metrics if task else [name for name in metrics if _beside(record, name)]
 
 
 def _beside(record: Record, metric: str) -> bool:
@@ -103,7 +103,7 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
         if record.status == "complete" and main_metric(record):
             key = canonical({name: value for name, value in record.config.items() if name != "seed"})
             cells.setdefault(key, []).append(record)
-    rows = [_row(found) for found in cells.values()]
+    rows = [_row(seeds) for seeds in cells.values()]
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         alike.setdefault((row["model"], row["task"], row["method"]), []).append(row)
@@ -114,10 +114,10 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
     return table.sort_values(["task", "model", "method", "settings"], kind="stable", ignore_index=True)
 
 
-def _row(found: list[Record]) -> dict[str, Any]:
-    config, metric = found[0].config, main_metric(found[0])
-    values = [float(value) for record in found if (value := record.metrics[str(metric)]) is not None]
-    bases = [float(value) for record in found if (value := _baseline(record, str(metric))) is not None]
+def _row(records: list[Record]) -> dict[str, Any]:
+    config, metric = records[0].config, main_metric(records[0])
+    values = [float(value) for record in records if (value := record.metrics[str(metric)]) is not None]
+    bases = [float(value) for record in records if (value := _baseline(record, str(metric))) is not None]
     return {
         "model": config["model"],
         "task": config["task"],

@@ -104,14 +104,14 @@ def _values(task: OwnTask, values: list[Any]) -> str:
 
 def _rows(task: OwnTask, width: int) -> list[tuple[str, str]]:
     """The first rows of the first split, texts cut to the width."""
-    found = []
+    rows = []
     for number, row in enumerate(task.tables[task.splits[0]].slice(0, SHOWN).to_pylist(), start=1):
         value = row[task.target]
         words = value["text"][0] if task.kind == "span" else task.labels[value] if task.labels else f"{value:g}"
         room = max(SHORTEST, (width - 12 - len(words) - 4) // len(task.inputs) - 3)
         texts = [_cut(" ".join(row[column].split()), room) for column in task.inputs]
-        found.append((f"row {number}", f"{' | '.join(texts)} -> {words}"))
-    return found
+        rows.append((f"row {number}", f"{' | '.join(texts)} -> {words}"))
+    return rows
 
 
 def _cut(text: str, width: int) -> str:

@@ -19,9 +19,9 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from isonb.errors import InputError, fail
 
@@ -45,7 +45,18 @@ class OptionError(InputError):
 
 @dataclass(frozen=True)
 class Options:
-    """Base of dataclasses whose fields were made by :func:`option`."""
+    """Base of dataclasses whose fields were made by :func:`option`.
+
+    ``subject`` is what they are options of, such as a loss or a layer, where that declares some of them: ``taken``.
+    """
+
+    subject: ClassVar[Callable[..., Any] | None] = None
+    taken: ClassVar[tuple[str, ...]] = ()
+
+    def made(self, *args: Any) -> Any:
+        """The subject, with the options that it declares."""
+        assert self.subject is not None
+        return self.subject(*args, **{name: getattr(self, name) for name in self.taken})
 
 
 T = TypeVar("T", bound=Options)

@@ -106,7 +106,7 @@ def _shares() -> Iterable[Measure]:
         for j in range(1, LEADING + 1):
             name, sees = (
                 f"explained_variance_{j}{ending}",
-                f"{square} in directions 1 to {j} together",
+                f"{square} in the first {j} directions",
             )
             yield Measure(name, f"EV{j} {word}", 0, 1, sees, partial(_nth, j=j, together=True), source)
 
@@ -169,10 +169,18 @@ MEASURES: dict[str, Measure] = {measure.name: measure for measure in _ENTRIES}
 TOKEN_MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
+        Measure("spectral_skewness", "skewness", *_ANY, "few large values", spectral_skewness, singular_values),
+        Measure(
+            "spectral_median",
+            "median",
+            0,
+            1,
+            "the middle over the largest",
+            spectral_median,
+            singular_values,
+        ),
         Measure("token_uniformity", "TokenUni", -1, 1, "how alike the tokens of a sentence are", token_uniformity),
         Measure("cls_uniformity", "[CLS] uniformity", -1, 1, "how alike the tokens are to the first", cls_uniformity),
-        Measure("spectral_skewness", "skewness", *_ANY, "few large values", spectral_skewness, singular_values),
-        Measure("spectral_median", "median", 0, 1, "the middle over the largest", spectral_median, singular_values),
     )
 }
 

@@ -60,8 +60,8 @@ class Sampled(Base):
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
         with strict(), torch.no_grad():
             x, mask = cloud(x, mask, points=0)
-            found = (x.reshape(-1, x.shape[-1]) if mask is None else x[mask]).detach().to(self.rows.device)
-            self._add(found, self._keys(len(found)), torch.tensor(len(found)))
+            rows = (x.reshape(-1, x.shape[-1]) if mask is None else x[mask]).detach().to(self.rows.device)
+            self._add(rows, self._keys(len(rows)), torch.tensor(len(rows)))
 
     def _keys(self, count: int) -> Tensor:
         rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0

@@ -19,34 +19,34 @@ from torch import Tensor
 
 from isonb.numerics.compiled import machine_code
 
-__all__ = ["BLOCK", "Loops", "compiled_choice"]
+__all__ = ["BLOCK", "ChoiceLoops", "compiled_choice"]
 
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
 BLOCK = 2 * CLASSES  # rows whose columns begin together where the product of a whole cloud is cut; whole classes
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
 
 
-class Loops(NamedTuple):
+class ChoiceLoops(NamedTuple):
     """The choice from a product, and the search among all points."""
 
     choose: Callable[[Tensor, Tensor, Tensor, int, int, int, int], tuple[Tensor, Tensor, Tensor]]
     among_all: Callable[[Tensor, Tensor | None, Tensor, int], Tensor]
 
 
-def compiled_choice(wide: int) -> Loops | None:
+def compiled_choice(wide: int) -> ChoiceLoops | None:
     """The compiled loops for ``wide`` candidates a row; None without numba, for a compiler, and for many candidates."""
     return None if torch.compiler.is_compiling() or wide > WIDEST else _load()
 
 
 @functools.cache
-def _load() -> Loops | None:
+def _load() -> ChoiceLoops | None:
     flags = {"nnan", "nsz"}  # no NaN gets here
     loops = [machine_code(loop, flags) for loop in (_above, _bounds, _below)]
     loops.append(machine_code(_ranked, flags | {"reassoc"}))
     made = [loop for loop in loops if loop is not None]
     if len(made) < len(loops):
         return None
-    return Loops(functools.partial(_run, _Made(*made)), functools.partial(_among_all, made[-1]))
+    return ChoiceLoops(functools.partial(_run, _Made(*made)), functools.partial(_among_all, made[-1]))
 
 
 class _Made(NamedTuple):

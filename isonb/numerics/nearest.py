@@ -19,7 +19,7 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.errors import ShapeError, fail
-from isonb.numerics.compiled_nearest import BLOCK, Loops, compiled_choice
+from isonb.numerics.compiled_nearest import BLOCK, ChoiceLoops, compiled_choice
 from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
 from isonb.numerics.products import upper_gram
 from isonb.numerics.rows import unit_rows
@@ -149,7 +149,7 @@ def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
 
 
 def _compiled_rows(
-    loops: Loops, room: Tensor, block: int, clouds: _Clouds, k: int, wide: int, low: int, high: int
+    loops: ChoiceLoops, room: Tensor, block: int, clouds: _Clouds, k: int, wide: int, low: int, high: int
 ) -> Tensor:
     """The same by compiled loops, with the product in ``room``: of fewer than all rows a block, its upper blocks."""
     points, real, copy, norms, *_ = clouds

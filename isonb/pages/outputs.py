@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
@@ -12,11 +13,11 @@ from typing import Any
 from isonb.pages.errors import ChapterError
 from isonb.pages.values import GLUE_PREFIX
 
-__all__ = ["code_cells", "glued", "graft", "harvest", "scrubber", "with_overrides"]
+__all__ = ["code_cells", "glued", "graft", "harvest", "with_overrides"]
 
 WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
-KERNEL_FILE = re.compile(r"/\S*/ipykernel_\d+/\d+\.py")
+KERNEL_FILE = re.compile(r"/[^\s\"\\]*/ipykernel_\d+/\d+\.py")  # in JSON
 
 
 def code_cells(notebook: Any) -> list[Any]:
@@ -36,62 +37,43 @@ def glued(notebook: Any) -> dict[str, str]:
     }
 
 
-def scrubber(root: Path, temporary: str) -> Any:
-    """A function that removes this machine's folders from any text inside outputs, so that no page names them."""
-    folders = [
-        (temporary, "tmp"),
-        (str(root), "."),
-        (sys.prefix, "python"),
-        (tempfile.gettempdir(), "tmp"),
-        (str(Path.home()), "~"),
-    ]
-    pairs = [(folder, short) for folder, short in folders if len(folder) > 1]
-
-    def scrub(value: Any) -> Any:
-        if isinstance(value, str):
-            value = KERNEL_FILE.sub("cell", value)
-            for folder, short in pairs:
-                value = re.sub(rf"{re.escape(folder)}(?=[/\s'\":,)]|$)", short, value)
-            return value
-        if isinstance(value, dict):
-            return {key: scrub(item) for key, item in value.items()}
-        return [scrub(item) for item in value] if isinstance(value, list) else value
-
-    return scrub
+def _without_folders(text: str, root: Path, temporary: str) -> str:
+    """JSON without this machine's folders in its strings, so that no page names them."""
+    text = KERNEL_FILE.sub("cell", text)
+    named = {
+        temporary: "tmp",
+        str(root): ".",
+        sys.prefix: "python",
+        tempfile.gettempdir(): "tmp",
+        str(Path.home()): "~",
+    }
+    for folder, short in named.items():
+        if len(folder) > 1:
+            text = re.sub(rf"{re.escape(folder)}(?=[/\s'\":,)\\]|$)", short, text)
+    return text
 
 
 def harvest(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[Any]], str]:
     """The outputs of each code cell, made deterministic, and what went to stderr (kept out of the pages).
 
-    Chunks of one stream are joined (their borders depend on timing); widget views and transient fields are dropped.
+    Chunks of one stream are joined (their borders depend on timing); widget views and counts are dropped.
     ``temporary`` is the folder that the run had for its temporary files.
     """
-    scrub = scrubber(root, temporary)
-    errors: list[str] = []
-    outputs = []
-    for cell in code_cells(executed):
+    whole = json.dumps([cell.outputs for cell in code_cells(executed)], ensure_ascii=False)
+    outputs: list[list[Any]] = []
+    errors = ""
+    for made in json.loads(_without_folders(whole, root, temporary)):
         kept: list[Any] = []
-        for output in cell.outputs:
-            output = _plain(output)
+        for output in made:
+            output.pop("execution_count", None)
             if output.get("name") == "stderr":
-                errors.append(output["text"])
+                errors += output["text"]
             elif output["output_type"] == "stream" and kept and kept[-1].get("name") == output["name"]:
                 kept[-1]["text"] += output["text"]
             elif not any(mime.startswith(WIDGET) for mime in output.get("data", {})):
                 kept.append(output)
-        outputs.append(scrub(kept))
-    return outputs, scrub("".join(errors))
-
-
-def _plain(output: Any) -> dict[str, Any]:
-    fields = {key: output[key] for key in ("output_type", "name", "data", "ename", "evalue") if key in output}
-    if "text" in output:
-        fields["text"] = "".join(output["text"])
-    if "traceback" in output:
-        fields["traceback"] = list(output["traceback"])
-    if output["output_type"] in ("display_data", "execute_result"):
-        fields["metadata"] = dict(output.get("metadata", {}))
-    return fields
+        outputs.append(kept)
+    return outputs, errors
 
 
 def graft(clean: Any, outputs: Sequence[Sequence[Any]]) -> None:

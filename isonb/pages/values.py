@@ -141,7 +141,7 @@ def table(
         raise PageError(f"fmt names columns that aren't there: {sorted(unknown)}. There are: {list(columns)}.")
     numeric = [all(_is_number(cell) for cell in cells) for cells in columns.values()]
     text = [
-        [_format(cell, _format_of(fmt, name) if number else None) for cell in cells]
+        [_format(cell, (fmt.get(name) if isinstance(fmt, Mapping) else fmt) if number else None) for cell in cells]
         for (name, cells), number in zip(columns.items(), numeric, strict=True)
     ]
     text, caption = _counted_once(text, caption)
@@ -166,10 +166,6 @@ def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[lis
     said = caption.replace("(their number)", f"({number} each)")
     said = said if said != caption else f"{caption} n = {number}.".lstrip()
     return [[COUNTED.sub(r"\1", cell) if COUNTED.fullmatch(cell) else cell for cell in column] for column in text], said
-
-
-def _format_of(fmt: str | Mapping[str, str] | None, column: str) -> str | None:
-    return fmt.get(column) if isinstance(fmt, Mapping) else fmt
 
 
 def _is_number(cell: object) -> bool:

@@ -13,8 +13,10 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import resource
 import runpy
+import secrets
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -31,11 +34,13 @@ from typing import Any
 __all__ = ["PATIENCE", "Answer", "Leash", "notebook"]
 
 ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the work
+ATTEMPTS = 20  # to end what may start anew meanwhile
 GRACE = 10.0  # seconds that a process gets to end what it has started
 LOOK_EVERY = 0.05  # seconds
 LONGEST_SOCKET = 90  # bytes; systems allow about 104 with the name in the folder
 LONGEST_TEXT = 2000  # characters; an error may quote a whole file, and a pipe holds some kilobytes
 LOG_LINES, LOG_BYTES = 3, 10_000  # at the log's end
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a traceback in a notebook
 PATIENCE = 20  # so much longer than a save of a notebook took must pass before the next
 START_TIMEOUT = 300  # seconds a kernel may take to start on a busy machine
 OUTSIDE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # whoever ends a process by these has nothing against its work
@@ -82,26 +87,20 @@ class Leash:
         function: str = "",
         environment: Mapping[str, str] | None = None,
         locks: Sequence[int] = (),
-        cwd: Path | None = None,
     ) -> None:
-        self.log, self.folder = log, tempfile.mkdtemp(prefix="isonb-leash-")
+        self.log, self.folder = log, f"{tempfile.gettempdir()}/isonb-leash-{secrets.token_hex(6)}"
         own = {"TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder}
         log.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with log.open("w", encoding="utf-8") as said:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-P", __file__, self.folder, function],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=said,
-                    env={**DEFAULTS, **os.environ, **FIXED, **(environment or {}), **own},
-                    pass_fds=locks,
-                    start_new_session=True,
-                    cwd=cwd,
-                )
-        except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
+        with log.open("w", encoding="utf-8") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", __file__, self.folder, function],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env={**DEFAULTS, **os.environ, **FIXED, **(environment or {}), **own},
+                pass_fds=locks,
+                start_new_session=True,
+            )
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it died at once: its exit code says so
             self.process.stdin.write((json.dumps(dict(work)) + "\n").encode())
@@ -135,8 +134,7 @@ class Leash:
             self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-        _kill_all(self.folder)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        _remove(self.folder)
 
     def _answer(self, code: int) -> Answer:
         """What it has said itself, or what its exit code and its log say."""
@@ -207,17 +205,22 @@ def _main(folder: str, function: str) -> int:
 
     said = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else is printed goes to the log
-    work = json.loads(sys.stdin.readline())
+    os.mkdir(folder, 0o700)
+    told = sys.stdin.readline()
     threading.Thread(target=_watch, args=(0, folder), daemon=True).start()
+    if not told:
+        threading.Event().wait()  # the starter has gone already, and the watch ends us
     kind, text = "", ""
     try:
-        _named(function)(work)
+        _named(function)(json.loads(told))
     except SystemExit as ended:
         kind, text = ("ExitCode", str(ended.code)) if ended.code else ("", "")
     except BaseException as error:
         kind, text = type(error).__name__, str(error)
         if hasattr(error, "ename") and hasattr(error, "evalue"):  # papermill's: the error inside the notebook
             kind, text = error.ename, error.evalue
+        lines = getattr(error, "traceback", None) or traceback.format_exception(error)
+        sys.stderr.write(COLOURS.sub("", "\n".join(map(str, lines))) + "\n")  # to the log, whole
     if ENDING.is_set():
         threading.Event().wait()  # the watch has work to do, and ends us
     said.write(json.dumps(asdict(Answer(kind, _cut(text), _peak_of_children()))))
@@ -255,13 +258,20 @@ def _watch(pipe: int, folder: str) -> None:
     while os.read(pipe, 1024):
         pass
     ENDING.set()
-    _kill_all(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove(folder)
     os._exit(1)
 
 
+def _remove(folder: str) -> None:
+    """Kill the processes whose temporary folder this is, or lies in it, and remove it; again, if one has just begun."""
+    for _ in range(ATTEMPTS):
+        _kill_all(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.isdir(folder):
+            return
+
+
 def _kill_all(folder: str) -> None:
-    """Kill the processes whose temporary folder is this one or lies in it; look again, as one may just have forked."""
     import psutil
 
     def ours(process: Any) -> bool:
@@ -269,7 +279,7 @@ def _kill_all(folder: str) -> None:
             return process.pid != os.getpid() and str(process.environ().get("TMPDIR", "")).startswith(folder)
         return False
 
-    for _ in range(20):
+    for _ in range(ATTEMPTS):
         left = [process for process in psutil.process_iter() if ours(process)]
         if not left:
             return

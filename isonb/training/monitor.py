@@ -290,6 +290,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             return None
         self._due = False
         points = self._points.take()
+        if (first := self._points.first_token) is not None and first.loud:
+            self._say(f"means over tokens: {first}")
         return self._event(step, *self._measured(points))
 
     def _measured(self, points: Tensor | None) -> tuple[dict[str, float], dict[str, str]]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, needs
-from isonb.layers import SoftDecay as SoftDecayLayer
+from isonb.layers import SoftDecay
 from isonb.training.hidden_states import unwrapped
 from isonb.training.union import asked, trainable, warn_of_half_weights
 
@@ -25,7 +25,7 @@ with needs("isonb.training.sentence_transformers", "lab"):
     from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator as Matryoshka
     from sentence_transformers.sentence_transformer.modules import Normalize
 
-__all__ = ["IsotropyLoss", "SoftDecay", "append_transform", "dense"]
+__all__ = ["IsotropyLoss", "TokenSoftDecay", "append_transform", "dense"]
 
 
 def dense(transform: Any) -> Dense:
@@ -59,11 +59,11 @@ def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> 
     return model
 
 
-class SoftDecay(Module):  # type: ignore[misc]
+class TokenSoftDecay(Module):  # type: ignore[misc]
     """:class:`isonb.SoftDecay` on the token vectors of each sentence; goes between Transformer and Pooling.
 
-    Put it in with ``model.insert(1, SoftDecay())``. alpha is trained with the model (give it a learning rate of its
-    own) and saved.
+    Put it in with ``model.insert(1, TokenSoftDecay())``. alpha is trained with the model (give it a learning rate of
+    its own) and saved.
     """
 
     config_keys = ["alpha", "mode", "trainable"]  # noqa: RUF012 - the library's form
@@ -71,7 +71,7 @@ class SoftDecay(Module):  # type: ignore[misc]
     def __init__(self, alpha: float = -0.2, mode: Literal["code", "safe"] = "code", trainable: bool = True) -> None:
         super().__init__()
         self.mode, self.trainable = mode, trainable
-        self.layer = SoftDecayLayer(alpha, trainable, mode)
+        self.layer = SoftDecay(alpha, trainable, mode)
 
     @property
     def alpha(self) -> float:
@@ -89,7 +89,7 @@ class SoftDecay(Module):  # type: ignore[misc]
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
-    def load(cls, model_name_or_path: str, **kwargs: Any) -> SoftDecay:
+    def load(cls, model_name_or_path: str, **kwargs: Any) -> TokenSoftDecay:
         """Inverse of :meth:`save`, from a folder or the hub."""
         place = {key: kwargs[key] for key in ("subfolder", "token", "cache_folder", "revision") if key in kwargs}
         made = cls(**cls.load_config(model_name_or_path, **place))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isonb.measures.first_token import FirstToken, first_token
 from isonb.points import pool
 from isonb.training.hidden_states import HiddenStates, Pooling, named_module, only_module
 
@@ -34,6 +35,7 @@ class TrainingPoints:
         self._parts: list[Tensor] = []
         self._inputs: list[Any] = []
         self.failure = ""  # why points of the last watch are missing
+        self.first_token: FirstToken | None = None  # its effect on means, from the first pass that was seen
 
     def check(self, model: nn.Module) -> None:
         """Raise :class:`~isonb.errors.InputError` for a model whose points can't be seen; nothing is changed."""
@@ -84,6 +86,8 @@ class TrainingPoints:
             if torch.is_grad_enabled():
                 known = self._seen.mask(mask if given else None, states[0])
                 self._parts += [pool([state.detach()], known, self.pooling.mode).clone() for state in states]
+                if self.pooling.mode == "mean" and known is not None and self.first_token is None:
+                    self.first_token = first_token(states[-1].detach(), known)
 
     def _on_sentences(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         with self._harmless():

@@ -42,8 +42,9 @@ class _Turn(AffineTransform):
         turned = self._turned(x)
         if not self.keep_norms:
             return turned
-        length = torch.linalg.vector_norm(turned, dim=-1, keepdim=True)
-        return turned * torch.linalg.vector_norm(x, dim=-1, keepdim=True) / torch.where(length > 0, length, 1.0)
+        came, made = (torch.linalg.vector_norm(rows, dim=-1, keepdim=True) for rows in (x, turned))
+        kept: Tensor = turned * came / torch.where(made > 0, made, 1.0)
+        return kept
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The same map as a frozen linear layer with bias, on the CPU; lengths that are kept are no linear map."""
@@ -216,7 +217,7 @@ class SingularDecay(_Turn):
         self.alpha, self.mode, self.keep_norms = alpha, mode, keep_norms
 
     def fit_moments(self, moments: Moments) -> Self:
-        """Learn from a :class:`~isonb.moments.Moments`, whose points may have come in batches. Returns self."""
+        """Learn from a :class:`~isonb.Moments`, whose points may have come in batches. Returns self."""
         self._rows = int(moments.n)
         return super().fit_moments(moments)
 

@@ -186,5 +186,5 @@ def test_a_line_of_ten_megabytes_is_read_as_far_as_the_model_reads(model):
     line = " ".join(TEXTS)
     many = line * (10**7 // len(line))
     start = time.perf_counter()
-    assert embedder.tokens([many]) == embedder.tokens([line * 50])
+    assert embedder.read([many]).ids == embedder.read([line * 50]).ids
     assert time.perf_counter() - start < 5

@@ -143,9 +143,9 @@ def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
     made = TokenEmbedder(encoder, "mean", 64, batch_size=7)
     found = vector_files.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
     for row in (0, 3, 29):
-        alone = made.states(made.tokens([TEXTS[row]]), layers=True)[:, 0]
+        alone = made.states(made.read([TEXTS[row]]), [0], layers=True)[:, 0]
         assert torch.allclose(torch.tensor(found.vectors[row]), alone[-1], atol=1e-5)
-    alone = made.states(made.tokens([TEXTS[11]]), layers=True)[:, 0]
+    alone = made.states(made.read([TEXTS[11]]), [0], layers=True)[:, 0]
     assert torch.allclose(torch.tensor(found.layers[:, 1]), alone, atol=1e-5)
 
 
@@ -155,11 +155,11 @@ def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
     asked = []
     states = TokenEmbedder.states
 
-    def counted(self, ids, layers=False):
-        asked.append(len(ids))
+    def counted(self, sentences, rows, layers=False):
+        asked.append(len(rows))
         if layers and sum(asked) > 100:
             raise KeyboardInterrupt
-        return states(self, ids, layers)
+        return states(self, sentences, rows, layers)
 
     monkeypatch.setattr(TokenEmbedder, "states", counted)
     with pytest.raises(KeyboardInterrupt):
@@ -169,9 +169,9 @@ def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
     assert 0 < done < 120
     again = []
 
-    def noted(self, ids, layers=False):
-        again.append(len(ids) * layers)
-        return states(self, ids, layers)
+    def noted(self, sentences, rows, layers=False):
+        again.append(len(rows) * layers)
+        return states(self, sentences, rows, layers)
 
     monkeypatch.setattr(TokenEmbedder, "states", noted)
     assert audit(encoder, TEXTS, work=tmp_path / "cut") == whole

@@ -16,13 +16,13 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 
 import isonb
 from isonb.auditing.encoding import vector_files
+from isonb.auditing.encoding.choosing import Encoding, embedder_of
 from isonb.auditing.encoding.vector_files import embed_to
-from isonb.auditing.models import Encoding, _embedder
 from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.catalogue import ModelError, fingerprint
 from isonb.lab.encoders.loading import load
-from isonb.training.sentence_transformers import SoftDecay, append_transform
+from isonb.training.sentence_transformers import TokenSoftDecay, append_transform
 from isonb.transforms import AllButTheTop, Whitening
 from tests.lab import random_models
 
@@ -85,7 +85,9 @@ def weighted(bert):
 
 def soft_decay(bert):
     model = pooled(bert)
-    model.insert(1, SoftDecay(-0.6, mode="safe"))  # "code" amplifies directions without tokens: rounding decides there
+    model.insert(
+        1, TokenSoftDecay(-0.6, mode="safe")
+    )  # "code" amplifies directions without tokens: rounding decides there
     return model
 
 
@@ -114,7 +116,7 @@ def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path)
     torch.manual_seed(0)
     SAVED[kind](bert).save(str(tmp_path / "model"))
     want = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True).encode(LONG)
-    embedder, assumed = _embedder(str(tmp_path / "model"), Encoding(batch_size=8))
+    embedder, assumed = embedder_of(str(tmp_path / "model"), Encoding(batch_size=8))
     got = embed_to(tmp_path, embedder, LONG, [0, 5, 60], "texts", False)
     np.testing.assert_allclose(np.array(got.vectors), want, rtol=0, atol=1e-5)
     assert not assumed
@@ -148,7 +150,7 @@ def test_a_loaded_model_is_measured_as_it_is_and_left_as_it_was(bert):
 
 def test_layers_are_those_of_the_first_module_pooled_alike(bert, tmp_path):
     model = pooled(bert, "max", dense(5))
-    embedder, _ = _embedder(model, Encoding())
+    embedder, _ = embedder_of(model, Encoding())
     found = embed_to(tmp_path, embedder, TEXTS, [2], "texts", False)
     plain = AutoModel.from_pretrained(bert)
     batch = AutoTokenizer.from_pretrained(bert)(TEXTS[2], return_tensors="pt")

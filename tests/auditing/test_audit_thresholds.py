@@ -4,8 +4,6 @@ import pytest
 import torch
 
 import isonb
-from isonb.auditing.remedies import stands_out
-from isonb.auditing.thresholds import pair_score, pair_thresholds
 from isonb.errors import DtypeError, InputError, ShapeError
 
 N, D = 4000, 32
@@ -45,6 +43,12 @@ def test_the_rate_holds_on_the_half_that_judges(rows, pairs, rate):
     assert raw.recall[0] > rate
 
 
+def test_graded_labels_are_scored_by_spearman(rows):
+    graded = isonb.audit(rows, sample=1000, pairs=(range(100), range(100, 200), [i % 5 for i in range(100)]))
+    assert "Spearman over 100 pairs" in graded.score
+    assert not graded.matches
+
+
 def test_a_threshold_by_hand(rows, pairs):
     (raw, _) = isonb.audit(rows, sample=1000, pairs=pairs, false_match_rate=0.05).matches
     first, second = (torch.nn.functional.normalize(rows[torch.tensor(side)], dim=-1) for side in pairs[:2])
@@ -70,13 +74,6 @@ def test_scores_as_percentiles(rows):
     assert found.percentile(1.0) == 100.0
     assert found.percentile(found.threshold(0.05)) == pytest.approx(95, abs=0.1)
     assert found.percentile(found.floor["random cosine"]["0.5"]) == pytest.approx(50, abs=0.1)
-
-
-def test_the_score_of_pairs():
-    cosines, labels = torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0.0, 0.0, 1.0, 1.0])
-    assert pair_score(cosines, labels, True) == 0.75
-    assert pair_score(torch.ones(4), labels, True) == 0.5
-    assert pair_score(cosines, torch.tensor([1.0, 3.0, 2.0, 5.0]), False) == pytest.approx(1.0)
 
 
 def test_a_remedy_that_helps_is_told_from_one_that_does_not(rows, pairs):
@@ -110,20 +107,12 @@ def test_remedies_are_judged_on_the_other_half():
     assert dict(white.after)["IsoScore-U"] < own - 0.1
 
 
-def test_directions_are_read_off_the_spectrum():
-    ball = torch.randn(2000, D, generator=draw(8))
-    assert stands_out(ball) == 0
-    for k in (1, 3):
-        loud = torch.ones(D)
-        loud[:k] = 6
-        assert stands_out(ball * loud) == k
-
-
 @pytest.mark.parametrize(
     ("change", "kind", "says"),
     [
         ({"false_match_rate": 0.0001}, InputError, "pairs labelled 0"),
         ({"false_match_rate": 2}, InputError, "between 0 and 1"),
+        ({"pairs": ([0] * 30, [1] * 30, [0, 1] * 15)}, InputError, "200 pairs labelled 0"),
         ({"pairs": ([0] * 30, [N] * 30, [0, 1] * 15)}, InputError, "row numbers from 0"),
         ({"pairs": (["a"] * 30, ["b"] * 30, [0, 1] * 15)}, DtypeError, "row numbers"),
         ({"pairs": ([0] * 30, [1] * 30, ["no"] * 30)}, DtypeError, "labels must be numbers"),
@@ -136,9 +125,3 @@ def test_directions_are_read_off_the_spectrum():
 def test_bad_questions(rows, pairs, change, kind, says):
     with pytest.raises(kind, match=f"^audit: .*{says}.*; got .*\\.$"):
         isonb.audit(rows, sample=1000, **{"pairs": pairs} | change)
-
-
-def test_too_few_pairs_that_do_not_match(rows, pairs):
-    known = isonb.auditing.thresholds.Pairs(rows[:30], rows[30:60], torch.tensor([1.0, 0.0] * 15))
-    with pytest.raises(InputError, match="needs 200 pairs labelled 0"):
-        pair_thresholds(known, rows, 0.01, draw(0))

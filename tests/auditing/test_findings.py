@@ -15,7 +15,7 @@ import isonb
 from isonb import cli
 from isonb.auditing.defects import copies
 from isonb.auditing.reading.rows import read
-from isonb.auditing.words import fine
+from isonb.auditing.told import fine
 from isonb.errors import DegenerateError
 
 

@@ -13,9 +13,9 @@ from torch import Tensor
 import isonb
 from isonb.barcodes.trees import spanning_tree
 from isonb.lab.data.batches import Collator
-from isonb.lab.engines import task_training
-from isonb.lab.engines.stages import EVALUATED, Finetuning, prepare
-from isonb.lab.runs.settings import resolve
+from isonb.lab.engines.finetune import prepare
+from isonb.lab.engines.stages import EVALUATED, Finetuning
+from isonb.lab.engines.trainer import train
 from isonb.numerics.distances import lengths_between, pulled
 from isonb.numerics.products import gram
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
@@ -211,7 +211,7 @@ def step_cases(width: int, labels: Tensor, mask: Tensor) -> dict[str, tuple[Pena
 def by_the_engine(run_: Finetuning, folder: str) -> int:
     """Train a fresh copy of the model, validate, predict; the number of predictions."""
     fresh = dataclasses.replace(run_, model=copy.deepcopy(run_.model))
-    return len(task_training.train(fresh, Path(folder), resumable=False, progress=False)[0])
+    return len(train(fresh, Path(folder), resumable=False, progress=False)[0])
 
 
 def by_the_trainer(run_: Finetuning, folder: str) -> int:
@@ -257,7 +257,7 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
     """What the lab's engine adds when nothing is measured, over the generated reviews with ``tiny``, float32."""
     size = {"train_examples": 64, "eval_examples": 48} if small else {"train_examples": 1000}
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
-    run_ = prepare(resolve(given | PLAIN | size | {"precision": "float32"}), None)
+    run_ = prepare(given | PLAIN | size | {"precision": "float32"}, None)
     limit = "the callbacks of the lab, and the sentence vectors that a validation collects"
     what, rows = "a fine-tuning run in which nothing is measured", f"{len(run_.material.train.tokens)} rows"
     with tempfile.TemporaryDirectory() as folder:

@@ -68,7 +68,7 @@ def here(tmp_path, monkeypatch):
         ("run --sede 1", "unrecognized arguments: --sede 1"),
         ("walk", "invalid choice: 'walk'"),
         ("sweep grid.yaml --size smoke", "Did you mean 'method'"),
-        ("sweep grid.yaml", "--size"),
+        ("sweep grid.yaml", "has; got 'small'"),
         ("status nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
         ("collect nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
         ("collect data", "OUT must be the folder of a sweep"),

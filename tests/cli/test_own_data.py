@@ -99,14 +99,11 @@ def test_one_file_for_both_splits(here, capsys, how):
 SETS = (["toxic"], ["toxic", "threat"], ["threat"], [])
 SEVERAL = {
     "lists of words": lambda i: SETS[i % 4],
-    "lists of one": lambda i: ["ab"[i % 2]],
     "ones and noughts": lambda i: [i % 2, 1, 0],
     "a mapping": lambda i: {"toxic": i % 2},
     "a list as Python prints it": lambda i: str(SETS[i % 3]),
     "a list as JSON": lambda i: json.dumps(SETS[i % 3]),
-    "numbers in brackets": lambda i: f"[{i % 2}, {1 - i % 2}]",
     "words joined by a bar": lambda i: ["a", "b", "a|b"][i % 3],
-    "words joined by a comma": lambda i: ["a", "b", "a, b"][i % 3],
     "words joined by a semicolon": lambda i: ["a", "b", "b;a"][i % 3],
 }
 
@@ -131,13 +128,8 @@ def test_a_label_with_a_mark_can_be_one_label():
 WORDS = {
     "64-bit numbers": ["9007199254740992", "9007199254740993", "9007199254740994"],
     "19 digits": ["1234567890123456789", "1234567890123456788", "5"],
-    "30 digits": ["1" * 29 + "2", "1" * 29 + "3", "5"],
-    "noughts in front": ["007", "7", "12"],
     "a nought behind": ["1.10", "1.1", "2"],
     "a sign": ["+1", "1", "-1"],
-    "an underscore": ["1_0", "10", "3"],
-    "an exponent": ["1e3", "1000", "1E3"],
-    "other digits": ["²", "٣", "3"],
     "words that read as numbers": ["infinity", "inf", "1"],
     "cases": ["No", "NO", "no"],
     "5,000 digits": ["9" * 5000, "8", "7"],
@@ -171,9 +163,6 @@ LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 YAMLS = {
     "aliases of aliases": f"{LAUGHS}data_files: my.csv\n",
-    "as labels": LAUGHS.replace("a11:", "labels:") + "data_files: my.csv\n",
-    "as files": LAUGHS.replace("a11:", "data_files:"),
-    "a list that holds itself": "data_files: &x [*x]\n",
     "merged mappings": "a0: &a0 {x: 1}\n"
     + "".join(f"a{n}: &a{n} {{{', '.join(f'k{i}: *a{n - 1}' for i in range(9))}}}\n" for n in range(1, 12)),
     "brackets": f"labels: {'[' * 3000}{']' * 3000}\n",

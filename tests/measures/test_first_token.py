@@ -42,6 +42,13 @@ def test_texts_of_one_token_are_refused(states):
         first_token(states, torch.tensor([[1, 0, 0, 0, 0]] * 6))
 
 
+def made_louder(output):
+    """What a layer gives, its first token thirty times as long."""
+    state = (output[0] if isinstance(output, tuple) else output).clone()
+    state[:, 0] *= 30
+    return (state, *output[1:]) if isinstance(output, tuple) else state
+
+
 def texts():
     return [f"{number} birds of {number} kinds sing in the trees." for number in range(20)]
 
@@ -53,17 +60,28 @@ def test_an_audit_names_a_loud_first_token_and_no_other():
     plain = list(first_token_findings(TokenEmbedder(encoder, "mean", 64), texts()))
     assert not plain
     layer = encoder.model.encoder.layer[-1]
-
-    def louder(module, inputs, output):
-        state = output[0] if isinstance(output, tuple) else output
-        state = state.clone()
-        state[:, 0] *= 30
-        return (state, *output[1:]) if isinstance(output, tuple) else state
-
-    hook = layer.register_forward_hook(louder)
+    hook = layer.register_forward_hook(lambda module, inputs, output: made_louder(output))
     (found,) = first_token_findings(TokenEmbedder(encoder, "mean", 64), texts())
     assert not list(first_token_findings(TokenEmbedder(encoder, "cls", 64), texts()))
     hook.remove()
     assert (found.name, found.severity) == ("first token", "warning")
     assert "the first token's norm is" in found.text
     assert "times the others'; pool without it: mean cosine" in found.text
+
+
+def test_a_monitor_of_means_names_it_once(caplog):
+    from isonb.lab.encoders.loading import load_for_training
+    from isonb.training.hidden_states import Pooling
+    from isonb.training.monitor import IsotropyMonitor
+
+    encoder = load_for_training("tiny")
+    model = encoder.model
+    model.encoder.layer[-1].register_forward_hook(lambda module, inputs, output: made_louder(output))
+    batch = encoder.tokenizer(texts()[:8], padding=True, return_tensors="pt")
+    for mode, times in (("cls", 0), ("mean", 1)):
+        monitor = IsotropyMonitor(every=1, pooling=Pooling(mode))
+        for step in (1, 2):
+            monitor._begin(model)
+            model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+            monitor._end(step)
+        assert caplog.text.count("the first token's norm is") == times

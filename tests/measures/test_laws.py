@@ -73,6 +73,18 @@ LAWS = {
     "partition_score": Law(isonb.partition_score, TURNS, smooth=False, waits=True),
     "partition_score canonical": Law(partial(isonb.partition_score, signs="canonical"), (), smooth=False, waits=True),
 }
+NEIGHBOURS = {  # laws of their own, in test_neighbors and test_rips
+    "h0_barcode": isonb.h0_barcode,
+    "entropy of h0": lambda x, mask=None: isonb.persistent_entropy(isonb.h0_barcode(x, mask=mask)),
+    "prominent bars": lambda x, mask=None: isonb.prominent_bars(isonb.h0_barcode(x, mask=mask)),
+    "knn": partial(isonb.knn, k=3),
+    "two_nn": isonb.two_nn,
+    "two_nn keep": partial(isonb.two_nn, keep=0.2),
+    "mle_dimension": partial(isonb.mle_dimension, k=4),
+    "id_score": partial(isonb.id_score, k=4),
+    "lsds": lambda x, mask=None: isonb.lsds(x, x, k=4, mask=mask),
+    "lsds code": lambda x, mask=None: isonb.lsds(x, x, k=4, mode="code", mask=mask),
+}
 each = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
 
@@ -99,11 +111,18 @@ def test_types(law):
     check_dtypes(law.measure, uneven(30, 6))
 
 
-@each
-def test_nothing_is_read_back(law):
-    x, mask = uneven(2, 8, 5), some_mask(2, 8)
-    check_asynchronous(law.measure, x)
-    check_asynchronous(law.measure, x, mask=mask)
+@pytest.mark.parametrize("name", LAWS | NEIGHBOURS)
+def test_nothing_is_read_back(name):
+    measure = LAWS[name].measure if name in LAWS else NEIGHBOURS[name]
+    for shape in ((2, 20, 5), (3, 20, 70)):
+        x, mask = uneven(*shape), torch.ones(shape[:-1], dtype=torch.bool)
+        check_asynchronous(measure, x)
+        check_asynchronous(measure, x, mask=mask)
+
+
+def test_a_value_that_is_read_back_is_seen():
+    with pytest.raises(Exception, match="meta"):
+        check_asynchronous(isonb.rips_barcode, uneven(9, 2))  # H1 is computed on the CPU and has to see the distances
 
 
 @gpu

@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import gloo
 import pytest
 import tiny
 import torch
@@ -32,7 +33,6 @@ from isonb.measures.isoscore import isoscore
 from isonb.training.hidden_states import Pooling
 from isonb.training.monitor import COLLAPSE, Gate, IsotropyMonitor
 from isonb.training.trainer import IsotropyTrainerMixin
-from tests import gloo
 
 QUIET = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}

@@ -27,7 +27,7 @@ from isonb.errors import InputError, PrecisionWarning
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
 from isonb.measures.isoscore import isoscore
-from isonb.training.sentence_transformers import IsotropyLoss, SoftDecay, append_transform, dense
+from isonb.training.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
 TEXTS = [
@@ -263,7 +263,7 @@ def test_only_affine_transforms_become_dense(folder):
 def test_soft_decay_is_trained_saved_and_loaded(folder, tmp_path, mode):
     model = make(folder)
     plain = model.encode(TEXTS[:4])
-    model.insert(1, SoftDecay(-0.4, mode))
+    model.insert(1, TokenSoftDecay(-0.4, mode))
     alone = torch.as_tensor(model.encode(TEXTS[:1]))
     together = torch.as_tensor(model.encode([TEXTS[0], " ".join(TEXTS[:3])]))
     torch.testing.assert_close(alone[0], together[0], rtol=1e-4, atol=1e-5)  # padding stays out

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Container, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,6 +14,9 @@ from torch import Tensor
 from isonb.auditing.encoding import Batch, Counts, Embedder
 from isonb.auditing.texts import within
 from isonb.errors import InputError, fail
+
+if TYPE_CHECKING:
+    from isonb.lab.encoders.loading import TokenizedSentences
 
 __all__ = ["POOLS", "TokenEmbedder", "contents", "counted", "room_for_words"]
 
@@ -33,60 +37,48 @@ class TokenEmbedder(Embedder):
         self.name, self.told = str(encoder.name), f"{pool} pooling"
         room_for_words(encoder.tokenizer, max_length)
 
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text, cut at the longest input."""
-        read = within(texts, self.max_length)
-        found: list[list[int]] = self.encoder.tokenizer(read, truncation=True, max_length=self.max_length)["input_ids"]
-        return found
+    def read(self, texts: Sequence[str]) -> TokenizedSentences:
+        """The token numbers of each text, cut at the longest input. InputError for a text that gives no token."""
+        from isonb.lab.encoders.loading import TokenizedSentences
 
-    def states(self, ids: Sequence[Sequence[int]], layers: bool = False) -> Tensor:
-        """Pooled vectors (1, B, d) of the last layer, or (L+1, B, d) of all, in one pass of one batch."""
-        width = max(map(len, ids))
-        pad = self.encoder.tokenizer.pad_token_id or 0  # off the mask any token serves
+        read = TokenizedSentences.read(self.encoder, within(texts, self.max_length), self.max_length)
+        return replace(read, pad=read.pad or 0)  # off the mask any token serves
+
+    def states(self, sentences: TokenizedSentences, rows: Sequence[int], layers: bool = False) -> Tensor:
+        """Pooled vectors (1, B, d) of the last layer, or (L+1, B, d) of all, of some texts in one batch."""
+        from isonb.lab.encoders.loading import forward
+
         device = next(self.encoder.model.parameters()).device
-        tokens = torch.tensor([[*row, *[pad] * (width - len(row))] for row in ids], device=device)
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in ids], device=device)
         with torch.no_grad():
-            out = self.encoder.model(
-                input_ids=tokens, attention_mask=mask, output_hidden_states=layers, return_dict=True
-            )
-        hidden = [*out.hidden_states[:-1], out.last_hidden_state] if layers else [out.last_hidden_state]
-        return torch.stack([self._pooled(state, mask).float().cpu() for state in hidden])
+            hidden, mask, _ = forward(self.encoder.model, sentences.batch(rows, device))
+        return torch.stack([self._pooled(state, mask).float().cpu() for state in (hidden if layers else hidden[-1:])])
 
     def _pooled(self, state: Tensor, mask: Tensor) -> Tensor:
         if self.pool == "cls":
             return state[:, 0]
         if self.pool == "last":
             return state[torch.arange(len(state), device=state.device), mask.sum(-1) - 1]
-        real = mask.bool().unsqueeze(-1)
-        return torch.where(real, state, 0.0).sum(1) / mask.sum(-1, keepdim=True)
+        return torch.where(mask.unsqueeze(-1), state, 0.0).sum(1) / mask.sum(-1, keepdim=True)
 
     def together(self, texts: Sequence[str]) -> Tensor:
-        """The vectors (B, d) of some texts in one batch. InputError for a text that gives no token."""
-        return self.states(self._real(texts))[0]
-
-    def _real(self, texts: Sequence[str]) -> list[list[int]]:
-        ids = self.tokens(texts)
-        empty = next((text for text, row in zip(texts, ids, strict=True) if not row), None)
-        if empty is not None:
-            fail(InputError, "every text must give at least one token", repr(empty[:40]), "Drop it.")
-        return ids
+        """The vectors (B, d) of some texts in one batch."""
+        return self.states(self.read(texts), range(len(texts)))[0]
 
     def batches(self, texts: Sequence[str], layered: Container[int]) -> Iterator[Batch]:
         """Longest texts first: at most ``batch_size`` rows, and no more tokens than memory allows."""
-        ids = self._real(texts)
+        sentences = self.read(texts)
         most = max(1, min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1))))
-        order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
+        order = [row for rows in sentences.by_length(1) for row in rows]
         while order:
-            size = max(1, min(self.batch_size, most // max(1, len(ids[order[0]]))))
+            size = max(1, min(self.batch_size, most // len(sentences.ids[order[0]])))
             rows, order = order[:size], order[size:]
             seen = [place for place, row in enumerate(rows) if row in layered]
-            states = self.states([ids[row] for row in rows], layers=bool(seen))
+            states = self.states(sentences, rows, layers=bool(seen))
             yield Batch(rows, states[-1], [rows[place] for place in seen], states[:, seen] if seen else None)
 
     def counts(self, texts: Sequence[str]) -> Counts:
         """What the tokenizer says of the texts."""
-        return counted(self.tokens(texts), self.encoder.tokenizer, self.max_length)
+        return counted(self.read(texts).ids, self.encoder.tokenizer, self.max_length)
 
     def fingerprint(self) -> str:
         """Of the model's folder, or of all that was passed; the pooling and the longest input."""
@@ -113,16 +105,17 @@ def room_for_words(tokenizer: Any, limit: int) -> None:
 
 def contents(model: Any, tokenizer: Any) -> str:
     """A digest of a model in memory: its modules, weights and configuration, and its tokenizer."""
-    found = hashlib.sha256(repr(model).encode())
+    digest = hashlib.sha256(repr(model).encode())
     for name, value in sorted(model.state_dict().items()):
         if isinstance(value, Tensor):
-            found.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     config: Any = getattr(model, "config", None)
-    found.update(config.to_json_string().encode() if hasattr(config, "to_json_string") else b"")
+    digest.update(config.to_json_string().encode() if hasattr(config, "to_json_string") else b"")
     inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
     told = json.loads(inner.to_str()) if hasattr(inner, "to_str") else getattr(tokenizer, "init_kwargs", {})
     told = {key: value for key, value in told.items() if key not in ("padding", "truncation")}  # of the last call
-    found.update(json.dumps(told, default=str).encode())
-    found.update(json.dumps(sorted(tokenizer.get_vocab().items())).encode() if hasattr(tokenizer, "get_vocab") else b"")
-    return found.hexdigest()
+    digest.update(json.dumps(told, default=str).encode())
+    words = sorted(tokenizer.get_vocab().items()) if hasattr(tokenizer, "get_vocab") else None
+    digest.update(b"" if words is None else json.dumps(words).encode())
+    return digest.hexdigest()

@@ -17,14 +17,14 @@ from isonb.auditing.encoding import Batch, Counts, Embedder
 from isonb.errors import InputError, ShapeError, fail
 from isonb.runtime.files import replace
 
-__all__ = ["Embedded", "embed_to", "writing"]
+__all__ = ["StoredVectors", "embed_to", "writing"]
 
 PIECE = 512  # texts between two notes of how far it is
 ZEROS = bytes(2**20)
 
 
 @dataclass(frozen=True)
-class Embedded:
+class StoredVectors:
     """Vectors (n, d) and those by layer (L+1, s, d), None where there are no layers, mapped from files; the counts."""
 
     vectors: Any
@@ -50,7 +50,7 @@ def embed_to(
     name: str,
     progress: bool,
     key: str = "",
-) -> Embedded:
+) -> StoredVectors:
     """The vectors of all texts, and of the ``sampled`` ones those of every layer, in files of a folder of ``folder``.
 
     Its name is ``name`` and a digest of ``key`` (the fingerprint of the model and its settings) and the texts, so that
@@ -71,13 +71,13 @@ def embed_to(
                 files.write(rows, batch)
                 bar.update(len(batch.rows))
             files.note(len(rows), embedder.counts(words))
-    return Embedded(files.arrays["vectors"], files.arrays.get("layers"), files.counts)
+    return StoredVectors(files.arrays["vectors"], files.arrays.get("layers"), files.counts)
 
 
 def _digest(key: str, texts: Sequence[str], sampled: Sequence[int]) -> str:
     digest = hashlib.sha256(json.dumps([key, list(sampled)]).encode())
     for text in texts:
-        digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        digest.update(f"{len(text)}:{text}".encode())
     return digest.hexdigest()[:16]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any, NoReturn
 
 import torch
 
-from isonb.auditing.reading.described import Described, Part, VectorsError, refuse, single
+from isonb.auditing.reading.described import Described, Member, VectorsError, refuse, single
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
-__all__ = ["PIECE", "array_parts", "as_numpy", "fvecs", "npy", "npz", "pickled", "sized", "stacked"]
+__all__ = ["PIECE", "array_members", "as_numpy", "fvecs", "npy", "npz", "pickled", "sized", "stacked"]
 
+Take = Callable[[], Any]  # gives an array
 PIECE = 2**22  # numbers read at a time
 
 
@@ -28,8 +29,8 @@ def npy(path: Path) -> Described:
         shape, _, dtype = _header(file)
     if dtype.hasobject:
         pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)")
-    parts = array_parts("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-    return Described(f"{path.name} ({dtype} of shape {shape})", parts, f"numpy.load({str(path)!r})")
+    members = array_members("", shape, dtype, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+    return Described(f"{path.name} ({dtype} of shape {shape})", members, f"numpy.load({str(path)!r})")
 
 
 def _header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
@@ -50,17 +51,17 @@ def _header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
     return shape, fortran, dtype
 
 
-def sized(name: str, shape: tuple[int, ...], dtype: Any, take: Callable[[], Any] | None, certain: bool = True) -> Part:
-    """An array as a part: its type and shape are told."""
-    return Part(name, f"{str(dtype).removeprefix('torch.')} of shape {tuple(shape)}", take, certain)
+def sized(name: str, shape: Sequence[int], dtype: Any, take: Take | None, certain: bool = True) -> Member:
+    """An array as a member: its type and shape are told."""
+    return Member(name, f"{str(dtype).removeprefix('torch.')} of shape {tuple(shape)}", take, certain)
 
 
-def array_parts(name: str, shape: tuple[int, ...], dtype: Any, load: Callable[[], Any]) -> list[Part]:
-    """An array as one part, a structured one by its fields."""
+def array_members(name: str, shape: tuple[int, ...], dtype: Any, load: Take) -> list[Member]:
+    """An array as one member, a structured one by its fields."""
     if dtype.names is None:
         return [sized(name, shape, dtype, load)]
 
-    def part(field: str) -> Part:
+    def described(field: str) -> Member:
         inner = dtype[field]
         return sized(field, (*shape, *inner.shape), inner.base, (lambda: load()[field]) if inner.shape else None)
 
@@ -68,15 +69,15 @@ def array_parts(name: str, shape: tuple[int, ...], dtype: Any, load: Callable[[]
         from numpy.lib.recfunctions import structured_to_unstructured
 
         told = f"{len(dtype.names)} fields of numbers"
-        return [Part("columns", told, lambda: structured_to_unstructured(load()))]
-    return [part(field) for field in dtype.names]
+        return [Member("columns", told, lambda: structured_to_unstructured(load()))]
+    return [described(field) for field in dtype.names]
 
 
 def npz(path: Path) -> Described:
     """A .npz archive: one array, one of several by name, or one vector an id. Arrays are read in pieces."""
     code = f"numpy.load({str(path)!r})"
     held: dict[str, tuple[tuple[int, ...], Any]] = {}
-    parts: list[Part] = []
+    members: list[Member] = []
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
             if member.endswith(".npy"):
@@ -84,17 +85,17 @@ def npz(path: Path) -> Described:
                     shape, _, dtype = _header(file)
                 held[member.removesuffix(".npy")] = shape, dtype
     for name, (shape, dtype) in held.items():
-        loaded = array_parts(name, shape, dtype, partial(_member, path, name))
-        parts += [Part(name, "pickled objects")] if dtype.hasobject else loaded
-    if held and not any(part.take for part in parts):
+        loaded = array_members(name, shape, dtype, partial(_member, path, name))
+        members += [Member(name, "pickled objects")] if dtype.hasobject else loaded
+    if held and not any(member.take for member in members):
         pickled(path, f"numpy.load({str(path)!r}, allow_pickle=True)['{next(iter(held))}']")
     vectors = all(len(shape) == 1 and dtype.kind in "fiu" for shape, dtype in held.values())
     if vectors and len(held) > 1 and len({shape for shape, _ in held.values()}) == 1:
-        parts = [stacked(list(held), partial(_member, path), path.name)]
-    matrices = [part for part in parts if part.take and len(held.get(part.name, ((), 0))[0]) == 2]
+        members = [stacked(list(held), partial(_member, path), path.name)]
+    matrices = [member for member in members if member.take and len(held.get(member.name, ((), 0))[0]) == 2]
     if len(matrices) == 1:  # ids and labels stand beside the only matrix
-        parts = [replace(part, certain=part is matrices[0]) for part in parts]
-    return Described(f"{path.name} (npz)", parts, code)
+        members = [replace(member, certain=member is matrices[0]) for member in members]
+    return Described(f"{path.name} (npz)", members, code)
 
 
 def _member(path: Path, name: str) -> Any:
@@ -116,10 +117,10 @@ def _member(path: Path, name: str) -> Any:
         return spooled(pieces(), f"{path.name}, {name}")
 
 
-def stacked(names: list[str], get: Callable[[str], Any], what: str) -> Part:
+def stacked(names: list[str], get: Callable[[str], Any], what: str) -> Member:
     """One vector an id, as rows in the order of the ids."""
     told = f"{len(names)} vectors, one an id"
-    return Part("vectors", told, lambda: spooled((as_numpy(get(name)).reshape(1, -1) for name in names), what))
+    return Member("vectors", told, lambda: spooled((as_numpy(get(name)).reshape(1, -1) for name in names), what))
 
 
 def as_numpy(value: Any) -> Any:

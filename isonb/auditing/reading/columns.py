@@ -8,7 +8,15 @@ from functools import partial
 from typing import Any
 
 from isonb.auditing.reading.cells import looks_like_vector, numbers_in
-from isonb.auditing.reading.described import Described, Part, VectorsError, check_dtype, check_shape, largest_of, refuse
+from isonb.auditing.reading.described import (
+    Described,
+    Member,
+    VectorsError,
+    check_dtype,
+    check_shape,
+    largest_of,
+    refuse,
+)
 from isonb.auditing.reading.rows import spooled
 
 __all__ = ["ROWS", "Batches", "described_table"]
@@ -21,7 +29,7 @@ Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most 
 
 
 def described_table(schema: Any, batches: Batches, what: str, code: str, first: Any = None) -> Described:
-    """The parts of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups.
+    """The members of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups.
 
     ``first``: some of its rows, unless the first batch shows enough.
     """
@@ -29,20 +37,20 @@ def described_table(schema: Any, batches: Batches, what: str, code: str, first: 
         first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
     head = _flat(schema.empty_table() if first is None else first)
     table = _Table(schema.names, batches, what)
-    parts, numbers = [], {}
+    members, numbers = [], {}
     for path, type_ in zip(head.schema.names, head.schema.types, strict=True):
         kind = _kind(type_, head.column(path))
         if kind == "number":
             numbers[path] = type_
         take = table.taker(path, f"{code}[{path!r}]") if kind in ("floats", "integers", "text") else None
-        parts.append(Part(path, str(type_), take, certain=kind != "integers"))
-    if not any(part.take for part in parts):
+        members.append(Member(path, str(type_), take, certain=kind != "integers"))
+    if not any(member.take for member in members):
         groups = _groups(numbers)
-        parts = [part for part in parts if not any(part.name in names for names in groups.values())]
+        members = [member for member in members if not any(member.name in names for names in groups.values())]
         for name, names in groups.items():
             told = f"{len(names)} columns of numbers ({names[0]} to {names[-1]})"
-            parts.append(Part(name, told, table.group_taker(names)))
-    return Described(what, parts, code)
+            members.append(Member(name, told, table.group_taker(names)))
+    return Described(what, members, code)
 
 
 def _flat(batch: Any) -> Any:

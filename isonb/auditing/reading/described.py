@@ -1,4 +1,4 @@
-"""What a file or an object holds, before any number is read: its parts, and the errors that are built from them."""
+"""What a file or an object holds, before any number is read: its members, and the errors that are built from them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 
 import torch
 
-from isonb.auditing.reading.rows import Changed, Rows, bfloat16
+from isonb.auditing.reading.rows import Changed, RowSource, bfloat16
 from isonb.errors import CODE, DtypeError, InputError, ShapeError
 
 __all__ = [
     "Described",
-    "Part",
+    "Member",
     "VectorsError",
     "check_dtype",
     "check_shape",
@@ -29,7 +29,7 @@ __all__ = [
     "single",
 ]
 
-SHOWN = 8  # parts that an error names
+SHOWN = 8  # members that an error names
 LIBRARIES = (
     "numpy pandas torch isonb h5py faiss json pathlib sqlite3 safetensors.torch datasets chromadb gensim lance"
     " ml_dtypes sklearn.decomposition"
@@ -42,7 +42,7 @@ class VectorsError(InputError):
 
 
 @dataclass(frozen=True)
-class Part:
+class Member:
     """An array, a column or a group of columns. ``take`` gives its matrix (n, d); None: it holds no vectors.
 
     ``certain``: nothing but vectors looks like this; a list of integers or columns of numbers may be something else.
@@ -59,31 +59,31 @@ class Part:
 
 @dataclass(frozen=True)
 class Described:
-    """A file or an object by its parts. ``code``: Python that loads it, ``pick`` the same for the part {name!r}."""
+    """A file or an object by its members. ``code``: Python that loads it, ``pick`` the same for the member {name!r}."""
 
     what: str
-    parts: Sequence[Part]
+    members: Sequence[Member]
     code: str
     pick: str = ""
 
-    def code_of(self, part: Part) -> str:
-        """Python that loads one part."""
-        return (self.pick or self.code + "[{name!r}]").format(name=part.name) if part.name else self.code
+    def code_of(self, member: Member) -> str:
+        """Python that loads one member."""
+        return (self.pick or self.code + "[{name!r}]").format(name=member.name) if member.name else self.code
 
-    def chosen(self, name: str | None, hint: str = "") -> Part:
-        """The part with this name, or the only one that holds vectors (with ``hint`` in its name, if only one has).
+    def chosen(self, name: str | None, hint: str = "") -> Member:
+        """The member with this name, or the only one that holds vectors (with ``hint`` in its name, if only one has).
 
         VectorsError where that isn't clear.
         """
-        usable = [part for part in self.parts if part.take is not None]
+        usable = [member for member in self.members if member.take is not None]
         if name is not None:
-            named = [part for part in usable if part.name == name]
+            named = [member for member in usable if member.name == name]
             return named[0] if named else self._unclear(usable, name)
-        sure = [part for part in usable if part.certain] or usable
-        sure = [part for part in sure if hint and hint in part.name.lower()] or sure
+        sure = [member for member in usable if member.certain] or usable
+        sure = [member for member in sure if hint and hint in member.name.lower()] or sure
         return sure[0] if len(sure) == 1 else self._unclear(sure, None)
 
-    def _unclear(self, usable: Sequence[Part], name: str | None) -> NoReturn:
+    def _unclear(self, usable: Sequence[Member], name: str | None) -> NoReturn:
         if not usable:
             self._nothing()
         told = ", ".join(map(str, usable[:SHOWN])) + (", ..." if len(usable) > SHOWN else "")
@@ -97,8 +97,8 @@ class Described:
         refuse(VectorsError, f"--name must name the vectors in {self.what}", got, "Pass one of them.", lines)
 
     def _nothing(self) -> NoReturn:
-        held = ", ".join(map(str, self.parts[:SHOWN])) or "nothing"
-        raw = [part.name for part in self.parts if "binary" in part.type]
+        held = ", ".join(map(str, self.members[:SHOWN])) or "nothing"
+        raw = [member.name for member in self.members if "binary" in member.type]
         if raw:
             lines = (
                 f"x = numpy.stack([numpy.frombuffer(cell, 'float32') for cell in {self.code}[{raw[0]!r}]])",
@@ -112,7 +112,7 @@ class Described:
 
 def single(what: str, type_: str, take: Callable[[], Any], code: str) -> Described:
     """What holds one matrix and nothing else."""
-    return Described(what, (Part("", type_, take),), code)
+    return Described(what, (Member("", type_, take),), code)
 
 
 def saving(code: str) -> str:
@@ -130,11 +130,11 @@ def refuse(
 ) -> NoReturn:
     """Raise ``kind``: what must hold, what came, what to do, and the lines of code that do it.
 
-    >>> refuse(ShapeError, "vectors must be (n, d)", "shape (3,)", "Stack them.", ["x = numpy.stack(parts)"])
+    >>> refuse(ShapeError, "vectors must be (n, d)", "shape (3,)", "Stack them.", ["x = numpy.stack(members)"])
     Traceback (most recent call last):
     ...
     isonb.errors.ShapeError: vectors must be (n, d); got shape (3,). Stack them.
-        import numpy; x = numpy.stack(parts)
+        import numpy; x = numpy.stack(members)
     """
     first, *rest = lines
     modules = ", ".join(dict.fromkeys(MODULES.findall("\n".join(line.partition("#")[0] for line in lines))))
@@ -163,7 +163,7 @@ def check_shape(shape: Sequence[int], what: str, code: str) -> None:
     elif len(shape) > 3:
         fix, line = "Each row is an array: pool or flatten it.", "x.reshape(len(x), -1)"
     else:
-        fix = "Rows are points." if len(shape) == 2 else "Stack them: one row a text."
+        fix = "RowSource are points." if len(shape) == 2 else "Stack them: one row a text."
         line = "x.reshape(-1, 384)  # the dimensions of your model"
     must, got = f"{what} must be an array (n, d) of d >= 2", f"shape {tuple(shape)}"
     refuse(ShapeError, must, got, fix, [f"x = {code}", saving(line)])
@@ -208,14 +208,14 @@ def largest_of(values: Any) -> float:
 
 
 def matrix_in(described: Described, name: str | None, hint: str = "") -> Any:
-    """The matrix of a part, whose shape and type are checked."""
-    part = described.chosen(name, hint)
-    assert part.take is not None
-    matrix, what, code = part.take(), described.what, described.code_of(part)
+    """The matrix of a member, whose shape and type are checked."""
+    member = described.chosen(name, hint)
+    assert member.take is not None
+    matrix, what, code = member.take(), described.what, described.code_of(member)
     check_shape(matrix.shape, what, code)
     if isinstance(matrix, torch.Tensor):
         return _checked_tensor(matrix.detach(), what, code)
-    if isinstance(matrix, Rows):
+    if isinstance(matrix, RowSource):
         return matrix
     kind, size, name = matrix.dtype.kind, matrix.dtype.itemsize, matrix.dtype.name
     if kind == "V" and size == 2 and name.startswith("void"):
@@ -237,7 +237,7 @@ def _checked_tensor(x: torch.Tensor, what: str, code: str) -> Any:
         return x
     flat: torch.Tensor = x.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
 
-    class _Sparse(Rows):
+    class _Sparse(RowSource):
         shape = tuple(x.shape)
 
         def __getitem__(self, rows: Any) -> torch.Tensor:

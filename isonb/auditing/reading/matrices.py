@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.reading.array_files import array_parts, as_numpy, sized
+from isonb.auditing.reading.array_files import array_members, as_numpy, sized
 from isonb.auditing.reading.cells import looks_like_vector, numbers_in
-from isonb.auditing.reading.described import Described, Part, matrix_in, refuse, single
+from isonb.auditing.reading.described import Described, Member, matrix_in, refuse, single
 from isonb.auditing.reading.places import describe
-from isonb.auditing.reading.rows import Changed, Rows, pieces
+from isonb.auditing.reading.rows import Changed, RowSource, pieces
 from isonb.errors import DtypeError, ShapeError
 
 __all__ = ["matrix", "vectors_of"]
@@ -29,8 +29,8 @@ def vectors_of(vectors: Any, name: str | None = None) -> Tensor:
     >>> vectors_of([[0.0, 1.0], [float("nan"), 1.0], [2.0, 2.0]]).tolist()
     [[0.0, 1.0], [2.0, 2.0]]
     """
-    parts = (part for _, part in pieces(matrix(vectors, name=name)))
-    return torch.cat([part[part.isfinite().all(-1) & (part != 0).any(-1)] for part in parts])
+    rows = (piece for _, piece in pieces(matrix(vectors, name=name)))
+    return torch.cat([piece[piece.isfinite().all(-1) & (piece != 0).any(-1)] for piece in rows])
 
 
 def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> Any:
@@ -44,7 +44,7 @@ def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> Any:
     Raises :class:`~isonb.errors.ShapeError` for another shape, :class:`~isonb.errors.DtypeError` for what is no number
     or may be a code of numbers, VectorsError for what holds no vectors or several.
     """
-    if isinstance(vectors, Rows):
+    if isinstance(vectors, RowSource):
         return vectors
     path = isinstance(vectors, str | Path)
     described = describe(Path(vectors).expanduser(), name) if path else _described(vectors, what)
@@ -52,18 +52,18 @@ def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> Any:
 
 
 def _described(thing: Any, what: str) -> Described:
-    """An object in memory by its parts."""
+    """An object in memory by its members."""
     module = type(thing).__module__.partition(".")[0]
     if isinstance(thing, torch.Tensor):
         return _one(thing, what, what)
     if hasattr(thing, "tocsr") and hasattr(thing, "nnz"):  # scipy, sparse
         rows = thing.tocsr() if thing.dtype.kind in "fiu" else thing.tocsr().astype("float32")
-        return _one(Changed(rows, lambda part: part.toarray()), what, f"{what}.toarray()")
+        return _one(Changed(rows, lambda rows: rows.toarray()), what, f"{what}.toarray()")
     if hasattr(thing, "filled") and hasattr(thing, "mask"):  # numpy's masked arrays
         if thing.dtype.kind not in "fiu":
             return _one(thing.data, what, what)
         wide = thing.dtype if thing.dtype.kind == "f" else "float64"
-        return _one(Changed(thing, lambda part: part.astype(wide).filled(float("nan"))), what, what)
+        return _one(Changed(thing, lambda rows: rows.astype(wide).filled(float("nan"))), what, what)
     if module == "numpy" and hasattr(thing, "dtype"):
         return _of_array(thing, what)
     if module in ("pandas", "polars", "pyarrow", "datasets") or hasattr(thing, "__arrow_c_stream__"):
@@ -90,7 +90,7 @@ def _of_array(array: Any, what: str) -> Described:
         return _of_list(array.tolist(), what)
     if type(array) is not np.ndarray and not isinstance(array, np.memmap):
         array = np.asarray(array)
-    return Described(what, array_parts("", array.shape, array.dtype, lambda: array), what)
+    return Described(what, array_members("", array.shape, array.dtype, lambda: array), what)
 
 
 def _of_table(thing: Any, module: str, what: str) -> Described:
@@ -139,13 +139,13 @@ def _of_mapping(thing: Mapping[Any, Any], what: str) -> Described:
     if len(arrays) == len(held) > 1 and len(shapes) == 1 and len(next(iter(shapes))) == 1:
         return _one(np.stack(list(arrays.values())), what, f"numpy.stack([*{what}.values()])")
 
-    def part(key: str) -> Part:
+    def described(key: str) -> Member:
         array = arrays.get(key)
         if array is None:
-            return Part(key, type(held[key]).__name__)
+            return Member(key, type(held[key]).__name__)
         return sized(key, array.shape, array.dtype, lambda: array, array.ndim == 2)
 
-    return Described(f"{what} (a dictionary)", [part(key) for key in held], what)
+    return Described(f"{what} (a dictionary)", [described(key) for key in held], what)
 
 
 def _array(value: Any) -> Any:

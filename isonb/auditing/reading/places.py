@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from isonb.auditing.reading import array_files as arrays
-from isonb.auditing.reading import record_files as records
 from isonb.auditing.reading import table_files as tables
 from isonb.auditing.reading import tensor_files as tensors
-from isonb.auditing.reading.described import Described, Part, VectorsError, matrix_in, refuse
+from isonb.auditing.reading import text_files as texts
+from isonb.auditing.reading.described import Described, Member, VectorsError, matrix_in, refuse
 from isonb.auditing.reading.rows import Joined
-from isonb.auditing.reading.word_files import is_binary_word2vec, word2vec_binary, words
 from isonb.errors import InputError, needs
 
 __all__ = ["describe"]
@@ -35,14 +34,14 @@ READERS: dict[Reader, tuple[str, ...]] = {
     tables.parquet: (".parquet",),
     tables.arrow: (".feather", ".arrow", ".ipc"),
     tables.separated: (".csv", ".tsv"),
-    records.json_file: (".jsonl", ".ndjson", ".json"),
+    texts.json_file: (".jsonl", ".ndjson", ".json"),
     tensors.torch_file: (".pt", ".pth"),
     tensors.safetensors: (".safetensors",),
     tensors.hdf5: (".h5", ".hdf5"),
     tensors.faiss_index: (".faiss", ".index"),
     arrays.fvecs: (".fvecs",),
-    words: (".txt", ".vec", ".glove"),
-    records.sql_dump: (".sql",),
+    texts.words: (".txt", ".vec", ".glove"),
+    texts.sql_dump: (".sql",),
 }
 SUFFIXES = {suffix: reader for reader, suffixes in READERS.items() for suffix in suffixes}
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
@@ -80,7 +79,7 @@ FOLDERS = {
 
 
 def describe(path: Path, name: str | None = None) -> Described:
-    """The parts of a file or folder. VectorsError for a place that is not there or that nothing here reads."""
+    """The members of a file or folder. VectorsError for a place that is not there or that nothing here reads."""
     try:
         there = path.exists()
     except (OSError, ValueError):  # a name too long, a zero byte
@@ -137,10 +136,10 @@ def _reader(path: Path) -> Reader:
         refuse(VectorsError, f"{path.name} must be unpacked", "a compressed file of numbers", "Unpack it:", lines)
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and kind not in (".pt", ".pth"):
         arrays.pickled(path, f"pandas.read_pickle({str(path)!r})")
-    if is_binary_word2vec(path):
-        return word2vec_binary
-    reader = SUFFIXES.get(kind, words)
-    if reader is not words:
+    if texts.is_binary_word2vec(path):
+        return texts.word2vec_binary
+    reader = SUFFIXES.get(kind, texts.words)
+    if reader is not texts.words:
         return reader
     if kind not in SUFFIXES and b"\0" in head:
         raw = f"x = numpy.fromfile({str(path)!r}, 'float32').reshape(-1, 384)  # its type, and your model's dimensions"
@@ -154,10 +153,10 @@ def _of_text(path: Path) -> Reader:
     head = tables.head_of(path).lstrip()
     first = tables.QUOTED.sub("", head.partition("\n")[0])
     if head.startswith("{") or re.match(r"\[\s*[\[{]", head):
-        return records.json_file
+        return texts.json_file
     if "FROM stdin;" in head:
-        return records.sql_dump
-    return tables.separated if any(mark in first for mark in ",;\t|") or '"[' in head[:4096] else words
+        return texts.sql_dump
+    return tables.separated if any(mark in first for mark in ",;\t|") or '"[' in head[:4096] else texts.words
 
 
 def _strange(path: Path, what: str, lines: list[str]) -> None:
@@ -167,7 +166,8 @@ def _strange(path: Path, what: str, lines: list[str]) -> None:
 
 def _counted(path: Path) -> tuple[str, list[str | int]]:
     """Shard 10 after shard 2."""
-    return path.parent.as_posix(), [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
+    pieces = re.split(r"(\d+)", path.name)
+    return path.parent.as_posix(), [int(piece) if piece.isdigit() else piece for piece in pieces]
 
 
 def _folder(folder: Path, name: str | None) -> Described:
@@ -185,7 +185,7 @@ def _folder(folder: Path, name: str | None) -> Described:
         return tables.lance(inner[0])
     kinds: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*"), key=_counted):
-        hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        hidden = any(member.startswith((".", "_")) for member in path.relative_to(folder).parts)
         if path.is_file() and not hidden and path.name not in OURS and _kind(path) in SUFFIXES:
             kinds.setdefault(_kind(path), []).append(path)
     if name is not None and name in kinds:
@@ -213,8 +213,8 @@ def _shards(files: list[Path], place: Path, name: str | None) -> Described:
     if len(files) == 1:
         return first
 
-    def take(part: Part) -> Joined:
-        matrices = [matrix_in(describe(file), part.name or None) for file in files]
+    def take(member: Member) -> Joined:
+        matrices = [matrix_in(describe(file), member.name or None) for file in files]
         widths = {one.shape[1]: file.name for one, file in zip(matrices, files, strict=True)}
         if len(widths) > 1:
             told = ", ".join(f"{width} in {file}" for width, file in widths.items())
@@ -222,13 +222,13 @@ def _shards(files: list[Path], place: Path, name: str | None) -> Described:
             refuse(VectorsError, f"the files of {place.name} must have one width", told, "Audit them apart:", lines)
         return Joined(matrices)
 
-    parts = [
-        replace(part, type=f"{part.type} in {files[0].name}", take=part.take and partial(take, part))
-        for part in first.parts
+    members = [
+        replace(member, type=f"{member.type} in {files[0].name}", take=member.take and partial(take, member))
+        for member in first.members
     ]
     return Described(
         f"{place.name} ({len(files)} files)",
-        parts,
+        members,
         f"isonb.auditing.vectors_of('{place}')",
         f"isonb.auditing.vectors_of('{place}', {{name!r}})",
     )

@@ -26,7 +26,7 @@ __all__ = [
     "Changed",
     "Joined",
     "Pass",
-    "Rows",
+    "RowSource",
     "bfloat16",
     "numbers",
     "pieces",
@@ -40,7 +40,7 @@ WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)
 NAMED = 20  # rows or dimensions that a finding names
 
 
-class Rows:
+class RowSource:
     """What has ``shape`` (n, d) and gives float rows for a slice or for their numbers."""
 
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ class Rows:
         raise NotImplementedError
 
 
-class Changed(Rows):
+class Changed(RowSource):
     """A matrix whose rows are changed when they are read."""
 
     def __init__(self, source: Any, change: Callable[[Any], Any]) -> None:
@@ -60,7 +60,7 @@ class Changed(Rows):
         return self.change(self.source[rows])
 
 
-class Joined(Rows):
+class Joined(RowSource):
     """Matrices of one width, one below the other."""
 
     def __init__(self, parts: Sequence[Any]) -> None:

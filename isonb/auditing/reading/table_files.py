@@ -141,12 +141,12 @@ def saved(folder: Path) -> Described:
     what, code = f"{folder.name} (a saved data set)", f"datasets.load_from_disk('{folder}')"
     if not isinstance(data, datasets.DatasetDict):
         return of_dataset(data, what, code)
-    parts = [
-        part if len(data) == 1 else replace(part, name=f"{split}.{part.name}")
+    members = [
+        member if len(data) == 1 else replace(member, name=f"{split}.{member.name}")
         for split, one in data.items()
-        for part in of_dataset(one, f"{folder.name} (split {split})", f"{code}[{split!r}]").parts
+        for member in of_dataset(one, f"{folder.name} (split {split})", f"{code}[{split!r}]").members
     ]
-    return Described(what, parts, code)
+    return Described(what, members, code)
 
 
 def lance(folder: Path) -> Described:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from isonb.auditing.reading.array_files import PIECE, pickled, sized, stacked
-from isonb.auditing.reading.described import Described, Part, VectorsError, library, refuse, saving, single
+from isonb.auditing.reading.described import Described, Member, VectorsError, library, refuse, saving, single
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
@@ -52,11 +52,11 @@ def _of_tensors(held: Any, what: str, code: str) -> Described:
     if isinstance(held, torch.Tensor):
         return Described(what, [sized("", held.shape, held.dtype, lambda: held)], code)
     flat = dict(_flat(held)) if isinstance(held, dict) else {}
-    parts = _of_several(flat, lambda name: flat[name], what)
-    others = [Part(str(key), type(one).__name__) for key, one in (held.items() if isinstance(held, dict) else ())]
-    if parts and parts[0].name not in flat:
-        return Described(what, parts, f"torch.stack([*{code}.values()])", f"torch.stack([*{code}.values()])")
-    return Described(what, parts or others, code)
+    members = _of_several(flat, lambda name: flat[name], what)
+    others = [Member(str(key), type(one).__name__) for key, one in (held.items() if isinstance(held, dict) else ())]
+    if members and members[0].name not in flat:
+        return Described(what, members, f"torch.stack([*{code}.values()])", f"torch.stack([*{code}.values()])")
+    return Described(what, members or others, code)
 
 
 def _flat(held: dict[Any, Any], before: str = "") -> Iterator[tuple[str, torch.Tensor]]:
@@ -67,7 +67,7 @@ def _flat(held: dict[Any, Any], before: str = "") -> Iterator[tuple[str, torch.T
             yield from _flat(value, f"{before}{key}.")
 
 
-def _of_several(arrays: dict[str, Any], take: Any, what: str) -> list[Part]:
+def _of_several(arrays: dict[str, Any], take: Any, what: str) -> list[Member]:
     """Arrays by name; where all are vectors of one length, the rows of one matrix. The only matrix is certain."""
     shapes = {tuple(one.shape) for one in arrays.values()}
     if len(arrays) > 1 and len(shapes) == 1 and len(next(iter(shapes))) == 1:
@@ -131,7 +131,7 @@ def faiss_index(path: Path) -> Described:
     step = max(1, PIECE // d)
 
     def pieces() -> Iterator[Any]:
-        for i in range(0, whole.ntotal, step):  # the whole owns its parts
+        for i in range(0, whole.ntotal, step):  # the whole owns its members
             yield index.reconstruct_n(i, min(step, n - i))
 
     told = f"float32 of shape {(n, d)}"

@@ -14,7 +14,7 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.dial.encode import POOLS, read_set
 from isonb.lab.dial.readers import similarity
 from isonb.lab.encoders.loading import Encoder, encode, hidden_states
-from isonb.lab.measuring.layer_spectra import layer_spectra
+from isonb.lab.measuring.token_spectra import layer_spectra
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.first_token import first_token
 from isonb.measures.isoscore import isoscore

@@ -7,7 +7,7 @@ that is there isn't encoded again, so a run that was stopped goes on where it st
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from torch import Tensor
 from isonb.lab.data.corpus import sentences
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import data_folder, read_folder, sample
-from isonb.lab.encoders.loading import Encoder, load
+from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
 
 __all__ = [
@@ -169,11 +169,3 @@ def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> Path:
         partial.replace(target)
         print(f"{kind} {name}: {len(texts)} texts, {time.process_time() - began:.0f} CPU seconds", flush=True)
     return target
-
-
-def main(folders: Mapping[str, str], cache: Path) -> None:
-    """Encode every set with every encoder, small ones first."""
-    for kind, folder in folders.items():
-        encoder = load(folder)
-        for name in SETS:
-            encode_set(encoder, kind, name, cache)

@@ -57,7 +57,7 @@ def _unit(x: Array) -> Array:
 
 def _cosines(x: Array, first: Array, second: Array) -> Array:
     unit = _unit(x)
-    return (unit[first] * unit[second]).sum(1)
+    return np.asarray((unit[first] * unit[second]).sum(1))
 
 
 def _mean_outcome(values: Array, name: str) -> Outcome:
@@ -137,7 +137,7 @@ def _votes(cosine: Array, labels: Array) -> Array:
     nearest = np.argpartition(-cosine, NEIGHBOURS - 1, axis=1)[:, :NEIGHBOURS]
     counts = np.zeros((len(cosine), int(labels.max()) + 1), dtype=int)
     np.add.at(counts, (np.arange(len(cosine))[:, None], labels[nearest]), 1)
-    return counts.argmax(1)
+    return np.asarray(counts.argmax(1))
 
 
 def neighbours(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> Outcome:

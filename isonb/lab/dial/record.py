@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -12,15 +13,31 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import InputError, fail
-from isonb.lab.dial.encode import SETS, encode_set, read_set
-from isonb.lab.dial.study import FITTED_ON, RAW, Cell, cell, layer_loader, names_of, plan_digest, rows_of, stored
+from isonb.lab.dial.cloud import turned_clouds
+from isonb.lab.dial.depth import depth_rows, spectra_rows
+from isonb.lab.dial.encode import LAYERS, SETS, encode_set, read_set
+from isonb.lab.dial.study import (
+    FITTED_ON,
+    RAW,
+    Cell,
+    cell,
+    layer_loader,
+    layers_read,
+    names_of,
+    plan_digest,
+    read_layer,
+    rows_of,
+    stored,
+    tables_of,
+)
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.loading import load
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["ENDS", "FOLDER", "differences", "manifest", "publish", "read", "read_again"]
+__all__ = ["CLOUDS", "ENDS", "FOLDER", "differences", "manifest", "publish", "read", "read_again", "whole"]
 
 FOLDER = RECORDINGS_FOLDER / "dial"
+CLOUDS = {"smollm2": 15, "minilm": 6}  # the layers that the picture turns
 ENDS = (RAW, ("whitening", -1.0), ("whitening", 2.0))
 POINT = ["pool", "fit", "turn", "strength", "reader", "set"]
 
@@ -41,10 +58,10 @@ def manifest() -> dict[str, Any]:
 
 
 def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: float) -> None:
-    """Write the tables and their manifest. The texts themselves stay out: their digests are kept."""
+    """Write the tables, each row with the plan's sha256, and their manifest, which has the digests of the texts."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+        table.assign(plan=plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
     texts = {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS}
     told = {
         "plan": plan_digest(),
@@ -55,6 +72,31 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
         "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")},
     }
     (folder / "manifest.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def whole(cache: Path, folder: Path = FOLDER, cpu_minutes: float | None = None) -> None:
+    """Encode, read and publish all that the plan names; what lies in the cache isn't done again.
+
+    Takes about an hour of one core; ``cpu_minutes`` says how long it took where it was done in several goes.
+    """
+    made: dict[str, list[pd.DataFrame]] = {}
+    for encoder in LAYERS:
+        loaded = load(encoder)
+        for name in SETS:
+            encode_set(loaded, encoder, name, cache)
+        rows: dict[str, Any] = {
+            "depth": depth_rows(loaded, encoder, cache),
+            "spectra": spectra_rows(loaded, encoder),
+        }
+        if encoder in CLOUDS:
+            rows["turned"] = turned_clouds(layer_loader(cache, encoder, CLOUDS[encoder]), encoder)
+        for layer in layers_read(encoder):
+            for name, table in tables_of(read_layer(cache, encoder, layer), encoder, layer).items():
+                made.setdefault(name, []).append(table)
+        for name, found in rows.items():
+            made.setdefault(name, []).append(pd.DataFrame(found))
+    spent = time.process_time() / 60 if cpu_minutes is None else cpu_minutes
+    publish({name: pd.concat(found, ignore_index=True) for name, found in made.items()}, folder, cpu_minutes=spent)
 
 
 def read_again(encoder: str, layer: int, readers: Iterable[str], cache: Path) -> pd.DataFrame:

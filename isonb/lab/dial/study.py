@@ -308,13 +308,13 @@ def rows_of(made: Cell) -> Iterator[dict[str, Any]]:
         pool, fit, family, strength = key
         for reader, sets in READERS.items():
             for name in (*sets, "all"):
-                outcomes = [
-                    made.overall(place, reader) if name == "all" else made.outcomes[place].get((reader, name))
-                    for place in (key, (pool, fit, *RAW))
-                ]
-                if outcomes[0] is None or outcomes[1] is None:
+                one, raw = (
+                    made.overall(at, reader) if name == "all" else made.outcomes[at].get((reader, name))
+                    for at in (key, (pool, fit, *RAW))
+                )
+                if one is None or raw is None:
                     continue
-                (one, raw), shown = outcomes, made.isotropy.get(key, {})
+                shown = made.isotropy.get(key, {})
                 place = {"pool": pool, "fit": fit, "turn": family, "strength": strength, "reader": reader, "set": name}
                 reached = {measure: shown.get(measure, float("nan")) for measure in REACHED}
                 gain = _gain(one, raw)
@@ -368,31 +368,26 @@ def layers_read(encoder: str) -> tuple[int, ...]:
 NAMES = (*SIMILARITY, "squad", "qqp", *HEADS, "corpus")
 
 
-def read_layer(cache: Path, encoder: str, layer: int) -> Cell | None:
-    """Read one layer on every set whose vectors lie in the cache; None where some are still missing.
+def read_layer(cache: Path, encoder: str, layer: int) -> Cell:
+    """Read one layer on every set whose vectors lie in the cache.
 
     What was read of a set is kept in the cache, so a run that was stopped goes on where it stood.
     """
-    load, read, whole = layer_loader(cache, encoder, layer), layers_read(encoder), Cell()
-    wikipedia: list[Turned] = []
+    load, whole, heavy = layer_loader(cache, encoder, layer), Cell(), layer == layers_read(encoder)[2]
     fits: dict[str | tuple[str, ...], list[Turned]] = {}
-    complete = True
     for name in NAMES:
         kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
         needed = {*stored(name), *FITTED_ON.get(name, ()), "wikipedia"}
         if not kept.exists() and all((cache / encoder / f"{one}.npy").exists() for one in needed):
-            wikipedia = wikipedia or own_fit(load, "wikipedia")
-            texts = FITTED_ON.get(name, name)
-            fits[texts] = fits.get(texts) or own_fit(load, name)
-            made = cell(load, name, wikipedia, fits[texts], heavy=layer == read[2])
+            for texts in ("wikipedia", FITTED_ON.get(name, name)):
+                fits[texts] = fits.get(texts) or own_fit(load, "wikipedia" if texts == "wikipedia" else name)
+            made = cell(load, name, fits["wikipedia"], fits[FITTED_ON.get(name, name)], heavy=heavy)
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.with_suffix(".partial").write_bytes(pickle.dumps((made.outcomes, made.isotropy)))
             kept.with_suffix(".partial").replace(kept)
         if kept.exists():
             whole.add(Cell(*pickle.loads(kept.read_bytes())))
-        else:
-            complete = False
-    return whole if complete else None
+    return whole
 
 
 def stored(name: str) -> tuple[str, ...]:

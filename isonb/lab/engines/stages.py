@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.lab.data import scores, spans
+from isonb.lab.data import batches, scores
 from isonb.lab.data.batches import Tokens, accepted_inputs, batched, tokenize
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.tasks import Task
@@ -47,7 +47,7 @@ class Split:
     def score(self, logits: Tensor | Any) -> dict[str, float]:
         """The task's metrics of a model's logits, one row a token row: (N, C), (N, 1) or (windows, T, 2)."""
         if self.task.kind == "span":
-            return scores.score(self.task.metrics, spans.answers(self.rows, self.tokens.windows, logits), self.gold)
+            return scores.score(self.task.metrics, batches.answers(self.rows, self.tokens.windows, logits), self.gold)
         logits = torch.as_tensor(logits)
         answers = logits.squeeze(-1) if self.task.kind == "regression" else logits.argmax(-1)
         return scores.score(self.task.metrics, answers, self.gold)
@@ -85,7 +85,7 @@ def read_material(task: Task, settings: FinetuneSettings, data: str | Path | Non
 def _tokenized(task: Task, rows: Any, settings: FinetuneSettings, encoder: Encoder) -> Split:
     accepted, length = accepted_inputs(encoder.model), min(settings.max_length, encoder.max_length)
     if task.kind == "span":
-        tokens = spans.windows(rows, encoder.tokenizer, length, settings.doc_stride, accepted)
+        tokens = batches.windows(rows, encoder.tokenizer, length, settings.doc_stride, accepted)
     else:
         tokens = tokenize(task, rows, encoder.tokenizer, length, accepted)
     return Split(task, rows, tokens)

@@ -122,8 +122,8 @@ class SentenceSums(_Streamed):
     def _add(self, x: Tensor, mask: Tensor) -> None:
         x, mask = cloud(x, mask, points=1)[0].cpu(), mask.bool().cpu()
         length = mask.sum(-1)
-        found = _spectra(x)
-        self.values.append(found[torch.arange(found.shape[-1]) < length.unsqueeze(-1)])  # padding adds zeros
+        values = _spectra(x)
+        self.values.append(values[torch.arange(values.shape[-1]) < length.unsqueeze(-1)])  # padding adds zeros
         x, mask = x[length >= 2], mask[length >= 2]  # the others hold no pair
         if self.points == "last":
             x, mask = x.flip(-2), mask.flip(-1)

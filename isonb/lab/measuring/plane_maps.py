@@ -32,5 +32,5 @@ def plane_map(points: Tensor, *, seed: int = 0) -> NDArray[np.floating[Any]]:
     x = points.double().cpu().numpy()
     x = PCA(min(DIRECTIONS, *x.shape, len(x) - 1), random_state=seed).fit_transform(x)
     perplexity = min(PERPLEXITY, (len(x) - 1) / 3)
-    found = TSNE(2, perplexity=perplexity, max_iter=ITERATIONS, init="pca", random_state=seed).fit_transform(x)
-    return np.asarray(found)
+    tsne = TSNE(2, perplexity=perplexity, max_iter=ITERATIONS, init="pca", random_state=seed)
+    return np.asarray(tsne.fit_transform(x))

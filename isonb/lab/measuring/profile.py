@@ -84,15 +84,15 @@ def profile(
     Raises :class:`~isonb.errors.ShapeError` for another number of hidden states. Points that can't be measured raise
     nothing.
     """
-    found = _Found(layers, points, limit)
+    gathered = _Gathered(layers, points, limit)
     for batch in batches:
         states, mask, features = forward(batch)
         if len(states) != layers + 1:
             fix = "The embedding output comes first."
             fail(ShapeError, f"forward must give {layers + 1} hidden states", len(states), fix)
-        found.add(states, mask, features)
-    metrics = _metrics(found, shrinkage_cov)
-    series = _layer_series(found, shrinkage_cov) | _curves(found)
+        gathered.add(states, mask, features)
+    metrics = _metrics(gathered, shrinkage_cov)
+    series = _layer_series(gathered, shrinkage_cov) | _curves(gathered)
     kept = {name: [(float(x), y) for x, y in pairs if y is not None] for name, pairs in series.items()}
     return Profile(
         {name: value for name, value in metrics.items() if value is not None},
@@ -100,7 +100,7 @@ def profile(
     )
 
 
-class _Found:
+class _Gathered:
     """All that is kept of the batches."""
 
     def __init__(self, layers: int, points: Literal["cls", "last"], limit: int) -> None:
@@ -127,41 +127,41 @@ class _Found:
             self.features.add(features if features.ndim == 2 else pool([features], mask, "tokens"))
 
 
-def _metrics(found: _Found, shrinkage_cov: Tensor | None) -> Values:
-    last, sample = found.sums[-1], cloud_measures(found.tokens.points)
+def _metrics(gathered: _Gathered, shrinkage_cov: Tensor | None) -> Values:
+    last, sample = gathered.sums[-1], cloud_measures(gathered.tokens.points)
     tokens = sample | last.shares() | last.measures(shrinkage_cov)  # the sums, of all tokens, win
     every = Moments()
-    for sums in found.sums[1:]:
+    for sums in gathered.sums[1:]:
         every.merge(sums.moments)
-    whole = all(sums.usable for sums in found.sums[1:])
+    whole = all(sums.usable for sums in gathered.sums[1:])
     tokens["isoscore_star_all_layers"] = number(lambda: star_from_cov(every.cov, shrinkage_cov)) if whole else None
     clouds = {
-        "cls": found.cls_measures[-1],
+        "cls": gathered.cls_measures[-1],
         "tokens": tokens,
-        "features": cloud_measures(found.features.points),
+        "features": cloud_measures(gathered.features.points),
     }
     return {f"{cloud}.{name}": value for cloud, values in clouds.items() for name, value in values.items()}
 
 
-def _layer_series(found: _Found, shrinkage_cov: Tensor | None) -> dict[str, Gappy]:
+def _layer_series(gathered: _Gathered, shrinkage_cov: Tensor | None) -> dict[str, Gappy]:
     series: dict[str, Gappy] = {}
-    for layer, (sums, sentences) in enumerate(zip(found.sums, found.sentences, strict=True)):
+    for layer, (sums, sentences) in enumerate(zip(gathered.sums, gathered.sentences, strict=True)):
         tokens = sums.measures(shrinkage_cov) | sentences.measures()
-        for kind, values in (("cls", found.cls_measures[layer]), ("tokens", tokens)):
+        for kind, values in (("cls", gathered.cls_measures[layer]), ("tokens", tokens)):
             for name, value in values.items():
                 series.setdefault(f"layer.{kind}.{name}", []).append((layer, value))
         series[f"quantile.layer{layer}.singular_values"] = list(sentences.quantiles())
     return series
 
 
-def _curves(found: _Found) -> dict[str, Gappy]:
+def _curves(gathered: _Gathered) -> dict[str, Gappy]:
     series: dict[str, Gappy] = {}
-    for kind, sample in (("cls", found.clouds[-1]), ("features", found.features)):
+    for kind, sample in (("cls", gathered.clouds[-1]), ("features", gathered.features)):
         x = sample.points.double()
         for ending, center in (("", False), ("_centered", True)):
             curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
             series[f"k.{kind}.explained_variance{ending}"] = _numbered(curve, 1)
-    mean = attempt(lambda: found.sums[-1].moments.mean) if found.sums[-1].usable else None
+    mean = attempt(lambda: gathered.sums[-1].moments.mean) if gathered.sums[-1].usable else None
     series["dimension.tokens.mean"] = _numbered(mean, 0)
     return series
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pandas as pd
 import torch
 from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.measures.cosine import cls_uniformity, token_uniformity
+from isonb.measures.registry import TOKEN_MEASURES
 from isonb.measures.spectrum import spectral_median, spectral_skewness
 from isonb.numerics.rows import row_count
 
-__all__ = ["TokenSpectrum", "token_spectrum"]
+__all__ = ["LABELS", "NUMBERS", "TokenSpectrum", "layer_spectra", "token_spectrum"]
+
+LABELS = {name.removeprefix("spectral_"): one.title for name, one in TOKEN_MEASURES.items()}
+NUMBERS = tuple(LABELS)
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,8 @@ def token_spectrum(states: Tensor, mask: Tensor | None = None) -> TokenSpectrum:
 
     Each sentence is a matrix of its own, raw and without padding: min(tokens, d) singular values. Two tokens at least.
 
-    >>> found = token_spectrum(torch.diag(torch.tensor([4.0, 2.0, 2.0])).unsqueeze(0))
-    >>> found.values.tolist(), found.median, round(found.token_uniformity, 6), round(found.bound, 6)
+    >>> spectrum = token_spectrum(torch.diag(torch.tensor([4.0, 2.0, 2.0])).unsqueeze(0))
+    >>> spectrum.values.tolist(), spectrum.median, round(spectrum.token_uniformity, 6), round(spectrum.bound, 6)
     ([4.0, 2.0, 2.0], 0.5, 0.0, 1.0)
     """
     x, mask = cloud(states, mask, name="states", points=2)
@@ -67,3 +73,19 @@ def _bound(u: Tensor, s: Tensor) -> float:
     left = (u * s.unsqueeze(-2)).square().flip(-1).cumsum(-1).flip(-1).amax(-2).sqrt()
     solid = s > 1e3 * torch.finfo(s.dtype).eps * s[..., :1]
     return float((left / torch.where(solid, s, torch.inf)).max())
+
+
+def layer_spectra(batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[pd.DataFrame, dict[int, Tensor]]:
+    """One row a batch and layer: :data:`NUMBERS` and ``bound``; and the pooled singular values of each layer.
+
+    ``batches``: hidden states (L+1, B, T, d) and which tokens are real (B, T).
+    """
+    rows: list[dict[str, float]] = []
+    pooled: dict[int, list[Tensor]] = {}
+    for batch, (states, mask) in enumerate(batches):
+        for layer, state in enumerate(states):
+            spectrum = token_spectrum(state, mask)
+            numbers = {name: getattr(spectrum, name) for name in (*NUMBERS, "bound")}
+            rows.append({"batch": batch, "layer": layer} | numbers)
+            pooled.setdefault(layer, []).append(spectrum.values)
+    return pd.DataFrame(rows), {layer: torch.cat(parts) for layer, parts in pooled.items()}

@@ -67,8 +67,8 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         points = self._points.take()
         if points is not None:
             with self.measuring():
-                found = self._measures(all_rows(points), None)
-            self._log(state, "train.cls", found)
+                values = self._measures(all_rows(points), None)
+            self._log(state, "train.cls", values)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Take away hooks that an interrupted update left."""
@@ -77,10 +77,10 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
     def validation(self, points: Tensor, labels: Tensor | None = None) -> Values:
         """Measures of validation points (n, d); logged once training has begun. Integer ``labels`` (n,) add more."""
         with self.measuring():
-            found = self._measures(points, labels)
+            values = self._measures(points, labels)
         if self._state is not None:
-            self._log(self._state, "validation.cls", found)
-        return found
+            self._log(self._state, "validation.cls", values)
+        return values
 
     def _measures(self, points: Tensor, labels: Tensor | None) -> Values:
         if len(points) > self.limit:
@@ -106,13 +106,13 @@ def series_from_log(log_history: Iterable[Mapping[str, Any]]) -> dict[str, list[
     >>> series_from_log(log)
     {'step.train.loss': [(1, 0.4), (2, 0.5)], 'step.validation.accuracy': [(2, 0.9)]}
     """
-    found: dict[str, dict[float, float]] = {}
+    by_step: dict[str, dict[float, float]] = {}
     for entry in log_history:
         for key, value in entry.items():
             name = _series_name(key)
             if name is not None and isinstance(value, int | float) and math.isfinite(value):
-                found.setdefault(name, {})[entry["step"]] = float(value)
-    return {name: sorted(values.items()) for name, values in found.items()}
+                by_step.setdefault(name, {})[entry["step"]] = float(value)
+    return {name: sorted(values.items()) for name, values in by_step.items()}
 
 
 def _series_name(key: str) -> str | None:

@@ -13,7 +13,7 @@ The engines know these hooks and no method by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -92,9 +92,6 @@ class Method(Options):
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False
     post_hoc: ClassVar[bool] = False  # in similarity only stage 4 takes place: neither tuning nor stage 3
-    # What it is about, and the options that it takes from there (see isonb.lab.methods.declared)
-    subject: ClassVar[Callable[..., Any] | None] = None
-    taken: ClassVar[tuple[str, ...]] = ()
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # what an option that is a number may be instead
 
     if TYPE_CHECKING:
@@ -106,11 +103,6 @@ class Method(Options):
             if isinstance(given := getattr(self, name), str) and given not in words:
                 want = f"{name} of method {self.name} must be a number or {' or '.join(map(repr, words))}"
                 fail(OptionError, want, repr(given), "Give one.")
-
-    def made(self, *args: Any) -> Any:
-        """The loss, layer or transform that the method is about, with its options."""
-        assert self.subject is not None
-        return self.subject(*args, **{name: getattr(self, name) for name in self.taken})
 
     def contrast(self) -> Contrast | None:
         """How to tune the encoder on sentences before the task; None: not at all."""

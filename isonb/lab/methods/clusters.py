@@ -10,11 +10,11 @@ from isonb import transforms
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import Fitted, OnFeatures, fewer
 
-__all__ = ["METHODS", "ClusterRemoval"]
+__all__ = ["METHODS", "ClusterRemovalMethod"]
 
 
 @takes(transforms.ClusterRemoval, without=("seed",))
-class ClusterRemoval(OnFeatures):
+class ClusterRemovalMethod(OnFeatures):
     """In each k-means cluster the mean and the top ``D`` directions are removed.
 
     In similarity the clusters are of token vectors, before pooling; in fine-tuning of the features. A cluster of at
@@ -38,4 +38,4 @@ class ClusterRemoval(OnFeatures):
         return self.fitted(tokens, seed)
 
 
-METHODS = (ClusterRemoval,)
+METHODS = (ClusterRemovalMethod,)

@@ -12,7 +12,7 @@ from isonb.lab.methods.base import Method, Place, SecondPhase, Site
 from isonb.lab.methods.declared import takes
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "IsoBN", "IsoLayer"]
+__all__ = ["METHODS", "IsoBNMethod", "IsoLayer"]
 
 
 @takes(losses.IStarLoss, without=("weight",))
@@ -72,7 +72,7 @@ class IsoLayer(Method):
 
 
 @takes(layers.IsoBN, without=("d",))
-class IsoBN(Method):
+class IsoBNMethod(Method):
     """Each dimension of the pooled sentence vector is scaled by its running correlation with the others and spread."""
 
     name: ClassVar[str] = "isobn"
@@ -85,4 +85,4 @@ class IsoBN(Method):
         return self.made(dim)  # type: ignore[no-any-return]
 
 
-METHODS = (IsoLayer, IsoBN)
+METHODS = (IsoLayer, IsoBNMethod)

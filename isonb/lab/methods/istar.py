@@ -50,7 +50,8 @@ class IStar(OnTokens):
 
     def penalty(self) -> nn.Module:
         """The I-STAR loss, offered a shrinkage matrix only if it uses one."""
-        loss = RandomDirection(self.made()) if self.direction == "random" else super().penalty()
+        loss: nn.Module = self.made()
+        loss = RandomDirection(loss) if self.direction == "random" else loss
         return PointsAlone(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
 
     def waits(self) -> int:

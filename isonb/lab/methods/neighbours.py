@@ -13,7 +13,7 @@ from isonb import losses, transforms
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import OnVectors, WithLoss
 
-__all__ = ["GOR", "METHODS", "LogIsoScore", "MeanDirection", "SIGReg"]
+__all__ = ["GOR", "METHODS", "LogIsoScore", "MeanDirectionMethod", "SIGReg"]
 
 
 @takes(losses.GORLoss)
@@ -51,11 +51,11 @@ class LogIsoScore(WithLoss):
 
 
 @takes(transforms.MeanDirection, without=("renormalize",))
-class MeanDirection(OnVectors):
+class MeanDirectionMethod(OnVectors):
     """The mean direction is taken out of unit vectors, which are brought back to length 1."""
 
     name: ClassVar[str] = "mean_direction"
     source: ClassVar[str] = "Mean removal R1 and R2 (Ren, Sun and Liang, arXiv 2511.11041)"
 
 
-METHODS = (GOR, SIGReg, LogIsoScore, MeanDirection)
+METHODS = (GOR, SIGReg, LogIsoScore, MeanDirectionMethod)

@@ -17,7 +17,7 @@ from isonb.lab.options import OptionError, option
 from isonb.layers.soft_decay import soft_decay
 from isonb.training.hidden_states import Pooling
 
-__all__ = ["METHODS", "SoftDecay", "SpectrumControl"]
+__all__ = ["METHODS", "SoftDecayMethod", "SpectrumControl"]
 
 
 class _WithPads(layers.SoftDecay):
@@ -28,7 +28,7 @@ class _WithPads(layers.SoftDecay):
 
 
 @takes(layers.SoftDecay, without=("trainable",))
-class SoftDecay(Method):
+class SoftDecayMethod(Method):
     """The singular values of each sentence's tokens are compressed by a layer on the last hidden state.
 
     Alpha is trained with the rest. In similarity nothing is trained: the sentence vectors of each side of all pairs are
@@ -86,4 +86,4 @@ class SpectrumControl(WithLoss):
         return Pooling("tokens", -1, self.include_pads)
 
 
-METHODS = (SoftDecay, SpectrumControl)
+METHODS = (SoftDecayMethod, SpectrumControl)

@@ -11,11 +11,11 @@ from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import Fitted, OnVectors, fewer
 from isonb.points import layer_average, mean_pool
 
-__all__ = ["METHODS", "AllButTheTop", "SoftZCA", "WhiteBert", "Whitening", "ZeroMean"]
+__all__ = ["METHODS", "AllButTheTopMethod", "SoftZCAMethod", "WhiteBert", "WhiteningMethod", "ZeroMeanMethod"]
 
 
 @takes(transforms.ZeroMean)
-class ZeroMean(OnVectors):
+class ZeroMeanMethod(OnVectors):
     """The mean of the vectors is subtracted; their covariance, hence IsoScore, stays."""
 
     name: ClassVar[str] = "zero_mean"
@@ -23,7 +23,7 @@ class ZeroMean(OnVectors):
 
 
 @takes(transforms.Whitening)
-class Whitening(OnVectors):
+class WhiteningMethod(OnVectors):
     """Mean zero, covariance one, cut to the first ``k`` directions.
 
     n vectors vary in at most n - 1 directions; those without variance are left out, so fewer than ``k`` may remain.
@@ -50,7 +50,7 @@ class WhiteBert(OnVectors):
 
 
 @takes(transforms.SoftZCA)
-class SoftZCA(OnVectors):
+class SoftZCAMethod(OnVectors):
     """Whitening softened by ``eps``, along the original axes."""
 
     name: ClassVar[str] = "soft_zca"
@@ -58,7 +58,7 @@ class SoftZCA(OnVectors):
 
 
 @takes(transforms.AllButTheTop)
-class AllButTheTop(OnVectors):
+class AllButTheTopMethod(OnVectors):
     """The mean and the top ``D`` principal directions are removed."""
 
     name: ClassVar[str] = "all_but_the_top"
@@ -70,4 +70,4 @@ class AllButTheTop(OnVectors):
         return super().fitted(rows, seed)
 
 
-METHODS = (ZeroMean, Whitening, WhiteBert, SoftZCA, AllButTheTop)
+METHODS = (ZeroMeanMethod, WhiteningMethod, WhiteBert, SoftZCAMethod, AllButTheTopMethod)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from isonb.lab.statistics.seeds import holm, paired_p, student
+from isonb.lab.statistics import paired
+from isonb.lab.statistics.paired import GAIN, LOSS, paired_tests
+from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, by_cell, difference, smallest_visible
+from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, by_cell, difference
 
-__all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "against_plain", "direction_of", "outcome_of"]
+__all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "WORDS", "against_plain", "direction_of"]
 
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
 ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
 ABOVE, BELOW, OPEN = "above", "below", "not told apart"
+WORDS = {GAIN: ABOVE, LOSS: BELOW, paired.OPEN: OPEN}  # of a paired test, as the book prints its verdict
 
 
 def against_plain(study: Study, arms: Sequence[str], *, level: float = LEVEL) -> pd.DataFrame:
@@ -36,24 +38,13 @@ def against_plain(study: Study, arms: Sequence[str], *, level: float = LEVEL) ->
         for suite, values in by_cell(difference(study.units("score", arm), plain)).items()
         if len(values) >= FEWEST and not study.unlearned(suite)
     }
-    tests = len(gains.keys() - broken)
-    step = (1 - level) / max(tests, 1)
+    tests = paired_tests({name: values for name, values in gains.items() if name not in broken}, level=level)
     rows = []
-    for (arm, suite), values in gains.items():
-        mean = student(values)
-        test = (np.nan, np.nan) if (arm, suite) in broken else (smallest_visible(mean, step), paired_p(values))
-        rows.append((arm, suite, mean.n, mean.estimate, mean.low, mean.high, *test))
-    table = pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p"])
-    works = table["p"].notna()
-    if tests:
-        table.loc[works, "p"] = list(holm({f"{i}": p for i, p in table.loc[works, "p"].items()}).values())
-    return table.assign(outcome=outcome_of(table, level).where(works, NO_SETTING))
-
-
-def outcome_of(table: pd.DataFrame, level: float) -> pd.Series[Any]:
-    """Clearly above or below plain training by the adjusted ``p``, or not told apart."""
-    sides = table["mean"].gt(0).map({True: ABOVE, False: BELOW})
-    return sides.where(table["p"] <= 1 - level, OPEN)
+    for name, values in gains.items():
+        mean, test = student(values), tests.get(name)
+        told = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, WORDS[test.verdict])
+        rows.append((*name, mean.n, mean.estimate, mean.low, mean.high, *told))
+    return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p", "outcome"])
 
 
 def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:

@@ -16,9 +16,9 @@ from typing import Any
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb.lab.data.tasks import TASKS, task_size
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import Recorded, recorded
+from isonb.lab.runs.scores import scored
 from isonb.lab.runs.table import FIRST, series_table, table
 from isonb.lab.statistics.seeds import Interval, finite
 from isonb.lab.studies.design import TASK_NAMES, Design
@@ -139,22 +139,10 @@ def _live(
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """The main metric by name, its value, that of the majority baseline, the rows behind it, and whether it failed."""
-    rows = runs.to_dict("records")
-    names = [TASKS[row["task"]].metrics[0] if row.get("task") in TASKS else "" for row in rows]
-    runs = runs.assign(
-        metric=names,
-        score=[float(row.get(f"metric.{name}", math.nan)) for name, row in zip(names, rows, strict=True)],
-        majority=[float(row.get(f"metric.baseline.{name}", math.nan)) for name, row in zip(names, rows, strict=True)],
-        rows=[_rows(row) for row in rows],
-    )
+    """Scores as :func:`~isonb.lab.runs.scores.scored` reads them, and which runs failed."""
+    runs = scored(runs)
     by_suite = [failed(some) for _, some in runs.groupby("suite", sort=False)]
     return runs.assign(failed=pd.concat(by_suite) if by_suite else False)
-
-
-def _rows(row: Mapping[Any, Any]) -> int:
-    limit, all_of_them = row.get("eval_examples"), task_size(str(row.get("task"))).evaluation
-    return all_of_them if limit is None or pd.isna(limit) else min(int(limit), all_of_them)
 
 
 def row_error(metric: str, score: float, rows: int) -> float:

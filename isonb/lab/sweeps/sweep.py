@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -104,12 +105,16 @@ def _here(runs: Sequence[Prepared], workers: int) -> Iterator[Outcome]:
 
 
 def _shown(outcomes: Iterator[Outcome], total: int, done: int, progress: bool) -> Iterator[Outcome]:
-    """The outcomes, with a bar over the runs that counts those that failed."""
+    """The outcomes: with a bar over the runs at a terminal, with a plain line a run in a log."""
     from tqdm import tqdm
 
-    failures = 0
-    with tqdm(outcomes, total=total, initial=done, desc="Sweep", unit="run", disable=not progress) as bar:
-        for outcome in bar:
+    failures, bar_fits = 0, sys.stderr.isatty()
+    with tqdm(
+        outcomes, total=total, initial=done, desc="Sweep", unit="run", disable=not (progress and bar_fits)
+    ) as bar:
+        for number, outcome in enumerate(bar, start=done + 1):
             failures += outcome.status in ("failed", "not recorded")
             bar.set_postfix_str(f"{failures} failed" if failures else "", refresh=False)
+            if progress and not bar_fits:
+                print(f"{number} of {total}  {outcome}", file=sys.stderr, flush=True)
             yield outcome

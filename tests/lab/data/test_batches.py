@@ -3,10 +3,19 @@
 import pytest
 import torch
 
-from isonb.lab.data import spans
-from isonb.lab.data.batches import Collator, LengthGrouped, LongestFirst, Tokens, accepted_inputs, tokenize
+from isonb.lab.data.batches import (
+    LONGEST,
+    Collator,
+    LengthGrouped,
+    LongestFirst,
+    Tokens,
+    Window,
+    accepted_inputs,
+    answers,
+    tokenize,
+    windows,
+)
 from isonb.lab.data.rows import load_task
-from isonb.lab.data.spans import LONGEST, Window, answers
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders import loading
 
@@ -72,7 +81,7 @@ def test_tokenize_keeps_rows_and_labels(encoder, name):
 
 def test_windows_label_the_answer_and_cover_the_context(encoder):
     rows = load_task("english_span", split="validation", limit=30)
-    tokens = spans.windows(rows, encoder.tokenizer, 40, 8, accepted_inputs(encoder.model))
+    tokens = windows(rows, encoder.tokenizer, 40, 8, accepted_inputs(encoder.model))
     seen = set()
     for row, window in zip(tokens.rows, tokens.windows, strict=True):
         first, last = row["labels"]
@@ -85,7 +94,7 @@ def test_windows_label_the_answer_and_cover_the_context(encoder):
 
 def test_gold_scores_give_the_gold_answers(encoder):
     rows = load_task("english_span", split="validation", limit=30)
-    tokens = spans.windows(rows, encoder.tokenizer, 40, 8, accepted_inputs(encoder.model))
+    tokens = windows(rows, encoder.tokenizer, 40, 8, accepted_inputs(encoder.model))
     width = max(tokens.lengths)
     logits = torch.zeros(len(tokens), width, 2)
     for i, row in enumerate(tokens.rows):

@@ -7,6 +7,7 @@ import os
 import pytest
 import torch
 import torch.distributed as dist
+from gloo import run
 from transformers import Trainer, TrainingArguments
 
 from isonb.lab.measuring import tracker as tracker_module
@@ -17,7 +18,6 @@ from isonb.measures.isoscore import isoscore
 from isonb.points import pool
 from isonb.training.hidden_states import Pooling
 from isonb.training.trainer import IsotropyTrainerMixin
-from tests.gloo import run
 from tests.training import tiny
 
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 import torch
@@ -11,10 +11,12 @@ from torch import nn
 from isonb import losses, transforms
 from isonb.errors import InputError, ShapeError
 from isonb.lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
-from isonb.lab.methods.shared import FittedModule
-from isonb.lab.options import OptionError, rules
+from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import FittedModule, WithLoss
+from isonb.lab.options import OptionError, build, rules
 from isonb.lab.runs.settings import resolve
 from isonb.layers.soft_decay import soft_decay
+from isonb.losses.common import Loss
 from isonb.points import layer_average, mean_pool
 from isonb.training.hidden_states import Pooling
 from isonb.training.union import asked
@@ -104,6 +106,31 @@ def test_options_reach_what_the_method_is_about(name):
     for option, value in given.items():
         kept = getattr(made, option)
         assert (kept.item() if isinstance(kept, torch.Tensor) else kept) == pytest.approx(value), option
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LouderLoss(Loss):
+    """A loss with an option that no other has.
+
+    Args:
+        weight: of the loss.
+        strength: how loud. In [0, 2].
+    """
+
+    weight: float = 1.0
+    strength: float = 0.5
+
+
+def test_a_new_option_of_a_loss_is_written_in_one_place():
+    @takes(LouderLoss, weight=3.0)
+    class Louder(WithLoss):
+        name = "louder"
+
+    assert rules(Louder) == {"weight": "float: of the loss", "strength": "float 0..2: how loud"}
+    loss = build(Louder, {"strength": "2"}, "method louder").penalty()
+    assert (loss.weight, loss.strength) == (3.0, 2.0)
+    with pytest.raises(OptionError, match=r"strength of method louder must be float 0\.\.2"):
+        build(Louder, {"strength": 3}, "method louder")
 
 
 @each_option

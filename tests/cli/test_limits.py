@@ -1,4 +1,4 @@
-"""Rules for CI: what breaks them, the exit codes of ``isonb run``, mistakes in one line, and the example workflow."""
+"""Limits for CI: what breaks them, the exit codes of ``isonb run``, mistakes in one line, and the example workflow."""
 
 import shlex
 import subprocess
@@ -12,7 +12,7 @@ import yaml
 import isonb
 from isonb import cli
 from isonb.cli import commands
-from isonb.cli.gates import GateError, broken, check_names, gate, under
+from isonb.cli.limits import LimitError, broken, check_names, limit, under
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps.outcomes import Outcome
 
@@ -32,30 +32,30 @@ WORKFLOW = Path(isonb.__file__).resolve().parents[1] / "book" / "practice" / "au
     ],
 )
 def test_what_breaks_a_rule(text, value, breaks, capsys):
-    rule = gate(text, "so")
+    rule = limit(text, "so")
     assert rule.broken_by(value) is breaks
     assert broken([rule], {rule.name: value}) is breaks
     assert (text in capsys.readouterr().err) is breaks
 
 
 def test_under_is_a_rule_with_less():
-    assert (under("accuracy=0.8").name, under("accuracy=0.8").sign, under(" f1 = 5e-1").limit) == ("accuracy", "<", 0.5)
+    assert (under("accuracy=0.8").name, under("accuracy=0.8").sign, under(" f1 = 5e-1").value) == ("accuracy", "<", 0.5)
 
 
 @pytest.mark.parametrize("text", ["accuracy", "=0.8", "accuracy=", "accuracy=high", "accuracy<0.8"])
 def test_an_odd_bound_is_refused(text):
-    with pytest.raises(GateError, match="--fail-under must be NAME=NUMBER; got"):
+    with pytest.raises(LimitError, match="--fail-under must be NAME=NUMBER; got"):
         under(text)
 
 
 @pytest.mark.parametrize("text", ["accuracy", "accuracy<", "<0.8", "accuracy<1.2.3", "accuracy=0.8"])
 def test_an_odd_rule_is_refused(text):
-    with pytest.raises(GateError, match="--fail-on must be so; got"):
-        gate(text, "so")
+    with pytest.raises(LimitError, match="--fail-on must be so; got"):
+        limit(text, "so")
 
 
 def test_an_unknown_name_is_refused_with_the_nearest():
-    with pytest.raises(GateError, match=r"'acuracy'. The nearest are accuracy"):
+    with pytest.raises(LimitError, match=r"'acuracy'. The nearest are accuracy"):
         check_names([under("acuracy=0.8")], {"accuracy": 0.9, "f1": 0.8})
 
 

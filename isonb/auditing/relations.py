@@ -11,11 +11,11 @@ from isonb.auditing.parts import Finding
 from isonb.auditing.reading.rows import NAMED, pieces
 from isonb.numerics.rows import unit_rows
 
-__all__ = ["relation_of"]
+__all__ = ["SAME", "relation_of"]
 
 TRIED = 200  # rows that are looked for elsewhere
 SAME = 1 - 1e-5  # cosine of rows, or of clouds, that differ by rounding alone
-FOUND = 0.999  # cosine from which a row is taken to be the one that is looked for
+THERE = 0.999  # cosine from which a row is taken to be the one that is looked for
 MOST = 2048  # dimensions up to which a rotation is looked for
 
 
@@ -24,7 +24,7 @@ def relation_of(a: Any, b: Any, x: Tensor, y: Tensor, rows: Tensor) -> Finding |
     d, c = x.shape[1], y.shape[1]
     x, y = x.double(), y.double()
     least = min(d, c)
-    if float(_cosines(x[:, :least], y[:, :least]).median()) > FOUND:  # every row is where it was
+    if float(_cosines(x[:, :least], y[:, :least]).median()) > THERE:  # every row is where it was
         cut = d != c and float(_cosines(x[:, :least], y[:, :least]).quantile(0.01)) > SAME
         names = ("second", "first") if c < d else ("first", "second")
         text = f"The {names[0]} are the first {least} of the {max(d, c)} dimensions of the {names[1]}."
@@ -66,11 +66,11 @@ def _order(a: Any, b: Any, x: Tensor, rows: Tensor) -> Finding | None:
         score, where = (wanted @ unit_rows(part[:, :least].double().nan_to_num()).mT).max(-1)
         place = torch.where(score > best, start + where, place)
         best = torch.maximum(best, score)
-    there = best > FOUND
+    there = best > THERE
     elsewhere = there & (place != rows[picked])
     if float(there.double().mean()) < 0.9 or float(elsewhere.double().mean()) < 0.5:
         return None
-    if len(set(place[there].tolist())) < 0.5 * int(there.sum()):  # rows that are all alike are found anywhere
+    if len(set(place[there].tolist())) < 0.5 * int(there.sum()):  # rows that are all alike are everywhere
         return None
     shown = list(zip(rows[picked][elsewhere].tolist(), place[elsewhere].tolist(), strict=True))[:3]
     told = ", ".join(f"row {one} is row {other}" for one, other in shown)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(__file__).parents[1] / "golden"
 
 
 @functools.cache

@@ -1,17 +1,17 @@
-"""What a comparison has found: its numbers by name, as text, as a table, as JSON, as a chart and as a page."""
+"""What a comparison says: its numbers by name, as text, as a table, as JSON, as a chart and as a page."""
 
 from __future__ import annotations
 
-import html
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from isonb.auditing.charts import quantile_chart
-from isonb.auditing.page import findings_list, table, whole_page
 from isonb.auditing.parts import Finding, as_json
-from isonb.auditing.words import columns, folded
+from isonb.auditing.report import quantile_chart
+from isonb.auditing.sections import stands_out
+from isonb.auditing.told import Columns, Section, as_page, as_text
 from isonb.errors import ShapeError, fail
-from isonb.runtime.terminal import printable, screen
+from isonb.runtime.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What :func:`isonb.compare` found.
+    """What :func:`isonb.compare` says.
 
     ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:
     quantiles of the cosine of a row with itself in the other cloud, "0" the lowest; ``moved``: the rows that moved
@@ -68,9 +68,9 @@ class Comparison:
 
     def values(self) -> dict[str, float]:
         """Every number by its name: "row cosine 0.01", "CKA", ``overlap@10``, "rise of IsoScore"."""
-        found = {f"row cosine {share}": value for share, value in self.cosines.items()}
-        found |= {"CKA": self.cka, f"overlap@{K}": self.overlap[0]}
-        return found | {f"rise of {key}": one.rise for one in self.differences for key in (one.name, one.measure)}
+        numbers = {f"row cosine {share}": value for share, value in self.cosines.items()}
+        numbers |= {"CKA": self.cka, f"overlap@{K}": self.overlap[0]}
+        return numbers | {f"rise of {key}": one.rise for one in self.differences for key in (one.name, one.measure)}
 
     def to_frame(self) -> pd.DataFrame:
         """The differences as a table."""
@@ -94,38 +94,25 @@ class Comparison:
         of = f"{printable(self.source)}: " if self.source else ""
         return f"{of}{self.n:,} rows of {d} ({self.measured:,} measured)"
 
-    def _together(self) -> str:
+    def _sections(self) -> Iterator[Section]:
+        yield stands_out(self.findings)
+        if self.cosines:
+            own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
+            yield Section("Each row with itself", [Columns("Quantiles", ["quantiles over rows", *self.cosines], [own])])
         value, low, high = self.overlap
-        return f"CKA {self.cka:.4f}; a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
-
-    def _itself(self) -> list[list[str]]:
-        """The quantiles of the cosine of a row with itself; nothing where the dimensions differ."""
-        own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
-        return [own] if self.cosines else []
+        told = f"CKA {self.cka:.4f}; a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
+        head, caption = ("measure", "first", "second", "rise"), "Each measure, and the rise with its 95% interval"
+        yield Section("Both clouds", [told, Columns(caption, head, [*map(_cells, self.differences)])])
+        if self.moved:
+            moved = ", ".join(f"{number} ({cosine:.4f})" for number, cosine in self.moved[:8])
+            yield Section("Rows that moved most", [f"moved most: {moved}"])
 
     def __repr__(self) -> str:
-        lines = [self._title(), ""]
-        lines += [folded(f"{one.severity:8}{one.text} {one.advice}".rstrip(), 10) for one in self.findings]
-        lines += ["", *columns([["quantiles over rows", *self.cosines], *self._itself()])] if self.cosines else []
-        lines += ["", self._together(), "", *columns([_HEAD, *map(_cells, self.differences)])]
-        told = ", ".join(f"{number} ({cosine:.4f})" for number, cosine in self.moved[:8])
-        return screen("\n".join([*lines, *(["", f"moved most: {told}"] if told else [])]))
+        return as_text(self._title(), self._sections())
 
     def html(self) -> str:
         """One page, with no script and nothing to load."""
-        moved = [[str(number), f"{cosine:.5f}"] for number, cosine in self.moved]
-        parts = [
-            f"<p>{html.escape(self._title())}</p>",
-            findings_list(self.findings),
-            table("Quantiles over rows", ["", *self.cosines], self._itself()) if self.cosines else "",
-            f"<p>{self._together()}</p>",
-            table("Each measure, and the difference with its 95% interval", _HEAD, map(_cells, self.differences)),
-            table("Rows that moved most", ["row", "cosine"], moved) if moved else "",
-        ]
-        return whole_page("Comparison of vectors", parts)
-
-
-_HEAD = ("measure", "first", "second", "rise")
+        return as_page("Comparison of vectors", self._title(), self._sections())
 
 
 def _cells(one: Difference) -> list[str]:

@@ -1,0 +1,120 @@
+"""What encodes: a model by its name or folder, one that was passed, or a function; and how it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from isonb.auditing.encoding import Embedder, FunctionEmbedder
+from isonb.auditing.encoding.sentences import SentenceEmbedder
+from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
+from isonb.auditing.parts import Finding
+from isonb.errors import InputError, fail, needs
+
+__all__ = ["Encoding", "embedder_of", "is_model"]
+
+USUAL = 256  # tokens that are read of a text by a model whose folder doesn't say
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a model is used: see :func:`isonb.audit`."""
+
+    pool: str = "auto"
+    max_length: int | None = None
+    batch_size: int = 32
+    device: Any = "cpu"
+    work: str | Path | None = None
+    progress: bool = True
+    tokenizer: Any = None
+
+    def __post_init__(self) -> None:
+        if self.pool not in POOLS:
+            fail(InputError, f"pool must be one of {', '.join(POOLS)}", repr(self.pool), "The default is auto.")
+        for name in ("max_length", "batch_size"):
+            value = getattr(self, name)
+            if value is None and name == "max_length":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                fail(InputError, f"{name} must be an integer from 1", repr(value), "Leave it out.")
+
+
+def is_model(thing: Any) -> bool:
+    """Whether texts go in and vectors come out: a name or folder, a module, a model with its tokenizer, a function."""
+    if isinstance(thing, str | Path | nn.Module) or (hasattr(thing, "tokenizer") and hasattr(thing, "model")):
+        return True
+    if isinstance(thing, tuple | list):
+        return any(isinstance(part, nn.Module) for part in thing)
+    return callable(thing) or callable(getattr(thing, "encode", None))
+
+
+def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
+    """What encodes, and what had to be assumed for it."""
+    if isinstance(model, str | Path):
+        return _named(model, how)
+    if isinstance(model, nn.Sequential) and callable(getattr(model, "encode", None)):
+        if not hasattr(model, "default_prompt_name") or "sparse" in type(model).__name__.lower():
+            fix = "Pass a function from texts to vectors: isonb.audit(function, texts)."
+            fail(InputError, "the model must give dense vectors", type(model).__name__, fix)
+        if how.pool != "auto":
+            fix = "Leave pool out: its modules say how it pools."
+            fail(InputError, "pool must be that of the model itself", repr(how.pool), fix)
+        return SentenceEmbedder(model, _called(model), how.max_length, how.batch_size, None), []
+    parts = list(model) if isinstance(model, tuple | list) else [model, how.tokenizer]
+    if not isinstance(model, nn.Module | tuple | list) and hasattr(model, "tokenizer") and hasattr(model, "model"):
+        parts = [model.model, model.tokenizer]  # an encoder of the lab, a pipeline
+    if any(isinstance(part, nn.Module) for part in parts):
+        return _tokenwise(_together(model, parts), how)
+    if not callable(model):
+        fix = "Pass its method: isonb.audit(model.encode, texts)."
+        fail(InputError, "the model must be one of sentence-transformers or a function", type(model).__name__, fix)
+    return FunctionEmbedder(model, how.batch_size), []
+
+
+def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
+    with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
+        from isonb.lab.encoders.loading import load
+        from isonb.lab.encoders.sentences import load_sentences
+
+    loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
+    if loaded is not None:
+        return SentenceEmbedder(loaded[0], str(name), how.max_length, how.batch_size, loaded[1]), []
+    return _tokenwise(load(name, device=how.device), how, from_name=True)
+
+
+def _tokenwise(encoder: Any, how: Encoding, from_name: bool = False) -> tuple[Embedder, list[Finding]]:
+    from isonb.lab.encoders.text_models import is_decoder
+
+    pool, assumed = how.pool, []
+    if pool == "auto":
+        pool = "last" if is_decoder(encoder.model.config) else "mean"
+        text = f"No pooling is saved with the model: {pool} is assumed."
+        assumed = [Finding("pooling", "note", text, "Name the one that you use: pool, or --pool.")]
+    limit = min(how.max_length or USUAL, encoder.max_length)
+    return TokenEmbedder(encoder, pool, limit, how.batch_size, from_name), assumed
+
+
+def _together(given: Any, parts: Sequence[Any]) -> Any:
+    """A transformers model and its tokenizer, in either order, as an encoder of the lab."""
+    with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
+        from isonb.lab.encoders.loading import Encoder, as_encoder
+
+    if isinstance(given, Encoder):
+        return given
+    model = next(part for part in parts if isinstance(part, nn.Module))
+    tokenizer = next((part for part in parts if callable(part) and hasattr(part, "pad_token_id")), None)
+    if tokenizer is None or len(parts) != 2:
+        fix = "isonb.audit((model, tokenizer), texts); of any other model pass a function from texts to vectors."
+        fail(InputError, "a model must come with its tokenizer", type(model).__name__, fix)
+    return as_encoder(model, tokenizer, _called(model))
+
+
+def _called(model: Any) -> str:
+    """A model's name: where it came from, or its class."""
+    card = getattr(getattr(model, "model_card_data", None), "base_model", None)
+    told = getattr(getattr(model, "config", None), "_name_or_path", None) or card
+    return f"{type(model).__name__} {told}" if told else type(model).__name__

@@ -1,0 +1,160 @@
+"""Sections of a report as lines for a screen and as one page of HTML, with no script and nothing to load.
+
+Every text of a user is escaped on the page, and printable on the screen.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from isonb.runtime.terminal import screen
+
+__all__ = ["Code", "Columns", "Item", "Section", "as_page", "as_text", "clipped", "counted", "fine", "fixed"]
+
+WIDE = 88  # columns of the screen, and of a page of the book
+LONG = 64  # characters of a text that are quoted: its count stands on the same line
+QUOTED = 2  # texts of an item on the screen; a page shows them all
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+div { overflow-x: auto; } table { border-collapse: collapse; } caption { text-align: left; padding: .4rem 0; }
+th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #8885; vertical-align: top; }
+th:first-child, td:first-child { text-align: left; } td.text { text-align: left; }
+.fault { border-left: .3rem solid #D55E00; } .warning { border-left: .3rem solid #E69F00; }
+.note, .skipped { border-left: .3rem solid #7f7f7f; } .ok { border-left: .3rem solid #009E73; }
+li { list-style: none; padding: .2rem .7rem; margin: .4rem 0; } li li { border: 0; margin: 0; }
+pre { overflow-x: auto; padding: .6rem; border: 1px solid #8885; }
+"""
+
+
+class Item(NamedTuple):
+    """What a check or a finding says, after a word such as "fault"; ``quoted`` below it."""
+
+    mark: str
+    text: str
+    quoted: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Rows with a cell a column; ``remarks``: the last cell of each is text, which has its own line on a screen."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    remarks: bool = False
+
+
+class Code(NamedTuple):
+    """Lines to paste."""
+
+    lines: Sequence[str]
+
+
+class Section(NamedTuple):
+    """Blocks below a heading, which a screen shows only where ``shown``."""
+
+    heading: str
+    blocks: Sequence[str | Item | Columns | Code]
+    shown: bool = False
+
+
+def counted(count: int, what: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def clipped(text: str) -> str:
+    """A text in quotes on one line, cut where it is long."""
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= LONG else f'"{line[: LONG - 1]}…"'
+
+
+def fixed(value: float, digits: int = 3) -> str:
+    """A number with so many digits, and no minus where that leaves 0.
+
+    >>> fixed(-0.0001), fixed(-0.126, 2)
+    ('0.000', '-0.13')
+    """
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def fine(value: float, digits: int = 3) -> str:
+    """A cosine with ``digits``, or more where it is so near 1 that they would not tell it from 1.
+
+    >>> fine(0.5), fine(0.99987), fine(-0.2, 2)
+    ('0.500', '0.99987', '-0.20')
+    """
+    gap = 1 - abs(value)
+    return fixed(value, max(digits, 1 - math.floor(math.log10(gap))) if gap > 1e-12 else digits)
+
+
+def as_text(title: str, sections: Iterable[Section]) -> str:
+    """One screen of text."""
+    lines = [title]
+    for section in sections:
+        lines += [""] * bool(section.shown or section.blocks) + [section.heading] * section.shown
+        for block, before in zip(section.blocks, (None, *section.blocks), strict=False):
+            lines += [""] * (isinstance(block, Columns) and before is not None) + _lines(block)
+    return screen("\n".join(lines))
+
+
+def _lines(block: str | Item | Columns | Code) -> list[str]:
+    if isinstance(block, Item):
+        more = [f"{'':10}{example}" for example in block.quoted[:QUOTED]]
+        return [_folded(line, 10) for line in (f"{block.mark:8}{block.text}", *more)]
+    if isinstance(block, Columns):
+        width = len(block.head) - block.remarks
+        rows = [block.head[:width], *(row[:width] for row in block.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        first, *lines = [
+            "  ".join([f"{cells[0]:{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(cells[1:], widths[1:], strict=True))])
+            for cells in rows
+        ]
+        remarks = [[_folded(f"    {row[-1]}", 4)] if block.remarks else [] for row in block.rows]
+        return [first, *(part for line, told in zip(lines, remarks, strict=True) for part in (line, *told))]
+    return [f"    {line}" for line in block.lines] if isinstance(block, Code) else [_folded(block, 0)]
+
+
+def _folded(line: str, indent: int) -> str:
+    """A line that is no longer than the screen is wide; what follows the first line is indented."""
+    return textwrap.fill(line, WIDE, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
+
+def as_page(name: str, title: str, sections: Iterable[Section]) -> str:
+    """One document of HTML."""
+    head = f"<title>{html.escape(name)}</title><h1>{html.escape(name)}</h1>"
+    parts = [f"<p>{html.escape(title)}</p>"]
+    for section in sections:
+        parts += [f"<h2>{html.escape(section.heading)}</h2>", *map(_element, section.blocks)]
+    style = f'<meta charset="utf-8"><style>{STYLE}</style>'
+    return f'<!doctype html><html lang="en">{style}{head}' + "\n".join(parts) + "</html>\n"
+
+
+def _element(block: str | Item | Columns | Code) -> str:
+    if isinstance(block, Item):
+        quoted = "".join(f"<li>{html.escape(example)}</li>" for example in block.quoted)
+        more = f"<ul>{quoted}</ul>" if quoted else ""
+        return f'<li class="{block.mark}"><b>{block.mark}</b> {html.escape(block.text)}{more}</li>'
+    if isinstance(block, Columns):
+        heads = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in block.head)
+        left = len(block.head) - 1 if block.remarks else None
+        rows = ("".join(_cell(cell, i == left) for i, cell in enumerate(row)) for row in block.rows)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<div><table><caption>{html.escape(block.caption)}</caption><tr>{heads}</tr>{body}</table></div>"
+    if isinstance(block, Code):
+        return f"<pre>{html.escape(chr(10).join(block.lines))}</pre>"
+    return f"<p>{html.escape(block)}</p>"
+
+
+def _cell(text: str, left: bool) -> str:
+    return f"<td{' class=text' if left else ''}>{html.escape(text)}</td>"
