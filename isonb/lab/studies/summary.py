@@ -199,6 +199,6 @@ def _main(run: pd.Series[Any]) -> float | None:
 def untaken(folder: Path = FOLDER) -> dict[str, list[str]]:
     """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
     taken = {run for design in every_design() for run in Study.load(design, folder=folder).recorded["run_id"]}
-    names = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
+    names = sorted(path.parent.name for path in folder.glob("*/runs.parquet"))
     left = {name: sorted(set(recorded(name, folder).runs["run_id"]) - taken) for name in names}
     return {name: runs for name, runs in left.items() if runs}

@@ -24,8 +24,21 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
 from isonb.lab.statistics.bootstrap import bootstrap
-from isonb.lab.statistics.pooling import STUDENTS, Heterogeneity, heterogeneity, law, random_effects, standard_error
-from isonb.lab.statistics.seeds import POWER, Interval, dz, finite, holm, minimum_detectable, student
+from isonb.lab.statistics.seeds import (
+    POWER,
+    STUDENTS,
+    Heterogeneity,
+    Interval,
+    dz,
+    finite,
+    heterogeneity,
+    holm,
+    law,
+    minimum_detectable,
+    random_effects,
+    standard_error,
+    student,
+)
 
 __all__ = [
     "CONTRADICTED",
