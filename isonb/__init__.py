@@ -2,15 +2,14 @@
 
 Points are rows: a cloud is a tensor ``(..., n, d)``, with an optional mask ``(..., n)`` that marks the real rows; numpy
 arrays are taken too. Bad input raises one of the errors of :mod:`isonb.errors`. ``isonb.metrics`` (torchmetrics
-classes), ``isonb.training``, ``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they
+classes), ``isonb.integrations``, ``isonb.lab`` and ``isonb.pages`` are imported by name and bring the libraries they
 need.
 """
 
 # isort: skip_file
-import ast
+import functools
 import importlib
 import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -117,8 +116,12 @@ if TYPE_CHECKING:
     from isonb.auditing import compare as compare
 
 
+@functools.cache
 def _homes() -> dict[str, str]:
     """The module of each public name, read from the imports above."""
+    import ast  # here, so that the command line starts without it
+    from pathlib import Path
+
     (block,) = [node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If)]
     lines = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     return {name.name: str(line.module) for line in lines for name in line.names}

@@ -70,9 +70,9 @@ def test_an_audit_names_a_loud_first_token_and_no_other():
 
 
 def test_a_monitor_of_means_names_it_once(caplog):
+    from isonb.integrations.hidden_states import Pooling
+    from isonb.integrations.monitor import IsotropyMonitor
     from isonb.lab.encoders.loading import load_for_training
-    from isonb.training.hidden_states import Pooling
-    from isonb.training.monitor import IsotropyMonitor
 
     encoder = load_for_training("tiny")
     model = encoder.model
