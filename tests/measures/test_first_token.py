@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isonb.auditing.encoding.tokens import TokenEmbedder
-from isonb.auditing.first_token import first_token_findings
+from isonb.auditing.soundness import first_token_findings
 from isonb.errors import ShapeError
 from isonb.measures.first_token import first_token
 
