@@ -147,9 +147,10 @@ def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Ch
     base = alt.Chart(shown).encode(
         x=alt.X("strength:Q", title="place of the dial, p"),
         color=alt.Color("vectors:N", title=None),
+        strokeDash=dash("vectors:N", title=None),
     )
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q")
-    line = base.mark_line(point=True).encode(y="gain:Q", strokeDash=dash("vectors:N", title=None))
+    line = base.mark_line(point=True).encode(y="gain:Q")
     panels: alt.Chart = (
         (band + line)
         .properties(width=230, height=170)
