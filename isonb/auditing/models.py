@@ -14,7 +14,6 @@ from torch import Tensor
 
 from isonb.auditing.encoding import Counts, Embedder
 from isonb.auditing.encoding.choosing import Encoding, embedder_of
-from isonb.auditing.encoding.first_token import first_token_findings
 from isonb.auditing.encoding.vector_files import embed_to, writing
 from isonb.auditing.parts import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
