@@ -98,10 +98,10 @@ class DependencyError(ImportError):
 
 
 class IsotropyWarning(UserWarning):
-    """Vectors in training passed a gate of :class:`isonb.training.monitor.IsotropyMonitor`.
+    """Vectors in training passed a gate of :class:`isonb.integrations.monitor.IsotropyMonitor`.
 
     >>> import torch, warnings
-    >>> from isonb.training.monitor import COLLAPSE, IsotropyMonitor
+    >>> from isonb.integrations.monitor import COLLAPSE, IsotropyMonitor
     >>> monitor = IsotropyMonitor(["relative_spread"], warn=COLLAPSE)
     >>> with warnings.catch_warnings(record=True, action="always") as seen:
     ...     _ = [monitor.observe(torch.ones(8, 4), step=step) for step in (1, 2)]
@@ -125,7 +125,7 @@ class PrecisionWarning(UserWarning):
     """A model is trained whose weights are in half precision, without a float32 copy; the message says what to do.
 
     >>> import torch, warnings
-    >>> from isonb.training.union import warn_of_half_weights
+    >>> from isonb.integrations.union import warn_of_half_weights
     >>> with warnings.catch_warnings(record=True, action="always") as seen:
     ...     warn_of_half_weights(torch.nn.Linear(2, 2).half())
     >>> print(str(seen[0].message).split(":")[0])

@@ -51,7 +51,7 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def test_a_class_of_the_maths_has_a_name_of_its_own():
-    rooms = [*MATHS, *(ROOT / "training").glob("*.py"), *(ROOT / "lab" / "methods").glob("*.py")]
+    rooms = [*MATHS, *(ROOT / "integrations").glob("*.py"), *(ROOT / "lab" / "methods").glob("*.py")]
     classes = [node.name for path in rooms for node in ast.parse(path.read_text("utf-8")).body
                if isinstance(node, ast.ClassDef)]  # fmt: skip
     assert sorted(classes) == sorted(set(classes))

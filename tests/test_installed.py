@@ -138,8 +138,8 @@ EXTRAS = [
     ("isonb.lab", "transformers", "lab"),
     ("isonb.pages", "altair", "lab"),
     ("isonb.metrics", "torchmetrics", "metrics"),
-    ("isonb.training.trainer", "transformers", "lab"),
-    ("isonb.training.sentence_transformers", "sentence_transformers", "lab"),
+    ("isonb.integrations.trainer", "transformers", "lab"),
+    ("isonb.integrations.sentence_transformers", "sentence_transformers", "lab"),
 ]
 
 

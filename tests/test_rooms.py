@@ -28,7 +28,7 @@ ROOMS = (
     "lab/statistics",
     "lab/options",
     "metrics",
-    "training",
+    "integrations",
     "losses",
     "transforms",
     "layers",

@@ -14,14 +14,13 @@ from torch import Tensor
 
 from isonb.auditing.encoding import Counts, Embedder
 from isonb.auditing.encoding.choosing import Encoding, embedder_of
-from isonb.auditing.encoding.first_token import first_token_findings
 from isonb.auditing.encoding.vector_files import embed_to, writing
 from isonb.auditing.parts import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
 from isonb.auditing.shape import BY_LAYER, TWO_NN, readings
-from isonb.auditing.soundness import check_model
+from isonb.auditing.soundness import check_model, first_token_findings
 from isonb.auditing.texts import check_texts, distinct_rows, text_findings
 from isonb.auditing.thresholds import Pairs
 from isonb.auditing.told import clipped

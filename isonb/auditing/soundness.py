@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.encoding import Embedder
+from isonb.auditing.encoding.tokens import TokenEmbedder
 from isonb.auditing.parts import Check, Finding
 from isonb.errors import InputError
+from isonb.measures.first_token import first_token
 from isonb.numerics.rows import unit_rows
 
-__all__ = ["check_model", "probes_of"]
+__all__ = ["check_model", "first_token_findings", "probes_of"]
 
 PROBES = 8  # texts that are tried
+BATCH = 64  # texts that tell whether the first token is loud
 ROUNDING = 1e-3  # of a vector's length that sums in another order may move it
 FIXES = {
     "the same text twice": "Call model.eval(): dropout or another source of chance is on.",
@@ -89,3 +92,27 @@ def _empty(embedder: Embedder, known: Tensor) -> Check:
         return Check(name, "fault", "gives NaN or infinity")
     alike = float((unit_rows(vector) * unit_rows(known)).sum(-1).mean())
     return Check(name, "ok", f"gives a vector like any other, mean cosine with texts {alike:.2f}; it is left out")
+
+
+@torch.no_grad()
+def first_token_findings(embedder: Embedder, texts: Sequence[str]) -> Iterator[Finding]:
+    """A warning where a mean over the last layer has it, else a note; nothing of models that are read by [CLS]."""
+    if not isinstance(embedder, TokenEmbedder) or embedder.pool == "cls":
+        return
+    from isonb.lab.encoders.loading import forward
+
+    sentences = embedder.read(texts[:BATCH])
+    device = next(embedder.encoder.model.parameters()).device
+    states = forward(embedder.encoder.model, sentences.batch(range(len(sentences)), device))
+    try:
+        effects = [first_token(state, states.mask) for state in states.hidden[1:]]
+    except InputError:  # texts of one token, states that aren't finite
+        return
+    last = effects[-1]
+    loudest = max(range(len(effects)), key=lambda layer: effects[layer].ratio)
+    advice = "A mean over few tokens is mostly the first one's: leave it out of the mean."
+    if last.loud and embedder.pool == "mean":
+        yield Finding("first token", "warning", f"In the last layer {last}.", advice)
+    elif effects[loudest].loud:
+        text = f"In layer {loudest + 1} {effects[loudest]}."
+        yield Finding("first token", "note", text, "It counts where means over the tokens of that layer are used.")

@@ -225,6 +225,7 @@ def _main(folder: str, function: str) -> int:
         threading.Event().wait()  # the watch has work to do, and ends us
     said.write(json.dumps(asdict(Answer(kind, _cut(text), _peak_of_children()))))
     said.flush()
+    _remove(folder)  # the starter does so, too, unless it is killed just now
     return 1 if kind else 0
 
 

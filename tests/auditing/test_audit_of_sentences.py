@@ -19,10 +19,10 @@ from isonb.auditing.encoding import vector_files
 from isonb.auditing.encoding.choosing import Encoding, embedder_of
 from isonb.auditing.encoding.vector_files import embed_to
 from isonb.errors import InputError, ShapeError
+from isonb.integrations.sentence_transformers import TokenSoftDecay, append_transform
 from isonb.lab.data import corpus
 from isonb.lab.encoders.catalogue import ModelError, fingerprint
 from isonb.lab.encoders.loading import load
-from isonb.training.sentence_transformers import TokenSoftDecay, append_transform
 from isonb.transforms import AllButTheTop, Whitening
 from tests.lab import random_models
 

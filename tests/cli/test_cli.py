@@ -377,7 +377,7 @@ def test_rows_that_would_look_alike_say_in_what_they_differ():
 def test_method_words_name_what_is_not_the_default():
     assert method_words(resolve(SMOKE | {"method": "entropy"})["method"]) == "entropy"
     method = {"name": "entropy", "select": False, "weight": 2}
-    assert method_words(resolve(SMOKE | {"method": method})["method"]) == "entropy weight=2 select=False"
+    assert method_words(resolve(SMOKE | {"method": method})["method"]) == "entropy select=False weight=2"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from isonb.auditing.encoding.first_token import first_token_findings
 from isonb.auditing.encoding.tokens import TokenEmbedder
+from isonb.auditing.soundness import first_token_findings
 from isonb.errors import ShapeError
 from isonb.measures.first_token import first_token
 
@@ -70,9 +70,9 @@ def test_an_audit_names_a_loud_first_token_and_no_other():
 
 
 def test_a_monitor_of_means_names_it_once(caplog):
+    from isonb.integrations.hidden_states import Pooling
+    from isonb.integrations.monitor import IsotropyMonitor
     from isonb.lab.encoders.loading import load_for_training
-    from isonb.training.hidden_states import Pooling
-    from isonb.training.monitor import IsotropyMonitor
 
     encoder = load_for_training("tiny")
     model = encoder.model

@@ -2,6 +2,6 @@
 
 from isonb.lab.comparing.comparison import CompareError, compare
 from isonb.lab.comparing.power import plan_seeds
-from isonb.lab.comparing.result import Comparison
+from isonb.lab.comparing.result import RunComparison
 
-__all__ = ["CompareError", "Comparison", "compare", "plan_seeds"]
+__all__ = ["CompareError", "RunComparison", "compare", "plan_seeds"]

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import fail
-from isonb.lab.comparing.result import Comparison, Pair
+from isonb.lab.comparing.result import Pair, RunComparison
 from isonb.lab.comparing.runs import CompareError, Runs, config_of, read_runs, setting_names
 from isonb.lab.methods.control import acting_place, control_of
 from isonb.lab.statistics.paired import paired_tests, seeds_needed
@@ -32,7 +32,7 @@ def compare(
     gain: float | None = None,
     level: float = 0.95,
     power: float = POWER,
-) -> Comparison:
+) -> RunComparison:
     r"""Compare each method of the runs with its matched control, or the same runs of two versions of one's code.
 
     The design follows from the runs: a setting is all of a configuration but method and seed, an arm is a method with
@@ -62,7 +62,7 @@ def compare(
         fix = "Run the control with the same seeds: isonb run ... --method none."
         fail(CompareError, "two arms of one setting are needed", f"{len(mine)} runs of {sorted(set(mine['arm']))}", fix)
     told = _judged(pairs, gain, level, power)
-    return Comparison(tuple(told), tuple(_notes(mine, theirs)), level, power, gain)
+    return RunComparison(tuple(told), tuple(_notes(mine, theirs)), level, power, gain)
 
 
 def _with_controls(runs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:

@@ -15,7 +15,7 @@ import pandas as pd
 from isonb.lab.statistics.paired import GAIN, LOSS, OPEN
 from isonb.lab.statistics.seeds import Interval
 
-__all__ = ["REFUSED", "Comparison", "Pair"]
+__all__ = ["REFUSED", "Pair", "RunComparison"]
 
 REFUSED = "refused"
 WIDE = 100
@@ -57,7 +57,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """What :func:`compare` found: one :class:`Pair` a method and setting, and what the reader should know of them all.
 
     ``level`` and ``power`` as given; ``gain``: the gain in points that ``needed`` speaks of, or None.
@@ -116,12 +116,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _table_rows(found: Comparison) -> list[tuple[str, list[str]]]:
+def _table_rows(found: RunComparison) -> list[tuple[str, list[str]]]:
     """Each pair as its setting and the cells under :data:`HEAD`."""
     return [(pair.setting, _cells(pair, found)) for pair in found.pairs]
 
 
-def _screen(found: Comparison) -> str:
+def _screen(found: RunComparison) -> str:
     """What a terminal shows: one table a setting, then what the numbers mean."""
     rows = _table_rows(found)
     head = [f"{found.level:.0%} interval" if cell == "95% interval" else cell for cell in HEAD]
@@ -138,7 +138,7 @@ def _screen(found: Comparison) -> str:
     return "\n".join([*lines, *(part for text in _told(found) for part in textwrap.wrap(text, WIDE))])
 
 
-def _page(found: Comparison) -> str:
+def _page(found: RunComparison) -> str:
     """The same as HTML, with the picture in it."""
     import vl_convert
 
@@ -155,7 +155,7 @@ def _page(found: Comparison) -> str:
     return f"{top}<h1>{title}</h1>{''.join(parts)}{words}</html>\n"
 
 
-def _chart(found: Comparison) -> Any:
+def _chart(found: RunComparison) -> Any:
     """Each difference as a dot with its interval, the minimum detectable effect as a pale bar around zero."""
     import altair as alt
 
@@ -174,7 +174,7 @@ def _chart(found: Comparison) -> Any:
     return layers.properties(width=460).facet(alt.Row("setting:N", title=None)).resolve_scale(y="independent")
 
 
-def _cells(pair: Pair, found: Comparison) -> list[str]:
+def _cells(pair: Pair, found: RunComparison) -> list[str]:
     refused = f"{pair.verdict}: {pair.reason}" if pair.reason else pair.verdict
     needed = f", {pair.needed} seeds would show {found.gain:g}" if pair.needed and pair.verdict == OPEN else ""
     return [
@@ -197,7 +197,7 @@ def _share(one: Interval | None, other: Interval | None) -> str:
     return f"{one.estimate * one.n:.0f} of {one.n}, {other.estimate * other.n:.0f} of {other.n}"
 
 
-def _told(found: Comparison) -> list[str]:
+def _told(found: RunComparison) -> list[str]:
     judged = sum(not pair.reason for pair in found.pairs)
     return [
         "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted by "

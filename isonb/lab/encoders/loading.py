@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from isonb.errors import InputError, fail, in_one_line
+from isonb.integrations.hidden_states import encoder_of
 from isonb.lab.encoders.locate import find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
-from isonb.training.hidden_states import encoder_of
 
 __all__ = [
     "Encoded",

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from isonb.integrations.hidden_states import Pooling
 from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
 from isonb.points import pool
-from isonb.training.hidden_states import Pooling
 
 __all__ = ["TaskModel", "is_decoder", "task_loss"]
 

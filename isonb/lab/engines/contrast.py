@@ -29,14 +29,14 @@ from torch.nn import functional as F
 from torch.optim.lr_scheduler import LambdaLR
 
 from isonb.errors import DegenerateError, ShapeError, fail
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.union import asked, trainable
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
 from isonb.lab.methods import Contrast, Method
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.points import mean_pool
-from isonb.training.hidden_states import Pooling
-from isonb.training.union import asked, trainable
 
 __all__ = ["Series", "finite", "info_nce", "tension_loss", "tune"]
 

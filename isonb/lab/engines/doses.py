@@ -93,7 +93,7 @@ def _response(
     return {name: values + later[f"step.second.{name}"] for name, values in start.items()}
 
 
-class _Penalty(nn.Module):
+class _DosePenalty(nn.Module):
     """The penalty alone, in the place of a joint loss."""
 
     def forward(self, task: Tensor, isotropy: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ def _alone(phase: SecondPhase, loss: str) -> SecondPhase:
     """The phase with one of :data:`LOSSES`."""
     if loss == "task":
         return replace(phase, penalty=None, joint=None)
-    return replace(phase, joint=_Penalty()) if loss == "isotropy" else phase
+    return replace(phase, joint=_DosePenalty()) if loss == "isotropy" else phase
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
 from isonb.lab.engines.contrast import Series, finite, info_nce
 from isonb.lab.engines.stages import Finetuning, Split
@@ -22,7 +23,6 @@ from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.methods import SecondPhase
 from isonb.measures.registry import attempt
 from isonb.measures.spectrum import explained_variance
-from isonb.training.union import asked
 
 __all__ = ["Features", "SecondModel", "features", "fit_second", "fit_views", "scored", "second"]
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
 
 from isonb.errors import fail
+from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.data.batches import Collator, LengthGrouped, LongestFirst
 from isonb.lab.engines.checkpoint import Seal, last_whole
 from isonb.lab.engines.stages import EVALUATED, Finetuning, Series
@@ -23,7 +24,6 @@ from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.settings import FinetuneSettings
 from isonb.runtime.files import note_progress
-from isonb.training.trainer import IsotropyTrainerMixin
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "train"]
 

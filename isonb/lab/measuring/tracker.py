@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.watch import TrainingPoints
 from isonb.lab.measuring.cloud import Values, cloud_measures
 from isonb.numerics.distributed import all_rows
-from isonb.training.hidden_states import Pooling
-from isonb.training.watch import TrainingPoints
 
 __all__ = ["Tracker", "series_from_log"]
 

@@ -24,7 +24,7 @@ from isonb.lab.options import OptionError, Options
 if TYPE_CHECKING:  # settings are read without torch
     from torch import Tensor, nn
 
-    from isonb.training.hidden_states import Pooling
+    from isonb.integrations.hidden_states import Pooling
 
 __all__ = ["Contrast", "Method", "MethodError", "Place", "SecondPhase", "Site"]
 
@@ -118,7 +118,7 @@ class Method(Options):
 
     def points(self) -> Pooling:
         """The points of a batch that the penalty sees. "cls" is read as "last" for decoders."""
-        from isonb.training.hidden_states import Pooling
+        from isonb.integrations.hidden_states import Pooling
 
         return Pooling()
 

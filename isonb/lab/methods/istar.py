@@ -7,11 +7,11 @@ from typing import ClassVar
 from torch import nn
 
 from isonb import losses
+from isonb.integrations.hidden_states import Pooling
 from isonb.lab.methods.base import Place
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import PointsAlone, RandomDirection, WithLoss
 from isonb.lab.options import option
-from isonb.training.hidden_states import Pooling
 
 __all__ = ["METHODS", "CosReg", "IStar"]
 

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from isonb import layers, losses
 from isonb.errors import fail
+from isonb.integrations.hidden_states import Pooling
 from isonb.lab.methods.base import Method, Place, Site
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import WithLoss
 from isonb.lab.options import OptionError, option
 from isonb.layers.soft_decay import soft_decay
-from isonb.training.hidden_states import Pooling
 
 __all__ = ["METHODS", "SoftDecayMethod", "SpectrumControl"]
 

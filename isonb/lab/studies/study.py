@@ -20,8 +20,8 @@ from isonb.lab.studies.files import STUDIES, design_of
 from isonb.lab.studies.plan import PlannedCell, plan_of
 from isonb.lab.studies.table import lead, long_tables
 from isonb.lab.studies.verdicts import (
-    Cell,
     Claim,
+    JudgedCell,
     Judgement,
     Prediction,
     PredictionJudgement,
@@ -268,18 +268,18 @@ class Study:
         silent = {name: cell for name in cells if (cell := self._silent(prediction, name, source))}
         return verdicts.judge_prediction(prediction, evidence, cells, silent)
 
-    def _silent(self, prediction: Prediction, cell: str, source: str) -> Cell | None:
+    def _silent(self, prediction: Prediction, cell: str, source: str) -> JudgedCell | None:
         """The cell where a prediction can't tell: of models that weren't taught, or a method without a setting."""
         if not prediction.trained:
             return None
         if self.design.untaught and source == "recorded":
-            return Cell(cell, verdicts.NOT_TESTABLE, Reason.UNTAUGHT)
+            return JudgedCell(cell, verdicts.NOT_TESTABLE, Reason.UNTAUGHT)
         known = [s for s in (*self.suites, *self.live_suites) if cell == s or cell.startswith(f"{s},")]
         suite = max(known, key=len, default=cell)
         if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
-            return Cell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
+            return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
         why = self.unlearned(suite)
-        return Cell(cell, verdicts.NOT_TESTABLE, why) if why else None
+        return JudgedCell(cell, verdicts.NOT_TESTABLE, why) if why else None
 
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame

@@ -20,8 +20,8 @@ from isonb.lab.studies.verdicts import (
     NOT_TESTABLE,
     OUTCOMES,
     SUPPORTED,
-    Cell,
     Claim,
+    JudgedCell,
     Judgement,
     PredictionJudgement,
     Reason,
@@ -106,11 +106,11 @@ def _mean(one: PredictionJudgement) -> list[dict[str, Any]]:
     if one.mean is None or sum(cell.interval is not None for cell in one.cells) < 2:
         return []
     how = "over seeds" if one.mean.method == "student" else "over cells"
-    mean = Cell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, None, one.visible)
+    mean = JudgedCell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, None, one.visible)
     return [_told(mean) | {"reason": f"I2 = {one.spread.i2:.0%}" if one.spread else ""}]
 
 
-def _told(cell: Cell) -> dict[str, Any]:
+def _told(cell: JudgedCell) -> dict[str, Any]:
     one = cell.interval
     return {
         "cell": cell.name,
@@ -148,7 +148,7 @@ def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
             wanted = tested.prediction.needs or claim.needs
             rows += [head | what | _told(cell) | {"needs": wanted or NEEDS.get(cell.reason)} for cell in tested.cells]
         if not one.cells:
-            blank = _told(Cell("", one.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
+            blank = _told(JudgedCell("", one.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
             rows.append(head | {"what": "", "trained": False} | blank | {"needs": claim.needs or claim.remark})
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -199,6 +199,6 @@ def _main(run: pd.Series[Any]) -> float | None:
 def untaken(folder: Path = FOLDER) -> dict[str, list[str]]:
     """The recorded rows that no design takes: run ids by recording, only of recordings that have some."""
     taken = {run for design in every_design() for run in Study.load(design, folder=folder).recorded["run_id"]}
-    names = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
+    names = sorted(path.parent.name for path in folder.glob("*/runs.parquet"))
     left = {name: sorted(set(recorded(name, folder).runs["run_id"]) - taken) for name in names}
     return {name: runs for name, runs in left.items() if runs}

@@ -24,8 +24,21 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
 from isonb.lab.statistics.bootstrap import bootstrap
-from isonb.lab.statistics.pooling import STUDENTS, Heterogeneity, heterogeneity, law, random_effects, standard_error
-from isonb.lab.statistics.seeds import POWER, Interval, dz, finite, holm, minimum_detectable, student
+from isonb.lab.statistics.seeds import (
+    POWER,
+    STUDENTS,
+    Heterogeneity,
+    Interval,
+    dz,
+    finite,
+    heterogeneity,
+    holm,
+    law,
+    minimum_detectable,
+    random_effects,
+    standard_error,
+    student,
+)
 
 __all__ = [
     "CONTRADICTED",
@@ -38,11 +51,11 @@ __all__ = [
     "NO_SETTING",
     "OUTCOMES",
     "SUPPORTED",
-    "Cell",
     "Change",
     "Claim",
     "ClaimError",
     "Evidence",
+    "JudgedCell",
     "Judgement",
     "Prediction",
     "PredictionJudgement",
@@ -96,7 +109,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Cell:
+class JudgedCell:
     """What the runs say in one cell.
 
     ``reason``: why it has its outcome; ``about``: the border, value or arm that the reason names. ``visible`` is the
@@ -225,7 +238,7 @@ class PredictionJudgement:
 
     prediction: Prediction
     outcome: str
-    cells: tuple[Cell, ...]
+    cells: tuple[JudgedCell, ...]
     mean: Interval | None = None
     visible: float | None = None
     spread: Heterogeneity | None = None
@@ -241,7 +254,7 @@ class Judgement:
     predictions: tuple[PredictionJudgement, ...] = field(default=())
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[JudgedCell, ...]:
         """The cells of all predictions."""
         return tuple(cell for one in self.predictions for cell in one.cells)
 
@@ -291,7 +304,7 @@ def smallest_visible(interval: Interval, alpha: float = 1 - LEVEL) -> float:
     return float(error * (scipy_stats.norm.ppf(1 - alpha / 2) + scipy_stats.norm.ppf(POWER)))
 
 
-def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | Interval | None) -> Cell:
+def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | Interval | None) -> JudgedCell:
     """The outcome of one cell, from one number a seed or from an interval.
 
     >>> gain = Prediction("gain", lambda study, suites: {}, "greater")
@@ -304,15 +317,15 @@ def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | In
         return _placed(prediction, name, evidence, None)
     values = finite([] if evidence is None else list(evidence), "values", 0)
     if len(values) < FEWEST:
-        return Cell(name, NOT_TESTABLE, Reason.FEW if len(values) else Reason.NO_RUNS, n=len(values))
+        return JudgedCell(name, NOT_TESTABLE, Reason.FEW if len(values) else Reason.NO_RUNS, n=len(values))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
-        return Cell(name, NOT_TESTABLE, Reason.SAME, f"{values[0]:.4g}", len(values))
+        return JudgedCell(name, NOT_TESTABLE, Reason.SAME, f"{values[0]:.4g}", len(values))
     interval = student(values, level=LEVEL) if len(values) < MANY else bootstrap(values, level=LEVEL)
     return _placed(prediction, name, interval, dz(values))
 
 
 def judge_prediction(
-    prediction: Prediction, evidence: Evidence, cells: Iterable[str], silent: Mapping[str, Cell]
+    prediction: Prediction, evidence: Evidence, cells: Iterable[str], silent: Mapping[str, JudgedCell]
 ) -> PredictionJudgement:
     """Judge one prediction in ``cells``. ``silent``: by name the cells that can't tell."""
     units: dict[Any, Any] = {key: value for key, value in evidence.items() if isinstance(key, tuple)}
@@ -341,7 +354,7 @@ def judge_prediction(
     return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, spread, against)
 
 
-def _decided(prediction: Prediction, telling: Sequence[Cell], units: Units, whole: Cell) -> str:
+def _decided(prediction: Prediction, telling: Sequence[JudgedCell], units: Units, whole: JudgedCell) -> str:
     """What the mean over cells says, if it says so whichever cell is left out; or what all cells say by themselves."""
     outcomes = {cell.outcome for cell in telling}
     if {SUPPORTED, CONTRADICTED} <= outcomes and prediction.direction != "equal":
@@ -374,7 +387,7 @@ def judge(claim: Claim, predictions: Sequence[PredictionJudgement]) -> Judgement
     return Judgement(claim, outcome, tuple(predictions))
 
 
-def _over(telling: Sequence[Cell], units: Units) -> Interval:
+def _over(telling: Sequence[JudgedCell], units: Units) -> Interval:
     """The mean over cells: of the seeds that all have, or of random effects where cells share fewer than three."""
     if len(telling) == 1 and telling[0].interval is not None:
         return telling[0].interval
@@ -386,7 +399,7 @@ def _over(telling: Sequence[Cell], units: Units) -> Interval:
     return random_effects([cell.interval for cell in telling if cell.interval is not None], level=LEVEL)
 
 
-def _placed(prediction: Prediction, name: str, interval: Interval, effect: float | None) -> Cell:
+def _placed(prediction: Prediction, name: str, interval: Interval, effect: float | None) -> JudgedCell:
     (low, high), (least, most) = prediction.claimed, prediction.tolerated
     margin = prediction.margin
     border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
@@ -399,7 +412,7 @@ def _placed(prediction: Prediction, name: str, interval: Interval, effect: float
     else:
         outcome, reason, about = INCONCLUSIVE, Reason.BOTH, border
     against = _beyond(interval, least, most)
-    return Cell(name, outcome, reason, about, interval.n, interval, effect, smallest_visible(interval), against)
+    return JudgedCell(name, outcome, reason, about, interval.n, interval, effect, smallest_visible(interval), against)
 
 
 def _beyond(interval: Interval, low: float, high: float) -> float:

@@ -26,7 +26,7 @@ from isonb.lab.data.tasks import task_size
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings, plan
 
-__all__ = ["ACCELERATORS", "Encoder", "Estimate", "Work", "encoder_size", "estimate", "work"]
+__all__ = ["ACCELERATORS", "EncoderSize", "Estimate", "Work", "encoder_size", "estimate", "work"]
 
 START_SECONDS = 45.0  # a GPU run besides the encoder's work: loading, tokenizing, spectra, the notebook
 CPU_START_SECONDS = 20.0  # the same on one core, whose models are small
@@ -40,7 +40,7 @@ SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes par
 
 
 @dataclass(frozen=True)
-class Encoder:
+class EncoderSize:
     """Layers, width and inner width of an encoder; ``parameters`` (0: unknown) is only told, not used."""
 
     layers: int
@@ -54,7 +54,7 @@ class Encoder:
         2 for each of the 4 d^2 + 2 d f weights of a layer, and 4 d for each token attended to. Embeddings cost none;
         shared layers cost as often as they are run.
 
-        >>> Encoder(12, 768, 3072).forward(128) / (2 * 85e6)  # 85 million weights in BERT's layers
+        >>> EncoderSize(12, 768, 3072).forward(128) / (2 * 85e6)  # 85 million weights in BERT's layers
         1.03
         """
         d = self.width
@@ -130,7 +130,7 @@ def work(run: Mapping[str, Any] | Planned) -> Work:
 class _Tally:
     """Adds up passes of an encoder."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: EncoderSize) -> None:
         self.encoder, self.flops, self.launches = encoder, 0.0, 0.0
 
     def forward(self, examples: float, length: float, batch: int = FORWARD_BATCH) -> None:
@@ -199,12 +199,12 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 
 @functools.cache
-def encoder_size(name: str) -> Encoder | None:
+def encoder_size(name: str) -> EncoderSize | None:
     """The size of an encoder: from the table, else from its configuration; None where that can't be had."""
     for row in _rows("encoders.csv"):
         if row["model"] == name:
             layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
-            return Encoder(layers, width, inner, 1e6 * float(row["million_parameters"]))
+            return EncoderSize(layers, width, inner, 1e6 * float(row["million_parameters"]))
     from isonb.lab.encoders.locate import find
 
     try:
@@ -212,10 +212,10 @@ def encoder_size(name: str) -> Encoder | None:
     except InputError:
         return None
     inner = getattr(config, "intermediate_size", None) or getattr(config, "hidden_dim", None) or 4 * config.hidden_size
-    return Encoder(config.num_hidden_layers, config.hidden_size, inner)
+    return EncoderSize(config.num_hidden_layers, config.hidden_size, inner)
 
 
-BASE = Encoder(12, 768, 3072)
+BASE = EncoderSize(12, 768, 3072)
 HALVES = ((True, "half"), (False, "single"))
 # By name: what it is, and operations a second by whether arithmetic is 16-bit.
 ACCELERATORS = {

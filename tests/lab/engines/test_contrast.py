@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.integrations.hidden_states import Pooling
 from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.vectors import (
     SentenceVector,
@@ -27,7 +28,6 @@ from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.methods import Contrast, Method, SecondPhase, methods
 from isonb.layers import IsotropyLayer
 from isonb.losses import IsoScoreLoss, JointLoss
-from isonb.training.hidden_states import Pooling
 from tests.lab.random_models import KINDS, save
 
 TEXTS = ["the cat sleeps", "a dog sees the old man", "men walk", "the women saw a cat and a dog", "she runs", "no rain"]

@@ -19,7 +19,7 @@ from isonb.measures.neighbors import two_nn
 from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.points import pool
-from tests.training import tiny
+from tests.integrations import tiny
 
 L = 2
 

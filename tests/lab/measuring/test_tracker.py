@@ -10,15 +10,15 @@ import torch.distributed as dist
 from gloo import run
 from transformers import Trainer, TrainingArguments
 
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.measuring import tracker as tracker_module
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.losses import IsoScoreLoss
 from isonb.measures.isoscore import isoscore
 from isonb.points import pool
-from isonb.training.hidden_states import Pooling
-from isonb.training.trainer import IsotropyTrainerMixin
-from tests.training import tiny
+from tests.integrations import tiny
 
 
 class Recording(Trainer):

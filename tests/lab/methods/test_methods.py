@@ -10,6 +10,8 @@ from torch import nn
 
 from isonb import losses, transforms
 from isonb.errors import InputError, ShapeError
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.union import asked
 from isonb.lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import FittedModule, WithLoss
@@ -18,8 +20,6 @@ from isonb.lab.runs.settings import resolve
 from isonb.layers.soft_decay import soft_decay
 from isonb.losses.common import Loss
 from isonb.points import layer_average, mean_pool
-from isonb.training.hidden_states import Pooling
-from isonb.training.union import asked
 from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
 from tests.support import assert_same, gpu, normal, uneven

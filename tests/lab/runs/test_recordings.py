@@ -125,7 +125,7 @@ def test_damage_is_told(folder):
         recorded("some", folder / "out")
 
 
-@pytest.mark.parametrize("home", sorted(FOLDER.glob("*/manifest.json")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("home", sorted(FOLDER.glob("*/runs.parquet")), ids=lambda path: path.parent.name)
 def test_every_recording_of_the_book_is_whole(home):
     found = recorded(home.parent.name)
     assert found.runs.run_id.tolist() == found.manifest["runs"]

@@ -10,8 +10,8 @@ from isonb.lab.studies.verdicts import (
     DEPENDS,
     NO_SETTING,
     NOT_TESTABLE,
-    Cell,
     Claim,
+    JudgedCell,
     Prediction,
     Reason,
     judge,
@@ -28,7 +28,7 @@ def gain(**options):
 def judged(number, *tested, **options):
     """A claim judged on (prediction, numbers by cell, the outcome and reason of cells that can't tell)."""
     claim = Claim(number, f"claim {number}", tuple(one for one, _, _ in tested), **options)
-    silent = ({cell: Cell(cell, *why) for cell in values} if why else {} for _, values, why in tested)
+    silent = ({cell: JudgedCell(cell, *why) for cell in values} if why else {} for _, values, why in tested)
     cells = zip(tested, silent, strict=True)
     return judge(claim, [judge_prediction(one, values, values, given) for (one, values, _), given in cells])
 

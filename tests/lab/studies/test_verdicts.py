@@ -14,9 +14,9 @@ from isonb.lab.studies.verdicts import (
     NO_SETTING,
     NOT_TESTABLE,
     SUPPORTED,
-    Cell,
     Claim,
     ClaimError,
+    JudgedCell,
     Prediction,
     Reason,
     judge,
@@ -282,7 +282,7 @@ def test_most_counts_the_cells_that_can_tell():
 
 @pytest.mark.parametrize("why", [NOT_TESTABLE, NO_SETTING])
 def test_a_cell_that_cannot_tell_neither_supports_nor_contradicts(why):
-    silent = {"mrpc": Cell("mrpc", why, Reason.UNLEARNED)}
+    silent = {"mrpc": JudgedCell("mrpc", why, Reason.UNLEARNED)}
     for values, outcome in ((UP, SUPPORTED), (DOWN, CONTRADICTED), (OPEN, INCONCLUSIVE)):
         found = judge_prediction(gain(), {"cola": values, "mrpc": [-5 * v for v in values]}, ["cola", "mrpc"], silent)
         assert (found.outcome, [cell.outcome for cell in found.cells]) == (outcome, [outcome, why])

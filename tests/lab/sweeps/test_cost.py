@@ -44,7 +44,7 @@ def test_sizes_in_the_table_are_the_models(name):
 
 def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert cost.encoder_size(str(find("tiny").folder)) == cost.Encoder(4, 128, 512)
+    assert cost.encoder_size(str(find("tiny").folder)) == cost.EncoderSize(4, 128, 512)
     found = cost.estimate([COLA | {"model": "nobody/nothing"}])
     assert found.assumed == ("nobody/nothing",)
     assert "nobody/nothing" in str(found)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.pooling import heterogeneity, random_effects
-from isonb.lab.statistics.seeds import Interval, StatsError, student
+from isonb.lab.statistics.seeds import Interval, StatsError, heterogeneity, random_effects, student
 
 VALUES, ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
 

@@ -6,8 +6,8 @@ import torch
 from support import normal
 
 from isonb.errors import InputError
+from isonb.integrations.union import carrying, penalty_gradients, rehearsal, trainable
 from isonb.measures.isoscore import isoscore
-from isonb.training.union import carrying, penalty_gradients, rehearsal, trainable
 
 
 def test_carried_gradients_add_up_to_the_gradient_of_the_union():

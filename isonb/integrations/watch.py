@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isonb.integrations.hidden_states import HiddenStates, Pooling, named_module, only_module
 from isonb.measures.first_token import FirstToken, first_token
 from isonb.points import pool
-from isonb.training.hidden_states import HiddenStates, Pooling, named_module, only_module
 
 __all__ = ["TrainingPoints"]
 

@@ -32,10 +32,10 @@ from torch import Tensor, nn
 
 from isonb.checks import cloud, strict
 from isonb.errors import InputError, IsotropyWarning, fail, needs
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.watch import TrainingPoints
 from isonb.measures.registry import MEASURES
 from isonb.numerics.distributed import process_group
-from isonb.training.hidden_states import Pooling
-from isonb.training.watch import TrainingPoints
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback as _Base

@@ -10,7 +10,7 @@ from transformers import Trainer, TrainingArguments
 
 import isonb
 from isonb.errors import InputError, IsotropyWarning
-from isonb.training.monitor import COLLAPSE, WATCHED, Gate, IsotropyMonitor
+from isonb.integrations.monitor import COLLAPSE, WATCHED, Gate, IsotropyMonitor
 from tests.lab.random_models import save
 
 STEPS = 60

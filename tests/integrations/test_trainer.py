@@ -11,6 +11,8 @@ from torch import Tensor
 from transformers import Trainer, TrainingArguments
 
 from isonb.errors import InputError, PrecisionWarning
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.losses import (
     CosRegLoss,
     GORLoss,
@@ -22,8 +24,6 @@ from isonb.losses import (
 )
 from isonb.measures.isoscore import isoscore
 from isonb.streaming.moments import Moments
-from isonb.training.hidden_states import Pooling
-from isonb.training.trainer import IsotropyTrainerMixin
 
 
 class IsotropyTrainer(IsotropyTrainerMixin, Trainer):

@@ -13,11 +13,11 @@ from support import assert_same
 from torch.utils.data import DataLoader
 
 from isonb.errors import InputError
+from isonb.integrations.accelerate import groups, measure, own_rows, update
+from isonb.integrations.hidden_states import Pooling
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.measures.isoscore import isoscore
 from isonb.metrics import IsoScore
-from isonb.training.accelerate import groups, measure, own_rows, update
-from isonb.training.hidden_states import Pooling
 
 CASES = {
     "I-STAR": (IStarLoss(2.0), Pooling("tokens", "all")),

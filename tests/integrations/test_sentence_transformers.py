@@ -24,10 +24,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling, StaticEm
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from isonb.errors import InputError, PrecisionWarning
+from isonb.integrations.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
 from isonb.measures.isoscore import isoscore
-from isonb.training.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
 TEXTS = [

@@ -29,10 +29,10 @@ from transformers import (
 )
 
 from isonb.errors import InputError
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.monitor import COLLAPSE, Gate, IsotropyMonitor
+from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.measures.isoscore import isoscore
-from isonb.training.hidden_states import Pooling
-from isonb.training.monitor import COLLAPSE, Gate, IsotropyMonitor
-from isonb.training.trainer import IsotropyTrainerMixin
 
 QUIET = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}

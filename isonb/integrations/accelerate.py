@@ -24,8 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail
-from isonb.training.hidden_states import Pooling
-from isonb.training.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
 
 __all__ = ["groups", "measure", "own_rows", "update"]
 
@@ -76,7 +76,7 @@ def update(
 
     Returns the task loss, ``weight * penalty`` (what was added) and, where it is clipped, the length of the gradient
     before. With one batch there is one forward pass; with several each passes twice (see
-    :mod:`isonb.training.union`), so memory is that of one.
+    :mod:`isonb.integrations.union`), so memory is that of one.
     """
     offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
     if len(asked(penalty, **offered)) < len(offered):

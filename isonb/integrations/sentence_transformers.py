@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, needs
+from isonb.integrations.hidden_states import unwrapped
+from isonb.integrations.union import asked, trainable, warn_of_half_weights
 from isonb.layers import SoftDecay
-from isonb.training.hidden_states import unwrapped
-from isonb.training.union import asked, trainable, warn_of_half_weights
 
-with needs("isonb.training.sentence_transformers", "lab"):
+with needs("isonb.integrations.sentence_transformers", "lab"):
     from sentence_transformers.base.losses import uses_gradient_cache
     from sentence_transformers.base.modules import Dense, Module
     from sentence_transformers.sentence_transformer.losses.adaptive_layer import ForwardDecorator as AdaptiveLayer

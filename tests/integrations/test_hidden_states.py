@@ -5,8 +5,8 @@ import tiny
 import torch
 
 from isonb.errors import InputError, ShapeError
+from isonb.integrations.hidden_states import HiddenStates, Pooling, encoder_of
 from isonb.points import pool
-from isonb.training.hidden_states import HiddenStates, Pooling, encoder_of
 
 BATCH = tiny.batch(tiny.sentences(4))
 INPUTS = {key: BATCH[key] for key in ("input_ids", "attention_mask")}

@@ -16,12 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from isonb.errors import InputError, fail, needs
-from isonb.losses.istar import ShrinkageCovariance
-from isonb.numerics.distributed import process_group
-from isonb.points import Layers, Mode
-from isonb.training.accelerate import own_rows
-from isonb.training.hidden_states import Pooling
-from isonb.training.union import (
+from isonb.integrations.accelerate import own_rows
+from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.union import (
     asked,
     carrying,
     penalty_gradients,
@@ -29,8 +26,11 @@ from isonb.training.union import (
     trainable,
     warn_of_half_weights,
 )
+from isonb.losses.istar import ShrinkageCovariance
+from isonb.numerics.distributed import process_group
+from isonb.points import Layers, Mode
 
-with needs("isonb.training.trainer", "lab"):
+with needs("isonb.integrations.trainer", "lab"):
     from safetensors import safe_open
     from safetensors.torch import save_file
     from transformers import TrainerCallback
@@ -65,7 +65,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     The penalty sees the whole effective batch: all micro-batches, and all processes if it reduces itself over them, as
     the losses of isonb do. With accumulation each micro-batch passes the model twice for it (see
-    :mod:`isonb.training.union`); memory stays that of one micro-batch, plus the points. ``per_micro_batch=True``
+    :mod:`isonb.integrations.union`); memory stays that of one micro-batch, plus the points. ``per_micro_batch=True``
     averages the penalties of the micro-batches instead: cheaper, and another objective.
 
     ``"isonb_penalty"`` in the log is the mean of what was added since the last entry, as this process sees it; ``loss``
