@@ -10,7 +10,7 @@ from torch import Tensor
 from isonb.auditing.encoding import Embedder
 from isonb.auditing.encoding.tokens import TokenEmbedder
 from isonb.auditing.parts import Check, Finding
-from isonb.errors import InputError, ShapeError
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.measures.first_token import first_token
 from isonb.numerics.rows import unit_rows
 
@@ -106,7 +106,7 @@ def first_token_findings(embedder: Embedder, texts: Sequence[str]) -> Iterator[F
     states = forward(embedder.encoder.model, sentences.batch(range(len(sentences)), device))
     try:
         effects = [first_token(state, states.mask) for state in states.hidden[1:]]
-    except ShapeError:  # texts of one token
+    except (DegenerateError, ShapeError):  # numbers that are not finite, which is a fault already; texts of one token
         return
     last = effects[-1]
     loudest = max(range(len(effects)), key=lambda layer: effects[layer].ratio)
