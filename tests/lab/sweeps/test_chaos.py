@@ -12,7 +12,7 @@ from pathlib import Path
 import chaos
 import psutil
 import pytest
-from test_execution import HEADER
+from test_executed_runs import HEADER
 from waiting import until
 
 import isonb

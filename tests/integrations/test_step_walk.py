@@ -37,6 +37,6 @@ def test_points_reach_the_loss_through_eight_files_and_are_looked_at_once(tmp_pa
     for walk in walks:
         assert walk[-1] == ("", "shrunk_score")  # arrived
         files = dict.fromkeys(file for file, _ in walk if file)
-        assert "training/trainer.py" in files
+        assert "integrations/trainer.py" in files
         assert len(files) <= 8, list(files)
         assert walk.count(("checks.py", "finite")) == 1
