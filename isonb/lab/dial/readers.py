@@ -13,7 +13,7 @@ from isonb.errors import ShapeError, fail
 
 __all__ = [
     "DRAWS",
-    "Outcome",
+    "ReaderScore",
     "draws_of",
     "hidden_layer",
     "k_means",
@@ -33,14 +33,14 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReaderScore:
     """A score, and the score of each of :data:`DRAWS` draws of the items."""
 
     score: float
     draws: Array
 
     @classmethod
-    def mean_of(cls, outcomes: list[Outcome]) -> Outcome:
+    def mean_of(cls, outcomes: list[ReaderScore]) -> ReaderScore:
         """The mean over sets, each drawn by itself."""
         return cls(float(np.mean([one.score for one in outcomes])), np.mean([one.draws for one in outcomes], axis=0))
 
@@ -60,11 +60,11 @@ def _cosines(x: Array, first: Array, second: Array) -> Array:
     return np.asarray((unit[first] * unit[second]).sum(1))
 
 
-def _mean_outcome(values: Array, name: str) -> Outcome:
-    return Outcome(float(values.mean()), values[draws_of(len(values), name)].mean(1))
+def _mean_outcome(values: Array, name: str) -> ReaderScore:
+    return ReaderScore(float(values.mean()), values[draws_of(len(values), name)].mean(1))
 
 
-def similarity(x: Array, first: Array, second: Array, score: Array, name: str = "") -> Outcome:
+def similarity(x: Array, first: Array, second: Array, score: Array, name: str = "") -> ReaderScore:
     """Spearman of the cosines of pairs of rows and human scores.
 
     >>> x = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
@@ -74,7 +74,7 @@ def similarity(x: Array, first: Array, second: Array, score: Array, name: str = 
     cosine = _cosines(x, first, second)
     drawn = draws_of(len(first), name)
     gold, gold_drawn = _standard_ranks(score), _gold_ranks(name, score.tobytes(), str(score.dtype))
-    return Outcome(float(_standard_ranks(cosine) @ gold), (_standard_ranks(cosine[drawn]) * gold_drawn).sum(1))
+    return ReaderScore(float(_standard_ranks(cosine) @ gold), (_standard_ranks(cosine[drawn]) * gold_drawn).sum(1))
 
 
 def _standard_ranks(values: Array) -> Array:
@@ -94,7 +94,7 @@ def _gold_ranks(name: str, gold: bytes, kind: str) -> Array:
     return _standard_ranks(score[draws_of(len(score), name)])
 
 
-def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "") -> Outcome:
+def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "") -> ReaderScore:
     """Area under the curve of the cosine of a pair against its label, 1 for alike.
 
     >>> x = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
@@ -110,10 +110,10 @@ def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "
         pairs = ones * (alike.shape[-1] - ones)
         return np.asarray(((rankdata(cosine, axis=-1) * alike).sum(-1) - ones * (ones + 1) / 2) / np.maximum(pairs, 1))
 
-    return Outcome(float(area(found, label)), area(found[drawn], label[drawn]))
+    return ReaderScore(float(area(found, label)), area(found[drawn], label[drawn]))
 
 
-def retrieval(x: Array, questions: Array, wanted: Array, passages: Array, name: str = "") -> dict[str, Outcome]:
+def retrieval(x: Array, questions: Array, wanted: Array, passages: Array, name: str = "") -> dict[str, ReaderScore]:
     """Normalised DCG at 10 and recall at 1 of each question's one passage among all by cosine; ties rank before it.
 
     >>> x = np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.2]])
@@ -140,14 +140,14 @@ def _votes(cosine: Array, labels: Array) -> Array:
     return np.asarray(counts.argmax(1))
 
 
-def neighbours(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> Outcome:
+def neighbours(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> ReaderScore:
     """Accuracy of the 10 nearest training rows by cosine."""
     if len(train) < NEIGHBOURS:
         fail(ShapeError, f"there must be {NEIGHBOURS} training rows", len(train), "Give more rows.")
     return _mean_outcome((_votes(_unit(test) @ _unit(train).T, labels) == truth).astype(float), name)
 
 
-def topics(x: Array, labels: Array, name: str = "") -> Outcome:
+def topics(x: Array, labels: Array, name: str = "") -> ReaderScore:
     """Accuracy with which the 10 nearest other rows by cosine name a row's topic."""
     number = np.unique(labels, return_inverse=True)[1]
     cosine = _unit(x) @ _unit(x).T
@@ -155,7 +155,7 @@ def topics(x: Array, labels: Array, name: str = "") -> Outcome:
     return _mean_outcome((_votes(cosine, number) == number).astype(float), name)
 
 
-def k_means(x: Array, labels: Array, name: str = "") -> Outcome:
+def k_means(x: Array, labels: Array, name: str = "") -> ReaderScore:
     """V-measure of k-means on unit rows, as many clusters as there are labels, from one seeded start."""
     from sklearn.cluster import KMeans
 
@@ -170,7 +170,7 @@ def k_means(x: Array, labels: Array, name: str = "") -> Outcome:
         return float(2 * (one + other - whole) / max(one + other, 1e-12))
 
     cells = cluster * classes + number
-    return Outcome(v_measure(cells), np.array([v_measure(cells[rows]) for rows in drawn]))
+    return ReaderScore(v_measure(cells), np.array([v_measure(cells[rows]) for rows in drawn]))
 
 
 def pair_features(x: Array, first: Array, second: Array) -> Array:
@@ -185,7 +185,7 @@ def _head_inputs(train: Array, test: Array) -> tuple[Array, Array]:
     return (train - mean) / size, (test - mean) / size
 
 
-def linear_head(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> Outcome:
+def linear_head(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> ReaderScore:
     """Accuracy of a ridge classifier whose penalty is chosen by leave-one-out on the training rows.
 
     The same as scikit-learn's ``RidgeClassifierCV`` of two classes, through one decomposition of the smaller Gram
@@ -210,7 +210,7 @@ def linear_head(train: Array, labels: Array, test: Array, truth: Array, name: st
     return _mean_outcome(((scores > 0) == (truth == labels.max())).astype(float), name)
 
 
-def hidden_layer(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> Outcome:
+def hidden_layer(train: Array, labels: Array, test: Array, truth: Array, name: str = "") -> ReaderScore:
     """Accuracy of a head with one hidden layer of 64 units, stopped early; mean of three seeds."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier

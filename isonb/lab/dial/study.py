@@ -17,7 +17,7 @@ import torch
 from isonb.errors import FitWarning, InputError, fail
 from isonb.lab.dial import readers
 from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, read_set
-from isonb.lab.dial.readers import Outcome
+from isonb.lab.dial.readers import ReaderScore
 from isonb.measures.registry import measure_all
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 from isonb.streaming.moments import Moments
@@ -146,7 +146,7 @@ class Turned:
 class Cell:
     """What all readers made of one layer of one encoder: outcomes by (pool, fit, turn), reader and set."""
 
-    outcomes: dict[tuple[Any, ...], dict[tuple[str, str], Outcome]] = field(default_factory=dict)
+    outcomes: dict[tuple[Any, ...], dict[tuple[str, str], ReaderScore]] = field(default_factory=dict)
     isotropy: dict[tuple[Any, ...], dict[str, float | None]] = field(default_factory=dict)
 
     def add(self, other: Cell) -> None:
@@ -156,14 +156,14 @@ class Cell:
             if key not in self.isotropy or "isoscore" not in self.isotropy[key]:
                 self.isotropy[key] = other.isotropy.get(key, {})
 
-    def overall(self, key: tuple[Any, ...], reader: str) -> Outcome | None:
+    def overall(self, key: tuple[Any, ...], reader: str) -> ReaderScore | None:
         """A reader's mean over its sets, if it read them all."""
         found = [self.outcomes[key].get((reader, name)) for name in READERS[reader]]
-        return Outcome.mean_of([one for one in found if one]) if all(found) else None
+        return ReaderScore.mean_of([one for one in found if one]) if all(found) else None
 
 
 Load = Callable[[str], Array]  # a set's vectors (pools, n, d) of the layer
-Read = Callable[[Callable[[str], Array], bool], dict[tuple[str, str], Outcome]]
+Read = Callable[[Callable[[str], Array], bool], dict[tuple[str, str], ReaderScore]]
 
 
 def own_fit(load: Load, name: str) -> list[Turned]:
@@ -191,7 +191,7 @@ def _reading(name: str, heavy: bool) -> Read:
 def _read_squad(rows: dict[str, Any]) -> Read:
     passages = np.arange(len(rows["topic"]))
 
-    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], Outcome]:
+    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], ReaderScore]:
         x = turned("squad")
         made = readers.retrieval(x, rows["first"], rows["second"], passages, "squad")
         found = {(reader, "squad"): outcome for reader, outcome in made.items()}
@@ -209,7 +209,7 @@ def _read_labelled(name: str, heavy: bool) -> Read:
     def features(x: Array, rows: dict[str, Any]) -> Array:
         return x[rows["first"]] if HEADS[name] == "single" else readers.pair_features(x, rows["first"], rows["second"])
 
-    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], Outcome]:
+    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], ReaderScore]:
         vectors = turned(f"{name}_train"), turned(f"{name}_test")
         inputs = features(vectors[0], train), train["label"], features(vectors[1], test), test["label"], name
         found = {("linear head", name): readers.linear_head(*inputs)}
@@ -294,7 +294,7 @@ def _orders() -> Iterator[tuple[str, frozenset[str]]]:
             yield order, frozenset(parts[:count])
 
 
-def _gain(one: Outcome, other: Outcome, name: str = "gain") -> dict[str, float]:
+def _gain(one: ReaderScore, other: ReaderScore, name: str = "gain") -> dict[str, float]:
     """What one outcome is above another, with the interval of the difference on the same draws."""
     low, high = np.quantile(one.draws - other.draws, TAILS)
     return {name: one.score - other.score, f"{name}_low": float(low), f"{name}_high": float(high)}

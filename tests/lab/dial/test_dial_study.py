@@ -8,7 +8,7 @@ import torch
 from isonb import AllButTheTop, MeanShift, PartialWhitening
 from isonb.errors import InputError
 from isonb.lab.dial import record, verdicts
-from isonb.lab.dial.readers import Outcome
+from isonb.lab.dial.readers import ReaderScore
 from isonb.lab.dial.study import PARTS, PLACES, RAW, SHORT, Cell, Turned, best_place, parts_of, plan_digest, rows_of
 
 RECORDED = ("scores", "best", "parts", "turned", "depth", "spectra")
@@ -46,7 +46,7 @@ def test_all_parts_done_are_one_turn_and_none_is_as_it_is(points):
 
 
 def outcome(score, spread=0.01):
-    return Outcome(score, score + spread * np.random.default_rng(1).normal(size=300))
+    return ReaderScore(score, score + spread * np.random.default_rng(1).normal(size=300))
 
 
 def test_gains_and_the_best_place_are_paired():

@@ -93,7 +93,7 @@ def test_a_rotation_and_a_common_factor_are_not_seen(cloud):
 
 
 def test_the_mean_of_outcomes_keeps_their_draws():
-    one, other = (readers.Outcome(score, np.array([score, score + 0.1])) for score in (0.2, 0.4))
-    mean = readers.Outcome.mean_of([one, other])
+    one, other = (readers.ReaderScore(score, np.array([score, score + 0.1])) for score in (0.2, 0.4))
+    mean = readers.ReaderScore.mean_of([one, other])
     assert mean.score == pytest.approx(0.3)
     assert mean.draws == pytest.approx([0.3, 0.4])
