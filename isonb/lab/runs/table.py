@@ -79,7 +79,7 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     for name in columns:
         if name.startswith("metric."):
             frame[name] = frame[name].astype("float64")
-    return frame
+    return frame.copy()  # in one piece, as wide as it is
 
 
 def series_table(records: Iterable[Record]) -> pd.DataFrame:
