@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import InputError
-from isonb.lab.data.own_columns import METRICS
-from isonb.lab.data.tasks import TASKS
 from isonb.lab.methods import method_class, resolved
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
+from isonb.lab.runs.scores import metrics_of
 
 __all__ = ["main_metric", "method_words", "scores", "summary", "time_words", "title"]
 
@@ -60,21 +59,7 @@ def scores(record: Record) -> list[tuple[str, float | None, float | None]]:
 
 
 def _metrics(record: Record) -> list[str]:
-    """The task's metrics; in similarity the mean over subsets where there are some, else over all pairs.
-
-    Of a task of the user's own, whose files may be gone: the metrics that stand beside a baseline.
-    """
-    task = TASKS.get(str(record.config.get("task")))
-    metrics: list[str] = []
-    for metric in task.metrics if task else dict.fromkeys(name for names in METRICS.values() for name in names):
-        names = (metric, f"{metric}.mean", f"{metric}.all")
-        there = [name for name in names if name in record.metrics]
-        metrics += [name for name in there if record.metrics[name] is not None][:1] or there[:1]
-    return metrics if task else [name for name in metrics if _beside(record, name)]
-
-
-def _beside(record: Record, metric: str) -> bool:
-    return f"baseline.{metric}" in record.metrics or f"plain.{metric}" in record.metrics
+    return metrics_of(str(record.config.get("task")), record.metrics)
 
 
 def _baseline(record: Record, metric: str) -> float | None:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from isonb.errors import fail
 from isonb.lab.comparing.result import Pair, RunComparison
-from isonb.lab.comparing.runs import CompareError, Runs, config_of, read_runs, setting_names
+from isonb.lab.comparing.runs import CompareError, Runs, read_runs, setting_names
 from isonb.lab.methods.control import acting_place, control_of
 from isonb.lab.statistics.paired import paired_tests, seeds_needed
 from isonb.lab.statistics.seeds import POWER, Interval, share, student
@@ -68,12 +68,12 @@ def compare(
 def _with_controls(runs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
     pairs = []
     for (setting, arm), rows in runs.groupby(["setting", "arm"], sort=False):
-        config = config_of(rows.iloc[0].to_dict())
+        config = rows["config"].iloc[0]
         control = control_of(config)
         if _is(config["method"], control) or config["method"]["name"] == "none":
             continue
         here = runs[runs["setting"] == setting]
-        base = here[[_is(config_of(row)["method"], control) for row in here.to_dict("records")]]
+        base = here[[_is(other["method"], control) for other in here["config"]]]
         pair = _paired(names[str(setting)], str(arm), " ".join(map(str, control.values())), rows, base, config)
         if base.empty:
             pair = replace(pair, reason=_missing(runs, rows, control))
@@ -84,10 +84,9 @@ def _with_controls(runs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
 def _with_versions(mine: pd.DataFrame, theirs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
     pairs = []
     for (setting, arm), rows in mine.groupby(["setting", "arm"], sort=False):
-        method = config_of(rows.iloc[0].to_dict())["method"]
+        config = rows["config"].iloc[0]
         here = theirs[theirs["setting"] == setting]
-        base = here[[config_of(row)["method"] == method for row in here.to_dict("records")]]
-        config = config_of(rows.iloc[0].to_dict())
+        base = here[[other["method"] == config["method"] for other in here["config"]]]
         pair = _paired(names[str(setting)], str(arm), "the same there", rows, base, config, versions=())
         pairs.append(pair if len(base) else replace(pair, reason="the other runs have none of these"))
     return pairs
@@ -158,9 +157,9 @@ def _isotropy(one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], plac
 def _missing(runs: pd.DataFrame, rows: pd.DataFrame, control: Mapping[str, Any]) -> str:
     """Why there is no control: none was run, or it was run with other settings."""
     like = runs[(runs["task"] == rows["task"].iloc[0]) & (runs["model"] == rows["model"].iloc[0])]
-    there = [row for row in like.to_dict("records") if _is(config_of(row)["method"], control)]
+    there = [config for config in like["config"] if _is(config["method"], control)]
     if there:
-        mine, its = config_of(rows.iloc[0].to_dict()), config_of(there[0])
+        mine, its = rows["config"].iloc[0], there[0]
         names = [name for name in mine if name not in ("method", "seed") and mine[name] != its.get(name)]
         differ = ", ".join(f"{name} {mine[name]} here and {its.get(name)} there" for name in names)
         return f"its control was run with other settings: {differ}"

@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import fail
 from isonb.lab.comparing.comparison import FEWEST, CompareError, compare
-from isonb.lab.comparing.runs import Runs, read_runs, setting_names
+from isonb.lab.comparing.runs import Runs, read_runs, setting_names, table_of
 from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.statistics.seeds import POWER
 
@@ -34,13 +34,14 @@ def plan_seeds(runs: Runs, *, gain: float, level: float = 0.95, power: float = P
     Columns: setting, arm, pilot_seeds, spread (points), seeds, seeds_high, minutes_a_pair, hours (of ``seeds``, less
     what the pilot ran). Raises :class:`~isonb.lab.comparing.CompareError` where no pair has 3 seeds.
     """
-    found = compare(runs, level=level, power=power)
+    pilot = table_of(runs)
+    found = compare(pilot, level=level, power=power)
     pairs = [pair for pair in found.pairs if len(pair.differences) >= FEWEST]
     if not pairs:
         fix = f"Run each arm and its control with {FEWEST} seeds first."
         fail(CompareError, f"a pilot has {FEWEST} seeds of an arm and its control", "fewer", fix)
     alpha = (1 - level) / len(pairs)
-    frame = read_runs(runs)
+    frame = read_runs(pilot)
     names = setting_names(frame)
     minutes = _minutes(frame.assign(words=frame["setting"].map(names)))
     rows = []

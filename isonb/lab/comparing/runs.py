@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.scores import scored
 from isonb.lab.runs.table import FIRST, scan, table
 
-__all__ = ["CompareError", "Runs", "arm_names", "config_of", "read_runs", "setting_names"]
+__all__ = ["CompareError", "Runs", "arm_names", "config_of", "read_runs", "setting_names", "table_of"]
 
 Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
 APART = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
@@ -26,16 +26,17 @@ class CompareError(InputError):
 
 
 def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """The complete runs as a table, with ``setting``, ``arm`` and what :func:`~isonb.lab.runs.scores.scored` adds.
+    """The complete runs as a table, with ``config``, ``setting``, ``arm`` and their scores.
 
-    ``setting`` is the configuration without method and seed, as one word.
+    ``setting`` is the configuration without method and seed, as one word; the scores are those of
+    :func:`~isonb.lab.runs.scores.scored`.
 
     Args:
         runs: the folder of a sweep, of records or of a recording; the file of a table that ``isonb collect`` wrote; a
             table as :func:`isonb.lab.runs.table.table` makes it; or records.
         where: conditions on columns; only runs that meet all of them are taken.
     """
-    frame = (runs if isinstance(runs, pd.DataFrame) else _read(runs)).copy()
+    frame = table_of(runs).copy()
     if "status" not in frame or "method.name" not in frame:
         must = "a table of runs must have the columns status and method.name"
         fail(CompareError, must, list(frame)[:8], "Use isonb collect.")
@@ -45,12 +46,15 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
         frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
-    return (
-        scored(frame).copy().assign(setting=[_setting(row) for row in frame.to_dict("records")], arm=arm_names(frame))
-    )
+    configs = [config_of(row) for row in frame.to_dict("records")]
+    own = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
+    return scored(frame).copy().assign(**own)
 
 
-def _read(runs: str | Path | Iterable[Record]) -> pd.DataFrame:
+def table_of(runs: Runs) -> pd.DataFrame:
+    """The runs as a table, read once from wherever they are."""
+    if isinstance(runs, pd.DataFrame):
+        return runs
     if not isinstance(runs, str | Path):
         return table(runs)
     path = Path(runs)
@@ -90,17 +94,18 @@ def config_value(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _setting(row: Mapping[Any, Any]) -> str:
-    return canonical({name: value for name, value in config_of(row).items() if name not in (*APART, "method")})
+def _setting(config: Mapping[str, Any]) -> str:
+    return canonical({name: value for name, value in config.items() if name not in (*APART, "method")})
 
 
-def arm_names(frame: pd.DataFrame) -> list[str]:
+def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The arm of each run: its method, with the options in which runs of this method differ.
 
-    >>> arm_names(pd.DataFrame({"method.name": ["none", "istar", "istar"], "method.weight": [None, 1.0, -1.0]}))
+    >>> istar = [{"method": {"name": "istar", "weight": weight}} for weight in (1, -1)]
+    >>> arm_names([{"method": {"name": "none"}}, *istar])
     ['none', 'istar weight=1', 'istar weight=-1']
     """
-    methods = [config_of(row)["method"] for row in frame.to_dict("records")]
+    methods = [config["method"] for config in configs]
     values: dict[str, dict[str, set[str]]] = {}
     for method in methods:
         for option, value in method.items():
@@ -111,9 +116,9 @@ def arm_names(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def setting_names(frame: pd.DataFrame) -> dict[str, str]:
+def setting_names(runs: pd.DataFrame) -> dict[str, str]:
     """Each setting by words: task, model, and what tells settings of the same task and model apart."""
-    configs = {setting: config_of(row) for setting, row in _first(frame).items()}
+    configs = dict(zip(runs["setting"][::-1], runs["config"][::-1], strict=True))
     alike: dict[str, list[str]] = {}
     for setting, config in configs.items():
         alike.setdefault(f"{config.get('task')}, {config.get('model')}", []).append(setting)
@@ -124,8 +129,3 @@ def setting_names(frame: pd.DataFrame) -> dict[str, str]:
         for setting in settings:
             names[setting] = ", ".join([words, *(f"{o} {configs[setting].get(o)}" for o in differ)])
     return names
-
-
-def _first(frame: pd.DataFrame) -> dict[str, dict[Any, Any]]:
-    own = frame.drop(columns=["setting", "metric", "score", "majority", "rows", "arm"], errors="ignore")
-    return dict(zip(frame["setting"][::-1], own.to_dict("records")[::-1], strict=True))

@@ -11,7 +11,7 @@ import pandas as pd
 from isonb.lab.data.own_columns import METRICS
 from isonb.lab.data.tasks import TASKS, task_size
 
-__all__ = ["main_metric", "scored"]
+__all__ = ["main_metric", "metrics_of", "scored"]
 
 
 def scored(runs: pd.DataFrame) -> pd.DataFrame:
@@ -29,22 +29,33 @@ def scored(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def main_metric(row: Mapping[Any, Any]) -> str | None:
-    """The metric of the task that comes first; of a task of one's own, the first that stands beside a baseline.
+def metrics_of(task: str, values: Mapping[str, float | None]) -> list[str]:
+    """The metrics that a run of a task is judged by, main one first, by the names that ``values`` has.
 
-    In similarity the mean over subsets where there are some, else over all pairs. None where a run has none.
+    In similarity the mean over subsets where there are some, else over all pairs. Of a task of one's own, whose files
+    may be gone: the metrics that stand beside a baseline.
+
+    >>> metrics_of("stsb", {"pearson": 0.8, "spearman": 0.7, "loss": 1.0})
+    ['pearson', 'spearman']
+    """
+    known = TASKS.get(task)
+    metrics: list[str] = []
+    for metric in known.metrics if known else dict.fromkeys(name for names in METRICS.values() for name in names):
+        there = [name for name in (metric, f"{metric}.mean", f"{metric}.all") if name in values]
+        metrics += [name for name in there if values[name] is not None][:1] or there[:1]
+    beside = [name for name in metrics if f"baseline.{name}" in values or f"plain.{name}" in values]
+    return metrics if known else beside
+
+
+def main_metric(row: Mapping[Any, Any]) -> str | None:
+    """The first of :func:`metrics_of` that a row of a table has a value of; None where it has none.
 
     >>> main_metric({"task": "cola", "metric.matthews": 0.4, "metric.accuracy": 0.8})
     'matthews'
     """
-    task = TASKS.get(str(row.get("task")))
-    known = task.metrics if task else dict.fromkeys(name for names in METRICS.values() for name in names)
-    for name in known:
-        for variant in (name, f"{name}.mean", f"{name}.all"):
-            beside = task or f"metric.baseline.{variant}" in row or f"metric.plain.{variant}" in row
-            if beside and not math.isnan(_number(row, f"metric.{variant}")):
-                return variant
-    return None
+    told = {name.removeprefix("metric."): value for name, value in row.items() if name.startswith("metric.")}
+    values = {name: value for name, value in told.items() if value is not None and value == value}
+    return next(iter(metrics_of(str(row.get("task")), values)), None)
 
 
 def _rows(row: Mapping[Any, Any]) -> int:
