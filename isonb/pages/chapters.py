@@ -130,10 +130,21 @@ class Book:
     @cached_property
     def pages(self) -> tuple[str, ...]:
         """Every page of the table of contents, in order, with its extension where it has one."""
+        return tuple(_files(self._contents))
+
+    @cached_property
+    def numbered(self) -> dict[str, tuple[str, ...]]:
+        """The names of the numbered pages in order, each with those of its supplements: the sections below it."""
+        parts = [part for part in self._contents.get("parts", []) if part.get("numbered")]
+        files = [[file.removesuffix(".ipynb") for file in _files(page)] for part in parts for page in part["chapters"]]
+        return {page: tuple(supplements) for page, *supplements in files}
+
+    @cached_property
+    def _contents(self) -> dict[str, Any]:
         path = self.root / "_toc.yml"
         if not path.is_file():
             raise ChapterError(f"no _toc.yml in {self.root}. Run this in the folder of the book, or pass --root.")
-        return tuple(_files(yaml.safe_load(path.read_text(encoding="utf-8"))))
+        return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
 
     @property
     def chapters(self) -> tuple[Chapter, ...]:

@@ -18,7 +18,7 @@ import nbformat
 from sphinx.ext.autodoc.mock import MockFinder
 from sphinx.util.inspect import signature, stringify_signature
 
-from isonb.pages.chapters import Chapter
+from isonb.pages.chapters import Book, Chapter
 from isonb.pages.outputs import code_cells, graft
 
 __all__ = ["own_signature", "setup"]
@@ -42,6 +42,28 @@ def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, foun
     return stringify_signature(signature(thing.__init__, bound_method=True), show_annotation=False), returns
 
 
+def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """*Next* and *Previous* lead from numbered page to numbered page; from a supplement back to its page."""
+    book = Book(Path(app.srcdir))
+    path = [str(app.config.root_doc), *book.numbered]
+    above = {name: page for page, supplements in book.numbered.items() for name in supplements}
+    if page in above:
+        at = path.index(above[page])
+        context["prev"], context["next"] = _link(app, page, path[at]), _link(app, page, *path[at + 1 : at + 2])
+    elif page in path:
+        at = path.index(page)
+        context["prev"] = _link(app, page, *path[max(at - 1, 0) : at])
+        context["next"] = _link(app, page, *path[at + 1 : at + 2])
+
+
+def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
+    """A link of the theme's to a page, none without one."""
+    if not target:
+        return None
+    title = app.builder.render_partial(app.env.titles[target[0]])["title"]
+    return {"link": app.builder.get_relative_uri(page, target[0]), "title": title}
+
+
 def second_names(app: Any, env: Any) -> None:
     """Add the defining module's name of every documented function of isonb to the index of names."""
     names = env.get_domain("py").objects
@@ -58,4 +80,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", as_written)
     app.connect("autodoc-process-signature", own_signature)
     app.connect("env-updated", second_names)
+    app.connect("html-page-context", along_the_book)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

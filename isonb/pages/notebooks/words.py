@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-
-import yaml  # type: ignore[import-untyped]
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.markdown import key, roles
@@ -76,22 +75,24 @@ class Index:
 
     @cached_property
     def numbers(self) -> dict[str, str]:
-        """The number of each page that has one, such as "4.", by name."""
-        toc = yaml.safe_load((self.book.root / "_toc.yml").read_text(encoding="utf-8"))
-        counted = [entry for part in toc.get("parts", []) if part.get("numbered") for entry in part["chapters"]]
-        names = [str(entry["file"]).removesuffix(".ipynb") for entry in counted]
-        return {name: f"{number}." for number, name in enumerate(names, start=1)}
+        """What the numbers of a page's figures begin with, such as "4.": a supplement goes on with its page's."""
+        found: dict[str, str] = {}
+        for number, (page, supplements) in enumerate(self.book.numbered.items(), start=1):
+            found |= dict.fromkeys((page, *supplements), f"{number}.")
+        return found
 
     @cached_property
     def labels(self) -> dict[str, tuple[str, str]]:
         """The page of each label, and what a reference to it reads as."""
         found: dict[str, tuple[str, str]] = {}
+        counts: Counter[tuple[str, str]] = Counter()
         for name, text in self.texts.items():
             number = self.numbers.get(name, "")
             found |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
             for kind, pattern in (("Exercise", EXERCISE), ("Fig.", FIGURE)):
-                for count, match in enumerate(pattern.finditer(text), start=1):
-                    found[match["label"]] = (name, f"{kind} {number}{count}")
+                for match in pattern.finditer(text):
+                    counts[kind, number] += 1
+                    found[match["label"]] = (name, f"{kind} {number}{counts[kind, number]}")
         return found
 
     def words(self, chapter: Chapter, values: Mapping[str, str]) -> dict[str, str]:
