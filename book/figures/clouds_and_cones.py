@@ -92,3 +92,53 @@ def two_planes(frame: pd.DataFrame, keep: str = "true") -> Any:
     origin = alt.Chart(pd.DataFrame({"a": [0], "b": [0]})).encode(alt.X("a:Q"), alt.Y("b:Q"))
     cross = origin.mark_point(shape="cross", filled=True, size=140, color=GREY, aria=False)
     return alt.hconcat(alt.layer(left, cross).properties(**SIZE), right.properties(**SIZE))
+
+
+def cosine_squares(sentences: list[str], views: dict[str, Tensor]) -> Any:
+    """The cosines between a few sentences as a square a view, each with its number; point at one to read the pair."""
+    rows = [
+        {"view": view, "row": a, "column": str(j + 1), "other": b, "cosine": round(float(matrix[i, j]), 2)}
+        for view, matrix in views.items()
+        for i, a in enumerate(sentences)
+        for j, b in enumerate(sentences)
+        if i != j
+    ]
+    named = {text: f"{number}  {text}" for number, text in enumerate(sentences, start=1)}
+    table = pd.DataFrame(rows).replace({"row": named})
+    panels = []
+    for at, view in enumerate(views):
+        axis = alt.Axis(labelLimit=330, title=None) if at == 0 else None
+        base = alt.Chart(table[table["view"] == view], title=view, width=240, height=240).encode(
+            alt.X("column:N", title=None, axis=alt.Axis(labelAngle=0)),
+            alt.Y("row:N", axis=axis),
+            tooltip=["row:N", alt.Tooltip("other:N", title="and"), "cosine:Q"],
+        )
+        shade = alt.Color("cosine:Q", scale=alt.Scale(scheme="blueorange", domain=[-1, 1]), legend=None)
+        words = base.mark_text(aria=False, fontSize=10, color="black").encode(text=alt.Text("cosine:Q", format=".2f"))
+        panels.append(base.mark_rect().encode(shade) + words)
+    return alt.hconcat(*panels)
+
+
+def cosine_histogram(views: dict[str, Tensor], topics: list[str]) -> Any:
+    """The cosines of all pairs, a panel a view, pairs of one topic apart from the others; columns hold shares."""
+    i, j = torch.triu_indices(len(topics), len(topics), 1)
+    same = torch.tensor([topics[a] == topics[b] for a, b in zip(i.tolist(), j.tolist())])
+    edges = torch.linspace(-1, 1, 41, dtype=torch.float64)
+    rows = []
+    for view, matrix in views.items():
+        for kind, which in {"one topic": same, "two topics": ~same}.items():
+            counts = torch.histogram(matrix[i, j][which].double().clamp(-1, 1), edges).hist
+            shares = (counts / counts.sum()).tolist()
+            rows += [
+                {"view": view, "pairs": kind, "from": low, "to": high, "share": round(share, 4)}
+                for low, high, share in zip(edges[:-1].tolist(), edges[1:].tolist(), shares)
+            ]
+    chart = alt.Chart(pd.DataFrame(rows).round(4), width=250, height=190).mark_bar(opacity=0.6)
+    chart = chart.encode(
+        alt.X("from:Q", title="cosine", scale=alt.Scale(domain=[-1, 1])),
+        alt.X2("to:Q"),
+        alt.Y("share:Q", title="share of pairs", stack=None, axis=alt.Axis(format="%")),
+        alt.Color("pairs:N", title=None),
+        tooltip=["pairs", "from", "to", alt.Tooltip("share:Q", format=".1%")],
+    )
+    return chart.facet(alt.Facet("view:N", title=None, sort=list(views)))

@@ -20,29 +20,17 @@ import jupytext
 import nbformat
 from markdown_it import MarkdownIt
 
-from isonb.pages.chapters import Chapter
+from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.notebooks.edits import canonical
 from isonb.pages.notebooks.plain import FOLDED, cell_pieces
 from isonb.runtime.files import update
 
-__all__ = ["HEADINGS", "OVERVIEW", "check", "check_style", "fix", "problems"]
+__all__ = ["check", "check_style", "fix", "problems"]
 
-HEADINGS = [
-    "The question",
-    "The idea",
-    "Definition",
-    "On a real model",
-    "The experiment",
-    "Ours beside theirs",
-    "What this does not show",
-    "Exercises",
-    "Summary",
-    "References",
-]
-OVERVIEW = ["What this does not show"]  # of a page that gathers what other chapters found
+ANSWER, LIMITS = "**The answer.**", "What this does not show"
 CHECK = "pages.check_parameters()"
-BOX = ("You will learn", "Prerequisites", "Time")
+WORDS, BARS = 2500, 12  # of a numbered page: words of prose, folded cells
 LINES, WIDTH = 12, 80  # of an open cell
 EXERCISE = re.compile(
     r"^[`:]{3,}\{exercise(?:-start)?\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)(?P<body>.*?)^[`:]{3,}\{exercise-end\}",
@@ -61,14 +49,6 @@ def _prose(chapter: Chapter) -> str:
     return "\n\n".join(cell.source for cell in chapter.cells.cells if cell.cell_type == "markdown")
 
 
-def _overview(chapter: Chapter) -> bool:
-    """Whether the page only gathers what other chapters found (front matter ``isonb: {overview: true}``).
-
-    It teaches nothing of its own, so it has no box, no exercises, and no control to play with.
-    """
-    return bool(chapter.cells.metadata.get("isonb", {}).get("overview", False))
-
-
 def _parameters(chapter: Chapter) -> Iterator[str]:
     try:
         _ = chapter.smoke
@@ -81,22 +61,28 @@ def _parameters(chapter: Chapter) -> Iterator[str]:
         yield f"the cell below the parameters must have {CHECK}, so that they are checked wherever it runs"
 
 
-def _template(chapter: Chapter) -> Iterator[str]:
+def _numbered(chapter: Chapter) -> bool:
+    """Whether the page is on the path through the book, not a supplement or a page to look things up."""
+    return chapter.name in Book(chapter.root).numbered
+
+
+def _shape(chapter: Chapter) -> Iterator[str]:
     text = _prose(chapter)
     tokens = MarkdownIt().parse(text)
     heads = [(token.tag, after.content) for token, after in pairwise(tokens) if token.type == "heading_open"]
     if [level for level, _ in heads].count("h1") != 1 or heads[0][0] != "h1":
         yield "the page must begin with its one title (# Title)"
-    wanted = OVERVIEW if _overview(chapter) else HEADINGS
-    titles = [title for level, title in heads if level == "h2" and title in wanted]
-    if missing := [title for title in wanted if title not in titles]:
-        yield f"headings are missing: {', '.join('## ' + title for title in missing)}"
-    elif titles != wanted:
-        yield f"headings must stand once each, in this order: {', '.join(wanted)}"
-    question = text.partition("## The question")[2].partition("\n## ")[0]
-    absent = [] if _overview(chapter) else [word for word in BOX if word not in question]
-    if absent:
-        yield f"the box under the question must say {', '.join(BOX)}; it lacks {', '.join(absent)}"
+    if ("h2", LIMITS) not in heads:
+        yield f"the page must say what its runs can't: ## {LIMITS}"
+    if not _numbered(chapter):
+        return
+    if ANSWER not in text.partition("\n## ")[0]:
+        yield f"a numbered page opens with its answer: {ANSWER}"
+    if (words := len(text.split())) > WORDS:
+        yield f"a numbered page has at most {WORDS} words of prose; it has {words}. Move a section to a supplement"
+    folded = sum(any(tag.startswith("hide-") for tag in cell.metadata.get("tags", [])) for cell in chapter.code)
+    if folded > BARS:
+        yield f"a numbered page has at most {BARS} folded cells; it has {folded}. Move pictures to book/figures"
 
 
 def _calls(chapter: Chapter, number: int, source: str) -> list[tuple[str, ast.Call, bool]]:
@@ -140,20 +126,15 @@ def _figures(chapter: Chapter) -> Iterator[str]:
         yield "a figure or image directive needs ':alt: what the picture shows'"
     if re.search(r"!\[\s*\]\(", text):
         yield "an image needs a text alternative: ![what it shows](file)"
-    if not _overview(chapter) and not any(name.endswith((".slider", "binding_range")) for name in called):
-        yield "at least one picture needs a slider that works without a kernel (pages.slider)"
-    if not _overview(chapter) and "pages.live" not in called:
-        yield "the same control must exist for live sessions (pages.live)"
+    moves = any(name.endswith((".slider", "binding_range")) for name in called)
+    if _numbered(chapter) and moves and "pages.live" not in called:
+        yield "where a picture has a slider, the same control must exist for live sessions (pages.live)"
 
 
 def _exercises(chapter: Chapter) -> Iterator[str]:
-    if _overview(chapter):
-        return
     text = chapter.source.read_text(encoding="utf-8")
     solutions = {found["label"]: found for found in SOLUTION.finditer(text)}
     exercises = list(EXERCISE.finditer(text))
-    if len(exercises) < 2:
-        yield f"at least two exercises are needed; there {'is one' if exercises else 'are none'}"
     for exercise in exercises:
         named = re.search(r"^:label: *(\S+)", exercise["options"], re.MULTILINE)
         label = named[1] if named else "without a :label:"
@@ -164,8 +145,6 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
             yield f"exercise {label} needs its solution-start ... solution-end"
         elif "dropdown" not in solution["options"]:
             yield f"the solution of {label} must be folded: ':class: dropdown'"
-        elif "{code-cell}" not in solution["body"]:
-            yield f"the solution of {label} must be executed: put a code cell between its start and end"
 
 
 def _open(chapter: Chapter) -> list[bool]:
@@ -193,7 +172,7 @@ def _round_trip(chapter: Chapter) -> Iterator[str]:
         yield "Jupyter would save this file differently; run: python -m isonb.pages lint --fix"
 
 
-RULES: list[Callable[[Chapter], Iterator[str]]] = [_parameters, _template, _figures, _exercises, _short, _round_trip]
+RULES: list[Callable[[Chapter], Iterator[str]]] = [_parameters, _shape, _figures, _exercises, _short, _round_trip]
 
 
 def problems(chapter: Chapter) -> list[str]:
