@@ -30,7 +30,7 @@ def claims_anchor(page: str) -> str:
     >>> claims_anchor("papers/shrink_the_longest")
     'claims-of-shrink-the-longest'
     """
-    return "claims-of-" + page.split("/")[-1].replace("_", "-")
+    return "claims-of-" + page.split("/")[-1].removesuffix("_more").replace("_", "-")
 
 
 def claims_href(page: str) -> str:

@@ -127,7 +127,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="isolayer",
-    page="papers/isolayer",
+    page="papers/isolayer_more",
     recordings=("isolayer", "baselines"),
     arm=arm_of,
     claims=CLAIMS,

@@ -340,7 +340,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="istar",
-    page="papers/istar",
+    page="papers/istar_more",
     recordings=("istar", "baselines"),
     arm=arm_of,
     suite=suite_of,

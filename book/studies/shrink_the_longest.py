@@ -131,7 +131,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="shrink_the_longest",
-    page="papers/shrink_the_longest",
+    page="papers/shrink_the_longest_more",
     recordings=("shrink_the_longest", "baselines"),
     arm=arm_of,
     claims=CLAIMS,

@@ -329,7 +329,7 @@ CLAIMS = (
 )
 DESIGN = Design(
     name="softdecay",
-    page="papers/softdecay",
+    page="papers/softdecay_more",
     recordings=("softdecay", "baselines"),
     arm=arm_of,
     suite=suite_of,

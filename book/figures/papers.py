@@ -1,0 +1,84 @@
+"""Pictures that the four papers' chapters share: what a paper reports, and what happened in the head to head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+from scipy.stats import t as student
+
+from isonb.lab.studies import comparing
+from isonb.lab.studies.printed import printed
+from isonb.lab.studies.study import Study
+from isonb.pages.charts import GREY
+
+
+def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequence[str], seeds: int = 0) -> pd.DataFrame:
+    """The printed gains of a method over its baseline: model, task, gain in points.
+
+    With the number of seeds behind printed standard deviations the 95% interval of a difference of two means is there
+    too (``low``, ``high``).
+    """
+    wanted = printed(paper, table, method=[method, base], metric=list(metrics))
+    wide = wanted.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"], dropna=False)
+    gains = (wide["value"][method] - wide["value"][base]).dropna().rename("gain").reset_index()
+    if seeds:
+        errors = ((wide["std"][method] ** 2 + wide["std"][base] ** 2) / seeds) ** 0.5
+        half = (student.ppf(0.975, 2 * seeds - 2) * errors).rename("half").reset_index()
+        gains = gains.merge(half, on=["model", "task", "metric"])
+        gains = gains.assign(low=gains.gain - gains.half, high=gains.gain + gains.half)
+    return gains.round(2)
+
+
+def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
+    """The gains of :func:`reported`: a row a task, a colour and a shape a model, intervals where there are any."""
+    base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
+        alt.Y("task:N", title=None),
+        alt.YOffset("model:N"),
+        alt.Color("model:N", title=None),
+        tooltip=["model", "task", "metric", alt.Tooltip("gain", format="+.2f")],
+    )
+    layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
+    if "low" in gains:
+        layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))
+    marks = base.mark_point(filled=True, size=60).encode(alt.X("gain:Q", title=title), alt.Shape("model:N", title=None))
+    return alt.layer(*layers, marks)
+
+
+def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
+    """The paired differences from plain fine-tuning in the head to head, in points: arm, task, mean, low, high, n.
+
+    Args:
+        study: the head to head.
+        arms: its arms by the name that they get in the picture.
+    """
+    tested = comparing.against_plain(study, study_methods(study))
+    tested = tested[tested.arm.isin(arms.values()) & tested["mean"].notna()]
+    named = {arm: name for name, arm in arms.items()}
+    points = tested[["mean", "low", "high", "visible"]] * 100
+    return pd.concat([tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}), points.round(2)], axis=1)
+
+
+def study_methods(study: Study) -> list[str]:
+    """All arms that Holm's correction counts: those beside plain training."""
+    from isonb.lab.studies.files import study_file
+
+    return [arm for arm in study_file("arms").METHODS if arm in set(study.runs.arm)]
+
+
+def happened_forest(gains: pd.DataFrame) -> Any:
+    """The differences of :func:`happened`: a row a task, an interval an arm."""
+    arms = list(dict.fromkeys(gains.arm))
+    base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
+        alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
+        alt.Color("arm:N", title=None, sort=arms),
+        tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", "low", "high")), "n", "outcome"],
+    )
+    base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
+    zero = alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))
+    span = base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q"))
+    title = "points over plain fine-tuning, 95% interval"
+    marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q", title=title), alt.Shape("arm:N", sort=arms))
+    return alt.layer(zero, span, marks)
