@@ -122,7 +122,7 @@ def cosine_squares(sentences: list[str], views: dict[str, Tensor]) -> Any:
 def cosine_histogram(views: dict[str, Tensor], topics: list[str]) -> Any:
     """The cosines of all pairs, a panel a view, pairs of one topic apart from the others; columns hold shares."""
     i, j = torch.triu_indices(len(topics), len(topics), 1)
-    same = torch.tensor([topics[a] == topics[b] for a, b in zip(i.tolist(), j.tolist())])
+    same = torch.tensor([topics[a] == topics[b] for a, b in zip(i.tolist(), j.tolist(), strict=True)])
     edges = torch.linspace(-1, 1, 41, dtype=torch.float64)
     rows = []
     for view, matrix in views.items():
@@ -131,7 +131,7 @@ def cosine_histogram(views: dict[str, Tensor], topics: list[str]) -> Any:
             shares = (counts / counts.sum()).tolist()
             rows += [
                 {"view": view, "pairs": kind, "from": low, "to": high, "share": round(share, 4)}
-                for low, high, share in zip(edges[:-1].tolist(), edges[1:].tolist(), shares)
+                for low, high, share in zip(edges[:-1].tolist(), edges[1:].tolist(), shares, strict=True)
             ]
     chart = alt.Chart(pd.DataFrame(rows).round(4), width=250, height=190).mark_bar(opacity=0.6)
     chart = chart.encode(

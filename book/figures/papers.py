@@ -22,14 +22,24 @@ def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequenc
     too (``low``, ``high``).
     """
     wanted = printed(paper, table, method=[method, base], metric=list(metrics))
-    wide = wanted.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"], dropna=False)
+    wide = wanted.pivot_table(
+        index=["model", "task", "metric"], columns="method", values=["value", "std"], dropna=False
+    )
     gains = (wide["value"][method] - wide["value"][base]).dropna().rename("gain").reset_index()
     if seeds:
         errors = ((wide["std"][method] ** 2 + wide["std"][base] ** 2) / seeds) ** 0.5
         half = (student.ppf(0.975, 2 * seeds - 2) * errors).rename("half").reset_index()
         gains = gains.merge(half, on=["model", "task", "metric"])
         gains = gains.assign(low=gains.gain - gains.half, high=gains.gain + gains.half)
-    return gains.round(2)
+    return gains.round(4)
+
+
+def joined_reported(
+    paper: str, table: str, method: str, models: Mapping[str, str], metrics: Sequence[str]
+) -> pd.DataFrame:
+    """:func:`reported` where each model has a baseline of its own: ``models`` maps the baseline's name to the model."""
+    gains = [reported(paper, table, method=method, base=base, metrics=metrics) for base in models]
+    return pd.concat([one[one.model == model] for one, model in zip(gains, models.values(), strict=True)])
 
 
 def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
@@ -74,7 +84,13 @@ def happened_forest(gains: pd.DataFrame) -> Any:
     base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
         alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
         alt.Color("arm:N", title=None, sort=arms),
-        tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", "low", "high")), "n", "outcome"],
+        tooltip=[
+            "arm",
+            "suite",
+            *(alt.Tooltip(name, format="+.2f") for name in ("mean", "low", "high")),
+            "n",
+            "outcome",
+        ],
     )
     base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
     zero = alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))
