@@ -23,8 +23,6 @@ import yaml  # type: ignore[import-untyped]
 from isonb.pages.errors import ChapterError, ParameterError
 from isonb.pages.parameters import Parameter, Value, parse_parameters, validate_parameters
 
-__all__ = ["Book", "Chapter"]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 SCRATCH = re.compile(r"\.|__pycache__$")  # what tools leave: checkpoints of notebooks, compiled modules
 

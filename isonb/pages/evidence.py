@@ -15,25 +15,6 @@ from scipy import stats as scipy_stats
 
 from isonb.pages.values import Table, table
 
-__all__ = [
-    "OUTCOME_COLORS",
-    "SPREAD",
-    "arithmetic",
-    "cells_table",
-    "change_rows",
-    "claims_table",
-    "ends",
-    "estimate",
-    "half_width",
-    "intervals",
-    "joined",
-    "metric_name",
-    "over_runs",
-    "p_words",
-    "spread",
-    "with_interval",
-]
-
 SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
 OUTCOME_COLORS = {
     "supported": "#009E73",

@@ -6,8 +6,6 @@ from typing import Any
 
 from isonb.pages.errors import PageError
 
-__all__ = ["expect", "holds"]
-
 
 def expect(judged: Any, claim: int | str, outcome: str) -> None:
     """Raise :class:`~isonb.pages.errors.PageError` unless the runs say of a claim what the page says.

@@ -21,8 +21,6 @@ from sphinx.util.inspect import signature, stringify_signature
 from isonb.pages.chapters import Chapter
 from isonb.pages.outputs import code_cells, graft
 
-__all__ = ["own_signature", "setup"]
-
 STOOD_IN = ["sentence_transformers", "torchmetrics", "transformers"]
 
 

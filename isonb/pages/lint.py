@@ -26,8 +26,6 @@ from isonb.pages.notebooks.edits import canonical
 from isonb.pages.notebooks.plain import FOLDED, cell_pieces
 from isonb.runtime.files import update
 
-__all__ = ["HEADINGS", "OVERVIEW", "check", "check_style", "fix", "problems"]
-
 HEADINGS = [
     "The question",
     "The idea",

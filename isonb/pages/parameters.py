@@ -17,8 +17,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from isonb.lab.options import UNFIT, fitted
 from isonb.pages.errors import ParameterError
 
-__all__ = ["Parameter", "check_parameters", "parse_parameters", "validate_parameters"]
-
 Value = int | float | str | bool
 TYPES: dict[str, type[Value]] = {"int": int, "float": float, "str": str, "bool": bool}
 LINE = re.compile(r"(?P<name>[A-Za-z_]\w*): (?P<kind>\w+) = (?P<literal>.+?)  # (?P<comment>.+)")

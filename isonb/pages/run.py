@@ -29,8 +29,6 @@ from isonb.runtime.leash import DEFAULTS, Answer, Leash
 from isonb.runtime.locks import free, held
 from isonb.runtime.pool import side_by_side
 
-__all__ = ["Job", "execute"]
-
 SHOWN_LINES = 12
 
 

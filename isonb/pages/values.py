@@ -14,8 +14,6 @@ from IPython.display import display
 from isonb.pages.errors import PageError
 from isonb.pages.vega import in_book
 
-__all__ = ["Table", "glue", "table"]
-
 LONG = 26  # letters of a cell that gets the room of a sentence
 COUNTED = re.compile(r"([-+]?\d[-+\d.e]*(?: ± \d[-+\d.e]*)?) \((\d+)\)")  # a mean with the number of its runs
 FEW = 4  # counts that may stand in their cells though they are one and the same

@@ -18,8 +18,6 @@ from isonb.errors import ShapeError, fail
 from isonb.numerics.rows import directed, directions
 from isonb.numerics.scale import wide
 
-__all__ = ["Average", "Skewness", "UnitSums"]
-
 Total = Callable[[Tensor], Tensor]
 
 

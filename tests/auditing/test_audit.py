@@ -10,7 +10,7 @@ import torch
 
 import isonb
 from isonb import cli
-from isonb.auditing.report import SEVERITIES
+from isonb.auditing.findings import SEVERITIES
 from isonb.auditing.shape import jackknife
 from isonb.errors import InputError, ShapeError
 from isonb.lab.statistics.seeds import student

@@ -16,8 +16,6 @@ from isonb.auditing.encoding import Batch, Counts, Embedder
 from isonb.auditing.encoding.tokens import contents, counted, room_for_words
 from isonb.auditing.texts import within
 
-__all__ = ["SentenceEmbedder"]
-
 
 class SentenceEmbedder(Embedder):
     """What ``model.encode`` gives: default prompt, every module, truncation.

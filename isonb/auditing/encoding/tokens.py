@@ -18,8 +18,6 @@ from isonb.errors import InputError, fail
 if TYPE_CHECKING:
     from isonb.lab.encoders.loading import TokenizedSentences
 
-__all__ = ["POOLS", "TokenEmbedder", "contents", "counted", "room_for_words"]
-
 POOLS = ("auto", "mean", "cls", "last")
 TOKENS = 16_384  # tokens of a batch, padding included
 STATES = 2**28  # bytes of hidden states that a batch may take

@@ -15,8 +15,6 @@ from isonb.auditing.reading.described import Described, Member, VectorsError, re
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
-__all__ = ["PIECE", "array_members", "as_numpy", "fvecs", "npy", "npz", "pickled", "sized", "stacked"]
-
 Take = Callable[[], Any]  # gives an array
 PIECE = 2**22  # numbers read at a time
 

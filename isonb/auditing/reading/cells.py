@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from isonb.errors import DtypeError
 
-__all__ = ["looks_like_vector", "numbers_in"]
-
 OPENS = ("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")
 WRAPPED = re.compile(r"^\s*(?:tensor|array|np\.array|Vector|HalfVector)\((.*)\)\s*$", re.DOTALL)
 NAMED = re.compile(r"[,\s]+(?:dtype|device|shape|grad_fn)=.*$", re.DOTALL)

@@ -19,8 +19,6 @@ from isonb.auditing.reading.described import (
 )
 from isonb.auditing.reading.rows import spooled
 
-__all__ = ["ROWS", "Batches", "described_table"]
-
 ROWS = 4096  # of a batch
 LOOKED = 50  # rows that show what text holds
 NUMBERED = re.compile(r"^(.*?)(\d+)$")

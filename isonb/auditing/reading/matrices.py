@@ -17,8 +17,6 @@ from isonb.auditing.reading.places import describe
 from isonb.auditing.reading.rows import Changed, RowSource, pieces
 from isonb.errors import DtypeError, ShapeError
 
-__all__ = ["matrix", "vectors_of"]
-
 
 def vectors_of(vectors: Any, name: str | None = None) -> Tensor:
     """The rows (m, d) that an audit counts, finite and not zero, as float32 (float64 if they are that).

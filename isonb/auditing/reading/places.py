@@ -17,8 +17,6 @@ from isonb.auditing.reading.described import Described, Member, VectorsError, ma
 from isonb.auditing.reading.rows import Joined
 from isonb.errors import InputError, needs
 
-__all__ = ["describe"]
-
 Reader = Callable[[Path], Described]
 MAGIC: tuple[tuple[bytes, Reader], ...] = (
     (b"\x93NUMPY", arrays.npy),

@@ -13,8 +13,6 @@ from isonb.auditing.reading.cells import looks_like_vector
 from isonb.auditing.reading.columns import described_table
 from isonb.auditing.reading.described import Described, library
 
-__all__ = ["QUOTED", "arrow", "head_of", "lance", "of_arrow", "of_dataset", "opened", "parquet", "saved", "separated"]
-
 BLOCK = 2**24  # bytes of a CSV file that are read at a time, and of its longest row
 MISSING = ["", "\\N", "NULL", "null", "None", "nan", "NaN", "NA", "N/A", "#N/A"]
 QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')

@@ -14,8 +14,6 @@ from isonb.auditing.reading.described import Described, Member, VectorsError, li
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
-__all__ = ["faiss_index", "hdf5", "safetensors", "torch_file"]
-
 
 def torch_file(path: Path) -> Described:
     """Tensors of torch.save, without their pickled company."""

@@ -17,8 +17,6 @@ from isonb.auditing.reading.described import Described, VectorsError, refuse, si
 from isonb.auditing.reading.rows import spooled
 from isonb.auditing.reading.table_files import head_of, opened
 
-__all__ = ["is_binary_word2vec", "json_file", "sql_dump", "word2vec_binary", "words"]
-
 COPY = re.compile(r"COPY (\S+) \((.*)\) FROM stdin;")
 LOOKED = 20  # lines that show how many numbers follow a word
 SIZE = re.compile(rb"\s*\d+\s+\d+\s*\n")  # rows and dimensions

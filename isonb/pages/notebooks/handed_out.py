@@ -18,8 +18,6 @@ from isonb.pages.notebooks.words import Index
 from isonb.pages.outputs import code_cells, glued, graft
 from isonb.runtime.files import update
 
-__all__ = ["hand_out", "worked_in", "write_copies"]
-
 NOTE = "isonb_handed_out"  # the digest of a copy as it was written
 START = """# The chapters, to play with
 

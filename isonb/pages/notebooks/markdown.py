@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from isonb.pages.errors import PageError
 from isonb.pages.notebooks.two_sided import Piece
 
-__all__ = ["BOXES", "Reader", "key", "roles"]
-
 BOXES = {"admonition", "note", "tip", "hint", "important", "warning", "caution", "attention", "danger", "seealso"}
 OPEN = re.compile(r"(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\}(?P<space> *)(?P<title>.*)")
 CODE = re.compile(r"(?P<fence>`{3,}|~{3,})")

@@ -17,8 +17,6 @@ from isonb.pages.errors import PairingError
 from isonb.pages.notebooks.handed_out import hand_out, worked_in
 from isonb.pages.notebooks.words import Index
 
-__all__ = ["EMPTY", "names", "needed_from_solutions", "student", "write_students"]
-
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"
 EMPTY = "# your code"

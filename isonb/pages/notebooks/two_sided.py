@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-__all__ = ["Piece", "raw", "reworded", "shown"]
-
 TOKEN = re.compile(r"\w+|\W")
 
 

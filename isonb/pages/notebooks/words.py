@@ -12,8 +12,6 @@ import yaml  # type: ignore[import-untyped]
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.markdown import key, roles
 
-__all__ = ["NOT_RUN", "Index", "citation", "short_citations"]
-
 NOT_RUN = "(run this chapter)"
 YEAR = re.compile(r" (\d{4})$")
 TARGET = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]*)>", re.DOTALL)
