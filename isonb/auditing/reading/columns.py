@@ -1,13 +1,16 @@
-"""Columns of Arrow tables that hold vectors: lists, tensors, fields of structs, text, a column a dimension."""
+"""Columns of Arrow tables that hold vectors: lists, tensors, fields of structs, text, a column a dimension.
+
+Cells of text may be JSON, what numpy and torch print, and the text of pgvector and of Postgres arrays.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from isonb.auditing.reading.cells import looks_like_vector, numbers_in
 from isonb.auditing.reading.described import (
     Described,
     Member,
@@ -18,23 +21,25 @@ from isonb.auditing.reading.described import (
     refuse,
 )
 from isonb.auditing.reading.rows import spooled
+from isonb.errors import DtypeError
 
 ROWS = 4096  # of a batch
 LOOKED = 50  # rows that show what text holds
+OPENS = ("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")
+WRAPPED = re.compile(r"^\s*(?:tensor|array|np\.array|Vector|HalfVector)\((.*)\)\s*$", re.DOTALL)
+NAMED = re.compile(r"[,\s]+(?:dtype|device|shape|grad_fn)=.*$", re.DOTALL)
+SPARSE = re.compile(r"^\{(.*)\}/(\d+)$", re.DOTALL)  # pgvector's sparsevec: indices from 1, then the dimensions
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
-Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most so many rows each
 
-
-def described_table(schema: Any, batches: Batches, what: str, code: str, first: Any = None) -> Described:
+def described_table(data: Any, what: str, code: str, first: Any = None) -> Described:
     """The members of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups.
 
-    ``first``: some of its rows, unless the first batch shows enough.
+    ``data``: what has ``schema``, ``head`` and ``to_batches`` as a data set of pyarrow. ``first``: some of its rows.
     """
-    if first is None:
-        first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
-    head = _flat(schema.empty_table() if first is None else first)
-    table = _Table(schema.names, batches, what)
+    first = data.head(LOOKED) if first is None else first
+    head = _flat(first)
+    table = _Table(data, what)
     members, numbers = [], {}
     for path, type_ in zip(head.schema.names, head.schema.types, strict=True):
         kind = _kind(type_, head.column(path))
@@ -106,14 +111,15 @@ def _groups(numbers: dict[str, Any]) -> dict[str, list[str]]:
 
 
 class _Table:
-    """A table that is read in batches of the columns that are asked for, ``names`` its columns."""
+    """A table that is read in batches of the columns that are asked for."""
 
-    def __init__(self, names: Sequence[str], batches: Batches, what: str) -> None:
-        self.names, self.batches, self.what = names, batches, what
+    def __init__(self, data: Any, what: str) -> None:
+        self.data, self.what = data, what
 
     def _read(self, paths: Sequence[str]) -> Iterator[Any]:
-        heads = [max((n for n in self.names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
-        return map(_flat, self.batches(list(dict.fromkeys(heads)), ROWS))
+        names = self.data.schema.names
+        heads = [max((n for n in names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
+        return map(_flat, self.data.to_batches(columns=list(dict.fromkeys(heads)), batch_size=ROWS))
 
     def group_taker(self, paths: Sequence[str]) -> Callable[[], Any]:
         """What gives the matrix of columns that hold a dimension each."""
@@ -204,3 +210,45 @@ def _ragged(lengths: Any, what: str, code: str) -> None:
     )
     must = f"every row of {what} must hold a vector of one length"
     refuse(VectorsError, must, told, "Leave the others out.", lines)
+
+
+def numbers_in(cell: str) -> list[float]:
+    """The numbers of a cell.
+
+    >>> numbers_in("[0.5, -1]"), numbers_in("{1:2.5,3:1}/4"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
+    ([0.5, -1.0], [2.5, 0.0, 1.0, 0.0], [1.0, 2.0])
+
+    Raises DtypeError for other text, and for what numpy has cut by "...".
+    """
+    text = cell.strip()
+    try:
+        values = json.loads(text)
+        if isinstance(values, list):
+            return [float("nan") if value is None else float(value) for value in values]
+    except (ValueError, TypeError):
+        pass
+    try:
+        if sparse := SPARSE.match(text):
+            dense = [0.0] * int(sparse[2])
+            for place, value in (pair.split(":") for pair in sparse[1].split(",") if pair):
+                dense[int(place) - 1] = float(value)
+            return dense
+        wrapped = WRAPPED.match(text)
+        body = NAMED.sub("", wrapped[1]) if wrapped else text
+        return [float(part) for part in body.strip("[](){}<> \n").replace(",", " ").replace(";", " ").split()]
+    except (ValueError, IndexError):
+        why = "numpy has cut it by '...' when it was printed" if "..." in text else "it is no list of numbers"
+        shown = text if len(text) < 60 else f"{text[:40]}...{text[-12:]}"
+        must = "a cell of text must hold a vector"
+        raise DtypeError(f"{must}; got {shown!r}: {why}. Keep lists, not printed arrays.") from None
+
+
+def looks_like_vector(cells: Sequence[str | None]) -> bool:
+    """Whether the first cell that isn't missing reads as two numbers or more, in brackets."""
+    text = next((cell.strip() for cell in cells if cell and cell.strip()), "")
+    if not text.startswith(OPENS):
+        return False
+    try:
+        return "..." in text or len(numbers_in(text)) > 1
+    except DtypeError:
+        return False
