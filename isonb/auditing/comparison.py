@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from isonb.auditing.findings import Finding
-from isonb.auditing.report import Report, quantile_chart, stands_out
+from isonb.auditing.report import FindingsReport, quantile_chart, stands_out
 from isonb.auditing.told import Columns, Section
 from isonb.errors import ShapeError, fail
 from isonb.runtime.terminal import printable
@@ -35,7 +35,7 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Report):
+class Comparison(FindingsReport):
     """What :func:`isonb.compare` says.
 
     ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:

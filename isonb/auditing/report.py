@@ -23,7 +23,7 @@ JUDGED = titles("mean_cosine", "isoscore_unbiased")  # of each remedy
 MOST_LAYERS = 8  # on a screen
 
 
-class Report(ABC):
+class FindingsReport(ABC):
     """What is said of vectors, as text, JSON and HTML; a dataclass with ``findings``."""
 
     findings: tuple[Finding, ...]
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Report):
+class Audit(FindingsReport):
     """What :func:`isonb.audit` says.
 
     ``n`` and ``d``: rows that count, and dimensions. ``findings``: the worst first. ``readings``: measures of the

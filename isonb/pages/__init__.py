@@ -33,9 +33,8 @@ with needs("isonb.pages", "lab"):
         over_runs,
         spread,
     )
-    from isonb.pages.expect import expect, holds
     from isonb.pages.parameters import check_parameters
-    from isonb.pages.values import glue, table
+    from isonb.pages.values import expect, glue, holds, table
 
 __all__ = [
     "CLOUD",

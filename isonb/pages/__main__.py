@@ -14,10 +14,9 @@ from isonb.pages import lint
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
-from isonb.pages.notebooks.handed_out import write_copies
 from isonb.pages.notebooks.pair import pair, readable
 from isonb.pages.notebooks.slides import write_slides
-from isonb.pages.notebooks.student import write_students
+from isonb.pages.notebooks.student import write_copies, write_students
 from isonb.pages.notebooks.words import Index
 from isonb.pages.run import Job, clean_build, execute
 from isonb.runtime.files import DiskError, update
