@@ -124,7 +124,7 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             page = write_slides(book, chapters, {c.name: _parameters(arguments, c) for c in chapters})
             return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
         case "params":
-            shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
+            shown = [f"{p.name} = {p.default!r}\t{p.takes}\t{p.help}" for p in chapters[0].parameters]
             return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
     words = Index(book)
     for chapter in chapters:

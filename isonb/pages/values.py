@@ -156,9 +156,9 @@ def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[lis
     >>> _counted_once([["0.5 ± 0.1 (3)"] * 4, ["–"] * 4], "Scores: mean ± half (their number).")
     ([['0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1'], ['–', '–', '–', '–']], 'Scores: mean ± half (3 each).')
     """
-    found = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
-    numbers = {match[2] for match in found}
-    if len(numbers) != 1 or len(found) < FEW:
+    matches = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
+    numbers = {match[2] for match in matches}
+    if len(numbers) != 1 or len(matches) < FEW:
         return [list(column) for column in text], caption
     (number,) = numbers
     said = caption.replace("(their number)", f"({number} each)")

@@ -45,8 +45,8 @@ def _without_solutions(text: str, inside: bool) -> tuple[str, bool]:
     kept: list[str] = []
     waiting = ""  # the fence that ends the head of a directive
     for line in text.splitlines():
-        if found := DIRECTIVE.match(line):
-            inside, waiting = found["end"] == "start", found["fence"]
+        if match := DIRECTIVE.match(line):
+            inside, waiting = match["end"] == "start", match["fence"]
             kept += [PROMPT] if inside else []
         elif waiting and line.strip() == waiting:
             waiting = ""

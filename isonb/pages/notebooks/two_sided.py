@@ -95,8 +95,8 @@ def _whole_words(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _cut(piece: Piece, where: str) -> list[Piece]:
     """A piece that reads the same on both sides in two, cut where the pattern first matches."""
-    found = re.search(where, piece.plain) if piece.raw == piece.plain else None
-    parts = [piece.plain[: found.start()], piece.plain[found.start() :]] if found else []
+    match = re.search(where, piece.plain) if piece.raw == piece.plain else None
+    parts = [piece.plain[: match.start()], piece.plain[match.start() :]] if match else []
     return [Piece(part, part) for part in parts if part] or [piece]
 
 

@@ -44,12 +44,12 @@ def short_citations(bibliography: str) -> dict[str, str]:
     """
     from pybtex.database import parse_string  # type: ignore[import-untyped]  # of the book extra, as in sphinx
 
-    found = {}
+    known = {}
     for name, entry in parse_string(bibliography, "bibtex").entries.items():
         names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", [])]
         who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
-        found[name] = f"{who} {entry.fields.get('year', '')}".strip()
-    return found
+        known[name] = f"{who} {entry.fields.get('year', '')}".strip()
+    return known
 
 
 class Index:
@@ -83,14 +83,14 @@ class Index:
     @cached_property
     def labels(self) -> dict[str, tuple[str, str]]:
         """The page of each label, and what a reference to it reads as."""
-        found: dict[str, tuple[str, str]] = {}
+        known: dict[str, tuple[str, str]] = {}
         for name, text in self.texts.items():
             number = self.numbers.get(name, "")
-            found |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
+            known |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
             for kind, pattern in (("Exercise", EXERCISE), ("Fig.", FIGURE)):
                 for count, match in enumerate(pattern.finditer(text), start=1):
-                    found[match["label"]] = (name, f"{kind} {number}{count}")
-        return found
+                    known[match["label"]] = (name, f"{kind} {number}{count}")
+        return known
 
     def words(self, chapter: Chapter, values: Mapping[str, str]) -> dict[str, str]:
         """What the roles of this chapter read as, with the values of a run (:data:`NOT_RUN` where there is none)."""
@@ -127,8 +127,8 @@ class Index:
 
     def title(self, name: str) -> str:
         """The title of a page, or its name where there is none."""
-        found = TITLE.search(self.texts.get(name, ""))
-        return found[1] if found else posixpath.basename(name)
+        match = TITLE.search(self.texts.get(name, ""))
+        return match[1] if match else posixpath.basename(name)
 
     @cached_property
     def _chapters(self) -> set[str]:
