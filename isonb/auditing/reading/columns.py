@@ -23,6 +23,7 @@ from isonb.auditing.reading.described import (
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
+Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most so many rows each
 ROWS = 4096  # of a batch
 LOOKED = 50  # rows that show what text holds
 OPENS = ("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")
@@ -32,14 +33,15 @@ SPARSE = re.compile(r"^\{(.*)\}/(\d+)$", re.DOTALL)  # pgvector's sparsevec: ind
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
-def described_table(data: Any, what: str, code: str, first: Any = None) -> Described:
+def described_table(schema: Any, batches: Batches, what: str, code: str, first: Any = None) -> Described:
     """The members of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups.
 
-    ``data``: what has ``schema``, ``head`` and ``to_batches`` as a data set of pyarrow. ``first``: some of its rows.
+    ``first``: some of its rows, unless the first batch shows enough.
     """
-    first = data.head(LOOKED) if first is None else first
-    head = _flat(first)
-    table = _Table(data, what)
+    if first is None:
+        first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
+    head = _flat(schema.empty_table() if first is None else first)
+    table = _Table(schema.names, batches, what)
     members, numbers = [], {}
     for path, type_ in zip(head.schema.names, head.schema.types, strict=True):
         kind = _kind(type_, head.column(path))
@@ -111,15 +113,14 @@ def _groups(numbers: dict[str, Any]) -> dict[str, list[str]]:
 
 
 class _Table:
-    """A table that is read in batches of the columns that are asked for."""
+    """A table that is read in batches of the columns that are asked for, ``names`` its columns."""
 
-    def __init__(self, data: Any, what: str) -> None:
-        self.data, self.what = data, what
+    def __init__(self, names: Sequence[str], batches: Batches, what: str) -> None:
+        self.names, self.batches, self.what = names, batches, what
 
     def _read(self, paths: Sequence[str]) -> Iterator[Any]:
-        names = self.data.schema.names
-        heads = [max((n for n in names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
-        return map(_flat, self.data.to_batches(columns=list(dict.fromkeys(heads)), batch_size=ROWS))
+        heads = [max((n for n in self.names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
+        return map(_flat, self.batches(list(dict.fromkeys(heads)), ROWS))
 
     def group_taker(self, paths: Sequence[str]) -> Callable[[], Any]:
         """What gives the matrix of columns that hold a dimension each."""

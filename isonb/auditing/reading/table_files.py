@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from isonb.auditing.reading.columns import LOOKED, described_table, looks_like_vector
+from isonb.auditing.reading.columns import described_table, looks_like_vector
 from isonb.auditing.reading.described import Described, library
 
 BLOCK = 2**24  # bytes of a CSV file that are read at a time, and of its longest row
@@ -19,22 +19,34 @@ QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 
 def parquet(path: Path) -> Described:
     """A parquet file, by row groups."""
-    import pyarrow.dataset as pd
+    import pyarrow.parquet as pq
 
-    told = f"{path.name} (parquet)"
-    return described_table(pd.dataset(str(path), format="parquet"), told, f"pandas.read_parquet({str(path)!r})")
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(rows, columns=columns)
+
+    schema = pq.ParquetFile(path).schema_arrow
+    return described_table(schema, batches, f"{path.name} (parquet)", f"pandas.read_parquet({str(path)!r})")
 
 
 def arrow(path: Path) -> Described:
-    """An Arrow file or stream, mapped; feather (version 2) is one."""
+    """An Arrow file or stream; feather (version 2) is one."""
     import pyarrow as pa
 
-    mapped = pa.memory_map(str(path))
-    try:
-        table = pa.ipc.open_file(mapped).read_all()
-    except pa.ArrowInvalid:
-        table = pa.ipc.open_stream(mapped).read_all()
-    return of_arrow(table, f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})")
+    def opened_() -> Any:
+        try:
+            file = pa.ipc.open_file(pa.memory_map(str(path)))
+            return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+        except pa.ArrowInvalid:
+            stream = pa.ipc.open_stream(pa.memory_map(str(path)))
+            return stream.schema, iter(stream)
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        for batch in opened_()[1]:
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows).select(columns)
+
+    return described_table(opened_()[0], batches, f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})")
 
 
 def opened(path: Path) -> Any:
@@ -54,7 +66,6 @@ def separated(path: Path) -> Described:
     """CSV and its kin: the separator and whether there is a header are read off the first line."""
     import pyarrow as pa
     import pyarrow.csv as pc
-    import pyarrow.dataset as pd
 
     first_line = (head_of(path).splitlines() or [""])[0]
     bare = QUOTED.sub("", first_line)
@@ -62,15 +73,21 @@ def separated(path: Path) -> Described:
     fields = next(csv.reader([first_line], delimiter=mark), [])
     parse = pc.ParseOptions(delimiter=mark, newlines_in_values=True)
     reading = pc.ReadOptions(block_size=BLOCK, autogenerate_column_names=not _is_header(fields))
-    missing = pc.ConvertOptions(null_values=MISSING, strings_can_be_null=True)
-    csv_file = pd.CsvFileFormat(parse, convert_options=missing, read_options=reading)
-    seen = pd.dataset(str(path), format=csv_file)
-    wide = [
-        f.with_type(pa.float64()) if pa.types.is_integer(f.type) or pa.types.is_null(f.type) else f for f in seen.schema
-    ]
+
+    def reader(types: dict[str, Any], columns: list[str]) -> Any:
+        options = pc.ConvertOptions(
+            column_types=types, include_columns=columns, null_values=MISSING, strings_can_be_null=True
+        )
+        return pc.open_csv(opened(path), reading, parse, options)
+
+    first = reader({}, []).read_next_batch()
+    widest = {f.name: pa.float64() for f in first.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        return iter(reader({name: widest.get(name, first.schema.field(name).type) for name in columns}, columns))
+
     code = f"pandas.read_csv({str(path)!r}{'' if mark == ',' else f', sep={mark!r}'})"
-    data = pd.dataset(str(path), schema=pa.schema(wide), format=csv_file)
-    return described_table(data, f"{path.name} (text separated by {mark!r})", code, seen.head(LOOKED))
+    return described_table(first.schema, batches, f"{path.name} (text separated by {mark!r})", code, first)
 
 
 def _is_header(fields: list[str]) -> bool:
@@ -94,19 +111,23 @@ def _is_number(field: str) -> bool:
 
 def of_arrow(table: Any, what: str, code: str) -> Described:
     """An Arrow table in memory."""
-    import pyarrow.dataset as pd
 
-    return described_table(pd.dataset(table), what, code)
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        return iter(table.select(columns).to_batches(rows))
+
+    return described_table(table.schema, batches, what, code)
 
 
 def of_dataset(data: Any, what: str, code: str) -> Described:
     """A data set of the library ``datasets``."""
     plain = data.with_format("arrow")
-    read = SimpleNamespace(
-        schema=data.features.arrow_schema,
-        to_batches=lambda columns, batch_size: plain.select_columns(columns).iter(batch_size),
-    )
-    return described_table(read, what, code, plain[:LOOKED])
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        return iter(plain.select_columns(columns).iter(rows))
+
+    first = next(iter(plain.iter(1)), None)
+    schema = first.schema if first is not None else data.features.arrow_schema
+    return described_table(schema, batches, what, code)
 
 
 def saved(folder: Path) -> Described:
@@ -129,4 +150,9 @@ def lance(folder: Path) -> Described:
     """A Lance data set, as LanceDB keeps its tables."""
     table = f"lancedb.connect('{folder.parent}').open_table('{folder.stem}').to_pandas()"
     data = library("lance", folder, "pylance", (f"table = {table}", "isonb.audit(table)")).dataset(str(folder))
-    return described_table(data, f"{folder.name} (Lance)", f"lance.dataset('{folder}').to_table().to_pandas()")
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        return iter(data.to_batches(columns=columns, batch_size=rows))
+
+    code = f"lance.dataset('{folder}').to_table().to_pandas()"
+    return described_table(data.schema, batches, f"{folder.name} (Lance)", code)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from isonb.auditing.reading.columns import ROWS, described_table
@@ -113,14 +112,14 @@ def _records(rows: Callable[[], Iterable[Any]], what: str, code: str) -> Describ
         if not any(map(pa.types.is_null, first.schema.types)):
             break
 
-    def batches(columns: list[str], batch_size: int) -> Iterator[Any]:
+    def batches(columns: list[str], _: int) -> Iterator[Any]:
         for table in tables():
             for name in columns:
                 if name not in table.column_names:
                     table = table.append_column(name, pa.nulls(len(table), first.schema.field(name).type))
             yield table.select(columns)
 
-    described = described_table(SimpleNamespace(schema=first.schema, to_batches=batches), what, code, first)
+    described = described_table(first.schema, batches, what, code, first)
     bare = first.column_names == ["vector"] and not isinstance(next(iter(rows())), dict)
     return replace(described, pick=code) if bare else described
 
