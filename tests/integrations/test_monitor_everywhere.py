@@ -156,7 +156,7 @@ def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
     ("made", "options", "said"),
     [
         (Plain, {}, "must hold a transformers encoder or decoder; got Plain"),
-        (Plain, {"module": "vector"}, r"module must name a part of Plain; got 'vector'. Try 'vectors'"),
+        (Plain, {"module": "vector"}, r"module must name a submodule of Plain; got 'vector'. Try 'vectors'"),
         (lambda: nn.ModuleDict({"q": tiny.model(), "d": tiny.model()}), {}, "must hold one encoder; got q, d"),
         (tiny.model, {"pooling": Pooling(layers=9)}, "layers must name some of the 3 hidden states; got layers 9"),
     ],
@@ -252,7 +252,7 @@ def test_a_real_lightning_module_with_its_encoder_inside(package, parts, tmp_pat
     again = IsotropyMonitor(every=1, stop=gate.stop)
     again.lightning().load_state_dict(callback.state_dict())
     assert again.counts == [2]
-    with pytest.raises(InputError, match="module must name a part of Net"):
+    with pytest.raises(InputError, match="module must name a submodule of Net"):
         fit(IsotropyMonitor(module="outer"))
 
 
@@ -341,7 +341,7 @@ def _two_ranks(every_rank):
         monitor._due = True
         sick = rank == 1 and (every_rank or step > 1)
         flat, round_ = torch.ones(6, 4), torch.randn(6, 4, generator=torch.Generator().manual_seed(step))
-        monitor._points._parts = [flat if sick else round_]
+        monitor._points._clouds = [flat if sick else round_]
         kinds.append(monitor._end(step).kind)
     return kinds, monitor.events[-1].reason, str(folder / "events.jsonl")
 
