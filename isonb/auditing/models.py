@@ -89,7 +89,6 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
 
 
 def encoded(model: Any, texts: Any) -> Tensor:
-    """The vectors (n, d) of a model on texts, each text encoded once."""
     embedder, _ = embedder_of(model, Encoding())
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
         return _encoded(Path(folder), embedder, texts, "texts", True, "")

@@ -51,7 +51,6 @@ def second_names(app: Any, env: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """What sphinx calls."""
     app.connect("builder-inited", lambda app: sys.meta_path.insert(0, MockFinder(STOOD_IN)))
     app.connect("source-read", as_written)
     app.connect("autodoc-process-signature", own_signature)

@@ -193,7 +193,6 @@ def problems(chapter: Chapter) -> list[str]:
 
 
 def check(chapters: Sequence[Chapter]) -> None:
-    """Raise :class:`LintError` with all that is wrong in these chapters."""
     if broken := [problem for chapter in chapters for problem in problems(chapter)]:
         raise LintError("\n".join(broken))
 

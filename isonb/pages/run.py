@@ -51,7 +51,6 @@ class Job:
 
     @property
     def cached(self) -> Path:
-        """The executed notebook, when there is one."""
         return self.book.build / "executed" / f"{self.key}.ipynb"
 
     @property
@@ -61,7 +60,6 @@ class Job:
 
     @property
     def lock(self) -> Path:
-        """The file that is locked while it runs."""
         return self.book.build / "locks" / f"{self.chapter.slug}-{self.key}.lock"
 
 

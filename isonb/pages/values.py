@@ -101,7 +101,6 @@ class Table:
         return "".join(f"<{tag}{self._look(at, cell)}>{_text(cell)}</{tag[:2]}>" for at, (tag, cell) in cells)
 
     def __repr__(self) -> str:
-        """The table as aligned text, for a terminal."""
         grid = [list(self.columns), *map(list, self.rows)]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
         cells = [f"{{:>{w}}}" if n else f"{{:<{w}}}" for w, n in zip(widths, self.numeric, strict=True)]

@@ -39,7 +39,6 @@ class _Sums:
 
     @classmethod
     def from_state(cls, *parts: Tensor) -> Self:
-        """The statistic with the given :meth:`state_tensors`."""
         made = cls.__new__(cls)
         made._parts = parts
         return made
@@ -144,7 +143,6 @@ class Skewness:
 
     @classmethod
     def from_state(cls, *state: Tensor) -> Skewness:
-        """The statistic with the given :meth:`state_tensors`."""
         made = cls.__new__(cls)
         made._state = state
         return made

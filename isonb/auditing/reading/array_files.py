@@ -20,7 +20,6 @@ PIECE = 2**22  # numbers read at a time
 
 
 def npy(path: Path) -> Described:
-    """A .npy file, mapped."""
     import numpy as np
 
     with path.open("rb") as file:

@@ -53,7 +53,6 @@ class Described:
     pick: str = ""
 
     def code_of(self, member: Member) -> str:
-        """Python that loads one member."""
         return (self.pick or self.code + "[{name!r}]").format(name=member.name) if member.name else self.code
 
     def chosen(self, name: str | None, hint: str = "") -> Member:

@@ -111,7 +111,6 @@ def _kind(path: Path) -> str:
 
 
 def _reader(path: Path) -> Reader:
-    """What reads a file."""
     with path.open("rb") as file:
         head = file.read(64)
     for start, reader in MAGIC:
@@ -203,7 +202,6 @@ def _folder(folder: Path, name: str | None) -> Described:
 
 
 def _shards(files: list[Path], place: Path, name: str | None) -> Described:
-    """Files of one kind, one below the other."""
     if not files:
         lines = (f"print(sorted(pathlib.Path('{place.parent}').iterdir()))", f"isonb audit '{place.parent}/*.npy'")
         refuse(VectorsError, "the vectors must be in a file", f"no file {place}", "Check the pattern.", lines)

@@ -18,7 +18,6 @@ QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 
 
 def parquet(path: Path) -> Described:
-    """A parquet file, by row groups."""
     import pyarrow.parquet as pq
 
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
@@ -110,8 +109,6 @@ def _is_number(field: str) -> bool:
 
 
 def of_arrow(table: Any, what: str, code: str) -> Described:
-    """An Arrow table in memory."""
-
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
         return iter(table.select(columns).to_batches(rows))
 
@@ -119,7 +116,6 @@ def of_arrow(table: Any, what: str, code: str) -> Described:
 
 
 def of_dataset(data: Any, what: str, code: str) -> Described:
-    """A data set of the library ``datasets``."""
     plain = data.with_format("arrow")
 
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
@@ -147,7 +143,6 @@ def saved(folder: Path) -> Described:
 
 
 def lance(folder: Path) -> Described:
-    """A Lance data set, as LanceDB keeps its tables."""
     table = f"lancedb.connect('{folder.parent}').open_table('{folder.stem}').to_pandas()"
     data = library("lance", folder, "pylance", (f"table = {table}", "isonb.audit(table)")).dataset(str(folder))
 

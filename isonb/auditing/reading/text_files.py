@@ -186,8 +186,6 @@ def is_binary_word2vec(path: Path) -> bool:
 
 
 def word2vec_binary(path: Path) -> Described:
-    """The binary format of word2vec: a word, a blank, and float32."""
-
     def pieces() -> Iterator[Any]:
         import numpy as np
 

@@ -34,7 +34,6 @@ def canonical(text: str) -> str:
 
 
 def digest(text: str) -> str:
-    """A short name of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

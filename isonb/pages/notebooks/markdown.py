@@ -135,7 +135,6 @@ class Reader:
         raise PageError(f"a chapter must be shown by any notebook; none can show the directive {{{name}}}. Use a box.")
 
     def _box(self, head: re.Match[str], lines: list[str], at: int) -> tuple[list[Piece], int]:
-        """A box: its head, its text, its end."""
         named = head["name"] == "admonition"
         first = f"{head['fence']}{{{head['name']}}}{head['space']}"
         body = at + 1

@@ -30,7 +30,6 @@ def before_save(model: dict[str, Any], path: str, contents_manager: Any, **_: An
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
-    """What jupyter_server asks an extension for."""
     return [{"module": "isonb.pages.notebooks.server"}]
 
 

@@ -24,12 +24,10 @@ class Piece:
 
 
 def raw(pieces: Sequence[Piece]) -> str:
-    """What is written."""
     return "".join(piece.raw for piece in pieces)
 
 
 def shown(pieces: Sequence[Piece]) -> str:
-    """What is shown."""
     return "".join(piece.plain for piece in pieces)
 
 

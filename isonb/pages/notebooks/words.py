@@ -56,7 +56,6 @@ class Index:
     """The numbers and titles that the pages of a book have, read from their sources."""
 
     def __init__(self, book: Book) -> None:
-        """Of this book, as it is now."""
         self.book = book
 
     @cached_property
@@ -68,7 +67,6 @@ class Index:
 
     @cached_property
     def citations(self) -> dict[str, str]:
-        """Author and year, by key."""
         file = self.book.root / "book" / "references.bib"
         return short_citations(file.read_text(encoding="utf-8") if file.is_file() else "")
 
