@@ -7,8 +7,6 @@ from typing import Any
 
 from isonb.errors import InputError, fail
 
-__all__ = ["AuditError", "read_pairs", "read_texts"]
-
 TEXT = ("text", "sentence")  # columns that need no --column
 SIDES = (("text1", "text2"), ("sentence1", "sentence2"), ("row1", "row2"))
 LABELS = ("label", "score")

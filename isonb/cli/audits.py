@@ -12,8 +12,6 @@ from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import fail
 from isonb.runtime.files import deliver
 
-__all__ = ["AuditError", "run_audit"]
-
 RULE = 'fault, warning or as "mean cosine>0.5"'
 KINDS = ("fault", "warning")
 STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
