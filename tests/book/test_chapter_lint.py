@@ -1,6 +1,5 @@
 """Each rule of the book, broken once in the sample chapter."""
 
-
 import pytest
 
 from isonb.pages import lint
@@ -28,8 +27,6 @@ BREAKS = {
     "bars": (HERE, f"{HERE}\n{FOLDED}", "at most 12 folded cells; it has 1"),
     "caption": (FIGURE, "", "a picture needs 'mystnb"),
     "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
-    "description": (SHOW, "pages.show(chart)", "pages.show needs description"),
-    "blank description": (SHOW, 'pages.show(chart, description=" ")', "pages.show needs description"),
     "two pictures": (SHOW, f"{SHOW}\n{SHOW}", "one picture a cell"),
     "alt text": ("Much.", "![](picture.png)", "an image needs a text alternative"),
     "figure alt": ("Much.", "```{image} picture.png\n```", "needs ':alt:"),
