@@ -12,8 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, tensor_of
-from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.checks import border, cloud, labels_of, tensor_of
+from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
 __all__ = [
@@ -177,10 +177,6 @@ def label_groups(points: Tensor, labels: Tensor) -> Iterator[tuple[int, Tensor]]
     [(0, [[2.0]]), (1, [[1.0], [3.0]])]
     """
     points, _ = cloud(points, name="points", points=1, single=True)
-    if labels.is_floating_point():
-        fail(DtypeError, "labels must be integers", labels.dtype, "Pass labels.long().")
-    if labels.shape != points.shape[:1]:
-        want = f"labels must have shape ({points.shape[0]},), one a point"
-        fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
+    labels = labels_of(labels, len(points)).to(points.device)
     present = [int(label) for label in torch.unique(labels, sorted=True)]
     return ((label, points[labels == label]) for label in present)

@@ -22,8 +22,8 @@ PARTS = 8  # tests that the clouds are spread over
 CALLS = 3  # functions a cloud goes through, in turn
 BROKE = (2605, 15621, 23196, 40065, 42720, 49437)  # found by long runs, and mended
 
-METRICS = (metrics.IsoScore, metrics.IsoScoreStar, metrics.CosinePenalty, metrics.TokenUniformity, metrics.VarEx,
-           metrics.SpectralSkewness)  # fmt: skip
+METRICS = (metrics.CosinePenalty, metrics.EffectiveRank, metrics.IsoScore, metrics.IsoScoreStar,
+           metrics.SpectralSkewness, metrics.TokenUniformity, metrics.VarEx)  # fmt: skip
 
 
 def computed(kind, x, mask):
@@ -42,6 +42,15 @@ def turned(kind, x, mask):
 
 
 ANY = {  # of points and a mask, any leading axes
+    "alignment": lambda x, mask: isonb.alignment(x, x.flip(-1), mask=mask),
+    "alignment as it is": lambda x, mask: isonb.alignment(x, x.flip(-1), 1.0, False, mask=mask),
+    "alpha_req": lambda x, mask: isonb.alpha_req(x, 1, mask=mask),
+    "cka": lambda x, mask: isonb.cka(x, x.flip(-1), mask=mask),
+    "cka debiased": lambda x, mask: isonb.cka(x, x.flip(-1), debiased=True, mask=mask),
+    "effective_rank": lambda x, mask: isonb.effective_rank(x, mask=mask),
+    "effective_rank low": lambda x, mask: isonb.effective_rank(x, 0.2, center=True, mask=mask),
+    "effective_rank infinite": lambda x, mask: isonb.effective_rank(x, math.inf, squared=True, mask=mask),
+    "local_dimension": lambda x, mask: isonb.local_dimension(x, 2, mask=mask),
     "anisotropy": lambda x, mask: isonb.anisotropy(x, 1, mask=mask),
     "centered": isonb.centered,
     "cls_uniformity": isonb.cls_uniformity,
@@ -106,6 +115,9 @@ ALONE = {  # of points alone
     "sbert_wk": lambda x: isonb.sbert_wk(
         torch.stack([x, x.flip(-1), x.roll(1, -1), x])[..., None, :, :].flatten(1, -3)
     ),
+    "knn_queries": lambda x: isonb.knn_queries(x[::2], x, 2),
+    "lidar": lambda x: isonb.lidar(torch.stack([x, x.flip(-1)], 1)),
+    "nc1": lambda x: isonb.nc1(x, torch.arange(len(x)) % 2),
     "rips_barcode": lambda x: isonb.rips_barcode(x, 1),
     "label_groups": lambda x: [group for _, group in isonb.label_groups(x, torch.arange(len(x)) % 2)],
     "CosRegLoss": isonb.CosRegLoss(),

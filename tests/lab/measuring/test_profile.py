@@ -16,6 +16,7 @@ from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
+from isonb.measures.rank import alpha_req, effective_rank
 from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.points import pool
@@ -49,6 +50,10 @@ def by_function(x, shrinkage_cov=None):
         "persistent_entropy": persistent_entropy(h0_barcode(x)),
         "persistent_entropy_normalized": persistent_entropy(h0_barcode(x)) / math.log(len(x) - 1),
     }
+    found["effective_rank"] = effective_rank(x)
+    found["nesum"] = effective_rank(x, math.inf, squared=True, center=True)
+    if min(x.shape) > 11:  # it begins with the eleventh direction
+        found["alpha_req"] = alpha_req(x)
     for name, function in (("anisotropy", anisotropy), ("explained_variance", explained_variance)):
         for ending, center in (("", False), ("_centered", True)):
             for j, value in enumerate(function(x, 3, center=center), 1):
@@ -60,8 +65,12 @@ def by_function(x, shrinkage_cov=None):
 def test_measures_are_those_of_the_functions(shape):
     x = cloud(*shape)
     cov = torch.diag(torch.linspace(1, 2, shape[1]))
-    assert cloud_measures(x) == pytest.approx(by_function(x.double()), rel=1e-9, abs=1e-12)
-    assert cloud_measures(x.double(), shrinkage_cov=cov) == pytest.approx(by_function(x.double(), cov), rel=1e-9)
+    found, beside = (cloud_measures(x.double(), shrinkage_cov=base) for base in (None, cov))
+    assert cloud_measures(x) == found
+    assert [name for name, value in found.items() if value is None] == ["alpha_req"] * (shape[1] < 12)
+    defined, other = ({k: v for k, v in values.items() if v is not None} for values in (found, beside))
+    assert defined == pytest.approx(by_function(x.double()), rel=1e-9, abs=1e-12)
+    assert other == pytest.approx(by_function(x.double(), cov), rel=1e-9)
     loose = {name: value for name, value in by_function(x).items() if name != "two_nn"}  # of float32 arithmetic
     assert {name: cloud_measures(x)[name] for name in loose} == pytest.approx(loose, rel=1e-4, abs=1e-5)
 
