@@ -153,6 +153,10 @@ def _as_float(x: Any, name: str) -> Tensor:
         fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, fix)
     if not x.is_floating_point():
         fail(DtypeError, f"{name} must be a floating-point tensor", x.dtype, f"Call {name}.float() or {name}.double().")
+    if x.layout != torch.strided:
+        fail(DtypeError, f"{name} must be a dense tensor", x.layout, f"Call {name}.to_dense().")
+    if x.dtype.itemsize < 2:  # torch stores them and computes nothing in them
+        fail(DtypeError, f"{name} must be a floating-point tensor of 16 bits or more", x.dtype, f"Call {name}.float().")
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 

@@ -57,7 +57,7 @@ class IStarLoss(Loss):
     @border
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), shrinkage_cov (d, d) or None for the scaled identity, mask (n,); returns a scalar."""
-        if shrinkage_cov is not None and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
+        if isinstance(shrinkage_cov, Tensor) and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
             if mask is not None:
                 fail(InputError, "there must be one mask", "two, the first for shrinkage_cov", "Name the arguments.")
             shrinkage_cov, mask = None, shrinkage_cov

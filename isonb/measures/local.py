@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbors import log_gaps
 from isonb.numerics.nearest import check_k
@@ -45,15 +45,15 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) ->
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of queries.")
     dtype = torch.promote_types(queries.dtype, corpus.dtype)
     queries, corpus = queries.to(corpus.device, dtype), corpus.to(dtype)
+    size = power_of_two(torch.maximum(*(largest(one.detach(), (0, 1)) for one in (corpus, queries))))
+    queries, corpus = precise(queries) / precise(size), precise(corpus) / precise(size)
     index = torch.cat([corpus.new_empty(0, k, dtype=torch.long), *_search(queries.detach(), corpus.detach(), k, chunk)])
-    distances: Tensor = torch.linalg.vector_norm(precise(queries).unsqueeze(1) - precise(corpus)[index], dim=-1)
-    return distances.to(dtype), index
+    distances = torch.linalg.vector_norm(queries.unsqueeze(1) - corpus[index], dim=-1) * precise(size)
+    return fits(distances.to(dtype), "distances"), index
 
 
-def _search(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> list[Tensor]:
-    """Indices of the nearest rows, piece by piece of the queries."""
-    size = torch.maximum(largest(corpus, (0, 1)), largest(queries, (0, 1)))
-    points, asked = (precise(one) / precise(power_of_two(size)) for one in (corpus, queries))
+def _search(asked: Tensor, points: Tensor, k: int, chunk: int) -> list[Tensor]:
+    """Indices of the rows nearest to those that are asked for, piece by piece."""
     moved = points - points.mean(0)
     norms, found = square_norms(moved), []
     for piece in torch.split(asked, chunk):

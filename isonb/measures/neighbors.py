@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.distances import rows, weighted_rows
 from isonb.numerics.given_distances import check_cloud, nearest_in
@@ -42,7 +42,7 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     x, mask = cloud(x, mask)
     check_k(x, k, mask)
     index = nearest(x, k, mask, chunk)
-    return distances_to(x, index), index
+    return fits(distances_to(x, index), "distances"), index
 
 
 @border
@@ -84,7 +84,7 @@ def two_nn(
         fail(InputError, "keep needs points, whose mean norm is its unit", "distances", "Use discard.")
     _check_fraction("discard", discard, 0.0 <= discard < 1.0)
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
-    away = precise(nearest_in(x, 2, mask) if given else distances_to(x, nearest(x, 2, mask)))
+    away = precise(nearest_in(x, 2, mask) if given else fits(distances_to(x, nearest(x, 2, mask)), "distances"))
     first, second = away[..., 0], away[..., 1]
     usable = first > _rounding(x).squeeze(-1)
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
@@ -162,7 +162,7 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
 def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Of each row, the sum over its neighbours of ln(r_k / r_j), and of how many: (..., n), 0 for masked rows."""
-    away = distances_to(x, nearest(x, k, mask))
+    away = fits(distances_to(x, nearest(x, k, mask)), "distances")
     near = (away > _rounding(x).to(away.dtype)) & torch.isfinite(away)
     logs = torch.where(near, away, 1.0).log()
     farthest = torch.where(near, away, 0.0).argmax(-1, keepdim=True)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, mask_of, nonnegative
+from isonb.checks import border, check_values, cloud, fits, mask_of, nonnegative
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import size_of, unit_sized
@@ -26,8 +26,8 @@ __all__ = [
 
 def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     x, mask = cloud(x, mask, points=2 if center else 1)
-    s: Tensor = torch.linalg.svdvals(center_rows(x, mask)[0] if center else x)
-    return s
+    s: Tensor = torch.linalg.svdvals(fits(center_rows(x, mask)[0], "spread") if center else x)
+    return fits(s, "singular values")
 
 
 def shares_of(x: Tensor, center: bool, mask: Tensor | None, power: int = 2) -> Tensor:

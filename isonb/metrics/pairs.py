@@ -11,6 +11,7 @@ from isonb.checks import cloud, labels_of, strict
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.pairs import alignment, collapse_of, partners, spread_of_objects
 from isonb.metrics.streaming import Streaming
+from isonb.numerics.scale import precise
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average
 
@@ -92,7 +93,7 @@ class LiDAR(Streaming):
         x, _ = cloud(x, name="views")
         if x.ndim != 3 or x.shape[1] != self.views:
             fail(ShapeError, f"views must have shape (objects, {self.views}, d)", tuple(x.shape), "Stack the views.")
-        x = x.detach().double()
+        x = precise(x.detach())
         mean = x.mean(1, keepdim=True)
         super().update(torch.cat([mean.expand_as(x), x - mean], -1))  # one scatter holds both covariances
 
@@ -119,6 +120,7 @@ class NC1(Streaming):
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             got = f"{int(labels.min())} to {int(labels.max())}"
             fail(InputError, f"labels must be from 0 to {self.classes - 1}", got, "Raise classes.")
+        x = precise(x)  # whose squares aren't lost beside those of the ones and zeros
         member = torch.nn.functional.one_hot(labels.long(), self.classes).to(x)
         super().update(torch.cat([x, member], -1))  # its scatter holds counts and means of the classes
 

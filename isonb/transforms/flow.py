@@ -190,8 +190,7 @@ class GlowFlow(nn.Module):
     @torch.no_grad()
     def transform(self, x: Tensor) -> Tensor:
         """The image z of points (..., d), without a graph: BERT-flow's sentence vectors."""
-        z: Tensor = self(x)[0]
-        return z
+        return fits(self(x)[0], "image")
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``weights.safetensors`` to ``folder``."""
