@@ -163,6 +163,14 @@ class ShrinkageCovariance:
     def cov(self, cov: Tensor) -> None:
         self._cov = cov
 
+    def state_dict(self) -> dict[str, Tensor | None]:
+        """The covariance, to be saved: ``accelerator.register_for_checkpointing(shrinkage)`` takes it from here."""
+        return {"cov": self._cov}
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor | None]) -> None:
+        """Go on with the covariance of :meth:`state_dict`."""
+        self._cov = state_dict["cov"]
+
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
         """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""
         group = process_group(self.group)
