@@ -42,15 +42,6 @@ def turned(kind, x, mask):
 
 
 ANY = {  # of points and a mask, any leading axes
-    "alignment": lambda x, mask: isonb.alignment(x, x.flip(-1), mask=mask),
-    "alignment as it is": lambda x, mask: isonb.alignment(x, x.flip(-1), 1.0, False, mask=mask),
-    "alpha_req": lambda x, mask: isonb.alpha_req(x, 1, mask=mask),
-    "cka": lambda x, mask: isonb.cka(x, x.flip(-1), mask=mask),
-    "cka debiased": lambda x, mask: isonb.cka(x, x.flip(-1), debiased=True, mask=mask),
-    "effective_rank": lambda x, mask: isonb.effective_rank(x, mask=mask),
-    "effective_rank low": lambda x, mask: isonb.effective_rank(x, 0.2, center=True, mask=mask),
-    "effective_rank infinite": lambda x, mask: isonb.effective_rank(x, math.inf, squared=True, mask=mask),
-    "local_dimension": lambda x, mask: isonb.local_dimension(x, 2, mask=mask),
     "anisotropy": lambda x, mask: isonb.anisotropy(x, 1, mask=mask),
     "centered": isonb.centered,
     "cls_uniformity": isonb.cls_uniformity,
@@ -92,6 +83,15 @@ ANY = {  # of points and a mask, any leading axes
     "ClusterRemoval": lambda x, mask: isonb.ClusterRemoval(2, 1).fit(x.detach(), mask).transform(x, mask),
     "MeanDirection": lambda x, mask: isonb.MeanDirection().fit(x.detach(), mask).transform(x, mask),
     "SoftDecay": lambda x, mask: isonb.SoftDecay()(x, mask),
+    "alignment": lambda x, mask: isonb.alignment(x, x.flip(-1), mask=mask),
+    "alignment as it is": lambda x, mask: isonb.alignment(x, x.flip(-1), 1.0, False, mask=mask),
+    "alpha_req": lambda x, mask: isonb.alpha_req(x, 1, mask=mask),
+    "cka": lambda x, mask: isonb.cka(x, x.flip(-1), mask=mask),
+    "cka debiased": lambda x, mask: isonb.cka(x, x.flip(-1), debiased=True, mask=mask),
+    "effective_rank": lambda x, mask: isonb.effective_rank(x, mask=mask),
+    "effective_rank low": lambda x, mask: isonb.effective_rank(x, 0.2, center=True, mask=mask),
+    "effective_rank infinite": lambda x, mask: isonb.effective_rank(x, math.inf, squared=True, mask=mask),
+    "local_dimension": lambda x, mask: isonb.local_dimension(x, 2, mask=mask),
     "SoftZCA": lambda x, mask: isonb.SoftZCA().fit(x.detach(), mask).transform(x, mask),
     **{
         kind.__name__: partial(turned, kind)
