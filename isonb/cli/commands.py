@@ -25,11 +25,10 @@ from isonb.lab.runs.arithmetic import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import Planned, plan
 from isonb.lab.runs.table import check_table, collect, scan, table
-from isonb.lab.sweeps.cost import Estimate, estimate
+from isonb.lab.sweeps.cost import Estimate, estimate, needs
 from isonb.lab.sweeps.execution import Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
-from isonb.lab.sweeps.needs import needs
 from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
 

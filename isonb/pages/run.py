@@ -26,8 +26,7 @@ from isonb.pages.parameters import Value
 from isonb.pages.record import run_record
 from isonb.runtime.files import update
 from isonb.runtime.leash import DEFAULTS, Answer, Leash
-from isonb.runtime.locks import free, held
-from isonb.runtime.pool import side_by_side
+from isonb.runtime.locks import free, held, side_by_side
 
 __all__ = ["Job", "execute"]
 

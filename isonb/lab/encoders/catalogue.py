@@ -10,6 +10,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import stat
 import subprocess
@@ -19,21 +20,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
-from isonb.lab.encoders.fetched import fetched_place
 from isonb.runtime.machine import memory
 
 __all__ = [
+    "CACHE_VARIABLE",
     "EMBEDDED",
     "Embedded",
     "ModelError",
     "embedded_folder",
     "embedded_place",
+    "fetched_place",
     "fingerprint",
+    "models_folder",
     "unsafe",
     "weight_names",
     "weights_digest",
 ]
 
+CACHE_VARIABLE = "ISONB_CACHE"
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"[\w.-]+\.safetensors")
 
@@ -104,6 +108,21 @@ EMBEDDED: dict[str, Embedded] = {
         fetched=True,
     ),
 }
+
+
+def models_folder() -> Path:
+    """Where fetched models lie: ``$ISONB_CACHE/models``, or ``isonb/models`` in the user's cache folder (XDG)."""
+    named = os.environ.get(CACHE_VARIABLE)
+    cache = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isonb"
+    return cache.expanduser() / "models"
+
+
+def fetched_place(name: str) -> Path:
+    """The folder of a fetched model. Raises :class:`~isonb.errors.DependencyError` where it hasn't been fetched."""
+    folder = models_folder() / name
+    if not (folder / "config.json").is_file():
+        raise DependencyError(f"the model {name} must have been fetched; got no {folder}. Run: make models")
+    return folder
 
 
 def embedded_place(entry: Embedded) -> Path:

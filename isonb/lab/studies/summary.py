@@ -10,8 +10,7 @@ import pandas as pd
 
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.studies.design import Design
-from isonb.lab.studies.files import every_design
+from isonb.lab.studies.design import Design, every_design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import (
     CONTRADICTED,

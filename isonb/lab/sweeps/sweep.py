@@ -21,8 +21,7 @@ from isonb.lab.sweeps.dask import run_on_dask
 from isonb.lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.outcomes import Outcome, Report, Status
-from isonb.runtime.locks import free
-from isonb.runtime.pool import side_by_side
+from isonb.runtime.locks import free, side_by_side
 
 __all__ = ["status", "sweep"]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isonb.errors import InputError
-from isonb.lab.measuring.plane_maps import plane_map
+from isonb.lab.measuring.cloud import plane_map
 
 
 def two_groups(n):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from isonb.errors import InputError
-from isonb.lab.statistics.halves import halves, standard_error
+from isonb.lab.statistics.bootstrap import halves, standard_error
 
 
 def test_halves_hold_each_item_once_and_all_items_equally_often() -> None:
@@ -16,11 +16,6 @@ def test_halves_hold_each_item_once_and_all_items_equally_often() -> None:
     assert bool((rows.diff(dim=-1) > 0).all())
     count = torch.bincount(rows.flatten(), minlength=21) / 4000
     torch.testing.assert_close(count, torch.full((21,), 10 / 21), rtol=0, atol=0.04)
-
-
-def test_seeded() -> None:
-    assert torch.equal(halves(30, 5, seed=3), halves(30, 5, seed=3))
-    assert not torch.equal(halves(30, 5, seed=3), halves(30, 5, seed=4))
 
 
 @pytest.mark.parametrize("n", [40, 41])
