@@ -136,8 +136,8 @@ def _todo(runs: Sequence[Prepared], options: argparse.Namespace) -> list[Planned
 
 def _agreed(cost: Estimate, options: argparse.Namespace) -> bool:
     """Whether to start: a person at a terminal is asked before a long sweep."""
-    gpus = visible()
-    hours = (cost.gpu_hours if gpus or options.scheduler else cost.cpu_hours) / (options.workers or len(gpus) or 1)
+    gpus, elsewhere = visible(), options.scheduler not in (None, "local")
+    hours = (cost.gpu_hours if gpus or elsewhere else cost.cpu_hours) / (options.workers or len(gpus) or 1)
     if hours <= ASK_ABOVE or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     return input(f"That is about {hours:,.0f} hours here. Start? [y/N] ").strip().lower() in ("y", "yes")

@@ -59,8 +59,8 @@ def read_config(folder: Path) -> Any:
 
 def check_size(config: Any) -> None:
     """ValueError for a model that the machine can't hold in float32, by the sizes in its configuration."""
-    sizes = {name: int(getattr(config, name, None) or 0) for name in SIZES}
-    layers, width, inner, words, positions = sizes.values()
+    given = [getattr(config, name, None) for name in SIZES]
+    layers, width, inner, words, positions = (size if isinstance(size, int) else 0 for size in given)
     if layers > MOST_LAYERS:
         raise ValueError(f"its configuration has {layers} layers, where {MOST_LAYERS} are the most")
     rows = words + (0 if getattr(config, "rope_parameters", None) else positions)

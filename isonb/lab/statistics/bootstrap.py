@@ -160,6 +160,7 @@ def standard_error(statistic: Callable[[Tensor], Tensor], n: int, draws: int = 1
     is independent: sentences, not the tokens of a sentence. A statistic that depends on n itself (a maximum, the
     dimension of a small sample) is shifted on halves; its spread is still usable, its mean over halves is not.
 
+    >>> import torch
     >>> x = torch.arange(100.0)
     >>> error = standard_error(lambda rows: x[rows].mean(), len(x), draws=2000)
     >>> bool((error / (x.std() / 10) - 1).abs() < 0.05)

@@ -27,6 +27,7 @@ from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
 from isonb.lab.data.tasks import task_named, task_size
 from isonb.lab.encoders.catalogue import EMBEDDED
+from isonb.lab.encoders.locate import find
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings, plan
 
@@ -209,8 +210,6 @@ def encoder_size(name: str) -> EncoderSize | None:
         if row["model"] == name:
             layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
             return EncoderSize(layers, width, inner, 1e6 * float(row["million_parameters"]))
-    from isonb.lab.encoders.locate import find
-
     try:
         config = find(name).config
     except InputError:
@@ -260,8 +259,6 @@ def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) 
 
 
 def _model(name: str) -> str:
-    from isonb.lab.encoders.locate import find
-
     source = find(name)
     if name in EMBEDDED:
         return "embedded"
