@@ -18,8 +18,6 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["free", "held", "side_by_side"]
-
 LOOK_EVERY = 0.1  # seconds
 
 

@@ -12,8 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["hardware", "memory", "versions"]
-
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
     """Versions of Python and of the packages, as installed; None: not there."""

@@ -17,8 +17,6 @@ from isonb.lab.data.sources import SourceError
 from isonb.lab.data.task import KINDS, TaskError
 from isonb.lab.options import shown
 
-__all__ = ["METRICS", "Wanted", "check_differ", "checked_kind", "chosen", "converted", "labelled", "unknown"]
-
 PAIRS = (("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"), ("premise", "hypothesis"))
 SINGLE = (("text",), ("sentence",))
 TARGETS = ("label", "labels", "score", "scores")

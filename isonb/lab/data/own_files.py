@@ -16,8 +16,6 @@ from isonb.errors import fail, in_one_line
 from isonb.lab.data.sources import SourceError
 from isonb.lab.options import shown
 
-__all__ = ["EVALUATION", "SUFFIXES", "TRAINING", "read_file", "read_place", "state_of"]
-
 TRAINING = ("train", "training")
 EVALUATION = ("validation", "valid", "val", "dev", "test")
 SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk leaves of a dictionary of splits, of one data set

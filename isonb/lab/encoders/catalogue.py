@@ -205,16 +205,21 @@ def unsafe(folder: Path) -> str:
     Links to devices and pipes, files without end or measure, and a tokenizer that isn't done with two words in 30
     seconds and 8 GiB: it is tried in a process of its own.
     """
-    for place in (folder, *_modules(folder)):
-        for file in sorted(path for path in place.iterdir() if path.exists() and not path.is_dir()):
-            if not stat.S_ISREG(file.stat().st_mode):
-                return f"has {file.name}, which is a device or a pipe, and no file"
-            size, most = file.stat().st_size, LARGEST if file.suffix in MAKING else memory()
-            if size > most:
-                return f"has {file.name} of {size / 2**30:,.0f} GiB, where {most / 2**30:,.0f} are the most"
-        words = place / "tokenizer.json"
-        if words.is_file() and not _ends(words, words.stat().st_size, words.stat().st_mtime_ns):
-            return f"has a tokenizer ({words.name}) that does not end, or not within 8 GiB, on two words"
+    if why := _unsafe(folder):
+        return why
+    return next(filter(None, map(_unsafe, _modules(folder))), "")
+
+
+def _unsafe(place: Path) -> str:
+    for file in sorted(path for path in place.iterdir() if path.exists() and not path.is_dir()):
+        if not stat.S_ISREG(file.stat().st_mode):
+            return f"has {file.name}, which is a device or a pipe, and no file"
+        size, most = file.stat().st_size, LARGEST if file.suffix in MAKING else memory()
+        if size > most:
+            return f"has {file.name} of {size / 2**30:,.0f} GiB, where {most / 2**30:,.0f} are the most"
+    words = place / "tokenizer.json"
+    if words.is_file() and not _ends(words, words.stat().st_size, words.stat().st_mtime_ns):
+        return f"has a tokenizer ({words.name}) that does not end, or not within 8 GiB, on two words"
     return ""
 
 

@@ -13,8 +13,6 @@ from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
 from isonb.lab.encoders.locate import find, place_of, reject
 from isonb.lab.encoders.text_models import check_size, quiet
 
-__all__ = ["load_sentences"]
-
 
 def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> tuple[Any, str] | None:
     """The ``SentenceTransformer`` called ``name`` and its fingerprint; None where that has no ``modules.json``.

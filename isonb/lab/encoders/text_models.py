@@ -12,17 +12,6 @@ from typing import Any
 
 from isonb.runtime.machine import memory
 
-__all__ = [
-    "check_size",
-    "input_limit",
-    "is_decoder",
-    "quiet",
-    "read_config",
-    "read_tokenizer",
-    "reads_text",
-    "with_dropout",
-]
-
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
 SIZES = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
 MOST_LAYERS = 1000

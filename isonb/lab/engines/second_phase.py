@@ -22,8 +22,6 @@ from isonb.lab.engines.stages import Finetuning, Split
 from isonb.lab.measuring.cloud import cloud_measures, variance_curves
 from isonb.lab.methods import SecondPhase
 
-__all__ = ["Features", "SecondModel", "features", "fit_second", "fit_views", "scored", "second"]
-
 CLOUD_ROWS = 1500  # points that are measured
 
 Losses = dict[str, Tensor]

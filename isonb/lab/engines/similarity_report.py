@@ -19,8 +19,6 @@ from isonb.measures.neighbors import lsds
 from isonb.measures.registry import attempt
 from isonb.measures.spectrum import singular_values
 
-__all__ = ["CLOUD_ROWS", "Gold", "features", "gains", "scores"]
-
 CLOUD_ROWS = 2000  # sentence vectors of both sides together that are measured
 QUANTILES = 51
 

@@ -17,8 +17,6 @@ from isonb.measures.spectrum import explained_variance
 from isonb.numerics.rows import centered
 from isonb.points import label_groups
 
-__all__ = ["Values", "cloud_measures", "number", "plane_map", "shares_named", "variance_curves"]
-
 CURVE = 20  # directions of the curve of explained variance
 BY_CLASS = (*(f"anisotropy_{j}" for j in range(1, LEADING + 1)), "isoscore")
 

@@ -20,8 +20,6 @@ from isonb.measures.registry import attempt
 from isonb.points import pool
 from isonb.streaming.moments import Moments
 
-__all__ = ["AXES", "Profile", "placed", "profile"]
-
 AXES = ("step", "layer", "k", "dimension", "quantile", "pair")  # first parts of series names
 
 Pairs = list[tuple[float, float]]

@@ -21,8 +21,6 @@ from isonb.lab.runs.settings import EXPERIMENTS
 from isonb.lab.runs.table import column_order, flat, one_kind_a_column, scan, series_table, table
 from isonb.runtime.files import replace
 
-__all__ = ["KEPT", "defaults_of", "publish", "write_recording"]
-
 KEPT = ("step.", "k.", "layer.end.cls.", "layer.start.cls.")  # beginnings of the series that are published
 
 

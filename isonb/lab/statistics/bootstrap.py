@@ -1,4 +1,4 @@
-r"""Intervals by resampling what varies (seeds or examples), always the same draws: the bootstrap, and random halves.
+r"""Bootstrap intervals: resample what varies (seeds or examples), ten thousand times, always the same draws.
 
 Percentile intervals of a mean over few seeds are too short: with n draws no bootstrap interval is wider than the range
 of the data, which covers the centre of a symmetric law with probability :math:`1 - 2^{1-n}` (0.94 at n = 5, 0.75 at
@@ -20,28 +20,18 @@ skewed, 50  0.94        0.94      0.94
 
 (skewed: exponential; standard error about 0.01). So expanded is the default, and Student's interval
 (:func:`isonb.lab.statistics.seeds.student`) the one for a handful of seeds.
-
-A bootstrap draws a text twice, which plants pairs of cosine 1 and distance 0 into every measure that compares points
-with each other. A half of the sample, drawn without replacement, holds each text once; of a mean the spread over halves
-is, in expectation, exactly the standard error of the whole sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
-from isonb.errors import InputError
 from isonb.lab.statistics.seeds import Array, Interval, StatsError, finite
-
-if TYPE_CHECKING:  # verdicts are read without torch
-    from torch import Tensor
-
-__all__ = ["DRAWS", "bootstrap", "halves", "spearman", "standard_error"]
 
 Rows: TypeAlias = NDArray[np.int64]
 DRAWS = 10_000
@@ -136,37 +126,3 @@ def _rank_correlation(x: Array, y: Array) -> Array:
     scale = np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
     correlation: Array = np.divide((a * b).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
     return correlation
-
-
-def halves(n: int, draws: int = 100, seed: int = 0) -> Tensor:
-    """``draws`` random halves of n items as index rows, (draws, n // 2), each in ascending order.
-
-    >>> halves(5, draws=2).shape
-    torch.Size([2, 2])
-    """
-    import torch
-
-    if n < 4 or draws < 2:
-        raise InputError(f"halves need at least 4 items and 2 draws; got n = {n}, draws = {draws}. Give more texts.")
-    order = torch.rand(draws, n, generator=torch.Generator().manual_seed(seed)).argsort(-1)
-    return order[:, : n // 2].sort(-1).values
-
-
-def standard_error(statistic: Callable[[Tensor], Tensor], n: int, draws: int = 100, seed: int = 0) -> Tensor:
-    r"""Standard error of a smooth statistic of n independent items, from random halves.
-
-    ``statistic`` takes the indices of some items and returns a tensor, the same shape each time; so does this function.
-    The spread over halves of m = n // 2 items is scaled by :math:`\sqrt{m/(n-m)}`, which is 1 for even n. Resample what
-    is independent: sentences, not the tokens of a sentence. A statistic that depends on n itself (a maximum, the
-    dimension of a small sample) is shifted on halves; its spread is still usable, its mean over halves is not.
-
-    >>> import torch
-    >>> x = torch.arange(100.0)
-    >>> error = standard_error(lambda rows: x[rows].mean(), len(x), draws=2000)
-    >>> bool((error / (x.std() / 10) - 1).abs() < 0.05)
-    True
-    """
-    import torch
-
-    values = torch.stack([torch.as_tensor(statistic(rows)) for rows in halves(n, draws, seed)])
-    return values.std(0).mul(float((n // 2) / (n - n // 2)) ** 0.5)

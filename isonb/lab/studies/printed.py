@@ -12,8 +12,6 @@ import pandas as pd
 
 from isonb.errors import InputError
 
-__all__ = ["PAPERS", "PrintedError", "hyperparameters", "number", "printed", "tables"]
-
 PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
 PERCENT = ("accuracy", "exact_match", "f1")  # printed as percentages without saying so in their name
 NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")

@@ -10,7 +10,8 @@ import pandas as pd
 
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.studies.design import Design, every_design
+from isonb.lab.studies.design import Design
+from isonb.lab.studies.files import every_design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import (
     CONTRADICTED,
@@ -25,19 +26,6 @@ from isonb.lab.studies.verdicts import (
     PredictionJudgement,
     Reason,
 )
-
-__all__ = [
-    "COLUMNS",
-    "MEAN",
-    "NEEDS",
-    "cell_rows",
-    "claim_cells",
-    "claim_rows",
-    "open_needs",
-    "run_rows",
-    "tally",
-    "untaken",
-]
 
 MEAN = "mean"
 ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}

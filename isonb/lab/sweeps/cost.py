@@ -31,8 +31,6 @@ from isonb.lab.encoders.locate import find
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings, plan
 
-__all__ = ["ACCELERATORS", "EncoderSize", "Estimate", "Need", "Work", "encoder_size", "estimate", "needs", "work"]
-
 START_SECONDS = 45.0  # a GPU run besides the encoder's work: loading, tokenizing, spectra, the notebook
 CPU_START_SECONDS = 20.0  # the same on one core, whose models are small
 CPU_FLOPS = {False: 60e9, True: 120e9}  # one core of a server; 16-bit (True) is no faster where the CPU lacks it

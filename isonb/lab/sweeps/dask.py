@@ -26,8 +26,6 @@ from isonb.errors import InputError, needs
 from isonb.lab.sweeps.execution import Prepared, execute
 from isonb.lab.sweeps.outcomes import Outcome
 
-__all__ = ["SchedulerError", "run_on_dask"]
-
 CONNECT = 15  # seconds
 LOOK_EVERY = 0.05  # seconds between two looks at what has ended
 ALONE = 2.0  # seconds between two looks at the workers

@@ -23,8 +23,6 @@ from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.outcomes import Outcome, Report, Status
 from isonb.runtime.locks import free, side_by_side
 
-__all__ = ["status", "sweep"]
-
 
 def sweep(
     runs: Iterable[Mapping[str, Any] | Planned],

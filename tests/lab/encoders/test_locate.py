@@ -213,7 +213,7 @@ def test_a_folder_has_one_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # folders that would take the machine
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors", "left-over"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "modules.json", "model.safetensors"])
 @pytest.mark.parametrize("kind", ["device", "pipe"])
 def test_a_link_to_a_device_and_a_pipe_are_never_opened(folder: Path, name: str, kind: str) -> None:
     (folder / name).unlink(missing_ok=True)

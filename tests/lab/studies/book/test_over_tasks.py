@@ -10,7 +10,7 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.lab.studies import comparing
-from isonb.lab.studies.design import study_file
+from isonb.lab.studies.files import study_file
 from isonb.lab.studies.plan import PlannedCell
 from isonb.lab.studies.study import Study
 

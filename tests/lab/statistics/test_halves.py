@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from isonb.errors import InputError
-from isonb.lab.statistics.bootstrap import halves, standard_error
+from isonb.lab.statistics.halves import halves, standard_error
 
 
 def test_halves_hold_each_item_once_and_all_items_equally_often() -> None:
