@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -22,7 +23,10 @@ LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (failed runs, a rule), 2 (bad input) or 130 (stopped)."""
+    """Run the command line and return its exit code.
+
+    0, 1 (failed runs, a condition held), 2 (bad input), 3 (an error that nobody foresaw) or 130 (stopped).
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if not words:
@@ -50,6 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return 130
+    except Exception:  # a fault of isonb: an exit code of its own, since 1 says that a condition held
+        traceback.print_exc()
+        return 3
 
 
 class _Parser(argparse.ArgumentParser):
@@ -175,7 +182,7 @@ def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--size", default="small", help="smoke, small, full or paper (%(default)s)")
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--workers", type=int, help="runs at a time (one per GPU, or one)")
-    add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler, or "local" for a Dask cluster on this machine')
+    add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler; "local": processes of this machine (the default)')
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--gpu", default="a100", help="GPU of the estimate (%(default)s)")
     add("--dry-run", action="store_true", help="say what would run and what it would cost, and start nothing")

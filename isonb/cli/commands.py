@@ -25,11 +25,10 @@ from isonb.lab.runs.arithmetic import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import Planned, plan
 from isonb.lab.runs.table import check_table, collect, scan, table
-from isonb.lab.sweeps.cost import Estimate, estimate
+from isonb.lab.sweeps.cost import Estimate, estimate, needs
 from isonb.lab.sweeps.execution import Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
-from isonb.lab.sweeps.needs import needs
 from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
 
@@ -137,8 +136,8 @@ def _todo(runs: Sequence[Prepared], options: argparse.Namespace) -> list[Planned
 
 def _agreed(cost: Estimate, options: argparse.Namespace) -> bool:
     """Whether to start: a person at a terminal is asked before a long sweep."""
-    gpus = visible()
-    hours = (cost.gpu_hours if gpus or options.scheduler else cost.cpu_hours) / (options.workers or len(gpus) or 1)
+    gpus, elsewhere = visible(), options.scheduler not in (None, "local")
+    hours = (cost.gpu_hours if gpus or elsewhere else cost.cpu_hours) / (options.workers or len(gpus) or 1)
     if hours <= ASK_ABOVE or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     return input(f"That is about {hours:,.0f} hours here. Start? [y/N] ").strip().lower() in ("y", "yes")

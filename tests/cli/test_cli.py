@@ -396,3 +396,9 @@ def test_lists_have_everything(what, names, capsys):
     text = capsys.readouterr().out
     assert all(name in text for name in names)
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_what_nobody_foresaw_has_an_exit_code_of_its_own(monkeypatch, capsys):
+    monkeypatch.setitem(commands.COMMANDS, "list", lambda options: 1 / 0)
+    assert cli.main(["list", "tasks"]) == 3
+    assert capsys.readouterr().err.splitlines()[-1] == "ZeroDivisionError: division by zero"

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 from isonb.errors import fail, in_one_line
 from isonb.lab.data import own_columns
 from isonb.lab.data.own_columns import METRICS, Wanted
-from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, Tables, read_file, read_place, state_of
+from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, read_file, read_place, state_of
 from isonb.lab.data.sources import SourceError, sample
 from isonb.lab.data.task import FINE_TUNED, Task, TaskError
 from isonb.lab.options import known_name, shown
@@ -138,12 +138,12 @@ def _described(place: Path) -> tuple[dict[str, Any], Places]:
 def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[str, int, int], ...]) -> OwnTask:
     path = name.partition("?")[0]
     named = len(places) > 1 or bool(places[0][0])
-    read = Tables({split: read_file(file) for split, file in places}) if named else read_place(places[0][1])
-    first = next(iter(read.by_split.values()))
+    by_split, names = ({split: read_file(file) for split, file in places}, {}) if named else read_place(places[0][1])
+    first = next(iter(by_split.values()))
     inputs, target = own_columns.chosen(first.column_names, wanted)
-    labels = read.labels.get(target, ())
+    labels = names.get(target, ())
     kind = own_columns.checked_kind(wanted, inputs, target, first[target].to_pylist(), bool(labels))
-    tables, said = _by_use(read.by_split, kind, wanted, path)
+    tables, said = _by_use(by_split, kind, wanted, path)
     for split, table in tables.items():
         if lacking := [column for column in (*inputs, target) if column not in table.column_names]:
             what = f"{path}, split {split!r} must have the columns of the others"

@@ -9,7 +9,7 @@ from isonb.errors import fail, in_one_line
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import SourceError
-from isonb.lab.data.tasks import GENERATED, Task, TaskError, task_named
+from isonb.lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
 __all__ = ["conform", "load_task"]
 
@@ -66,12 +66,10 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
 
 
 def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
-    import pyarrow  # type: ignore[import-untyped,unused-ignore]
-
     if isinstance(task, OwnTask):
         return task.tables[split]
     if task.name in GENERATED:
-        return pyarrow.Table.from_pylist([dict(row) for row in GENERATED[task.name](split)])
+        return generated_rows(task.name, split)
     folder = sources.data_folder(source)
     if folder is not None:
         return sources.read_folder(folder, task.folder, split)

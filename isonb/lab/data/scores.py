@@ -17,19 +17,6 @@ from typing import Any
 
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 
-__all__ = [
-    "accuracy",
-    "baseline",
-    "exact_match",
-    "f1",
-    "matthews",
-    "normalize_answer",
-    "pearson",
-    "score",
-    "spearman",
-    "squad_f1",
-]
-
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 

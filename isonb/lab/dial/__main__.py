@@ -9,7 +9,7 @@ from pathlib import Path
 from isonb.errors import DependencyError, InputError
 from isonb.lab.dial.record import differences, read_again, whole
 from isonb.lab.dial.study import READERS
-from isonb.lab.encoders.fetched import models_folder
+from isonb.lab.encoders.catalogue import models_folder
 
 CLOSE = 5e-4  # one test row of 2,000; another processor rounds another way
 

@@ -38,8 +38,6 @@ from isonb.lab.methods import Contrast, Method
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.points import mean_pool
 
-__all__ = ["Series", "finite", "info_nce", "tension_loss", "tune"]
-
 Series = dict[str, list[tuple[float, float]]]
 SHRINKAGE_ROWS = 250_000  # points behind a shrinkage covariance
 MAX_NORM = 1.0  # of SimCSE's gradients

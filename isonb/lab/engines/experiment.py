@@ -19,8 +19,6 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.settings import Planned, plan
 
-__all__ = ["main", "run"]
-
 
 def run(
     given: Mapping[str, Any] | Planned,

@@ -19,15 +19,10 @@ from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
 from isonb.lab.engines.contrast import Series, finite, info_nce
 from isonb.lab.engines.stages import Finetuning, Split
-from isonb.lab.measuring.cloud import cloud_measures
+from isonb.lab.measuring.cloud import cloud_measures, variance_curves
 from isonb.lab.methods import SecondPhase
-from isonb.measures.registry import attempt
-from isonb.measures.spectrum import explained_variance
-
-__all__ = ["Features", "SecondModel", "features", "fit_second", "fit_views", "scored", "second"]
 
 CLOUD_ROWS = 1500  # points that are measured
-CURVE = 20  # components of the curve of explained variance
 
 Losses = dict[str, Tensor]
 
@@ -245,10 +240,7 @@ def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, p
     with torch.no_grad():
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
-    for ending, center in (("", False), ("_centered", True)):
-        shares = attempt(explained_variance, points, min(CURVE, *points.shape), center=center)
-        if shares is not None:
-            series[f"k.end.second.explained_variance{ending}"] = list(enumerate(shares.tolist(), start=1))
+    series.update({f"k.end.second.{name}": curve for name, curve in variance_curves(points).items()})
     return scored(material.validation, model, validation)
 
 

@@ -23,8 +23,6 @@ from isonb.lab.methods import Method
 from isonb.lab.runs.inputs import own_files, split_rows
 from isonb.lab.runs.settings import FinetuneSettings, Planned
 
-__all__ = ["EVALUATED", "Finetuning", "Material", "Series", "Split", "read_material", "work_folder"]
-
 EVALUATED = 64  # rows of a no-grad pass
 Series = dict[str, list[tuple[float, float]]]
 

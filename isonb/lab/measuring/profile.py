@@ -14,17 +14,13 @@ import torch
 from torch import Tensor
 
 from isonb.errors import ShapeError, fail
-from isonb.lab.measuring.cloud import Values, cloud_measures, number
+from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
 from isonb.measures.registry import attempt
-from isonb.measures.spectrum import explained_variance
 from isonb.points import pool
 from isonb.streaming.moments import Moments
 
-__all__ = ["AXES", "Profile", "placed", "profile"]
-
 AXES = ("step", "layer", "k", "dimension", "quantile", "pair")  # first parts of series names
-CURVE = 20  # directions of the explained variance curve
 
 Pairs = list[tuple[float, float]]
 Gappy = list[tuple[float, float | None]]  # with places that have no value
@@ -157,14 +153,7 @@ def _layer_series(gathered: _Gathered, shrinkage_cov: Tensor | None) -> dict[str
 def _curves(gathered: _Gathered) -> dict[str, Gappy]:
     series: dict[str, Gappy] = {}
     for kind, sample in (("cls", gathered.clouds[-1]), ("features", gathered.features)):
-        x = sample.points.double()
-        for ending, center in (("", False), ("_centered", True)):
-            curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
-            series[f"k.{kind}.explained_variance{ending}"] = _numbered(curve, 1)
+        series |= {f"k.{kind}.{name}": list(curve) for name, curve in variance_curves(sample.points.double()).items()}
     mean = attempt(lambda: gathered.sums[-1].moments.mean) if gathered.sums[-1].usable else None
-    series["dimension.tokens.mean"] = _numbered(mean, 0)
+    series["dimension.tokens.mean"] = [] if mean is None else list(enumerate(mean.tolist()))
     return series
-
-
-def _numbered(values: Tensor | None, start: int) -> Gappy:
-    return [] if values is None else list(enumerate(values.tolist(), start))

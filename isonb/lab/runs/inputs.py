@@ -27,8 +27,6 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.settings import FinetuneSettings, Planned, SimilaritySettings, plan
 
-__all__ = ["differences", "inputs", "named", "own_files", "pair_rows", "recorded", "split_rows"]
-
 ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
 

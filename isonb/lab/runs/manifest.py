@@ -20,8 +20,6 @@ import isonb
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.runtime import machine
 
-__all__ = ["Clock", "code_version", "hardware", "manifest", "versions"]
-
 PACKAGES = (
     "accelerate",
     "datasets",

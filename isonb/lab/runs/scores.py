@@ -11,8 +11,6 @@ import pandas as pd
 from isonb.lab.data.own_columns import METRICS
 from isonb.lab.data.tasks import TASKS, task_size
 
-__all__ = ["main_metric", "metrics_of", "scored"]
-
 
 def scored(runs: pd.DataFrame) -> pd.DataFrame:
     """A table of runs with ``metric`` (the main one, or None), ``score``, ``majority`` and ``rows``.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,19 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
 
-__all__ = ["FIRST", "Damage", "Scan", "check_table", "collect", "column_order", "flat", "scan", "series_table", "table"]
+__all__ = [
+    "FIRST",
+    "Damage",
+    "Scan",
+    "check_table",
+    "collect",
+    "column_order",
+    "flat",
+    "one_kind_a_column",
+    "scan",
+    "series_table",
+    "table",
+]
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # entries of a manifest that a table shows
@@ -119,13 +130,31 @@ def check_table(out: str | Path) -> None:
         raise RecordError(f"a table must be a file; got the folder {str(out)!r}. Name a file in it.")
 
 
+def one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns whose values have several types (an option that is a number in one run, a word in another) as text.
+
+    A column without any value has no type, whichever runs it came from.
+    """
+    for name in frame.columns:
+        if frame[name].isna().all():
+            frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
+        if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
+            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
+    return frame
+
+
+def _word(value: object) -> str:
+    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
+
+    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
+    ('-1', '-1', '0.5', 'all')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _parquet(frame: pd.DataFrame) -> bytes:
-    tidy = frame.copy()
-    for name in tidy.columns:
-        if len(set(map(_kind, tidy[name].dropna()))) > 1:
-            tidy[name] = [None if pd.isna(value) else str(value) for value in tidy[name]]
     buffer = io.BytesIO()
-    tidy.to_parquet(buffer, index=False)
+    one_kind_a_column(frame.copy()).to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 
@@ -142,12 +171,6 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".html": lambda frame: frame.to_html(index=False, na_rep="").encode(),
     ".parquet": _parquet,
 }
-
-
-def _kind(value: Any) -> str:
-    """Number or the type's own name: values of one kind share a parquet column."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return "number" if number else type(value).__name__
 
 
 def _row(record: Record) -> dict[str, Any]:

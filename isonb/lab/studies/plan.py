@@ -16,8 +16,6 @@ from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.recordings import RecordedError
 from isonb.runtime.places import shipped_grids
 
-__all__ = ["PlannedCell", "Settings", "in_words", "plan_of"]
-
 Settings: TypeAlias = Mapping[str, Any]  # by column: {"task": "cola", "method.name": "istar", "method.weight": -1}
 FIRST = ("experiment", "task", "model", "method.name")  # of what a cell says; the seed is the last
 

@@ -34,8 +34,6 @@ from isonb.runtime.leash import Answer, Leash
 from isonb.runtime.locks import held
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
-__all__ = ["ExecuteError", "Prepared", "execute", "known", "prepare"]
-
 UNSTARTED = (SourceError.__name__, ModelError.__name__)  # rows or weights couldn't be had: that is no result
 BUSY = "another process is at it"
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}

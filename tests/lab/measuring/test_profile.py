@@ -10,7 +10,7 @@ from isonb.barcodes.entropy import persistent_entropy
 from isonb.barcodes.rips import h0_barcode
 from isonb.errors import ShapeError
 from isonb.lab.measuring.cloud import cloud_measures
-from isonb.lab.measuring.layers import Sample, SentenceSums
+from isonb.lab.measuring.layers import Sample
 from isonb.lab.measuring.profile import placed, profile
 from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
@@ -105,13 +105,6 @@ CLOUDS = {
     "half": cloud(9, 4).bfloat16(),
     "one dimension": cloud(9, 1),
 }
-
-
-@pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS)
-def test_what_is_not_defined_is_none_and_no_error(x):
-    found = cloud_measures(x, torch.zeros(len(x), dtype=torch.long))
-    assert found.keys() == cloud_measures(cloud(9, 4), torch.zeros(9, dtype=torch.long)).keys()
-    assert all(value is None or math.isfinite(value) for value in found.values())
 
 
 def test_degenerate_clouds_keep_what_is_defined():
@@ -257,17 +250,6 @@ def test_a_diverged_model_and_no_sentences_give_what_they_can():
     assert empty.series == {}
 
 
-def test_single_token_sentences_hold_no_pair():
-    states = torch.randn(L + 1, 5, 3, 8, generator=torch.Generator().manual_seed(0))
-    mask = torch.tensor([[1, 0, 0], [1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
-    alone = profile(lambda batch: (tuple(states), mask * torch.tensor([1, 0, 0]), None), [0], layers=L)
-    assert "layer.tokens.token_uniformity" not in alone.series
-    assert "layer.tokens.mean_cosine" in alone.series
-    seen = profile(lambda batch: (tuple(states), mask, None), [0], layers=L)
-    value = torch.stack([token_uniformity(states[-1, i, : int(mask[i].sum())]) for i in (1, 2, 4)]).mean()
-    assert dict(seen.series["layer.tokens.token_uniformity"])[L] == pytest.approx(value.item(), rel=1e-5)
-
-
 def test_the_last_token_stands_for_a_decoders_sentence():
     states = torch.randn(L + 1, 9, 5, 8, generator=torch.Generator().manual_seed(0))
     mask = (torch.arange(5) < torch.tensor([2, 3, 4, 5, 5, 2, 3, 4, 5]).unsqueeze(-1)).long()
@@ -277,13 +259,6 @@ def test_the_last_token_stands_for_a_decoders_sentence():
     turned = [states[-1, i, : int(mask[i].sum())].flip(0) for i in range(9)]
     value = torch.stack([cls_uniformity(x) for x in turned]).mean()
     assert dict(seen.series["layer.tokens.cls_uniformity"])[L] == pytest.approx(value.item(), rel=1e-5)
-
-
-def test_what_a_span_head_sees_are_real_tokens(encoder):
-    found = batches()
-    seen = profile(forward_of(encoder, "tokens"), found, layers=L)
-    tokens = in_one_piece(forward_of(encoder, "none"), found)[1][-1]
-    assert seen.metrics["features.anisotropy_1"] == pytest.approx(anisotropy(tokens)[0].item(), rel=1e-5)
 
 
 def test_large_clouds_are_sampled_without_a_part_for_batches():
@@ -300,14 +275,6 @@ def test_large_clouds_are_sampled_without_a_part_for_batches():
     place = [(x == row).all(-1).nonzero().item() for row in kept[0]]
     assert place == sorted(set(place))
     assert 150 < sum(place) / 50 < 250
-
-
-def test_bounded_sentences_still_sum_over_all_tokens(encoder):
-    found = batches(40)
-    free, bounded = (profile(forward_of(encoder), found, layers=L, limit=limit) for limit in (1500, 12))
-    for name in ("tokens.isoscore", "tokens.anisotropy_1_centered", "tokens.mean_cosine"):
-        assert bounded.metrics[name] == free.metrics[name]
-    assert bounded.metrics["cls.isoscore"] != free.metrics["cls.isoscore"]
 
 
 def test_another_number_of_hidden_states_is_refused(encoder):
@@ -340,11 +307,3 @@ def test_half_precision_states_are_measured_in_float32():
     )
     for name, value in full.metrics.items():
         assert half.metrics[name] == pytest.approx(value, rel=0.05, abs=0.01), name
-
-
-def test_pooled_values_leave_out_padding():
-    x = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(0)).double()
-    mask = torch.arange(6) < torch.tensor([2, 6, 1, 4]).unsqueeze(-1)
-    sums = SentenceSums()
-    sums.add(x, mask)
-    assert len(sums.pooled) == 2 + 3 + 1 + 3
