@@ -1,7 +1,4 @@
-"""Loops as machine code for the CPU, where numba is installed; and the one for lengths of edges.
-
-numba is loaded by the first loop that a process needs, which takes about a second.
-"""
+"""Loops as machine code for the CPU, where numba is installed. It is loaded by the first loop that a process needs."""
 
 from __future__ import annotations
 
@@ -12,50 +9,56 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["compiled_lengths", "machine_code"]
+__all__ = ["ANY_ORDER", "IN_ORDER", "can_compile", "run", "squares_between"]
 
-Lengths = Callable[[Tensor, Tensor], Tensor]
+IN_ORDER = ("nnan", "nsz")  # no NaN gets there, and the order in which minima are taken changes nothing
+ANY_ORDER = (*IN_ORDER, "reassoc", "contract")  # sums too: of many dimensions, several are added side by side
 
 
-def machine_code(loop: Callable[..., None], fastmath: set[str]) -> Callable[..., None] | None:
-    """The loop compiled for the types it is called with, None where numba isn't installed.
+def can_compile(x: Tensor) -> bool:
+    """Whether loops over ``x`` run as machine code: on the CPU, with numba, and not while a compiler traces."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling() and _numba() is not None
 
-    The machine code is kept on disk for the next process, unless no folder for it can be written.
-    """
+
+@functools.cache
+def _numba() -> Any:
     try:
         import numba
     except ImportError:
         return None
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
-    try:
-        made: Callable[..., None] = numba.njit(cache=True, **options)(loop)
-    except RuntimeError:  # no folder
-        made = numba.njit(**options)(loop)
-    return made
-
-
-def compiled_lengths() -> Lengths | None:
-    """The compiled loop: float32 rows (n, d), edges (m, 2) -> lengths (m,). None without numba, or for a compiler."""
-    return None if torch.compiler.is_compiling() else _load()
+    return numba
 
 
 @functools.cache
-def _load() -> Lengths | None:
-    measure = machine_code(_measure, {"nsz", "reassoc", "contract"})
-    return None if measure is None else functools.partial(_run, measure)
+def _machine_code(loop: Callable[..., None], flags: tuple[str, ...]) -> Callable[..., None]:
+    """The loop compiled for the types it is called with, kept on disk for the next process where a folder allows it."""
+    options: dict[str, Any] = {"nogil": True, "fastmath": set(flags), "error_model": "numpy"}
+    try:
+        made: Callable[..., None] = _numba().njit(cache=True, **options)(loop)
+    except RuntimeError:  # no folder
+        made = _numba().njit(**options)(loop)
+    return made
 
 
-def _run(measure: Callable[..., None], x: Tensor, edges: Tensor) -> Tensor:
-    lengths = x.new_empty(len(edges))
-    measure(*(part.numpy() for part in (x.contiguous(), edges.contiguous(), lengths)))
-    return lengths
+def run(loop: Callable[..., None], flags: tuple[str, ...], *parts: Tensor | int) -> None:
+    """Run a loop, which writes into some of its tensors."""
+    _machine_code(loop, flags)(*(part.numpy() if isinstance(part, Tensor) else part for part in parts))
 
 
-def _measure(x: Any, edges: Any, lengths: Any) -> None:
+def squares_between(x: Tensor, edges: Tensor) -> Tensor:
+    """Squared lengths (m,) in float64 of edges (m, 2) between rows (n, d)."""
+    squares = torch.empty(len(edges), dtype=torch.float64)
+    gaps = squares.new_empty(x.shape[-1])
+    run(_squares, ANY_ORDER, x.detach().contiguous(), edges.contiguous(), gaps, squares)
+    return squares
+
+
+def _squares(x: Any, edges: Any, gaps: Any, squares: Any) -> None:
+    """A sum of float64 gaps, so that float32 points give the sum of the same points in float64 to the last bit."""
     for k in range(len(edges)):
-        start, end = x[edges[k, 0]], x[edges[k, 1]]
-        total = 0.0
-        for j in range(len(start)):
-            gap = 1.0 * start[j] - end[j]  # in float64
-            total += gap * gap
-        lengths[k] = total**0.5
+        start, end, total = x[edges[k, 0]], x[edges[k, 1]], 0.0
+        for t in range(len(start)):
+            gaps[t] = 1.0 * start[t] - end[t]  # in float64
+        for t in range(len(start)):
+            total += gaps[t] * gaps[t]
+        squares[k] = total

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 import isonb
-from isonb.barcodes.compiled_prim import compiled_prim
-from isonb.barcodes.trees import _prim, spanning_tree
-from isonb.numerics.compiled_nearest import compiled_choice
+from isonb.barcodes.compiled_prim import grow
+from isonb.barcodes.trees import spanning_tree
 from isonb.numerics.distances import edge_lengths, localized, squared_distances, weighted_rows
-from isonb.numerics.nearest import SPARE, distances_to
+from isonb.numerics.nearest import distances_to
 from isonb.numerics.products import add_upper_gram, gram
 from isonb.streaming.moments import summarised
 from tests.benchmarks import peers
@@ -111,13 +110,11 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     The points are moved to their middle at first: far from the origin the product would have no digits left.
     """
     index = torch.randint(0, len(x), (len(x), k), generator=torch.Generator().manual_seed(0))
-    half, points = x.square().sum(-1)[None] / 2, x[None]
-    strips = [(low, points[:, low : low + 512] @ points.mT) for low in range(0, len(x), 512)]
-    pieces = [Piece("product", lambda: x @ x.T, True), Piece("points moved and scaled", lambda: localized(x), True)]
-    if loops := compiled_choice(k + SPARE):
-        chosen = lambda: [loops.choose(points, half, part, low, k, k + SPARE, 512) for low, part in strips]  # noqa: E731
-        pieces.append(Piece("choice and exact differences", chosen, True))
-    return [*pieces, Piece("distances to the chosen", lambda: distances_to(x, index), True)]
+    return [
+        Piece("product", lambda: x @ x.T, True),
+        Piece("points moved and scaled", lambda: localized(x), True),
+        Piece("distances to the chosen", lambda: distances_to(x, index), True),
+    ]
 
 
 def two_nn(n: int, d: int, goal: float | None = None, floor: float | None = None, device: str = "cpu") -> Comparison:
@@ -222,7 +219,6 @@ def h0(
 
     def pieces() -> list[Piece]:
         edges, weights, first = spanning_tree(x), squared_distances(x), torch.zeros(len(x), dtype=torch.long)
-        grow = loops.grow if (loops := compiled_prim()) else _prim
         return [
             Piece("product above the diagonal", lambda: gram(x), True),
             Piece("trees", lambda: grow(weights, first)),
