@@ -243,6 +243,26 @@ def h0_batch(small: bool) -> Iterator[Comparison]:
         yield h0(gaussian(*shape), "H0, a batch", peers.barcodes(*goals), goals, batch=True)
 
 
+def h0_few_dimensions(small: bool) -> Iterator[Comparison]:
+    """Where trees of boxes serve the peers: 3 dimensions at four sizes, and 8 to 16 at one."""
+    names = "fastcluster", "scipy single linkage", "scikit-learn", "mlpack", "hdbscan"
+    goals = {3: 1 / 1.5, 8: 1 / 1.2, 12: 1 / 1.2, 16: 1 / 1.2}
+    for n, d in ((40, 3),) if small else ((64, 3), (512, 3), (4096, 3), (20_000, 3), (4096, 8), (4096, 12), (4096, 16)):
+        pairless = names[3:] if n > 8192 else names  # the others hold all pairs
+        yield h0(gaussian(n, d), "H0, few dimensions", peers.barcodes(*pairless), dict.fromkeys(names, goals[d]))
+
+
+def neighbours(small: bool) -> Iterator[Comparison]:
+    """The ten nearest of each point with their distances, against the flat index of faiss."""
+    for n, d in ((40, 3),) if small else ((64, 64), (64, 768), (20_000, 384), (20_000, 768)):
+        x, exact = gaussian(n, d), isonb.knn(gaussian(min(n, 500), d).double(), 10)[0]
+        error, others = relative_error(isonb.knn(x[:500], 10)[0], exact), []
+        if peers.there("faiss"):
+            others = [Peer("faiss", lambda x=x: peers.faiss_neighbours(x.numpy(), 10), error, 1 / 1.3)]
+        pieces = lambda x=x: neighbour_pieces(x, 10)  # noqa: E731
+        yield Comparison("k nearest neighbours", size_of(x), lambda x=x: isonb.knn(x, 10), others, 1e-4, 3, pieces)
+
+
 def isoscore_stars(small: bool) -> Iterator[Comparison]:
     """From fewer points than dimensions to many more."""
     shrinkage = shrinkage_matrix(16 if small else 768)
@@ -270,7 +290,8 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
         streaming(n, d) for n, d in (((200, 8),) if small else ((4096, 768), (16384, 384), (100_000, 64)))
     ),
     "two_nn": lambda small: (
-        two_nn(n, d, 1.0, 1.5) for n, d in (((100, 8),) if small else ((2000, 64), (2000, 768), (5000, 768)))
+        two_nn(n, d, 1.0, 1.5)
+        for n, d in (((100, 8),) if small else ((2000, 3), (20_000, 3), (2000, 64), (2000, 768), (5000, 768)))
     ),
     "uniformity": lambda small: (
         uniformity(n, d, {ALL_PAIRS: 2.5, WHOLE: None})
@@ -278,7 +299,9 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
     ),
     "lsds": lambda small: (lsds(n, d) for n, d in (((40, 8),) if small else ((1024, 64), (1024, 768)))),
     "h0_large": h0_large,
+    "h0_few_dimensions": h0_few_dimensions,
     "h0_batch": h0_batch,
+    "neighbours": neighbours,
     "growth_h0": lambda small: growing(growing_h0, small),
     "growth_isoscore_star": lambda small: growing(lambda n, d: star(n, shrinkage_matrix(d)), small),
     "growth_uniformity": lambda small: growing(lambda n, d: uniformity(n, d, {WHOLE: None}), small),
