@@ -83,7 +83,7 @@ def _subtract(points: Any, real: Any, columns: Any, own: Any, place: Any, edges:
 def grow(weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
     """Edges (b, n-1, 2), the joining node last, and their weights (b, n-1), of a batch (b, n, n) left as it is.
 
-    From node ``first`` (b,) on, in the order of Prim's algorithm.
+    From node ``first`` (b,) on, in the order of Prim's algorithm; ties by the edge number.
     """
     b, n, _ = weights.shape
     edges, lengths = first.new_empty(b, n - 1, 2), weights.new_empty(b, n - 1)
@@ -110,10 +110,19 @@ def _grow(weights: Any, first: Any, own: Any, edges: Any, lengths: Any) -> None:
             for j in range(n):
                 key[j] = min(key[j], row[j])
                 best = min(best, key[j] + joined[j])
+            alike, number = 0, n * n
+            for j in range(n):
+                alike += key[j] + joined[j] == best
             for j in range(n):
                 if key[j] + joined[j] == best:
-                    node = j
-                    break
+                    if alike == 1:
+                        node = j
+                        break
+                    for i in range(n):  # of equal ones the lowest edge number
+                        if joined[i] == far and weights[c, j, i] == best:
+                            if min(i, j) * n + max(i, j) < number:
+                                node, number = j, min(i, j) * n + max(i, j)
+                            break
             if k < n - 1:
                 lengths[c, k] = best
         for k in range(n - 1):

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.compiled_prim import FAR, by_differences, grow, in_doubt
-from isonb.barcodes.parallel_trees import parallel_trees
+from isonb.barcodes.parallel_trees import by_boruvka, parallel_trees
+from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import exact_squares, localized, rough_distances, squared_distances
 from isonb.numerics.nearest import Search, squared_gaps
 from isonb.numerics.scale import largest, power_of_two, precise
@@ -53,8 +54,9 @@ def tree_of_distances(matrix: Tensor, mask: Tensor | None = None) -> Tensor:
     """The same of checked distances (..., n, n)."""
     n = matrix.shape[-1]
     weights = matrix.detach().reshape(-1, n, n)
-    weights = _apart(weights / power_of_two(largest(weights, (-2, -1))), None if mask is None else mask.reshape(-1, n))
-    return _ordered(parallel_trees(weights)).view(*matrix.shape[:-2], n - 1, 2)
+    real = None if mask is None else mask.reshape(-1, n)
+    weights = _apart(weights / power_of_two(largest(weights, (-2, -1))), real)
+    return _of_weights(weights, real).view(*matrix.shape[:-2], n - 1, 2)
 
 
 def _apart(weights: Tensor, real: Tensor | None) -> Tensor:
@@ -62,6 +64,19 @@ def _apart(weights: Tensor, real: Tensor | None) -> Tensor:
     if real is not None:
         weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), FAR)
     return weights
+
+
+def _of_weights(weights: Tensor, real: Tensor | None) -> Tensor:
+    """The trees of all weights (b, n, n), each alike in both directions or the lesser of the two."""
+    weights = torch.minimum(weights, weights.mT).contiguous()
+    if can_compile(weights):
+        return _ordered(grow(weights, _first(weights, real))[0])
+    return _ordered(by_boruvka(weights) if weights.device.type == "cpu" else parallel_trees(weights))
+
+
+def _first(points: Tensor, real: Tensor | None) -> Tensor:
+    """The first real row of each cloud."""
+    return torch.zeros(len(points), dtype=torch.long) if real is None else real.to(torch.uint8).argmax(-1)
 
 
 def _ordered(edges: Tensor) -> Tensor:
@@ -77,7 +92,7 @@ def _in_parallel(points: Tensor, real: Tensor | None) -> Tensor:
         weights = squared_gaps(exact, torch.arange(n), torch.arange(n).expand(b, n, n))
     else:
         weights = squared_distances(localized(exact, real)).to(points.dtype)
-    return _ordered(parallel_trees(_apart(weights, real)))
+    return _of_weights(_apart(weights, real), real)
 
 
 def _by_product(points: Tensor, real: Tensor | None) -> Tensor:
@@ -87,8 +102,7 @@ def _by_product(points: Tensor, real: Tensor | None) -> Tensor:
     if rough is None:
         return finer(points, real)
     weights, loss = rough
-    first = torch.zeros(len(points), dtype=torch.long) if real is None else real.to(torch.uint8).argmax(-1)
-    edges, lengths = grow(_apart(weights, real), first)
+    edges, lengths = grow(_apart(weights, real), _first(points, real))
     pairs, count = in_doubt(weights, edges, lengths, loss, DOUBTS * points.shape[1])
     edges, many = _ordered(edges), count > DOUBTS * points.shape[1]
     for c in ((count > 0) & ~many).nonzero().flatten().tolist():

@@ -12,6 +12,7 @@ from torch import Tensor
 __all__ = ["ANY_ORDER", "IN_ORDER", "can_compile", "run", "squares_between"]
 
 IN_ORDER = ("nnan", "nsz")  # no NaN gets there, and the order in which minima are taken changes nothing
+SIDE_BY_SIDE = 16  # edges whose lengths are summed together
 ANY_ORDER = (*IN_ORDER, "reassoc", "contract")  # sums too: of many dimensions, several are added side by side
 
 
@@ -48,17 +49,22 @@ def run(loop: Callable[..., None], flags: tuple[str, ...], *parts: Tensor | int)
 def squares_between(x: Tensor, edges: Tensor) -> Tensor:
     """Squared lengths (m,) in float64 of edges (m, 2) between rows (n, d)."""
     squares = torch.empty(len(edges), dtype=torch.float64)
-    gaps = squares.new_empty(x.shape[-1])
-    run(_squares, ANY_ORDER, x.detach().contiguous(), edges.contiguous(), gaps, squares)
+    gaps = squares.new_zeros(x.shape[-1] + 1, SIDE_BY_SIDE)
+    run(_squares, IN_ORDER, x.detach().contiguous(), edges.contiguous(), gaps, squares)
     return squares
 
 
 def _squares(x: Any, edges: Any, gaps: Any, squares: Any) -> None:
-    """A sum of float64 gaps, so that float32 points give the sum of the same points in float64 to the last bit."""
-    for k in range(len(edges)):
-        start, end, total = x[edges[k, 0]], x[edges[k, 1]], 0.0
-        for t in range(len(start)):
-            gaps[t] = 1.0 * start[t] - end[t]  # in float64
-        for t in range(len(start)):
-            total += gaps[t] * gaps[t]
-        squares[k] = total
+    """Each sum in the order of the coordinates, so that equal gaps give equal squares; several edges side by side."""
+    d, total = x.shape[1], gaps[x.shape[1]]
+    for first in range(0, len(edges), SIDE_BY_SIDE):
+        m = min(SIDE_BY_SIDE, len(edges) - first)
+        for e in range(m):
+            start, end = x[edges[first + e, 0]], x[edges[first + e, 1]]
+            for t in range(d):
+                gaps[t, e] = 1.0 * start[t] - end[t]  # in float64
+        total[:] = 0.0
+        for t in range(d):
+            for e in range(SIDE_BY_SIDE):
+                total[e] += gaps[t, e] * gaps[t, e]
+        squares[first : first + m] = total[:m]

@@ -202,3 +202,13 @@ def test_lengths_in_pieces_equal_lengths_at_once(scale, monkeypatch):
     monkeypatch.setattr(distances, "PIECE", 15)
     assert torch.equal(edge_lengths(x, edges), whole)
     assert_same(gradient(lambda z: edge_lengths(z, edges), x), slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_equal_distances_given_go_by_the_edge_number_compiled_or_not(masked, monkeypatch):
+    matrix = torch.randint(1, 4, (3, 40, 40), generator=torch.Generator().manual_seed(0)).double()
+    matrix = torch.minimum(matrix, matrix.mT) * (1 - torch.eye(40))
+    real = some_mask(3, 40, keep=2) if masked else None
+    compiled_one = numbers(trees.tree_of_distances(matrix, real), real, 40)
+    monkeypatch.setattr(trees, "can_compile", lambda x: False)
+    assert torch.equal(numbers(trees.tree_of_distances(matrix, real), real, 40), compiled_one)
