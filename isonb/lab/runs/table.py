@@ -19,7 +19,7 @@ from isonb.runtime.files import replace
 __all__ = ["FIRST", "Damage", "Scan", "check_table", "collect", "column_order", "flat", "scan", "series_table", "table"]
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
-MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # entries of a manifest that a table shows
+MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions")  # what a table shows of a manifest
 
 
 @dataclass(frozen=True)
