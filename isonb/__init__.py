@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from isonb.measures.neighbors import mle_dimension as mle_dimension
     from isonb.measures.neighbors import two_nn as two_nn
     from isonb.measures.partition import partition_score as partition_score
+    from isonb.measures.ranks import alpha_req as alpha_req
+    from isonb.measures.ranks import lidar as lidar
+    from isonb.measures.ranks import rankme as rankme
+    from isonb.measures.ranks import stable_rank as stable_rank
     from isonb.measures.spectrum import anisotropy as anisotropy
     from isonb.measures.spectrum import explained_variance as explained_variance
     from isonb.measures.spectrum import singular_values as singular_values

@@ -23,6 +23,7 @@ def points(*shape: int) -> torch.Tensor:
 
 # name -> the function of one cloud, its other arguments filled in
 CLOUDS = {
+    "alpha_req": lambda x, **kw: isonb.alpha_req(x, 1, 2, **kw),
     "anisotropy": lambda x, **kw: isonb.anisotropy(x, k=2, **kw),
     "centered": isonb.centered,
     "cls_uniformity": isonb.cls_uniformity,
@@ -41,10 +42,12 @@ CLOUDS = {
     "negative_count": isonb.negative_count,
     "participation_ratio": isonb.participation_ratio,
     "partition_score": isonb.partition_score,
+    "rankme": isonb.rankme,
     "rbf_uniformity": isonb.rbf_uniformity,
     "shrinkage_intensity": isonb.shrinkage_intensity,
     "singular_values": isonb.singular_values,
     "soft_decay": isonb.soft_decay,
+    "stable_rank": isonb.stable_rank,
     "token_cloud": isonb.token_cloud,
     "token_uniformity": isonb.token_uniformity,
     "two_nn": isonb.two_nn,
@@ -70,6 +73,7 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
         for name in isonb.__all__
         if inspect.isclass(getattr(isonb, name)) or inspect.ismodule(getattr(isonb, name))
     ),
+    "lidar",
     "strict",
     "audit",
     "compare",
@@ -81,7 +85,8 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
 ALL = CLOUDS | UNMASKED
 # one point is a cloud for these
 ONE_IS_ENOUGH = {"centered", "mean_pool", "negative_count", "singular_values", "soft_decay", "token_cloud", "cls_pool",
-                 "layer_average", "label_groups", "anisotropy", "isoscore_from_cov"}  # fmt: skip
+                 "layer_average", "label_groups", "anisotropy", "isoscore_from_cov", "rankme",
+                 "stable_rank"}  # fmt: skip
 # what all points equal to (1, ..., 1) give where that is not an error
 FLAT = {
     "anisotropy": [1.0, 0.0],
@@ -92,6 +97,8 @@ FLAT = {
     "mean_cosine": 1.0,
     "negative_count": 0,
     "partition_score": None,
+    "rankme": 1.0,
+    "stable_rank": 1.0,
     "rbf_uniformity": 0.0,
     "token_uniformity": 1.0,
     **dict.fromkeys(("cosine_contributions", "knn", "lsds", "mean_pool", "singular_values", "soft_decay")),

@@ -15,23 +15,26 @@ from isonb.numerics.scale import size_of, unit_sized
 __all__ = [
     "anisotropy",
     "explained_variance",
+    "shares_of",
     "singular_values",
     "spectral_cdf",
     "spectral_median",
     "spectral_skewness",
+    "values_of",
     "varex_score",
 ]
 
 
-def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
+def values_of(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
+    """Singular values, descending."""
     x, mask = cloud(x, mask, points=2 if center else 1)
     s: Tensor = torch.linalg.svdvals(center_rows(x, mask)[0] if center else x)
     return s
 
 
-def _shares(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
+def shares_of(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     """Squared singular values over their sum; zero for a cloud without any, where values are not looked at."""
-    s = unit_sized(_values(x, center, mask), -1)
+    s = unit_sized(values_of(x, center, mask), -1)
     square = s * s
     total = square.sum(-1, keepdim=True)
     usable = total > 0
@@ -62,7 +65,7 @@ def singular_values(x: Tensor, *, center: bool = False, drop_last: bool = False,
     >>> singular_values(torch.tensor([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])).tolist()
     [2.0, 1.0]
     """
-    s = _values(x, center, mask)
+    s = values_of(x, center, mask)
     if drop_last and s.shape[-1] < 2:
         fail(ShapeError, "drop_last needs at least 2 singular values", s.shape[-1], "Pass more points or dimensions.")
     return s[..., :-1] if drop_last else s
@@ -83,7 +86,7 @@ def anisotropy(x: Tensor, k: int = 3, *, center: bool = False, mask: Tensor | No
     >>> [round(share, 6) for share in anisotropy(x, 2, center=True).tolist()]
     [0.768742, 0.231258]
     """
-    return _leading(_shares(x, center, mask), k)
+    return _leading(shares_of(x, center, mask), k)
 
 
 @border
@@ -97,7 +100,7 @@ def explained_variance(x: Tensor, k: int = 3, *, center: bool = False, mask: Ten
     >>> explained_variance(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), 2).tolist()
     [0.9, 1.0]
     """
-    return _leading(_shares(x, center, mask).cumsum(-1), k)
+    return _leading(shares_of(x, center, mask).cumsum(-1), k)
 
 
 @border
@@ -115,7 +118,7 @@ def varex_score(x: Tensor, p: float = 0.3, *, official_index: bool = False, mask
     >>> varex_score(torch.cat([torch.eye(4), -torch.eye(4)]), p=0.5).item()
     1.0
     """
-    shares = _shares(x, True, mask)
+    shares = shares_of(x, True, mask)
     d = x.shape[-1]
     m = math.floor(p * d + 1e-9) if 0 < p <= 1 else 0
     if m < 1:

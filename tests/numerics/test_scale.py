@@ -16,6 +16,8 @@ SIZES = (1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30)
 SHAPE_ALONE = {
     "anisotropy": lambda x: isonb.anisotropy(x, 2),
     "explained_variance": lambda x: isonb.explained_variance(x, 2, center=True),
+    "rankme": isonb.rankme,
+    "alpha_req": isonb.alpha_req,
     "spectral_skewness": lambda x: isonb.spectral_skewness(x[:, 0].abs()),
     "spectral_median": lambda x: isonb.spectral_median(x[:, 0].abs()),
     "persistent_entropy": lambda x: isonb.persistent_entropy(x[:, 0].abs()),
