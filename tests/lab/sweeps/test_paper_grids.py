@@ -21,7 +21,7 @@ COUNTS = {
     ("head_to_head", "small"): (9 + 1) * 5 * 3 + 9 * 5 * 2 + (9 * 10 + 5),
     ("head_to_head_other_choice", "small"): (1 + 2) * 5 + (1 + 4) * 5 + (1 + 3) * 5,
     ("evidence_dose", "smoke"): 3,
-    ("evidence_dose", "small"): 3 * (1 + 8 + 8),
+    ("evidence_dose", "small"): 3 * (1 + 8 + 8) + 1 + 3,
     ("evidence_istar", "smoke"): 3,
     ("evidence_istar", "full"): 2 * (1 + 2 * 13) * 5,
     ("evidence_head_to_head", "smoke"): 3,
