@@ -25,6 +25,7 @@ from isonb.runtime.machine import memory
 __all__ = [
     "CACHE_VARIABLE",
     "EMBEDDED",
+    "MODELS_VARIABLE",
     "Embedded",
     "ModelError",
     "embedded_folder",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 CACHE_VARIABLE = "ISONB_CACHE"
+MODELS_VARIABLE = "ISONB_MODELS"
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"[\w.-]+\.safetensors")
 
@@ -81,6 +83,11 @@ class Embedded:
     source: str
     same: tuple[str, ...] = ()
     fetched: bool = False
+
+    @property
+    def hub(self) -> str:
+        """The hub id of the model whose numbers these are."""
+        return self.source.partition(",")[0]
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -126,10 +133,17 @@ def fetched_place(name: str) -> Path:
 
 
 def embedded_place(entry: Embedded) -> Path:
-    """The model's folder, its weights unread. Raises :class:`~isonb.errors.DependencyError` without the package."""
+    """The model's folder, its weights unread.
+
+    Without the package that of its hub id below the folder that ISONB_MODELS names. Raises
+    :class:`~isonb.errors.DependencyError` where neither is there.
+    """
+    spec = None if entry.fetched else importlib.util.find_spec(entry.module)
+    brought = Path(os.environ.get(MODELS_VARIABLE, os.devnull)) / entry.hub
+    if (spec is None or spec.origin is None) and brought.is_dir():
+        return brought
     if entry.fetched:
         return fetched_place(entry.folder)
-    spec = importlib.util.find_spec(entry.module)
     if spec is None or spec.origin is None:
         raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
     return Path(spec.origin).parent / entry.folder

@@ -15,12 +15,11 @@ from typing import Any, NoReturn
 
 from isonb.errors import fail, in_one_line
 from isonb.lab.encoders import catalogue
-from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, fingerprint
+from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError, embedded_folder, fingerprint
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 
 __all__ = ["MODELS_VARIABLE", "Source", "find", "fingerprint_now", "is_folder", "place_of", "reject", "spelled"]
 
-MODELS_VARIABLE = "ISONB_MODELS"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 

@@ -27,6 +27,8 @@ from isonb.runtime.files import note_progress
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "train"]
 
+# by name: the notebook's can't be imported without IPython
+CHATTY = ("PrinterCallback", "ProgressCallback", "NotebookProgressCallback")
 SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 
@@ -164,11 +166,11 @@ def train(
 
 
 def _callbacks(trainer: Any, settings: FinetuneSettings, bar: Any) -> None:
-    from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback
-    from transformers.utils.notebook import NotebookProgressCallback
+    from transformers import EarlyStoppingCallback
 
-    for chatty in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-        trainer.remove_callback(chatty)
+    for callback in list(trainer.callback_handler.callbacks):
+        if type(callback).__name__ in CHATTY:
+            trainer.remove_callback(callback)
     trainer.add_callback(bar)
     trainer.add_callback(Seal())
     if settings.patience is not None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from isonb.errors import ShapeError, fail
 from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
+from isonb.measures.isoscore import isoscore_from_cov
 from isonb.measures.registry import attempt
 from isonb.points import pool
 from isonb.streaming.moments import Moments
@@ -69,7 +70,7 @@ def profile(
     for what sums suffice for. Measures are those of :func:`~isonb.lab.measuring.cloud.cloud_measures`.
 
     Metrics: ``cls.<measure>`` and ``tokens.<measure>`` of the last layer, ``features.<measure>`` of what the head sees,
-    ``tokens.isoscore_star_all_layers`` of the tokens of layers 1..L together.
+    ``tokens.isoscore_all_layers`` and ``tokens.isoscore_star_all_layers`` of the tokens of layers 1..L together.
 
     Series: over layers 0..L ``layer.cls.<measure>``, ``layer.tokens.<name>`` with names isoscore, isoscore_star,
     mean_cosine, mean_norm, token_uniformity, cls_uniformity (means over sentences), spectral_skewness and
@@ -130,6 +131,7 @@ def _metrics(gathered: _Gathered, shrinkage_cov: Tensor | None) -> Values:
     for sums in gathered.sums[1:]:
         every.merge(sums.moments)
     whole = all(sums.usable for sums in gathered.sums[1:])
+    tokens["isoscore_all_layers"] = number(lambda: isoscore_from_cov(every.cov)) if whole else None
     tokens["isoscore_star_all_layers"] = number(lambda: star_from_cov(every.cov, shrinkage_cov)) if whole else None
     clouds = {
         "cls": gathered.cls_measures[-1],

@@ -112,6 +112,7 @@ def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values
         fix = "They changed while it ran: start it again."
         fail(InputError, f"rows and weights must be those the run is named by, {run.config['inputs']}", now, fix)
     made = manifest(seed=run.settings.seed, data=data, clock=clock)
+    made |= {"plan": run.plan} if run.plan else {}
     return Record(run.config, manifest=made, named=run.run_id, **values)
 
 

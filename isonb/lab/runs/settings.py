@@ -143,12 +143,14 @@ INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
 class Planned:
     """A run that is written out: every option has been resolved and is only read from here on. :func:`plan` makes it.
 
-    ``checked``: whether :func:`~isonb.lab.engines.preflight.preflight` has let it pass.
+    ``checked``: whether :func:`~isonb.lab.engines.preflight.preflight` has let it pass. ``plan``: sha256 of the plan
+    that its grid cites, for its manifest.
     """
 
     config: Mapping[str, Any]
     run_id: str
     checked: bool = False
+    plan: str = ""
 
     @property
     def experiment(self) -> str:
@@ -172,14 +174,14 @@ class Planned:
     def of_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""
         config = {**self.config, "inputs": word}
-        return Planned(config, run_id(_identity(config)), self.checked)
+        return Planned(config, run_id(_identity(config)), self.checked, self.plan)
 
     def frozen(self) -> dict[str, Any]:
         """The run as plain JSON values, for another process."""
         return asdict(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Planned, (self.config, self.run_id, self.checked)
+        return Planned, (self.config, self.run_id, self.checked, self.plan)
 
 
 def plan(given: Mapping[str, Any] | Planned) -> Planned:

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
-MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # entries of a manifest that a table shows
+MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions")  # what a table shows of a manifest
 
 
 @dataclass(frozen=True)
