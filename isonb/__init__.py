@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     # Barcodes
     from isonb.barcodes.entropy import persistent_entropy as persistent_entropy
     from isonb.barcodes.entropy import prominent_bars as prominent_bars
+    from isonb.barcodes.rips import Persistence as Persistence
     from isonb.barcodes.rips import h0_barcode as h0_barcode
     from isonb.barcodes.rips import rips_barcode as rips_barcode
 
