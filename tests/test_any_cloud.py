@@ -49,6 +49,10 @@ ANY = {  # of points and a mask, any leading axes
     "cosine_penalty": lambda x, mask: isonb.cosine_penalty(x, mask=mask),
     "explained_variance": lambda x, mask: isonb.explained_variance(x, 1, center=True, mask=mask),
     "h0_barcode": lambda x, mask: isonb.h0_barcode(x, mask=mask),
+    **{
+        f"h0_barcode {metric}": lambda x, mask, metric=metric: isonb.h0_barcode(x, mask=mask, metric=metric)
+        for metric in ("cosine", "correlation", "sqeuclidean", "cityblock", "chebyshev")
+    },
     "id_score": lambda x, mask: isonb.id_score(x, 2, mask=mask),
     "isoscore": lambda x, mask: isonb.isoscore(x, mask=mask),
     "isoscore unbiased": lambda x, mask: isonb.isoscore(x, unbiased=True, mask=mask),
@@ -107,6 +111,8 @@ ALONE = {  # of points alone
         torch.stack([x, x.flip(-1), x.roll(1, -1), x])[..., None, :, :].flatten(1, -3)
     ),
     "rips_barcode": lambda x: isonb.rips_barcode(x, 1),
+    "Persistence": lambda x: [bars.diagram for bars in isonb.rips_barcode(x, 1, threshold=1.0, return_generators=True)],
+    "from_diagrams to_diagrams": lambda x: isonb.from_diagrams(isonb.to_diagrams(isonb.rips_barcode(x, metric="l1"))),
     "label_groups": lambda x: [group for _, group in isonb.label_groups(x, torch.arange(len(x)) % 2)],
     "CosRegLoss": isonb.CosRegLoss(),
     "GaoCosineLoss": isonb.GaoCosineLoss(),
