@@ -16,7 +16,7 @@ from isonb.errors import DegenerateError, InputError, ShapeError, fail, missing
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 from isonb.numerics.given_distances import check_cloud, lengths_in
 from isonb.numerics.rows import center_rows, unit_rows
-from isonb.numerics.scale import precise
+from isonb.numerics.scale import power_of_two, precise
 
 __all__ = ["Metric", "Space", "space", "tree_edges"]
 
@@ -40,6 +40,14 @@ class Space(NamedTuple):
     given: bool = False
     squares: float = 0.0
     most: float = math.inf
+
+    def tree(self) -> tuple[Tensor, Tensor | None]:
+        """Edges of the spanning tree and which of them are real, as by :func:`tree_edges`."""
+        x = self.x
+        if self.given and self.most < math.inf and bool((apart := torch.isinf(x)).any()):
+            near = x.detach().masked_fill(apart, 0)
+            x = (near / power_of_two(near.max())).masked_fill(apart, 4)  # the others are below 2
+        return tree_edges(x, self.mask, self.given)
 
     def lengths(self, edges: Tensor) -> Tensor:
         """Lengths (..., m) of edges (..., m, 2), differentiable."""
@@ -71,9 +79,11 @@ def space(
     if name == "precomputed":
         x = _square(tensor_of(x))
         if threshold is not None and isinstance(x, Tensor) and x.is_floating_point():
-            x, most = _joined(x, most)
-        x, mask = check_cloud(x, mask, name, single=single)
-        return Space(x, mask, x.dtype, True, most=most)
+            most = min(most, _longest(x))
+        cut = isinstance(x, Tensor) and most < math.inf
+        given, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
+        given = x.to(given.dtype) if cut else given
+        return Space(given, mask, given.dtype, True, most=most)
     x, mask = check_cloud(x, mask, "euclidean", single=single)
     if name == "euclidean":
         return Space(x, mask, x.dtype, most=most)
@@ -104,13 +114,10 @@ def _square(x: Tensor) -> Tensor:
     return half + half.T
 
 
-def _joined(x: Tensor, most: float) -> tuple[Tensor, float]:
-    """Distances of which the infinite ones, of pairs that are never joined, are finite and above the threshold."""
-    apart = x == torch.inf
-    if not check_values(x) or not bool(apart.any()):
-        return x, most
-    largest = float(x.detach().masked_fill(apart, 0).max())
-    return torch.where(apart, 2 * largest + 1, x), min(most, largest)
+def _longest(x: Tensor) -> float:
+    """The longest finite distance of those that some are infinite beside; without one, any."""
+    far = x.detach() == torch.inf
+    return float(x.detach().masked_fill(far, 0).max()) if bool(far.any()) else math.inf
 
 
 def _directions(x: Tensor, mask: Tensor | None, name: str) -> Tensor:

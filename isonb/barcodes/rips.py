@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor
 
-from isonb.barcodes.inputs import Metric, Space, space, tree_edges
+from isonb.barcodes.inputs import Metric, Space, space
 from isonb.checks import border
 from isonb.errors import InputError, fail, missing
 
@@ -86,7 +87,7 @@ def h0_barcode(
 
 def _h0(cloud: Space) -> Pair:
     """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
-    edges, real = tree_edges(cloud.x, cloud.mask, cloud.given)
+    edges, real = cloud.tree()
     order = (edges[..., 0] * cloud.x.shape[-2] + edges[..., 1]).argsort(dim=-1)
     edges = edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
     lengths = cloud.lengths(edges)
@@ -197,9 +198,9 @@ def rips_barcode(
         options: dict[str, Any] = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
         return [rips_barcode(one, max_dim, return_generators=return_generators, **options) for one in x]
     cloud = space(x, None, metric, threshold=threshold, single=True)
-    if isinstance(max_dim, bool) or not isinstance(max_dim, int) or max_dim < 0:
+    if isinstance(max_dim, bool) or not isinstance(max_dim, Integral) or max_dim < 0:
         fail(InputError, "max_dim must be a dimension, 0 or more", repr(max_dim), "1 gives components and loops.")
-    found = _barcode(cloud, max_dim, keep_infinite, return_generators)
+    found = _barcode(cloud, int(max_dim), keep_infinite, return_generators)
     if return_generators:
         return [Persistence(pairing, torch.stack(bars, -1), k) for k, (bars, pairing) in enumerate(found)]
     return [bars for bars, _ in found]

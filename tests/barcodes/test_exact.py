@@ -9,8 +9,7 @@ from scipy.spatial.distance import cdist
 from support import some_mask
 from torch import Tensor
 
-from isonb.barcodes import rips as homology
-from isonb.barcodes import trees
+from isonb.barcodes import inputs, trees
 from isonb.barcodes.rips import h0_barcode
 from isonb.measures.neighbors import knn
 from isonb.numerics import nearest
@@ -81,8 +80,8 @@ def check(seed: int) -> None:
     """The tree, its bars and their gradient, and the neighbours of one batch."""
     x, mask = draw(seed)
     n, k = x.shape[1], 3
-    edges = homology.tree_edges(x, mask)[0]
-    assert torch.equal(_sorted(edges, mask, n), _sorted(homology.tree_edges(x.double(), mask)[0], mask, n)), seed
+    edges = inputs.tree_edges(x, mask)[0]
+    assert torch.equal(_sorted(edges, mask, n), _sorted(inputs.tree_edges(x.double(), mask)[0], mask, n)), seed
     for c in range(len(x)):
         real = torch.ones(n, dtype=torch.bool) if mask is None else mask[c]
         squares, own = all_squares(x[c] * real.unsqueeze(1)), edges[c][real[edges[c]].all(-1)].numpy()
@@ -128,11 +127,11 @@ def test_trees_and_neighbours_of_five_thousand_hard_clouds_are_exact(start):
 def test_the_plain_loops_and_those_in_strips_name_the_same_edges(seed, monkeypatch):
     """Whatever is installed, however large a cloud counts as, and however the product is rounded."""
     x, mask = draw(seed)
-    want = _sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1])
+    want = _sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1])
     monkeypatch.setattr(trees, "compiled_prim", lambda: None)
-    assert torch.equal(_sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1]), want)
+    assert torch.equal(_sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1]), want)
     monkeypatch.setattr(trees, "DENSE", 1)
-    assert torch.equal(_sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1]), want)
+    assert torch.equal(_sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1]), want)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -199,11 +199,18 @@ def test_errors():
     check_rejects(h0_barcode, DegenerateError, "squared scale", x.float() * 1e30, metric="sqeuclidean")
     check_rejects(h0_barcode, ShapeError, r"n \(n - 1\) / 2 entries; got 5", torch.ones(5), metric="precomputed")
     check_rejects(h0_barcode, DegenerateError, "finite", torch.full((3,), torch.inf), metric="precomputed")
+    check_rejects(
+        rips_barcode, DtypeError, "floating-point", torch.ones(3, 3).long(), metric="precomputed", threshold=1
+    )
+    check_rejects(rips_barcode, DtypeError, "must be a torch.Tensor", "x", metric="precomputed", threshold=1)
     for wrong in (-1.0, float("nan"), "1", True):
         check_rejects(rips_barcode, InputError, "threshold must be a length", x, threshold=wrong)
     nothing = torch.full((6,), torch.inf, dtype=torch.float64)
     (birth, death), (loops, _) = rips_barcode(nothing, metric="precomputed", keep_infinite=True)
     assert (birth.tolist(), death.tolist(), len(loops)) == ([0.0] * 4, [math.inf] * 4, 0)
+    most = torch.finfo(torch.float32).max
+    far = torch.tensor([1.0, most, torch.inf])
+    assert rips_barcode(far, metric="precomputed", keep_infinite=True)[0][1].tolist() == [math.inf, most, 1.0]
 
 
 def test_without_scipy_its_metrics_say_what_to_install(monkeypatch):
