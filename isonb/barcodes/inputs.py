@@ -78,9 +78,9 @@ def space(
     name = ALIASES.get(metric, metric) if isinstance(metric, str) else metric
     if name == "precomputed":
         x = _square(tensor_of(x))
-        if threshold is not None and isinstance(x, Tensor) and x.is_floating_point():
+        if some := threshold is not None and isinstance(x, Tensor) and x.is_floating_point():
             most = min(most, _longest(x))
-        cut = isinstance(x, Tensor) and most < math.inf
+        cut = some and most < math.inf
         given, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
         given = x.to(given.dtype) if cut else given
         return Space(given, mask, given.dtype, True, most=most)

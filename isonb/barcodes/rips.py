@@ -198,9 +198,10 @@ def rips_barcode(
         options: dict[str, Any] = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
         return [rips_barcode(one, max_dim, return_generators=return_generators, **options) for one in x]
     cloud = space(x, None, metric, threshold=threshold, single=True)
-    if isinstance(max_dim, bool) or not isinstance(max_dim, Integral) or max_dim < 0:
+    top: Any = max_dim  # numpy's integers too
+    if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:
         fail(InputError, "max_dim must be a dimension, 0 or more", repr(max_dim), "1 gives components and loops.")
-    found = _barcode(cloud, int(max_dim), keep_infinite, return_generators)
+    found = _barcode(cloud, int(top), keep_infinite, return_generators)
     if return_generators:
         return [Persistence(pairing, torch.stack(bars, -1), k) for k, (bars, pairing) in enumerate(found)]
     return [bars for bars, _ in found]
