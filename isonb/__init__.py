@@ -52,8 +52,11 @@ if TYPE_CHECKING:
     from isonb.measures.uniformity import rbf_uniformity as rbf_uniformity
 
     # Barcodes
+    from isonb.barcodes.diagrams import from_diagrams as from_diagrams
+    from isonb.barcodes.diagrams import to_diagrams as to_diagrams
     from isonb.barcodes.entropy import persistent_entropy as persistent_entropy
     from isonb.barcodes.entropy import prominent_bars as prominent_bars
+    from isonb.barcodes.rips import Persistence as Persistence
     from isonb.barcodes.rips import h0_barcode as h0_barcode
     from isonb.barcodes.rips import rips_barcode as rips_barcode
 

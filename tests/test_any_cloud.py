@@ -45,6 +45,10 @@ def turned(kind, x, mask):
 
 ANY = {  # of points and a mask, any leading axes
     **{name: lambda x, mask, call=call: call(x, mask=mask) for name, call in MEASURES.items()},
+    **{
+        f"h0_barcode {metric}": lambda x, mask, metric=metric: isonb.h0_barcode(x, mask=mask, metric=metric)
+        for metric in ("cosine", "correlation", "sqeuclidean", "cityblock", "chebyshev")
+    },
     "isoscore unbiased": lambda x, mask: isonb.isoscore(x, unbiased=True, mask=mask),
     "isoscore_star auto": lambda x, mask: isonb.isoscore_star(x, "auto", mask=mask),
     "isoscore_star matrix": lambda x, mask: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
@@ -97,6 +101,8 @@ ALONE = {  # of points alone
     "lidar": lambda x: isonb.lidar(torch.stack([x, x.flip(-1)], 1)),
     "nc1": lambda x: isonb.nc1(x, torch.arange(len(x)) % 2),
     "rips_barcode": lambda x: isonb.rips_barcode(x, 1),
+    "Persistence": lambda x: [bars.diagram for bars in isonb.rips_barcode(x, 1, threshold=1.0, return_generators=True)],
+    "from_diagrams to_diagrams": lambda x: isonb.from_diagrams(isonb.to_diagrams(isonb.rips_barcode(x, metric="l1"))),
     "label_groups": lambda x: [group for _, group in isonb.label_groups(x, torch.arange(len(x)) % 2)],
     "CosRegLoss": isonb.CosRegLoss(),
     "GaoCosineLoss": isonb.GaoCosineLoss(),

@@ -82,9 +82,11 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
     "audit",
     "compare",
     "fit_flow",
+    "from_diagrams",
     "load_transform",
     "points_from_hidden_states",
     "sbert_wk",
+    "to_diagrams",
 }
 ALL = CLOUDS | UNMASKED
 # one point is a cloud for these

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from support import some_mask
 from torch import Tensor
 
-from isonb.barcodes import rips as homology
+from isonb.barcodes import inputs
 from isonb.barcodes.rips import h0_barcode
 from isonb.measures.neighbors import knn
 from isonb.numerics import distances, nearest, ways
@@ -80,8 +80,8 @@ def check(seed: int) -> None:
     """The tree, its bars and their gradient, and the neighbours of one batch."""
     x, mask = draw(seed)
     n, k = x.shape[1], 3
-    edges = homology.tree_edges(x, mask)[0]
-    assert torch.equal(_sorted(edges, mask, n), _sorted(homology.tree_edges(x.double(), mask)[0], mask, n)), seed
+    edges = inputs.tree_edges(x, mask)[0]
+    assert torch.equal(_sorted(edges, mask, n), _sorted(inputs.tree_edges(x.double(), mask)[0], mask, n)), seed
     for c in range(len(x)):
         real = torch.ones(n, dtype=torch.bool) if mask is None else mask[c]
         squares, own = all_squares(x[c] * real.unsqueeze(1)), edges[c][real[edges[c]].all(-1)].numpy()
@@ -126,10 +126,10 @@ def test_trees_and_neighbours_of_five_thousand_hard_clouds_are_exact(start):
 @pytest.mark.parametrize("seed", range(0, 48, 3))
 def test_without_numba_the_edges_are_the_same(seed, monkeypatch):
     x, mask = draw(seed)
-    want = _sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1])
+    want = _sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1])
     monkeypatch.setattr(ways, "can_compile", lambda x: False)
     monkeypatch.setattr(nearest, "can_compile", lambda x: False)
-    assert torch.equal(_sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1]), want)
+    assert torch.equal(_sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1]), want)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
