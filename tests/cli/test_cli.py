@@ -229,7 +229,8 @@ def test_sweep_says_what_it_will_do_before_it_does_it(swept, tmp_path, capsys):
     configs, out, options = swept[0]
     assert len(configs) == 3
     assert out == str(tmp_path)
-    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False}
+    kept = {"report_to": "", "keep_predictions": False}
+    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False, **kept}
     assert "3 finished" in capsys.readouterr().out
 
 
