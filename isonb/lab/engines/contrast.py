@@ -30,7 +30,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.integrations.hidden_states import Pooling
-from isonb.integrations.union import asked, trainable
+from isonb.integrations.union import asked, one_number, trainable
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
@@ -267,5 +267,4 @@ class _Penalty:
             return None
         points, _ = self.pooling.points(seen, inputs, rows)
         cov = None if self.shrinkage is None else self.shrinkage.cov
-        value: Tensor = self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov))
-        return value
+        return one_number(self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov)))

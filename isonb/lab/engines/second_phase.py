@@ -225,8 +225,8 @@ def fit_views(
     return series
 
 
-def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> dict[str, float]:
-    """Stage 3 on cached features: the scores after it."""
+def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> Tensor:
+    """Stage 3 on cached features: the logits of the validation rows after it."""
     material, seed = run_.material, run_.settings.seed
     train, validation = features(run_, material.train), features(run_, material.validation)
     split = material.validation if material.held is None else material.held
@@ -241,14 +241,17 @@ def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, p
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
     series.update({f"k.end.second.{name}": curve for name, curve in variance_curves(points).items()})
-    return scored(material.validation, model, validation)
+    return _logits(model, validation)
 
 
 def scored(split: Split, model: SecondModel, cached: Features) -> dict[str, float]:
     """The task's metrics of a split from its features."""
+    return split.score(_logits(model, cached))
+
+
+def _logits(model: SecondModel, cached: Features) -> Tensor:
     logits = model.logits(cached)
-    spans = not isinstance(logits, Tensor)
-    return split.score(pad_sequence(logits, batch_first=True) if spans else logits)
+    return logits if isinstance(logits, Tensor) else pad_sequence(logits, batch_first=True)
 
 
 @torch.no_grad()

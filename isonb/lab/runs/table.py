@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -23,14 +24,27 @@ __all__ = [
     "collect",
     "column_order",
     "flat",
+    "glued",
     "one_kind_a_column",
     "scan",
     "series_table",
     "table",
+    "write_table",
 ]
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
-MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions")  # what a table shows of a manifest
+GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
+# of a manifest, as columns
+MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions", "warnings")
+    "code",
+    "data",
+    "hardware",
+    "plan",
+    "seconds",
+    "started",
+    "versions",
+    "warnings",
+)  # of a manifest, as columns
 
 
 @dataclass(frozen=True)
@@ -116,8 +130,48 @@ def collect(folder: str | Path, out: str | Path | None = None) -> pd.DataFrame:
         check_table(out)
     frame = table(scan(folder).records.values())
     if out is not None:
-        replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
+        write_table(frame, out)
     return frame
+
+
+def write_table(frame: pd.DataFrame, out: str | Path) -> None:
+    """Write a table in one move, as its suffix says; raises as :func:`check_table`."""
+    check_table(out)
+    replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
+
+
+def glued(folder: str | Path) -> pd.DataFrame:
+    """The values that executed notebooks below a folder have glued, one row a notebook.
+
+    Columns: ``notebook`` (its path in the folder, without suffix), ``status`` (failed: papermill met an error in it),
+    ``parameter.<name>`` as papermill filled them in, and each value by its name, numbers as numbers. Raises
+    :class:`RecordError` for a file that is no notebook; notebooks without values are left out.
+    """
+    rows = []
+    for path in sorted(Path(folder).rglob("*.ipynb")):
+        try:
+            book = json.loads(path.read_text(encoding="utf-8"))
+            made = book["metadata"].get("papermill", {})
+            outputs = [out for cell in book["cells"] for out in cell.get("outputs", ())]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            fix = "Delete it, or execute it again."
+            raise RecordError(f"an executed notebook must be readable; got {error} in {path}. {fix}") from error
+        values = {
+            out["metadata"]["scrapbook"]["name"]: _plain("".join(out["data"][GLUED]))
+            for out in outputs
+            if GLUED in out.get("data", {}) and "scrapbook" in out.get("metadata", {})
+        }
+        if values:
+            about = {"notebook": path.relative_to(folder).with_suffix("").as_posix()}
+            about["status"] = "failed" if made.get("exception") else "complete"
+            rows.append(about | flat(made.get("parameters", {}), "parameter.") | values)
+    return pd.DataFrame(rows)
+
+
+def _plain(text: str) -> float | str:
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
 
 
 def check_table(out: str | Path) -> None:

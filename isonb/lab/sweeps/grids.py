@@ -27,7 +27,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from isonb.errors import InputError, fail
+from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.runs.settings import PROTOCOLS, Planned, check_names, plan
 from isonb.runtime.places import shipped_grids
 
@@ -165,7 +165,12 @@ def _read(path: str | Path) -> dict[str, Any]:
         fix = f"Correct the path, or name one of isonb's own: {', '.join(shipped_grids())}."
         fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: the 45th of a 13th month
-        fail(GridError, "a grid must be a readable YAML file of plain values", f"{error} in {path}", "Correct it.")
+        fail(
+            GridError,
+            "a grid must be a readable YAML file of plain values",
+            f"{in_one_line(error)} in {path}",
+            "Correct it.",
+        )
     known = ", ".join(SIZES)
     if not isinstance(grid, dict) or not set(grid) & set(SIZES):
         fail(GridError, f"a grid must have blocks under {known}", f"neither of them in {path}", "Write one.")

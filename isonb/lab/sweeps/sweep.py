@@ -36,6 +36,8 @@ def sweep(
     retry_failed: bool = False,
     progress: bool = True,
     runner: str = "",
+    report_to: str = "",
+    keep_predictions: bool = False,
 ) -> Report:
     """Do every run that has no complete record in ``out`` yet, and report on all of them in the order given.
 
@@ -48,14 +50,15 @@ def sweep(
         workers: runs side by side, by default one a GPU, without GPUs one.
         scheduler: the address of a Dask scheduler, or "local" (None is, too): processes of this machine, which listen
             to nobody.
-        data, timeout, experiments, runner: as for :func:`~isonb.lab.sweeps.execution.prepare`; the time limit, in
-            seconds, is that of a run.
+        data, timeout, experiments, runner, report_to, keep_predictions: as for
+            :func:`~isonb.lab.sweeps.execution.prepare`; the time limit, in seconds, is that of a run.
         retry_failed: run failed runs again too.
         progress: show a bar.
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
     options: dict[str, Any] = {"data": data, "timeout": timeout, "experiments": experiments, "runner": runner}
+    options |= {"report_to": report_to, "keep_predictions": keep_predictions}
     prepared = (prepare(run, out, retry_failed=retry_failed, **options) for run in runs)
     asked = {run.run_id: run for run in prepared}
     ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and not _left_behind(run)}

@@ -87,6 +87,8 @@ def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
     assert ("step.train.penalty" in record.series) == (method.penalty() is not None)
     assert ("step.second.loss" in record.series) == (method.two_phases and not method.post_hoc)
     assert set(record.manifest["data"]) == {"rows", "model"}
+    if name in ("whitening", "whitebert", "all_but_the_top"):
+        assert "120 points are few for 128 dimensions" in " ".join(record.manifest["warnings"])
 
 
 def test_plain_vectors_score_as_they_do_by_hand():

@@ -23,6 +23,7 @@ from isonb.transforms.flow import GlowFlow, fit_flow
 from isonb.transforms.sbert_wk import sbert_wk
 from tests.support import assert_same, gpu, normal, uneven
 
+pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 every = pytest.mark.parametrize("name", methods())
 OPTIONS = [(name, part) for name, kind in methods().items() for part in fields(kind)]
 each_option = pytest.mark.parametrize(("name", "part"), OPTIONS, ids=[f"{name}-{part.name}" for name, part in OPTIONS])
