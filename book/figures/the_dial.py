@@ -17,9 +17,9 @@ import pandas as pd
 import torch
 
 from isonb.lab.data.corpus import sentences
-from isonb.lab.dial.cloud import NEAR, picks
 from isonb.lab.dial.record import read
 from isonb.lab.dial.study import PARTS, PLACES, RAW, Turn
+from isonb.lab.dial.views import NEAR, picks
 from isonb.pages import CLOUD, dash
 
 TARGET = Path(__file__).with_suffix(".html")
