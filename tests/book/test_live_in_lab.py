@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 from browser import chromium, launch
-from lab_server import TOKEN, jupyter_lab
+from lab_server import TOKEN, idle_kernel, jupyter_lab
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import sync_playwright
 
@@ -49,9 +49,10 @@ def test_the_picture_follows_the_slider(tmp_path):
     home.mkdir()
     with jupyter_lab(tmp_path, home) as url, sync_playwright() as playwright, launch(playwright) as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        page.set_default_timeout(120_000)
+        page.set_default_timeout(180_000)
         page.goto(f"{url}/lab/tree/n.ipynb?token={TOKEN}")
-        page.wait_for_selector("text=Python 3 (ipykernel) | Idle")
+        page.wait_for_selector(".jp-CodeCell")
+        idle_kernel(url)
         page.click("text=Run >> nth=0")
         page.click("text=Run All Cells")
         described(page, 5)

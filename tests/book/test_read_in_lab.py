@@ -3,12 +3,13 @@
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from browser import chromium, launch
-from lab_server import TOKEN, jupyter_lab
+from lab_server import TOKEN, end_kernels, idle_kernel, jupyter_lab
 from playwright.sync_api import sync_playwright
 
 from isonb.pages.__main__ import main
@@ -39,15 +40,16 @@ def lab(tmp_path_factory):
     server = jupyter_lab(root, home, "_build/lab/start.ipynb")
     with server as url, sync_playwright() as playwright, launch(playwright) as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(180_000)
         yield url, page, root
 
 
 def opened(lab, name):
-    """The text of all Markdown of a notebook in the Lab, once it is drawn."""
+    """The text of all Markdown of a notebook in the Lab, once it is drawn; the kernels of those before are ended."""
     url, page, root = lab
+    page.goto("about:blank")
+    end_kernels(url)
     page.goto(f"{url}/lab/tree/{name}.ipynb?token={TOKEN}&reset")
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle")
     cells = nbformat.read(root / "_build" / "lab" / f"{name}.ipynb", as_version=4).cells
     count = sum(cell.cell_type == "markdown" for cell in cells)
     page.wait_for_function(
@@ -60,6 +62,18 @@ def nothing_raw(text):
     assert len(text) > 1000
     assert not RAW.findall(text)
     assert not set(Index(Book(ROOT)).citations) & set(re.findall(r"[\w-]+", text))
+
+
+def saved_after_running(page, path, seconds=300):
+    """The notebook as it is saved once every code cell has run: folded cells show no number on the page."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        page.keyboard.press("Control+s")
+        page.wait_for_timeout(2000)
+        saved = nbformat.read(path, as_version=4)
+        if all(cell.execution_count for cell in saved.cells if cell.cell_type == "code"):
+            return saved
+    raise AssertionError(f"cells of {path.name} had not run after {seconds} s")
 
 
 @pytest.mark.parametrize("name", READ)
@@ -88,20 +102,16 @@ def test_the_start_page_leads_to_the_chapters(lab):
 
 
 def test_running_all_and_saving_leaves_the_book_as_it_was(lab):
-    _, page, root = lab
+    url, page, root = lab
     before = {path: path.read_bytes() for path in (root / "book").rglob("*") if path.is_file()}
     nothing_raw(opened(lab, RUN))
+    idle_kernel(url)
     page.click("text=Run >> nth=0")
     page.click("text=Run All Cells")
-    page.wait_for_selector("text=Python 3 (ipykernel) | Busy")
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=300_000)
+    path = root / "_build" / "lab" / f"{RUN}.ipynb"
+    saved = saved_after_running(page, path)
     nothing_raw("\n".join(page.evaluate(SEEN)))
     assert not page.query_selector(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")
-    page.keyboard.press("Control+s")
-    path = root / "_build" / "lab" / f"{RUN}.ipynb"
-    page.wait_for_timeout(3000)
-    saved = nbformat.read(path, as_version=4)
-    assert all(cell.execution_count for cell in saved.cells if cell.cell_type == "code")
     printed = "".join(out.get("text", "") for cell in saved.cells for out in cell.get("outputs", []))
     names = set(re.findall(r"\{glue\}`([^`]+)", (root / "book" / f"{RUN}.md").read_text(encoding="utf-8")))
     assert all(f"{name}: " in printed for name in names), "the cell that computes a value shows it"

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 TOKEN = "0123456789abcdef"
@@ -20,6 +21,27 @@ def listening(folder):
             with socket.create_connection(("127.0.0.1", port), timeout=5):
                 return port
     return None
+
+
+def asked(url, path, method="GET"):
+    """The server's answer, as JSON where there is one."""
+    request = urllib.request.Request(f"{url}/api/{path}", method=method, headers={"Authorization": f"token {TOKEN}"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.loads(answer.read() or "null")
+
+
+def end_kernels(url):
+    """Shuts down every notebook's kernel: a reader of thirty chapters needs one at a time."""
+    for session in asked(url, "sessions"):
+        asked(url, f"sessions/{session['id']}", "DELETE")
+
+
+def idle_kernel(url, seconds=180):
+    """Waits for a kernel that is ready. The server is asked: the page's status line may miss a change of state."""
+    end = time.monotonic() + seconds
+    while not any(session["kernel"]["execution_state"] == "idle" for session in asked(url, "sessions")):
+        assert time.monotonic() < end, asked(url, "sessions")
+        time.sleep(0.2)
 
 
 @contextlib.contextmanager
