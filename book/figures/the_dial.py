@@ -226,7 +226,7 @@ def cloud(seen: torch.Tensor, reached: Mapping[str, float | None]) -> alt.Chart:
 
 def tables() -> dict[str, pd.DataFrame]:
     """The recorded tables that the pictures are drawn from."""
-    return {name: read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra")}
+    return {name: read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra", "classes")}
 
 
 if __name__ == "__main__":
