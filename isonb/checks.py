@@ -25,20 +25,6 @@ from torch import Tensor
 
 from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail
 
-__all__ = [
-    "border",
-    "check_values",
-    "cloud",
-    "finite",
-    "fits",
-    "mask_of",
-    "nonnegative",
-    "pooled",
-    "strict",
-    "tensor_of",
-    "uncompiled",
-]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -7,27 +7,6 @@ import importlib.util
 from collections.abc import Iterator
 from typing import NoReturn
 
-__all__ = [
-    "CODE",
-    "CloudWarning",
-    "DegenerateError",
-    "DependencyError",
-    "DtypeError",
-    "FitWarning",
-    "InputError",
-    "IsotropyWarning",
-    "NotFittedError",
-    "PrecisionWarning",
-    "ShapeError",
-    "fail",
-    "in_one_line",
-    "missing",
-    "needs",
-    "not_fitted",
-    "on_a_screen",
-]
-
-
 CODE = "\n    "  # what stands before each line of code at the end of an error
 SCREEN = 1000  # characters of a message in a terminal
 

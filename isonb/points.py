@@ -16,19 +16,6 @@ from isonb.checks import border, cloud, tensor_of
 from isonb.errors import DtypeError, InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
-__all__ = [
-    "Layers",
-    "Mode",
-    "chosen_layers",
-    "cls_pool",
-    "label_groups",
-    "layer_average",
-    "mean_pool",
-    "points_from_hidden_states",
-    "pool",
-    "token_cloud",
-]
-
 Layers = int | Sequence[int] | Literal["all"]
 Mode = Literal["cls", "last", "mean", "tokens"]
 

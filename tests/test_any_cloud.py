@@ -11,6 +11,8 @@ from functools import partial
 import pytest
 import torch
 from support import as_on_an_accelerator
+from test_bad_input import CLOUDS as MEASURES
+from test_bad_input import NUMBERS
 
 import isonb
 from isonb import InputError, metrics
@@ -42,42 +44,17 @@ def turned(kind, x, mask):
 
 
 ANY = {  # of points and a mask, any leading axes
-    "anisotropy": lambda x, mask: isonb.anisotropy(x, 1, mask=mask),
-    "centered": isonb.centered,
-    "cls_uniformity": isonb.cls_uniformity,
-    "cosine_contributions": lambda x, mask: isonb.cosine_contributions(x, mask=mask),
-    "cosine_penalty": lambda x, mask: isonb.cosine_penalty(x, mask=mask),
-    "explained_variance": lambda x, mask: isonb.explained_variance(x, 1, center=True, mask=mask),
-    "h0_barcode": lambda x, mask: isonb.h0_barcode(x, mask=mask),
-    "id_score": lambda x, mask: isonb.id_score(x, 2, mask=mask),
-    "isoscore": lambda x, mask: isonb.isoscore(x, mask=mask),
+    **{name: lambda x, mask, call=call: call(x, mask=mask) for name, call in MEASURES.items()},
     "isoscore unbiased": lambda x, mask: isonb.isoscore(x, unbiased=True, mask=mask),
-    "isoscore_star": lambda x, mask: isonb.isoscore_star(x, mask=mask),
     "isoscore_star auto": lambda x, mask: isonb.isoscore_star(x, "auto", mask=mask),
     "isoscore_star matrix": lambda x, mask: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
-    "knn": lambda x, mask: isonb.knn(x, 2, mask=mask),
-    "lsds": lambda x, mask: isonb.lsds(x, x.flip(-1), 2, mask=mask),
     "lsds code": lambda x, mask: isonb.lsds(x, x.flip(-1), 2, mode="code", mask=mask),
-    "mean_cosine": lambda x, mask: isonb.mean_cosine(x, mask=mask),
     "mean_cosine sampled": lambda x, mask: isonb.mean_cosine(x, mask=mask, n_pairs=3),
-    "mean_pool": isonb.mean_pool,
-    "mle_dimension": lambda x, mask: isonb.mle_dimension(x, 2, mask=mask),
-    "negative_count": lambda x, mask: isonb.negative_count(x, mask=mask),
-    "participation_ratio": lambda x, mask: isonb.participation_ratio(x, mask=mask),
-    "partition_score": lambda x, mask: isonb.partition_score(x, mask=mask, log=True),
-    "rbf_uniformity": lambda x, mask: isonb.rbf_uniformity(x, mask=mask),
     "rbf_uniformity raw": lambda x, mask: isonb.rbf_uniformity(x, normalize=False, mask=mask, chunk=7),
-    "shrinkage_intensity": lambda x, mask: isonb.shrinkage_intensity(x, mask=mask),
-    "singular_values": lambda x, mask: isonb.singular_values(x, mask=mask),
-    "soft_decay": lambda x, mask: isonb.soft_decay(x, mask=mask),
     "soft_decay safe": lambda x, mask: isonb.soft_decay(x, mode="safe", mask=mask),
     "SpectrumControlLoss": isonb.SpectrumControlLoss(),
     "squared_traces": lambda x, mask: squared_traces(x, mask=mask),
-    "token_cloud": isonb.token_cloud,
-    "token_uniformity": isonb.token_uniformity,
-    "two_nn": lambda x, mask: isonb.two_nn(x, mask=mask),
     "two_nn kept": lambda x, mask: isonb.two_nn(x, keep=0.5, mask=mask),
-    "varex_score": lambda x, mask: isonb.varex_score(x, 1.0, mask=mask),
     # classes: learned from the cloud and applied to it
     "AllButTheTop": lambda x, mask: isonb.AllButTheTop(1).fit(x.detach(), mask).transform(x, mask),
     "ClusterRemoval": lambda x, mask: isonb.ClusterRemoval(2, 1).fit(x.detach(), mask).transform(x, mask),
@@ -100,6 +77,7 @@ ANY = {  # of points and a mask, any leading axes
     **{f"metric {kind.__name__}": partial(computed, kind) for kind in METRICS},
 }
 ALONE = {  # of points alone
+    **{name: lambda x, call=call: call(x[..., 0].abs()) for name, call in NUMBERS.items()},
     "cls_pool": isonb.cls_pool,
     "layer_average": lambda x: isonb.layer_average(x.unsqueeze(0), layers=(0,)),
     "points_from_hidden_states": lambda x: isonb.points_from_hidden_states([x, x])[0],
@@ -120,11 +98,6 @@ ALONE = {  # of points alone
     "entropy by label": lambda x: isonb.PersistentEntropyLoss(select=False)(x, torch.arange(len(x)) % 2),
     "JointLoss": lambda x: isonb.JointLoss()(finite(x).sum(), finite(x).abs().sum()),
     "isoscore_from_cov": lambda x: isonb.isoscore_from_cov(x.mT @ x),
-    "persistent_entropy": lambda x: isonb.persistent_entropy(x[..., 0].abs()),
-    "prominent_bars": lambda x: isonb.prominent_bars(x[..., 0].abs()),
-    "spectral_cdf": lambda x: isonb.spectral_cdf(x[..., 0].abs()),
-    "spectral_median": lambda x: isonb.spectral_median(x[..., 0].abs()),
-    "spectral_skewness": lambda x: isonb.spectral_skewness(x[..., 0].abs()),
     "fit_flow": lambda x: isonb.fit_flow(x, epochs=1, flow=small_flow(x))(x),
 }
 TABLE = {**ANY, **{name: (lambda x, mask, call=call: call(x)) for name, call in ALONE.items()}}

@@ -253,3 +253,31 @@ def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:
     )
     panels = alt.layer(ends, line).facet(alt.Facet("measure:N", sort=list(measures), title=None), columns=2)
     return panels.resolve_scale(y="independent")
+
+
+SHARES = np.linspace(0, 1, 41)
+
+
+def distributions(values: Mapping[int, Tensor], panel: str) -> pd.DataFrame:
+    """The distribution function of each layer's values over the largest, at 41 places: panel, layer, x, share."""
+    parts = [
+        pd.DataFrame({"panel": panel, "layer": layer, "x": np.quantile((v / v.max()).numpy(), SHARES), "share": SHARES})
+        for layer, v in values.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def distribution_functions(rows: pd.DataFrame, *, columns: int = 2) -> Any:
+    """A panel a ``panel``, a line a ``layer``, the last layer of each panel dashed: columns as of `distributions`."""
+    order = ["other layers", "last layer"]
+    last = rows["layer"] == rows.groupby("panel")["layer"].transform("max")
+    data = rows.assign(line=last.map({True: order[1], False: order[0]})).round(4)
+    chart = alt.Chart(data, width=205, height=150).mark_line(strokeWidth=1.8)
+    chart = chart.encode(
+        alt.X("x:Q", title="singular value over the largest", scale=alt.Scale(domain=[0, 1])),
+        alt.Y("share:Q", title="share below"),
+        alt.Color("layer:O", scale=alt.Scale(scheme="viridis"), title="layer", legend=alt.Legend(columns=8)),
+        alt.StrokeDash("line:N", sort=order, scale=alt.Scale(domain=order, range=DASHES[:2]), title=None),
+        tooltip=["panel", "layer", "x", "share"],
+    )
+    return chart.facet(alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(rows["panel"]))), columns=columns)

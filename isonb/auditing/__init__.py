@@ -3,8 +3,10 @@
 from isonb.auditing.asking import audit
 from isonb.auditing.comparing import compare
 from isonb.auditing.comparison import Comparison
-from isonb.auditing.reading import VectorsError, vectors_of
-from isonb.auditing.report import Audit, Check, Finding, Layer, Match, Reading, Remedy
+from isonb.auditing.findings import Check, Finding, Layer, Match, Reading, Remedy
+from isonb.auditing.reading import vectors_of
+from isonb.auditing.reading.described import VectorsError
+from isonb.auditing.report import Audit
 
 __all__ = [
     "Audit",

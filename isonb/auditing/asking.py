@@ -20,8 +20,6 @@ from isonb.auditing.told import clipped
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
 from isonb.errors import DtypeError, InputError, ShapeError, fail
 
-__all__ = ["audit", "named"]
-
 
 def audit(
     vectors: Any,

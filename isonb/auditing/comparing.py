@@ -12,8 +12,8 @@ from torch import Tensor
 from isonb.auditing.asking import named
 from isonb.auditing.comparison import Comparison, Difference, K
 from isonb.auditing.defects import copies
+from isonb.auditing.findings import Finding
 from isonb.auditing.models import encoded
-from isonb.auditing.parts import Finding
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
@@ -25,8 +25,6 @@ from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
-
-__all__ = ["compare"]
 
 SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
 MOVED = 0.99  # a cosine below which a row is another one

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from isonb.auditing.parts import Finding, as_json
-from isonb.auditing.report import quantile_chart
-from isonb.auditing.sections import stands_out
-from isonb.auditing.told import Columns, Section, as_page, as_text
+from isonb.auditing.findings import Finding
+from isonb.auditing.report import FindingsReport, quantile_chart, stands_out
+from isonb.auditing.told import Columns, Section
 from isonb.errors import ShapeError, fail
 from isonb.runtime.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Comparison", "Difference", "K"]
 
 K = 10  # neighbours
 
@@ -38,7 +35,7 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(FindingsReport):
     """What :func:`isonb.compare` says.
 
     ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:
@@ -61,11 +58,6 @@ class Comparison:
     d_second: int = 0
     source: str = ""
 
-    @property
-    def ok(self) -> bool:
-        """Whether there is neither a fault nor a warning."""
-        return all(finding.severity == "note" for finding in self.findings)
-
     def values(self) -> dict[str, float]:
         """Every number by its name: "row cosine 0.01", "CKA", ``overlap@10``, "rise of IsoScore"."""
         numbers = {f"row cosine {share}": value for share, value in self.cosines.items()}
@@ -78,10 +70,6 @@ class Comparison:
 
         return pd.DataFrame([asdict(one) for one in self.differences])
 
-    def to_json(self) -> str:
-        """Everything, as JSON; a number that is not finite is null."""
-        return as_json(self)
-
     def plot(self) -> Any:
         """An altair chart of the cosines of the rows with themselves; ShapeError where the dimensions differ."""
         if not self.scale:
@@ -89,12 +77,12 @@ class Comparison:
             fail(ShapeError, "a cosine of a row with itself needs the same dimensions", got, fix)
         return quantile_chart(self.scale, "cosine of a row with itself")
 
-    def _title(self) -> str:
+    def _heads(self) -> tuple[str, str]:
         d = f"{self.d} dimensions in both" if self.d == self.d_second else f"{self.d} and {self.d_second} dimensions"
         of = f"{printable(self.source)}: " if self.source else ""
-        return f"{of}{self.n:,} rows of {d} ({self.measured:,} measured)"
+        return "Comparison of vectors", f"{of}{self.n:,} rows of {d} ({self.measured:,} measured)"
 
-    def _sections(self) -> Iterator[Section]:
+    def _sections(self, full: bool) -> Iterator[Section]:
         yield stands_out(self.findings)
         if self.cosines:
             own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
@@ -106,13 +94,6 @@ class Comparison:
         if self.moved:
             moved = ", ".join(f"{number} ({cosine:.4f})" for number, cosine in self.moved[:8])
             yield Section("Rows that moved most", [f"moved most: {moved}"])
-
-    def __repr__(self) -> str:
-        return as_text(self._title(), self._sections())
-
-    def html(self) -> str:
-        """One page, with no script and nothing to load."""
-        return as_page("Comparison of vectors", self._title(), self._sections())
 
 
 def _cells(one: Difference) -> list[str]:

@@ -7,23 +7,11 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from isonb.auditing.parts import Finding
+from isonb.auditing.findings import Finding
 from isonb.auditing.reading.rows import NAMED, Pass
 from isonb.auditing.told import counted, fine
 from isonb.measures.neighbors import knn
 from isonb.numerics.rows import unit_rows
-
-__all__ = [
-    "SHIFTED",
-    "USED",
-    "copies",
-    "dimensions",
-    "duplicates",
-    "neighbours",
-    "place",
-    "spread",
-    "strange_rows",
-]
 
 K = 10  # neighbours
 PART = 1024  # rows whose cosines with all others are in memory

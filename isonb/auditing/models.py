@@ -15,7 +15,7 @@ from torch import Tensor
 from isonb.auditing.encoding import Counts, Embedder
 from isonb.auditing.encoding.choosing import Encoding, embedder_of
 from isonb.auditing.encoding.vector_files import embed_to, writing
-from isonb.auditing.parts import Finding, Layer, Reading
+from isonb.auditing.findings import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
@@ -27,8 +27,6 @@ from isonb.auditing.told import clipped
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
-
-__all__ = ["audit_model", "encoded"]
 
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
@@ -91,7 +89,6 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
 
 
 def encoded(model: Any, texts: Any) -> Tensor:
-    """The vectors (n, d) of a model on texts, each text encoded once."""
     embedder, _ = embedder_of(model, Encoding())
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
         return _encoded(Path(folder), embedder, texts, "texts", True, "")

@@ -7,11 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.parts import Finding
+from isonb.auditing.findings import Finding
 from isonb.auditing.reading.rows import NAMED, pieces
 from isonb.numerics.rows import unit_rows
-
-__all__ = ["SAME", "relation_of"]
 
 TRIED = 200  # rows that are looked for elsewhere
 SAME = 1 - 1e-5  # cosine of rows, or of clouds, that differ by rounding alone

@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import SHIFTED, USED
-from isonb.auditing.parts import Remedy
+from isonb.auditing.findings import Remedy
 from isonb.auditing.shape import GROUPS, groups_of, jackknife
 from isonb.auditing.thresholds import Pairs, pair_score
 from isonb.errors import DegenerateError, FitWarning
 from isonb.layers.soft_decay import soft_decay
 from isonb.measures.registry import MEASURES
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
-
-__all__ = ["next_steps", "remedies", "score_words", "stands_out"]
 
 GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
 MOST = 20  # directions that may be removed

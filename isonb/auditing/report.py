@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from isonb.auditing.parts import SEVERITIES, AuditResult, Check, Finding, Layer, Match, Reading, Remedy, as_json
-from isonb.auditing.sections import SHOWN, audit_sections, audit_title
-from isonb.auditing.told import as_page, as_text
+from isonb.auditing.findings import Check, Finding, Layer, Match, Reading, Remedy
+from isonb.auditing.told import Code, Columns, Item, Section, as_page, as_text, fine, fixed
 from isonb.errors import needs
+from isonb.measures.registry import titles
+from isonb.runtime.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SEVERITIES", "Audit", "Check", "Finding", "Layer", "Match", "Reading", "Remedy", "quantile_chart"]
+SHOWN = titles("mean_cosine", "isoscore", "participation_ratio_unbiased", "two_nn")  # of each layer
+JUDGED = titles("mean_cosine", "isoscore_unbiased")  # of each remedy
+MOST_LAYERS = 8  # on a screen
 
 
-class Audit(AuditResult):
+class FindingsReport(ABC):
+    """What is said of vectors, as text, JSON and HTML; a dataclass with ``findings``."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is neither a fault nor a warning."""
+        return all(finding.severity == "note" for finding in self.findings)
+
+    @abstractmethod
+    def _heads(self) -> tuple[str, str]:
+        """The name of the page, and the line above all sections."""
+
+    @abstractmethod
+    def _sections(self, full: bool) -> Iterator[Section]:
+        """All sections; ``full``: with what is said on a page alone."""
+
+    def to_json(self) -> str:
+        """Everything, as JSON; a number that is not finite is null."""
+        return json.dumps(_plain(asdict(self)), indent=1)  # type: ignore[call-overload]
+
+    def __repr__(self) -> str:
+        return as_text(self._heads()[1], self._sections(full=False))
+
+    def html(self) -> str:
+        """The report as one HTML page, without scripts and with nothing to load."""
+        return as_page(*self._heads(), self._sections(full=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(FindingsReport):
     """What :func:`isonb.audit` says.
 
     ``n`` and ``d``: rows that count, and dimensions. ``findings``: the worst first. ``readings``: measures of the
@@ -32,10 +77,21 @@ class Audit(AuditResult):
     (500, 64, False, ['shift', 'hubs'])
     """
 
-    @property
-    def ok(self) -> bool:
-        """Whether there is neither a fault nor a warning."""
-        return all(finding.severity == "note" for finding in self.findings)
+    n: int
+    d: int
+    measured: int
+    findings: tuple[Finding, ...]
+    readings: tuple[Reading, ...]
+    floor: dict[str, dict[str, float]]
+    withheld: str = ""
+    scale: tuple[float, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    matches: tuple[Match, ...] = ()
+    score: str = ""
+    next_steps: tuple[str, ...] = ()
+    source: str = ""
+    checks: tuple[Check, ...] = ()
+    layers: tuple[Layer, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -77,21 +133,81 @@ class Audit(AuditResult):
         rows = [{"layer": layer.number, **asdict(one)} for layer in self.layers for one in layer.readings]
         return pd.DataFrame(rows)
 
-    def to_json(self) -> str:
-        """Everything, as JSON; a number that is not finite is null."""
-        return as_json(self)
-
-    def __repr__(self) -> str:
-        return as_text(audit_title(self), audit_sections(self, full=False))
-
-    def html(self) -> str:
-        """The report as one HTML page, without scripts and with nothing to load."""
-        name = "Audit of a model" if self.checks else "Audit of vectors"
-        return as_page(name, audit_title(self), audit_sections(self, full=True))
-
     def plot(self) -> Any:
         """An altair chart; for a model: its shape by layer; for vectors: how alike random rows are."""
         return _by_layer(self.layers) if self.layers else quantile_chart(self.scale, "cosine of two random rows")
+
+    def _heads(self) -> tuple[str, str]:
+        of = f"{printable(self.source)}: " if self.source else ""
+        title = f"{of}{self.n:,} vectors of {self.d} dimensions ({self.measured:,} measured)"
+        return "Audit of a model" if self.checks else "Audit of vectors", title
+
+    def _sections(self, full: bool) -> Iterator[Section]:
+        if self.checks:
+            passed = sum(check.state == "ok" for check in self.checks)
+            heading = f"Is the instrument sound? {passed} of {len(self.checks)} checks passed"
+            yield Section(heading, [Item(one.state, f"{one.name}: {one.text}") for one in self.checks], shown=True)
+        yield stands_out(self.findings)
+        head = ["cosine of two random rows", *self.floor["random cosine"]]
+        rows = [[cloud, *map(fine, quantiles.values())] for cloud, quantiles in self.floor.items()]
+        told = "A score below the last columns says nothing: so alike are rows that have nothing in common."
+        floor = Columns("Quantiles of the cosine", head, rows)
+        yield Section("How alike are two random rows?", [floor, told] if full else [floor])
+        head = ["measure", "value", "95% interval", "half the rows", "Gaussian"]
+        shape = Columns("Each measure with its 95% interval", head, [*map(_reading, self.readings)])
+        withheld = [self.withheld] if self.withheld else []
+        yield Section("The shape", [shape, *withheld, *_layers(self.layers, full)])
+        if self.matches:
+            caption = "Thresholds, chosen on one half and measured on the other, with 95% intervals"
+            head = ["threshold", "cosine", "percentile", "false matches", "true matches"]
+            yield Section("A threshold", [Columns(caption, head, [*map(_match, self.matches)])])
+        head = ["before → after, held out", *JUDGED.values(), ""]
+        tried = [Columns("Fitted on one half, judged on the other", head, [*map(_remedy, self.remedies)], remarks=True)]
+        if self.remedies or self.score:
+            yield Section("What would help", [*tried[: len(self.remedies)], self.score])
+        if self.next_steps:
+            yield Section("What to do next", [Code(self.next_steps)], shown=True)
+
+
+def stands_out(findings: Sequence[Finding]) -> Section:
+    """The findings with the texts they quote."""
+    items = [Item(one.severity, f"{one.text} {one.advice}".rstrip(), one.examples) for one in findings]
+    return Section("What stands out" if items else "Nothing stands out", items, shown=not items)
+
+
+def _reading(reading: Reading) -> list[str]:
+    interval = f"{fixed(reading.low)} to {fixed(reading.high)}"
+    return [reading.name, fixed(reading.value), interval, fixed(reading.fewer), fixed(reading.gaussian)]
+
+
+def _match(match: Match) -> list[str]:
+    rates = [match.false_matches, match.recall]
+    shares = [f"{one[0]:.2%} ({one[1]:.1%} to {one[2]:.1%})" if one else "no labels" for one in rates]
+    return [match.cloud, fine(match.threshold), f"{match.percentile:.1f}", *shares]
+
+
+def _remedy(remedy: Remedy) -> list[str]:
+    pairs = zip(remedy.before, remedy.after, strict=True)
+    moved = [f"{fixed(before, 2)} → {fixed(after, 2)}" for (_, before), (_, after) in pairs]
+    return [remedy.name, *moved, remedy.verdict]
+
+
+def _layers(layers: Sequence[Layer], full: bool) -> Iterator[Columns]:
+    """One row a layer, each measure with half its interval; at last what an isotropic Gaussian reads."""
+    if not layers:
+        return
+    step = 1 if full else max(1, -(-(len(layers) - 1) // (MOST_LAYERS - 1)))
+    usual: dict[str, float] = {}
+    rows = []
+    for layer in layers:
+        known = {reading.measure: reading for reading in layer.readings}
+        usual |= {name: reading.gaussian for name, reading in known.items()}
+        read = [known.get(name) for name in SHOWN]
+        cells = [f"{fixed(r.value, 2)} ± {(r.high - r.low) / 2:.2f}" if r else "unsure" for r in read]
+        rows.append([f"layer {layer.number}", *cells])
+    kept = [row for i, row in enumerate(rows) if i % step == 0 or i == len(rows) - 1]
+    kept.append(["Gaussian", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)])
+    yield Columns(f"By layer, of {layers[0].rows:,} texts, with 95% intervals", ["by layer", *SHOWN.values()], kept)
 
 
 def _by_layer(layers: Sequence[Layer]) -> Any:

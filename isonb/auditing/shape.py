@@ -8,24 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from isonb.auditing.parts import Reading
+from isonb.auditing.findings import Reading
 from isonb.auditing.reading.rows import CHUNK
 from isonb.errors import DegenerateError, ShapeError
 from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
-
-__all__ = [
-    "AUDITED",
-    "BY_LAYER",
-    "GROUPS",
-    "SHARES",
-    "TWO_NN",
-    "groups_of",
-    "jackknife",
-    "quantiles",
-    "random_cosines",
-    "readings",
-]
 
 PAIRS = 100_000  # random pairs behind the quantiles of the cosine
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)

@@ -9,12 +9,10 @@ from torch import Tensor
 
 from isonb.auditing.encoding import Embedder
 from isonb.auditing.encoding.tokens import TokenEmbedder
-from isonb.auditing.parts import Check, Finding
+from isonb.auditing.findings import Check, Finding
 from isonb.errors import InputError
 from isonb.measures.first_token import first_token
 from isonb.numerics.rows import unit_rows
-
-__all__ = ["check_model", "first_token_findings", "probes_of"]
 
 PROBES = 8  # texts that are tried
 BATCH = 64  # texts that tell whether the first token is loud

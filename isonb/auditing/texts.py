@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from isonb.auditing.parts import Finding
+from isonb.auditing.findings import Finding
 from isonb.auditing.reading.rows import NAMED
 from isonb.auditing.told import clipped, counted
 from isonb.errors import InputError, fail
-
-__all__ = ["check_texts", "distinct_rows", "text_findings", "within"]
 
 WORDS = 4  # of an opening or ending that texts may share
 LETTERS = 1000  # of a token at most: what follows so many times the longest input can't be read

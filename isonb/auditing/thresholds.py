@@ -10,12 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.parts import Match
+from isonb.auditing.findings import Match
 from isonb.auditing.shape import random_cosines
 from isonb.errors import InputError, fail
 from isonb.numerics.rows import unit_rows
-
-__all__ = ["Pairs", "pair_score", "pair_thresholds", "query_thresholds"]
 
 NORMAL = 1.96  # quantile 0.975 of a normal distribution
 QUERIES = 1000  # of each half that are compared with the sampled rows

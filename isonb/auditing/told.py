@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from isonb.runtime.terminal import screen
 
-__all__ = ["Code", "Columns", "Item", "Section", "as_page", "as_text", "clipped", "counted", "fine", "fixed"]
-
 WIDE = 88  # columns of the screen, and of a page of the book
 LONG = 64  # characters of a text that are quoted: its count stands on the same line
 QUOTED = 2  # texts of an item on the screen; a page shows them all

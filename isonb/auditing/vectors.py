@@ -19,15 +19,13 @@ from isonb.auditing.defects import (
     spread,
     strange_rows,
 )
-from isonb.auditing.parts import SEVERITIES, Finding, Match
+from isonb.auditing.findings import SEVERITIES, Finding, Match
 from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
 from isonb.auditing.shape import AUDITED, quantiles, random_cosines, readings
 from isonb.auditing.thresholds import Pairs, pair_thresholds, query_thresholds
 from isonb.errors import InputError, ShapeError, fail
-
-__all__ = ["SAMPLE", "Asked", "audit_vectors", "check_sample", "worst_first"]
 
 SAMPLE = 5000  # rows that the shape is measured on
 WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed

@@ -7,8 +7,6 @@ from typing import Any
 
 from isonb.errors import InputError, fail
 
-__all__ = ["AuditError", "read_pairs", "read_texts"]
-
 TEXT = ("text", "sentence")  # columns that need no --column
 SIDES = (("text1", "text2"), ("sentence1", "sentence2"), ("row1", "row2"))
 LABELS = ("label", "score")
@@ -82,16 +80,10 @@ def read_pairs(path: str | Path, rows: bool) -> tuple[list[Any], list[Any], list
 
 
 def _floats(values: list[Any], path: Path, name: str) -> list[float]:
-    try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
-        bad = next(value for value in values if not _is_number(value))
-        fail(AuditError, f"the column {name} of {path.name} must hold numbers", repr(bad), "Correct that row.")
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    numbers = []
+    for value in values:
+        try:
+            numbers.append(float(value))
+        except (TypeError, ValueError):
+            fail(AuditError, f"the column {name} of {path.name} must hold numbers", repr(value), "Correct that row.")
+    return numbers

@@ -12,8 +12,6 @@ from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import fail
 from isonb.runtime.files import deliver
 
-__all__ = ["AuditError", "run_audit"]
-
 RULE = 'fault, warning or as "mean cosine>0.5"'
 KINDS = ("fault", "warning")
 STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
@@ -27,7 +25,7 @@ def run_audit(options: argparse.Namespace) -> int:
         if not path.parent.is_dir():
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
-    report = (_compared if options.compare else _model if options.texts else _vectors)(options)
+    report = (_compared if options.compare else _audited)(options)
     check_names(limits, report.values(), KINDS)
     for path, made in ((options.html, report.html), (options.json, report.to_json)):
         if path:
@@ -54,23 +52,6 @@ def _check_words(options: argparse.Namespace) -> None:
             fail(AuditError, f"--{name}-name must come with --{name}", "it alone", "Leave it out, or name the file.")
 
 
-def _vectors(options: argparse.Namespace) -> Any:
-    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=True)
-    from isonb.auditing import audit
-    from isonb.auditing.reading import matrix
-
-    queries = None if options.queries is None else matrix(options.queries, "queries", options.queries_name)
-    return audit(
-        options.vectors,
-        name=options.name,
-        sample=options.sample,
-        seed=options.seed,
-        pairs=pairs,
-        queries=queries,
-        false_match_rate=options.false_match_rate,
-    )
-
-
 def _compared(options: argparse.Namespace) -> Any:
     from isonb.auditing import compare
 
@@ -80,23 +61,16 @@ def _compared(options: argparse.Namespace) -> Any:
     return compare(options.vectors, options.compare, texts, names=names, **sizes)
 
 
-def _model(options: argparse.Namespace) -> Any:
-    texts = read_texts(options.texts, options.column)
-    queries = None if options.queries is None else read_texts(options.queries)
-    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=False)
+def _audited(options: argparse.Namespace) -> Any:
+    texts = None if options.texts is None else read_texts(options.texts, options.column)
+    pairs = None if options.pairs is None else read_pairs(options.pairs, rows=texts is None)
     from isonb.auditing import audit
+    from isonb.auditing.reading import matrix
 
+    queries = options.queries
+    if queries is not None:
+        queries = matrix(queries, "queries", options.queries_name) if texts is None else read_texts(queries)
+    words = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
     return audit(
-        options.vectors,
-        texts,
-        sample=options.sample,
-        seed=options.seed,
-        pairs=pairs,
-        queries=queries,
-        false_match_rate=options.false_match_rate,
-        pool=options.pool,
-        max_length=options.max_length,
-        batch_size=options.batch_size,
-        device=options.device,
-        work=options.work,
+        options.vectors, texts, pairs=pairs, queries=queries, **{word: getattr(options, word) for word in words}
     )

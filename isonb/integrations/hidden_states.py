@@ -60,30 +60,30 @@ def only_module(model: nn.Module, wanted: Callable[[nn.Module], bool]) -> nn.Mod
 def named_module(model: nn.Module, name: str) -> nn.Module:
     """The submodule of that name. Raises :class:`~isonb.errors.InputError` where there is none."""
     inner = unwrapped(model)
-    parts: dict[str, nn.Module] = dict(inner.named_modules())
-    if name not in parts:
-        near = difflib.get_close_matches(name, parts, 4, 0) or [""]
-        invariant = f"module must name a part of {type(inner).__name__}"
+    modules: dict[str, nn.Module] = dict(inner.named_modules())
+    if name not in modules:
+        near = difflib.get_close_matches(name, modules, 4, 0) or [""]
+        invariant = f"module must name a submodule of {type(inner).__name__}"
         fail(InputError, invariant, repr(name), f"Try {', '.join(map(repr, near))}; named_modules() lists all.")
-    return parts[name]
+    return modules[name]
 
 
-def _is_transformer(part: nn.Module) -> bool:
-    return hasattr(part, "get_base_model") or hasattr(part, "base_model_prefix")  # PEFT's wrapper; transformers itself
+def _is_transformer(module: nn.Module) -> bool:
+    return hasattr(module, "get_base_model") or hasattr(module, "base_model_prefix")  # of PEFT; of transformers
 
 
 def encoder_of(model: nn.Module, module: str | None = None) -> Any:
     """The transformer inside ``model``: below wrappers, adapters, the task head and the module of another library.
 
-    Of an encoder-decoder it is the encoder. ``module`` names the part to look at, which may be any
+    Of an encoder-decoder it is the encoder. ``module`` names the submodule to look at, which may be any
     :class:`torch.nn.Module` then. Raises :class:`~isonb.errors.InputError` for a model without a transformer, and for
-    one of several parts, such as CLIP, without a name.
+    one of several towers, such as CLIP, without a name.
     """
     if module is not None and not _is_transformer(named := named_module(model, module)):
         return named
     inside: Any = only_module(model, _is_transformer) if module is None else named
     if inside is None:
-        fix = "Pass its encoder, or name the part that gives the vectors: module="
+        fix = "Pass its encoder, or name the submodule that gives the vectors: module="
         fail(InputError, "the model must hold a transformers encoder or decoder", type(unwrapped(model)).__name__, fix)
     inside = inside.get_base_model() if hasattr(inside, "get_base_model") else inside
     encoder = inside.base_model
@@ -91,7 +91,7 @@ def encoder_of(model: nn.Module, module: str | None = None) -> Any:
         encoder = encoder.get_encoder()
     if module is None and not _depth(encoder):
         got = f"{type(encoder).__name__}, which says nothing of layers"
-        fail(InputError, "the model must be one transformer", got, "Name the part that gives the vectors: module=")
+        fail(InputError, "the model must be one transformer", got, "Name the submodule that gives the vectors: module=")
     return encoder
 
 
@@ -126,7 +126,9 @@ def _first(output: Any) -> Tensor:
         state = output[0] if isinstance(output, tuple | list) and output else output
     if not isinstance(state, Tensor):
         got = type(output).__name__
-        fail(InputError, "the module must give a tensor, or a tuple that begins with one", got, "Name another part.")
+        fail(
+            InputError, "the module must give a tensor, or a tuple that begins with one", got, "Name another submodule."
+        )
     return state
 
 
@@ -142,7 +144,7 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
 
     ``layers`` names the ones wanted: 0 is the embedding output, 1..L the layers, "all" means 1..L, negative numbers
     count from the end. Layer L is what the model returns as its last hidden state, after a final norm if it has one. A
-    layer that is shared, as in ALBERT, counts once for each time it is called. ``module`` names a part of the model, as
+    layer that is shared, as in ALBERT, counts once for each time it is called. ``module`` names a submodule, as
     in :func:`encoder_of`; of one that is no transformer there is the output alone.
 
     >>> import torch
@@ -207,9 +209,9 @@ class HiddenStates(AbstractContextManager["HiddenStates"]):
 
 @dataclass(frozen=True)
 class Pooling:
-    """Which points of a forward pass a penalty sees: pooling, layers, whether padding counts, and of which part.
+    """Which points of a forward pass a penalty sees: pooling, layers, whether padding counts, of which submodule.
 
-    ``module``: the name of the part of the model that gives the vectors, where it isn't its one transformer.
+    ``module``: the name of the submodule that gives the vectors, where it isn't its one transformer.
     """
 
     mode: Mode = "cls"

@@ -130,7 +130,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     ``pooling``
         which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
     ``module``
-        the name of the part of the model that gives the vectors, where it has no one transformer.
+        the name of the submodule that gives the vectors, where it has no one transformer.
     ``limit``
         at most so many points are measured, the first ones.
     ``path``

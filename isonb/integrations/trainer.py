@@ -60,7 +60,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     last, a number, several, or "all" for 1..L. The papers' choices are ``IStarLoss`` with ``points="tokens"`` and
     ``layers="all"``, ``PersistentEntropyLoss`` with ``points="cls"``, ``CosRegLoss`` with ``points="tokens"``.
     ``include_pads=True`` takes padding for tokens, as the released I-STAR code does. The points are those of the one
-    transformer in the model, of its encoder in an encoder-decoder; ``module`` names another part of the model, such as
+    transformer in the model, of its encoder in an encoder-decoder; ``module`` names another submodule, such as
     a projection, which may be any :class:`torch.nn.Module`.
 
     The penalty sees the whole effective batch: all micro-batches, and all processes if it reduces itself over them, as
@@ -73,7 +73,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
 
     Where a model takes a mean over its own batch and ignores ``num_items_in_batch``, as the sequence classifiers of
     transformers 5 do, the Trainer counts its loss as scaled and sums it over micro-batches and processes. This class
-    finds that out once, by asking twice, and weighs such a loss by its part of the items.
+    finds that out once, by asking twice, and weighs such a loss by its share of the items.
     """
 
     def __init__(
@@ -133,23 +133,23 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
-        """The Trainer's loss; in training, plus this micro-batch's part of the penalty."""
+        """The Trainer's loss; in training, plus this micro-batch's share of the penalty."""
         items = num_items_in_batch
         if self.penalty is None or not self.model.training:
             return super().compute_loss(model, inputs, return_outputs=return_outputs, num_items_in_batch=items)
-        parts = max(len(self._micro_batches), 1)
-        if parts > 1 and not self.per_micro_batch and self._gradients is None:
+        count = max(len(self._micro_batches), 1)
+        if count > 1 and not self.per_micro_batch and self._gradients is None:
             self._gradients = self._rehearse(model, items)
         ignored = self._items_ignored(model, inputs, items)
         loss, outputs, points, labels = self._forward(model, inputs, items)
         if self._gradients is None:
-            added = self._penalty_of(trainable(points), labels) / parts
+            added = self._penalty_of(trainable(points), labels) / count
         else:
-            added = carrying(trainable(points), next(self._gradients)) + self._union_value / parts
+            added = carrying(trainable(points), next(self._gradients)) + self._union_value / count
         self._penalty_sum += added.detach()
-        if ignored:  # a mean over this micro-batch: weigh it by its part of the update's items
+        if ignored:  # a mean over this micro-batch: weigh it by its share of the update's items
             loss = loss * inputs["labels"].ne(-100).sum() / items
-        loss = loss + (added if self._counts_as_scaled(items) else parts * added)
+        loss = loss + (added if self._counts_as_scaled(items) else count * added)
         return (loss, outputs) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:

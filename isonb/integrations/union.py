@@ -1,8 +1,8 @@
 r"""One penalty over an effective batch that passes through the model in several micro-batches.
 
-Isotropy belongs to a cloud: the penalty of a batch isn't the mean of the penalties of its parts. For the same update
-whatever the number of micro-batches, the points of all of them must enter one penalty. Keeping every graph until then
-would give up the memory that accumulation saves, so the work is done in two passes:
+Isotropy belongs to a cloud: the penalty of a batch isn't the mean of the penalties of its micro-batches. For the same
+update whatever their number, the points of all of them must enter one penalty. Keeping every graph until then would
+give up the memory that accumulation saves, so the work is done in two passes:
 
 1. a rehearsal: each micro-batch goes through the model without a graph and leaves its points; the penalty of their
    union gives a value and a gradient for each point (:func:`penalty_gradients`);
@@ -69,10 +69,10 @@ def rehearsal(model: nn.Module) -> Iterator[None]:
 def penalty_gradients(
     penalty: Penalty, points: Sequence[Tensor], labels: Sequence[Tensor] | None
 ) -> tuple[Tensor, list[Tensor]]:
-    """Value of ``penalty`` on the union of ``points``, and its gradient at each part (float32 for half precision).
+    """Value of ``penalty`` on the union of ``points``, and its gradient at each of them (float32 for half precision).
 
-    >>> parts = [torch.tensor([[1.0]]), torch.tensor([[2.0], [3.0]])]
-    >>> value, gradients = penalty_gradients(lambda x, labels: x.sum() ** 2, parts, None)
+    >>> clouds = [torch.tensor([[1.0]]), torch.tensor([[2.0], [3.0]])]
+    >>> value, gradients = penalty_gradients(lambda x, labels: x.sum() ** 2, clouds, None)
     >>> value.item(), [g.flatten().tolist() for g in gradients]
     (36.0, [[12.0], [12.0, 12.0]])
     """

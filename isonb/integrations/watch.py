@@ -16,8 +16,8 @@ from isonb.points import pool
 __all__ = ["TrainingPoints"]
 
 
-def _gives_sentences(part: nn.Module) -> bool:
-    return hasattr(part, "encode") and hasattr(part, "tokenizer") and isinstance(part, nn.Sequential)
+def _gives_sentences(module: nn.Module) -> bool:
+    return hasattr(module, "encode") and hasattr(module, "tokenizer") and isinstance(module, nn.Sequential)
 
 
 class TrainingPoints:
@@ -32,7 +32,7 @@ class TrainingPoints:
     def __init__(self, pooling: Pooling) -> None:
         self.pooling = pooling
         self._watch = ExitStack()
-        self._parts: list[Tensor] = []
+        self._clouds: list[Tensor] = []
         self._inputs: list[Any] = []
         self.failure = ""  # why points of the last watch are missing
         self.first_token: FirstToken | None = None  # its effect on means, from the first pass that was seen
@@ -58,25 +58,25 @@ class TrainingPoints:
 
     def take(self) -> Tensor | None:
         """The points (n, d) since the start, or None; watching ends."""
-        width = max((part.shape[-1] for part in self._parts), default=0)
-        parts = [part for part in self._parts if part.shape[-1] == width]
+        width = max((cloud.shape[-1] for cloud in self._clouds), default=0)
+        widest = [cloud for cloud in self._clouds if cloud.shape[-1] == width]
         points = None
         with self._harmless():
-            points = torch.cat(parts) if parts else None
+            points = torch.cat(widest) if widest else None
         self.stop()
         return points
 
     def stop(self) -> None:
         """Take away the hooks and forget the points."""
         self._watch.close()
-        self._parts.clear()
+        self._clouds.clear()
         self._inputs.clear()
 
     def _sentences(self, model: nn.Module) -> nn.Module | None:
         if self.pooling.module is None:
             return only_module(model, _gives_sentences)
-        part = named_module(model, self.pooling.module)
-        return part if _gives_sentences(part) else None
+        named = named_module(model, self.pooling.module)
+        return named if _gives_sentences(named) else None
 
     def _on_encoder(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         with self._harmless():
@@ -85,7 +85,7 @@ class TrainingPoints:
             given = isinstance(mask, Tensor) and mask.ndim == 2 and not self.pooling.include_pads
             if torch.is_grad_enabled():
                 known = self._seen.mask(mask if given else None, states[0])
-                self._parts += [pool([state.detach()], known, self.pooling.mode).clone() for state in states]
+                self._clouds += [pool([state.detach()], known, self.pooling.mode).clone() for state in states]
                 if self.pooling.mode == "mean" and known is not None and self.first_token is None:
                     self.first_token = first_token(states[-1].detach(), known)
 
@@ -94,7 +94,7 @@ class TrainingPoints:
             words = args[0].get("input_ids", args[0].get("attention_mask"))
             if torch.is_grad_enabled() and not any(words is one for one in self._inputs if words is not None):
                 self._inputs.append(words)
-                self._parts.append(output["sentence_embedding"].detach().clone())
+                self._clouds.append(output["sentence_embedding"].detach().clone())
 
     @contextmanager
     def _harmless(self) -> Iterator[None]:

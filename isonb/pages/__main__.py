@@ -14,10 +14,9 @@ from isonb.pages import lint
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
-from isonb.pages.notebooks.handed_out import write_copies
 from isonb.pages.notebooks.pair import pair, readable
 from isonb.pages.notebooks.slides import write_slides
-from isonb.pages.notebooks.student import write_students
+from isonb.pages.notebooks.student import write_copies, write_students
 from isonb.pages.notebooks.words import Index
 from isonb.pages.run import Job, clean_build, execute
 from isonb.runtime.files import DiskError, update
@@ -125,7 +124,7 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             page = write_slides(book, chapters, {c.name: _parameters(arguments, c) for c in chapters})
             return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
         case "params":
-            shown = [f"{p.name} = {p.default!r}\t{p.rule}\t{p.help}" for p in chapters[0].parameters]
+            shown = [f"{p.name} = {p.default!r}\t{p.takes}\t{p.help}" for p in chapters[0].parameters]
             return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
     words = Index(book)
     for chapter in chapters:

@@ -21,8 +21,6 @@ from isonb.pages.vega import write_bundle
 from isonb.runtime.files import update
 from isonb.runtime.locks import held
 
-__all__ = ["build", "html", "mathjax", "vendor", "write_pages"]
-
 MATHJAX_PACKAGE = "sphinx-mathjax-offline"  # MathJax 3.2.2 in a Python package, so that no other index is needed
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 

@@ -23,8 +23,6 @@ import yaml  # type: ignore[import-untyped]
 from isonb.pages.errors import ChapterError, ParameterError
 from isonb.pages.parameters import Parameter, Value, parse_parameters, validate_parameters
 
-__all__ = ["Book", "Chapter"]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 SCRATCH = re.compile(r"\.|__pycache__$")  # what tools leave: checkpoints of notebooks, compiled modules
 
@@ -85,8 +83,8 @@ class Chapter:
         """What the cell tagged ``parameters`` declares; :class:`ParameterError` unless there is exactly one."""
         tagged = [cell for cell in self.code if "parameters" in cell.metadata.get("tags", [])]
         if len(tagged) != 1:
-            found = f"got {len(tagged)}. Add ':tags: [parameters]' to one code cell."
-            raise ParameterError(f"{self.name}: exactly one cell must be tagged parameters; {found}")
+            got = f"got {len(tagged)}. Add ':tags: [parameters]' to one code cell."
+            raise ParameterError(f"{self.name}: exactly one cell must be tagged parameters; {got}")
         try:
             return parse_parameters(tagged[0].source)
         except ParameterError as error:
@@ -146,11 +144,11 @@ class Book:
 
     def _one(self, name: str) -> Chapter:
         wanted = name.removesuffix(".md").removesuffix(".ipynb").strip("/")
-        found = [c for c in self.chapters if c.name == wanted or c.name.endswith("/" + wanted)]
-        if len(found) != 1:
+        named = [c for c in self.chapters if c.name == wanted or c.name.endswith("/" + wanted)]
+        if len(named) != 1:
             known = ", ".join(chapter.name for chapter in self.chapters) or "none"
-            raise ChapterError(f"{name} names {len(found)} chapters. There are: {known}.")
-        return found[0]
+            raise ChapterError(f"{name} names {len(named)} chapters. There are: {known}.")
+        return named[0]
 
     @cached_property
     def environment(self) -> str:

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BuildError",
-    "ChapterError",
-    "DescriptionError",
-    "LintError",
-    "PageError",
-    "PairingError",
-    "ParameterError",
-]
-
 
 class PageError(ValueError):
     """Base of every error of :mod:`isonb.pages`. The message says what must hold, what came, and what to do."""

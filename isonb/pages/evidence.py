@@ -15,25 +15,6 @@ from scipy import stats as scipy_stats
 
 from isonb.pages.values import Table, table
 
-__all__ = [
-    "OUTCOME_COLORS",
-    "SPREAD",
-    "arithmetic",
-    "cells_table",
-    "change_rows",
-    "claims_table",
-    "ends",
-    "estimate",
-    "half_width",
-    "intervals",
-    "joined",
-    "metric_name",
-    "over_runs",
-    "p_words",
-    "spread",
-    "with_interval",
-]
-
 SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
 OUTCOME_COLORS = {
     "supported": "#009E73",
@@ -64,8 +45,8 @@ def arithmetic(runs: pd.DataFrame) -> str:
     trained = runs.dropna(subset=["precision"])
     kinds = trained["manifest.hardware.bfloat16"].map({True: "in bfloat16", False: "in float32"}).fillna("not recorded")
     counts = kinds.mask(trained["precision"] == "float32", "in float32").value_counts()
-    found = [f"{counts[kind]} {kind}" for kind in ("in float32", "in bfloat16", "not recorded") if kind in counts]
-    return ", ".join(found) or "none"
+    counted = [f"{counts[kind]} {kind}" for kind in ("in float32", "in bfloat16", "not recorded") if kind in counts]
+    return ", ".join(counted) or "none"
 
 
 def metric_name(name: str) -> str:
@@ -102,12 +83,12 @@ def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool
     >>> spread([0.2529, 0.2530, 0.2531])  # more digits where half of the interval would read 0
     '0.2530 ± 0.0002 (3)'
     """
-    found = [float(value) for value in values if not math.isnan(float(value))]
-    if not found:
+    known = [float(value) for value in values if not math.isnan(float(value))]
+    if not known:
         return "–"
-    mean, half = sum(found) / len(found), half_width(found)
-    number = f" ({len(found)})" if count else ""
-    if len(set(found)) == 1 < len(found):
+    mean, half = sum(known) / len(known), half_width(known)
+    number = f" ({len(known)})" if count else ""
+    if len(set(known)) == 1 < len(known):
         half = 0.0
     elif 0 < half < 0.5 * 10**-digits:  # small is not nothing; beside a mean that isn't 0 two digits more are enough
         finer = _first_digit(half)
@@ -172,8 +153,8 @@ def joined(words: Iterable[object], none: str = "none") -> str:
     >>> joined(["CoLA", "MRPC", "RTE"]), joined([])
     ('CoLA, MRPC and RTE', 'none')
     """
-    found = [str(word) for word in words]
-    return ", ".join(found[:-1]) + " and " + found[-1] if len(found) > 1 else "".join(found) or none
+    listed = [str(word) for word in words]
+    return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed) or none
 
 
 def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
@@ -219,9 +200,9 @@ def over_runs(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> p
 def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> pd.DataFrame:
     """Mean and Student's 95% interval over runs of each group: columns ``by``, ``mean``, ``low``, ``high``, ``n``."""
     groups = frame.groupby(list(by), as_index=False, sort=False)[value]
-    found = groups.agg(mean="mean", half=half_width, n="count")
-    low, high = found["mean"] - found["half"].fillna(0), found["mean"] + found["half"].fillna(0)
-    return found.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
+    means = groups.agg(mean="mean", half=half_width, n="count")
+    low, high = means["mean"] - means["half"].fillna(0), means["mean"] + means["half"].fillna(0)
+    return means.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
 
 
 def _around(low: float | None, high: float | None) -> str:

@@ -1,4 +1,4 @@
-"""A sphinx extension: pages are built from the sources of chapters, and a function is found by both of its names.
+"""A sphinx extension: pages are built from the sources of chapters, and a function has an entry by both of its names.
 
 The notebooks are in plain words; they are what a reader downloads. The reference pages call everything by the name that
 a user imports; docstrings link to the file that defines it. Classes need no help: autodoc gives them both names.
@@ -21,8 +21,6 @@ from sphinx.util.inspect import signature, stringify_signature
 from isonb.pages.chapters import Chapter
 from isonb.pages.outputs import code_cells, graft
 
-__all__ = ["own_signature", "setup"]
-
 STOOD_IN = ["sentence_transformers", "torchmetrics", "transformers"]
 
 
@@ -34,9 +32,9 @@ def as_written(app: Any, name: str, content: list[str]) -> None:
         content[0] = nbformat.writes(source)
 
 
-def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, found: str, returns: str) -> Any:
+def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, shown: str, returns: str) -> Any:
     """The signature of a class whose base is stood in for: autodoc finds that of the stand-in."""
-    if what != "class" or found != "(*args, **kwargs)":
+    if what != "class" or shown != "(*args, **kwargs)":
         return None
     app.emit("autodoc-before-process-signature", thing.__init__, True)  # defaults as they are written
     return stringify_signature(signature(thing.__init__, bound_method=True), show_annotation=False), returns
@@ -53,7 +51,6 @@ def second_names(app: Any, env: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """What sphinx calls."""
     app.connect("builder-inited", lambda app: sys.meta_path.insert(0, MockFinder(STOOD_IN)))
     app.connect("source-read", as_written)
     app.connect("autodoc-process-signature", own_signature)

@@ -26,8 +26,6 @@ from isonb.pages.notebooks.edits import canonical
 from isonb.pages.notebooks.plain import FOLDED, cell_pieces
 from isonb.runtime.files import update
 
-__all__ = ["HEADINGS", "OVERVIEW", "check", "check_style", "fix", "problems"]
-
 HEADINGS = [
     "The question",
     "The idea",
@@ -40,7 +38,7 @@ HEADINGS = [
     "Summary",
     "References",
 ]
-OVERVIEW = ["What this does not show"]  # of a page that gathers what other chapters found
+OVERVIEW = ["What this does not show"]  # of a page that gathers what other chapters say
 CHECK = "pages.check_parameters()"
 BOX = ("You will learn", "Prerequisites", "Time")
 LINES, WIDTH = 12, 80  # of an open cell
@@ -62,7 +60,7 @@ def _prose(chapter: Chapter) -> str:
 
 
 def _overview(chapter: Chapter) -> bool:
-    """Whether the page only gathers what other chapters found (front matter ``isonb: {overview: true}``).
+    """Whether the page only gathers what other chapters say (front matter ``isonb: {overview: true}``).
 
     It teaches nothing of its own, so it has no box, no exercises, and no control to play with.
     """
@@ -99,8 +97,8 @@ def _template(chapter: Chapter) -> Iterator[str]:
         yield f"the box under the question must say {', '.join(BOX)}; it lacks {', '.join(absent)}"
 
 
-def _calls(chapter: Chapter, number: int, source: str) -> list[tuple[str, ast.Call, bool]]:
-    """The calls of a cell: name, call, and whether it runs with the cell, not inside a function."""
+def _calls(chapter: Chapter, number: int, source: str) -> list[tuple[str, bool]]:
+    """The calls of a cell by name, and whether it runs with the cell, not inside a function."""
     lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()]
     try:
         tree = ast.parse("\n".join(lines))
@@ -113,22 +111,15 @@ def _calls(chapter: Chapter, number: int, source: str) -> list[tuple[str, ast.Ca
         for node in ast.walk(function)
     }
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [(ast.unparse(call.func), call, id(call) not in inside) for call in calls]
-
-
-def _described(call: ast.Call) -> bool:
-    values = [keyword.value for keyword in call.keywords if keyword.arg == "description"]
-    return bool(values) and not (isinstance(values[0], ast.Constant) and not str(values[0].value or "").strip())
+    return [(ast.unparse(call.func), id(call) not in inside) for call in calls]
 
 
 def _figures(chapter: Chapter) -> Iterator[str]:
     called: set[str] = set()
     for number, cell in enumerate(chapter.code, start=1):
         calls = _calls(chapter, number, cell.source)
-        called |= {name for name, _, _ in calls}
-        if not all(_described(call) for name, call, _ in calls if name == "pages.show"):
-            yield f"code cell {number}: pages.show needs description='what the picture shows'"
-        shown = [n for n, _, here in calls if here and (n == "pages.show" or n.split(".")[-1] in ("Image", "SVG"))]
+        called |= {name for name, _ in calls}
+        shown = [n for n, here in calls if here and (n == "pages.show" or n.split(".")[-1] in ("Image", "SVG"))]
         if len(shown) > 1:
             yield f"code cell {number}: one picture a cell, so that each has its own number; it shows {len(shown)}"
         figure = cell.metadata.get("mystnb", {}).get("figure", {})
@@ -136,7 +127,7 @@ def _figures(chapter: Chapter) -> Iterator[str]:
         if shown and not named:
             yield f"code cell {number}: a picture needs 'mystnb: {{figure: {{caption: ..., name: fig-...}}}}'"
     text = _prose(chapter)
-    if not all(re.search(r"^:alt: *\S", found["options"], re.MULTILINE) for found in PICTURE.finditer(text)):
+    if not all(re.search(r"^:alt: *\S", match["options"], re.MULTILINE) for match in PICTURE.finditer(text)):
         yield "a figure or image directive needs ':alt: what the picture shows'"
     if re.search(r"!\[\s*\]\(", text):
         yield "an image needs a text alternative: ![what it shows](file)"
@@ -150,7 +141,7 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
     if _overview(chapter):
         return
     text = chapter.source.read_text(encoding="utf-8")
-    solutions = {found["label"]: found for found in SOLUTION.finditer(text)}
+    solutions = {match["label"]: match for match in SOLUTION.finditer(text)}
     exercises = list(EXERCISE.finditer(text))
     if len(exercises) < 2:
         yield f"at least two exercises are needed; there {'is one' if exercises else 'are none'}"
@@ -202,9 +193,8 @@ def problems(chapter: Chapter) -> list[str]:
 
 
 def check(chapters: Sequence[Chapter]) -> None:
-    """Raise :class:`LintError` with all that is wrong in these chapters."""
-    if found := [problem for chapter in chapters for problem in problems(chapter)]:
-        raise LintError("\n".join(found))
+    if broken := [problem for chapter in chapters for problem in problems(chapter)]:
+        raise LintError("\n".join(broken))
 
 
 def _ruff(chapters: Sequence[Chapter], *commands: Sequence[str]) -> tuple[str, list[list[str]]]:
@@ -242,15 +232,15 @@ def _formatted(chapters: Sequence[Chapter], *before: Sequence[str]) -> list[list
 def check_style(chapters: Sequence[Chapter]) -> None:
     """Raise :class:`LintError` with what ruff finds in the cells of chapters, and with the cells it would format."""
     said, _ = _ruff(chapters, ["check", "--output-format=concise"])
-    found = said.splitlines()
+    told = said.splitlines()
     for chapter, sources in zip(chapters, _formatted(chapters), strict=True):
-        found += [
+        told += [
             f"{chapter.name}.md: code cell {number} isn't formatted; run: python -m isonb.pages lint --fix"
             for number, (cell, source) in enumerate(zip(chapter.code, sources, strict=True), start=1)
             if cell.source != source
         ]
-    if found:
-        raise LintError("\n".join(found))
+    if told:
+        raise LintError("\n".join(told))
 
 
 def fix(chapters: Sequence[Chapter]) -> list[Chapter]:

@@ -13,8 +13,6 @@ from typing import Any
 from isonb.pages.errors import ChapterError
 from isonb.pages.values import GLUE_PREFIX
 
-__all__ = ["code_cells", "glued", "graft", "harvest", "with_overrides"]
-
 WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
 KERNEL_FILE = re.compile(r"/[^\s\"\\]*/ipykernel_\d+/\d+\.py")  # in JSON

@@ -17,12 +17,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from isonb.lab.options import UNFIT, fitted
 from isonb.pages.errors import ParameterError
 
-__all__ = ["Parameter", "check_parameters", "parse_parameters", "validate_parameters"]
-
 Value = int | float | str | bool
 TYPES: dict[str, type[Value]] = {"int": int, "float": float, "str": str, "bool": bool}
 LINE = re.compile(r"(?P<name>[A-Za-z_]\w*): (?P<kind>\w+) = (?P<literal>.+?)  # (?P<comment>.+)")
-RULE = re.compile(r"(?:range (?P<low>\S+?)\.\.(?P<high>\S+)|one of (?P<options>.+))")
+LIMITS = re.compile(r"(?:range (?P<low>\S+?)\.\.(?P<high>\S+)|one of (?P<options>.+))")
 INJECTED = "# Parameters\n"  # how the cell begins that papermill puts below
 GRAMMAR = "name: int|float|str|bool = literal  # help[; range LO..HI | ; one of A|B|C]"
 
@@ -40,10 +38,10 @@ class Parameter:
     options: tuple[Value, ...] = ()
 
     @property
-    def rule(self) -> str:
+    def takes(self) -> str:
         """The values it takes, in words.
 
-        >>> Parameter("n", "int", 5, "points", low=2, high=9).rule
+        >>> Parameter("n", "int", 5, "points", low=2, high=9).takes
         'int, 2..9'
         """
         if self.options:
@@ -62,7 +60,7 @@ class Parameter:
         taken: Value = fitted(value, (TYPES[self.kind],), choices=self.options, **limits)
         if taken is UNFIT:
             got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
-            raise ParameterError(f"parameter {self.name} must be {self.rule}; {got}")
+            raise ParameterError(f"parameter {self.name} must be {self.takes}; {got}")
         return taken
 
     def read(self, text: str) -> Value:
@@ -88,37 +86,37 @@ def _literal(text: str, line: str) -> object:
         raise ParameterError(f"a parameter's default must be a literal; got {text!r} in {line!r}.") from None
 
 
-def _limits(rule: str, kind: str, line: str) -> dict[str, object]:
-    found = RULE.fullmatch(rule)
-    if not found:
-        raise ParameterError(f"after ';' stands 'range LO..HI' or 'one of A|B|C'; got {rule!r} in {line!r}.")
-    if found["options"] is not None:
-        texts = [option.strip() for option in found["options"].split("|")]
+def _limits(words: str, kind: str, line: str) -> dict[str, object]:
+    match = LIMITS.fullmatch(words)
+    if not match:
+        raise ParameterError(f"after ';' stands 'range LO..HI' or 'one of A|B|C'; got {words!r} in {line!r}.")
+    if match["options"] is not None:
+        texts = [option.strip() for option in match["options"].split("|")]
         return {"options": tuple(texts if kind == "str" else (_literal(text, line) for text in texts))}
-    low, high = _literal(found["low"], line), _literal(found["high"], line)
+    low, high = _literal(match["low"], line), _literal(match["high"], line)
     numbers = isinstance(low, int | float) and isinstance(high, int | float) and kind in ("int", "float")
     if not numbers or not low <= high:  # type: ignore[operator]
-        raise ParameterError(f"a range needs an int or float parameter and LO <= HI; got {rule!r} in {line!r}.")
+        raise ParameterError(f"a range needs an int or float parameter and LO <= HI; got {words!r} in {line!r}.")
     return {"low": low, "high": high}
 
 
 def _parse_line(line: str) -> Parameter:
-    found = LINE.fullmatch(line)
-    if not found or found["kind"] not in TYPES:
+    match = LINE.fullmatch(line)
+    if not match or match["kind"] not in TYPES:
         raise ParameterError(f"a parameter line must read '{GRAMMAR}'; got {line!r}.")
-    text, separator, rule = found["comment"].rpartition("; ")
-    if not separator or not rule.startswith(("range ", "one of ")):
-        text, rule = found["comment"], ""
-    limits = _limits(rule, found["kind"], line) if rule else {}
-    default = _literal(found["literal"], line)
-    parameter = Parameter(found["name"], found["kind"], default, text.strip(), **limits)  # type: ignore[arg-type]
+    text, separator, words = match["comment"].rpartition("; ")
+    if not separator or not words.startswith(("range ", "one of ")):
+        text, words = match["comment"], ""
+    limits = _limits(words, match["kind"], line) if words else {}
+    default = _literal(match["literal"], line)
+    parameter = Parameter(match["name"], match["kind"], default, text.strip(), **limits)  # type: ignore[arg-type]
     return Parameter(**{**vars(parameter), "default": parameter.check(default)})
 
 
 def parse_parameters(source: str) -> tuple[Parameter, ...]:
     """The parameters of a cell. Blank lines and whole-line comments are skipped; all else must fit the grammar.
 
-    >>> parse_parameters("n: int = 300  # points in the cloud; range 10..5000")[0].rule
+    >>> parse_parameters("n: int = 300  # points in the cloud; range 10..5000")[0].takes
     'int, 10..5000'
     """
     lines = [line.rstrip() for line in source.splitlines()]
@@ -144,7 +142,7 @@ def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, obj
     checked: dict[str, Value] = {}
     for name, value in given.items():
         if name not in known:
-            valid = ", ".join(f"{p.name} ({p.rule})" for p in parameters) or "none"
+            valid = ", ".join(f"{p.name} ({p.takes})" for p in parameters) or "none"
             raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.{_meant(name, known)}")
         checked[name] = known[name].read(value) if isinstance(value, str) else known[name].check(value)
     return checked
@@ -153,7 +151,7 @@ def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, obj
 def check_parameters() -> None:
     """The line below a parameters cell: check the values that this notebook has now, whoever has set them.
 
-    The rules are those of the cell itself, found among the cells that have run. Values are set by an edit of that
+    What they must be is said in the cell itself, read from the cells that have run. Values are set by an edit of that
     cell, by a cell of one's own, or by papermill, whose names are checked, too. Outside a notebook it does nothing.
     Raises :class:`ParameterError`.
     """
@@ -175,5 +173,5 @@ def check_parameters() -> None:
 def _declares(source: str) -> bool:
     """Whether a cell is a parameters cell: every line that isn't a comment has the form of one."""
     lines = [line.rstrip() for line in source.splitlines() if line.strip() and not line.startswith("#")]
-    found = [LINE.fullmatch(line) for line in lines]
-    return bool(lines) and all(match and match["kind"] in TYPES for match in found)
+    matches = [LINE.fullmatch(line) for line in lines]
+    return bool(lines) and all(match and match["kind"] in TYPES for match in matches)

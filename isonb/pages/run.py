@@ -7,6 +7,7 @@ its lock, so two commands at once share the work; and no chapter outlives the co
 
 from __future__ import annotations
 
+import datetime
 import os
 import shutil
 import sys
@@ -23,15 +24,14 @@ from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError
 from isonb.pages.outputs import code_cells, graft, harvest
 from isonb.pages.parameters import Value
-from isonb.pages.record import run_record
+from isonb.runtime import machine
 from isonb.runtime.files import update
 from isonb.runtime.leash import DEFAULTS, Answer, Leash
 from isonb.runtime.locks import free, held
 from isonb.runtime.pool import side_by_side
 
-__all__ = ["Job", "execute"]
-
 SHOWN_LINES = 12
+PACKAGES = ("isonb", "torch", "transformers", "sentence-transformers", "numpy", "altair", "gudhi")
 
 
 @dataclass
@@ -51,7 +51,6 @@ class Job:
 
     @property
     def cached(self) -> Path:
-        """The executed notebook, when there is one."""
         return self.book.build / "executed" / f"{self.key}.ipynb"
 
     @property
@@ -61,7 +60,6 @@ class Job:
 
     @property
     def lock(self) -> Path:
-        """The file that is locked while it runs."""
         return self.book.build / "locks" / f"{self.chapter.slug}-{self.key}.lock"
 
 
@@ -127,11 +125,25 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     clean = job.chapter.fresh()
     outputs, stderr = harvest(executed, job.book.root, folder)
     graft(clean, outputs)
-    clean.metadata["isonb_run"] = run_record(job.seconds, job.parameters, job.key, answer.peak_mib)
+    clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
     _keep_stderr(job, stderr)
     update(job.cached, nbformat.writes(clean) + "\n")
     _remove_working_files(job)
     return ""
+
+
+def _record(job: Job, peak_mib: float | None) -> dict[str, Any]:
+    """What is known about a run that ends now: no host names, no folders. ``peak_mib``: the memory of its kernel."""
+    here = machine.hardware()
+    return {
+        "seconds": round(job.seconds, 1),
+        "peak_mib": peak_mib,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "hardware": ", ".join([here["cpu"], f"{here['cores']} cores", *here["gpus"][:1]]),
+        "versions": {name: version for name, version in machine.versions(PACKAGES).items() if version},
+        "parameters": dict(job.parameters),
+        "key": job.key,
+    }
 
 
 def _remove_working_files(job: Job) -> None:

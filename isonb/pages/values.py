@@ -1,4 +1,4 @@
-"""Numbers into prose (``glue``) and beside charts (``table``): computed, formatted, never typed by hand."""
+"""Numbers into prose (``glue``) and beside charts (``table``), sentences that runs bear out (``expect``)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from IPython.display import display
 
 from isonb.pages.errors import PageError
 from isonb.pages.vega import in_book
-
-__all__ = ["Table", "glue", "table"]
 
 LONG = 26  # letters of a cell that gets the room of a sentence
 COUNTED = re.compile(r"([-+]?\d[-+\d.e]*(?: ± \d[-+\d.e]*)?) \((\d+)\)")  # a mean with the number of its runs
@@ -103,7 +101,6 @@ class Table:
         return "".join(f"<{tag}{self._look(at, cell)}>{_text(cell)}</{tag[:2]}>" for at, (tag, cell) in cells)
 
     def __repr__(self) -> str:
-        """The table as aligned text, for a terminal."""
         grid = [list(self.columns), *map(list, self.rows)]
         widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
         cells = [f"{{:>{w}}}" if n else f"{{:<{w}}}" for w, n in zip(widths, self.numeric, strict=True)]
@@ -158,9 +155,9 @@ def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[lis
     >>> _counted_once([["0.5 ± 0.1 (3)"] * 4, ["–"] * 4], "Scores: mean ± half (their number).")
     ([['0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1'], ['–', '–', '–', '–']], 'Scores: mean ± half (3 each).')
     """
-    found = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
-    numbers = {match[2] for match in found}
-    if len(numbers) != 1 or len(found) < FEW:
+    matches = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
+    numbers = {match[2] for match in matches}
+    if len(numbers) != 1 or len(matches) < FEW:
         return [list(column) for column in text], caption
     (number,) = numbers
     said = caption.replace("(their number)", f"({number} each)")
@@ -183,3 +180,32 @@ def _columns(data: Any, index: bool) -> dict[str, list[object]]:
         raise PageError("rows must be mappings of column to value; got another type. Or pass a DataFrame.")
     names = dict.fromkeys(name for row in rows for name in row)
     return {str(name): [row.get(name) for row in rows] for name in names}
+
+
+def expect(judged: Any, claim: int | str, outcome: str) -> None:
+    """Raise :class:`~isonb.pages.errors.PageError` unless the runs say of a claim what the page says.
+
+    Args:
+        judged: a study, or its verdicts.
+        claim: the claim's number or name.
+        outcome: the verdict in words: "inconclusive", "depends on the encoder".
+
+    >>> from isonb.lab.studies.verdicts import Claim, judge
+    >>> expect([judge(Claim("C9", "nothing", ()), [])], "C9", "not testable")
+    """
+    verdicts = judged.verdicts() if hasattr(judged, "verdicts") else judged
+    words = {one.claim.number: one.words for one in verdicts}.get(claim, "no such claim")
+    if words != outcome:
+        says, fix = f"{claim}: {outcome}", "Rewrite the claim's sentences."
+        raise PageError(f"the runs must say what this page says ({says}); got {words}. {fix}")
+
+
+def holds(**facts: object) -> None:
+    """Raise :class:`~isonb.pages.errors.PageError` unless each fact that a sentence relies on is true.
+
+    >>> holds(only_one_gain=len(["IsoLayer on STS-B"]) == 1)
+    """
+    wrong = [name for name, fact in facts.items() if not fact]
+    if wrong:
+        names = ", ".join(name.replace("_", " ") for name in wrong)
+        raise PageError(f"what this page says must be true of the runs; got otherwise: {names}. Rewrite the sentence.")

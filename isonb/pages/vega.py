@@ -14,8 +14,6 @@ import os
 from pathlib import Path
 from typing import Any, ClassVar
 
-__all__ = ["MIME", "VegaMimeRenderer", "in_book", "render", "write_bundle"]
-
 # JupyterLab 4 draws up to v5 and refuses the v6 type that Altair 6 would send; its Vega-Lite reads our specifications.
 MIME = "application/vnd.vegalite.v5+json"
 VL_VERSION = "6.4"

@@ -12,8 +12,6 @@ from isonb.errors import ShapeError, fail
 from isonb.numerics.products import add_upper_gram
 from isonb.numerics.scale import largest, precise, wide
 
-__all__ = ["Moments"]
-
 _CHUNK = 4096  # rows whose products are summed in the dtype of the points before they go to float64
 _LONG = 16  # rows a dimension from which joining two summaries costs less than a look at every value
 

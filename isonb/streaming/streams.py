@@ -18,8 +18,6 @@ from isonb.errors import ShapeError, fail
 from isonb.numerics.rows import directed, directions
 from isonb.numerics.scale import wide
 
-__all__ = ["Average", "Skewness", "UnitSums"]
-
 Total = Callable[[Tensor], Tensor]
 
 
@@ -41,7 +39,6 @@ class _Sums:
 
     @classmethod
     def from_state(cls, *parts: Tensor) -> Self:
-        """The statistic with the given :meth:`state_tensors`."""
         made = cls.__new__(cls)
         made._parts = parts
         return made
@@ -128,8 +125,10 @@ class UnitSums(_Sums):
         return (total.square() - squares) / (count * (count - 1)).clamp_min(1)
 
 
-class Skewness:
+class Skewness(_Sums):
     r"""Biased skewness :math:`m_3/m_2^{3/2}` of numbers, merged by central moments (Pebay 2008).
+
+    Its state: count, mean and the sums of squared and cubed deviations.
 
     >>> skewness = Skewness().update(torch.tensor([0.0, 0.0])).update(torch.tensor([0.0, 4.0]))
     >>> round(skewness.value.item(), 6)
@@ -137,22 +136,10 @@ class Skewness:
     """
 
     def __init__(self, *, device: torch.device | str | None = None) -> None:
-        place = torch.device(device or "cpu")
-        self._state = tuple(torch.zeros((), dtype=wide(place), device=place) for _ in range(4))
-
-    def state_tensors(self) -> tuple[Tensor, ...]:
-        """Count, mean and the sums of squared and cubed deviations. Inverse of :meth:`from_state`."""
-        return self._state
-
-    @classmethod
-    def from_state(cls, *state: Tensor) -> Skewness:
-        """The statistic with the given :meth:`state_tensors`."""
-        made = cls.__new__(cls)
-        made._state = state
-        return made
+        super().__init__((), (), (), (), device=device)
 
     @torch.no_grad()
-    def update(self, values: Tensor) -> Skewness:
+    def update(self, values: Tensor) -> Self:
         """Count every number of ``values``. Returns self."""
         values = values.reshape(-1).to(wide(values.device))
         count = torch.full((), values.numel(), dtype=values.dtype, device=values.device)
@@ -162,21 +149,21 @@ class Skewness:
 
     def _about(self, mean: Tensor) -> tuple[Tensor, Tensor]:
         """Sums of squares and cubes of the deviations from another mean."""
-        count, own, second, third = self._state
+        count, own, second, third = self._parts
         gap = own - mean
         return second + count * gap**2, third + 3 * gap * second + count * gap**3
 
-    def merge(self, other: Skewness) -> Skewness:
+    def merge(self, other: Self) -> Self:
         """Add the numbers another has seen. Returns self."""
-        (n, a), (m, b) = self._state[:2], (part.to(self._state[0]) for part in other._state[:2])
+        (n, a), (m, b) = self._parts[:2], (part.to(self._parts[0]) for part in other._parts[:2])
         mean = a + (b - a) * m / (n + m).clamp_min(1)
         sums = (one + two.to(one) for one, two in zip(self._about(mean), other._about(mean.to(b)), strict=True))
-        self._state = (n + m, mean, *sums)
+        self._parts = (n + m, mean, *sums)
         return self
 
-    def reduced(self, total: Total) -> Skewness:
+    def reduced(self, total: Total) -> Self:
         """The statistic of all processes, given ``total``, which sums a tensor over them: two calls."""
-        count, mean, *_ = self._state
+        count, mean, *_ = self._parts
         n, weighted = total(torch.stack([count, count * mean]))
         common = weighted / n.clamp_min(1)
         second, third = total(torch.stack(self._about(common)))
@@ -185,7 +172,7 @@ class Skewness:
     @property
     def value(self) -> Tensor:
         """The skewness; 0 where the numbers don't vary."""
-        count, mean, second, third = self._state
+        count, mean, second, third = self._parts
         n = count.clamp_min(1)
         varies = second / n > (torch.finfo(second.dtype).eps * mean) ** 2
         return torch.where(varies, third / n / torch.where(varies, second / n, 1.0) ** 1.5, 0.0)

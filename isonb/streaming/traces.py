@@ -14,8 +14,6 @@ from isonb.numerics.rows import center_rows, row_count
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import flat
 
-__all__ = ["LengthMoments", "squared_traces"]
-
 _GRADIENT = 64.0  # a step on the way to the gradient is at most so many times larger than the value
 
 

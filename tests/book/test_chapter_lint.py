@@ -27,8 +27,6 @@ BREAKS = {
     "box": ("**Time** a minute.", "", "it lacks Time"),
     "caption": (FIGURE, "", "a picture needs 'mystnb"),
     "name": ("name: fig-sample", "name: sample", "a picture needs 'mystnb"),
-    "description": (SHOW, "pages.show(chart)", "pages.show needs description"),
-    "blank description": (SHOW, 'pages.show(chart, description=" ")', "pages.show needs description"),
     "two pictures": (SHOW, f"{SHOW}\n{SHOW}", "one picture a cell"),
     "alt text": ("Much.", "![](picture.png)", "an image needs a text alternative"),
     "figure alt": ("Much.", "```{image} picture.png\n```", "needs ':alt:"),

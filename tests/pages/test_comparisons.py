@@ -11,8 +11,7 @@ from scipy import stats
 
 from isonb import pages
 from isonb.lab.statistics.seeds import student
-from isonb.pages.charts.clouds import cloud_scores, distributions
-from isonb.pages.charts.comparisons import crosses, gains, growing
+from isonb.pages.charts.comparisons import cloud_scores, crosses, gains, growing
 
 FRAME = pd.DataFrame(
     {
@@ -69,7 +68,9 @@ def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
 
 
 def test_a_distribution_function_is_that_of_the_values_over_the_largest():
-    found = distributions({0: torch.tensor([4.0, 2.0, 1.0]), 1: torch.tensor([8.0, 1.0])}, "one")
+    found = pages.figures("softdecay").distributions(
+        {0: torch.tensor([4.0, 2.0, 1.0]), 1: torch.tensor([8.0, 1.0])}, "one"
+    )
     assert found.groupby("layer").x.max().tolist() == [1.0, 1.0]
     assert found[(found.layer == 0) & (found.share.sub(0.5).abs() < 1e-9)].x.tolist() == [0.5]
 

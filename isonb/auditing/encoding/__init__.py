@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.auditing.reading.matrices import matrix
+from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
 from isonb.errors import InputError, ShapeError, fail
 

@@ -12,10 +12,8 @@ from torch import nn
 from isonb.auditing.encoding import Embedder, FunctionEmbedder
 from isonb.auditing.encoding.sentences import SentenceEmbedder
 from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
-from isonb.auditing.parts import Finding
+from isonb.auditing.findings import Finding
 from isonb.errors import InputError, fail, needs
-
-__all__ = ["Encoding", "embedder_of", "is_model"]
 
 USUAL = 256  # tokens that are read of a text by a model whose folder doesn't say
 

@@ -16,8 +16,6 @@ from isonb.auditing.encoding import Batch, Counts, Embedder
 from isonb.auditing.encoding.tokens import contents, counted, room_for_words
 from isonb.auditing.texts import within
 
-__all__ = ["SentenceEmbedder"]
-
 
 class SentenceEmbedder(Embedder):
     """What ``model.encode`` gives: default prompt, every module, truncation.
@@ -41,7 +39,6 @@ class SentenceEmbedder(Embedder):
             room_for_words(self.tokenizer, self._asked)
 
     def together(self, texts: Sequence[str]) -> Tensor:
-        """The vectors (B, d) of some texts in one batch."""
         return self._encoded(texts, len(texts))
 
     def batches(self, texts: Sequence[str], layered: Container[int]) -> Iterator[Batch]:
@@ -54,7 +51,6 @@ class SentenceEmbedder(Embedder):
             yield Batch(rows, vectors, seen if layers is not None else [], layers)
 
     def counts(self, texts: Sequence[str]) -> Counts:
-        """What the tokenizer says of the texts, the prompt included."""
         if self.tokenizer is None or not self.max_length:
             return Counts()
         prompted = [(self._prompt() or "") + text for text in self._read(texts)]

@@ -18,8 +18,6 @@ from isonb.errors import InputError, fail
 if TYPE_CHECKING:
     from isonb.lab.encoders.loading import TokenizedSentences
 
-__all__ = ["POOLS", "TokenEmbedder", "contents", "counted", "room_for_words"]
-
 POOLS = ("auto", "mean", "cls", "last")
 TOKENS = 16_384  # tokens of a batch, padding included
 STATES = 2**28  # bytes of hidden states that a batch may take
@@ -61,7 +59,6 @@ class TokenEmbedder(Embedder):
         return torch.where(mask.unsqueeze(-1), state, 0.0).sum(1) / mask.sum(-1, keepdim=True)
 
     def together(self, texts: Sequence[str]) -> Tensor:
-        """The vectors (B, d) of some texts in one batch."""
         return self.states(self.read(texts), range(len(texts)))[0]
 
     def batches(self, texts: Sequence[str], layered: Container[int]) -> Iterator[Batch]:
@@ -77,7 +74,6 @@ class TokenEmbedder(Embedder):
             yield Batch(rows, states[-1], [rows[place] for place in seen], states[:, seen] if seen else None)
 
     def counts(self, texts: Sequence[str]) -> Counts:
-        """What the tokenizer says of the texts."""
         return counted(self.read(texts).ids, self.encoder.tokenizer, self.max_length)
 
     def fingerprint(self) -> str:

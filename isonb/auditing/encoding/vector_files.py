@@ -17,8 +17,6 @@ from isonb.auditing.encoding import Batch, Counts, Embedder
 from isonb.errors import InputError, ShapeError, fail
 from isonb.runtime.files import replace
 
-__all__ = ["StoredVectors", "embed_to", "writing"]
-
 PIECE = 512  # texts between two notes of how far it is
 ZEROS = bytes(2**20)
 

@@ -15,14 +15,11 @@ from isonb.auditing.reading.described import Described, Member, VectorsError, re
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
-__all__ = ["PIECE", "array_members", "as_numpy", "fvecs", "npy", "npz", "pickled", "sized", "stacked"]
-
 Take = Callable[[], Any]  # gives an array
 PIECE = 2**22  # numbers read at a time
 
 
 def npy(path: Path) -> Described:
-    """A .npy file, mapped."""
     import numpy as np
 
     with path.open("rb") as file:

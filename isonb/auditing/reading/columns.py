@@ -1,13 +1,16 @@
-"""Columns of Arrow tables that hold vectors: lists, tensors, fields of structs, text, a column a dimension."""
+"""Columns of Arrow tables that hold vectors: lists, tensors, fields of structs, text, a column a dimension.
+
+Cells of text may be JSON, what numpy and torch print, and the text of pgvector and of Postgres arrays.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from isonb.auditing.reading.cells import looks_like_vector, numbers_in
 from isonb.auditing.reading.described import (
     Described,
     Member,
@@ -18,14 +21,16 @@ from isonb.auditing.reading.described import (
     refuse,
 )
 from isonb.auditing.reading.rows import spooled
-
-__all__ = ["ROWS", "Batches", "described_table"]
-
-ROWS = 4096  # of a batch
-LOOKED = 50  # rows that show what text holds
-NUMBERED = re.compile(r"^(.*?)(\d+)$")
+from isonb.errors import DtypeError
 
 Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most so many rows each
+ROWS = 4096  # of a batch
+LOOKED = 50  # rows that show what text holds
+OPENS = ("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")
+WRAPPED = re.compile(r"^\s*(?:tensor|array|np\.array|Vector|HalfVector)\((.*)\)\s*$", re.DOTALL)
+NAMED = re.compile(r"[,\s]+(?:dtype|device|shape|grad_fn)=.*$", re.DOTALL)
+SPARSE = re.compile(r"^\{(.*)\}/(\d+)$", re.DOTALL)  # pgvector's sparsevec: indices from 1, then the dimensions
+NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
 def described_table(schema: Any, batches: Batches, what: str, code: str, first: Any = None) -> Described:
@@ -206,3 +211,45 @@ def _ragged(lengths: Any, what: str, code: str) -> None:
     )
     must = f"every row of {what} must hold a vector of one length"
     refuse(VectorsError, must, told, "Leave the others out.", lines)
+
+
+def numbers_in(cell: str) -> list[float]:
+    """The numbers of a cell.
+
+    >>> numbers_in("[0.5, -1]"), numbers_in("{1:2.5,3:1}/4"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
+    ([0.5, -1.0], [2.5, 0.0, 1.0, 0.0], [1.0, 2.0])
+
+    Raises DtypeError for other text, and for what numpy has cut by "...".
+    """
+    text = cell.strip()
+    try:
+        values = json.loads(text)
+        if isinstance(values, list):
+            return [float("nan") if value is None else float(value) for value in values]
+    except (ValueError, TypeError):
+        pass
+    try:
+        if sparse := SPARSE.match(text):
+            dense = [0.0] * int(sparse[2])
+            for place, value in (pair.split(":") for pair in sparse[1].split(",") if pair):
+                dense[int(place) - 1] = float(value)
+            return dense
+        wrapped = WRAPPED.match(text)
+        body = NAMED.sub("", wrapped[1]) if wrapped else text
+        return [float(part) for part in body.strip("[](){}<> \n").replace(",", " ").replace(";", " ").split()]
+    except (ValueError, IndexError):
+        why = "numpy has cut it by '...' when it was printed" if "..." in text else "it is no list of numbers"
+        shown = text if len(text) < 60 else f"{text[:40]}...{text[-12:]}"
+        must = "a cell of text must hold a vector"
+        raise DtypeError(f"{must}; got {shown!r}: {why}. Keep lists, not printed arrays.") from None
+
+
+def looks_like_vector(cells: Sequence[str | None]) -> bool:
+    """Whether the first cell that isn't missing reads as two numbers or more, in brackets."""
+    text = next((cell.strip() for cell in cells if cell and cell.strip()), "")
+    if not text.startswith(OPENS):
+        return False
+    try:
+        return "..." in text or len(numbers_in(text)) > 1
+    except DtypeError:
+        return False

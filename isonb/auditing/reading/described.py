@@ -15,20 +15,6 @@ import torch
 from isonb.auditing.reading.rows import Changed, RowSource, bfloat16
 from isonb.errors import CODE, DtypeError, InputError, ShapeError
 
-__all__ = [
-    "Described",
-    "Member",
-    "VectorsError",
-    "check_dtype",
-    "check_shape",
-    "largest_of",
-    "library",
-    "matrix_in",
-    "refuse",
-    "saving",
-    "single",
-]
-
 SHOWN = 8  # members that an error names
 LIBRARIES = (
     "numpy pandas torch isonb h5py faiss json pathlib sqlite3 safetensors.torch datasets chromadb gensim lance"
@@ -67,7 +53,6 @@ class Described:
     pick: str = ""
 
     def code_of(self, member: Member) -> str:
-        """Python that loads one member."""
         return (self.pick or self.code + "[{name!r}]").format(name=member.name) if member.name else self.code
 
     def chosen(self, name: str | None, hint: str = "") -> Member:

@@ -17,8 +17,6 @@ from isonb.auditing.reading.described import Described, Member, VectorsError, ma
 from isonb.auditing.reading.rows import Joined
 from isonb.errors import InputError, needs
 
-__all__ = ["describe"]
-
 Reader = Callable[[Path], Described]
 MAGIC: tuple[tuple[bytes, Reader], ...] = (
     (b"\x93NUMPY", arrays.npy),
@@ -113,7 +111,6 @@ def _kind(path: Path) -> str:
 
 
 def _reader(path: Path) -> Reader:
-    """What reads a file."""
     with path.open("rb") as file:
         head = file.read(64)
     for start, reader in MAGIC:
@@ -205,7 +202,6 @@ def _folder(folder: Path, name: str | None) -> Described:
 
 
 def _shards(files: list[Path], place: Path, name: str | None) -> Described:
-    """Files of one kind, one below the other."""
     if not files:
         lines = (f"print(sorted(pathlib.Path('{place.parent}').iterdir()))", f"isonb audit '{place.parent}/*.npy'")
         refuse(VectorsError, "the vectors must be in a file", f"no file {place}", "Check the pattern.", lines)

@@ -20,21 +20,6 @@ from torch import Tensor
 
 from isonb.errors import ShapeError, fail
 
-__all__ = [
-    "CHUNK",
-    "NAMED",
-    "Changed",
-    "Joined",
-    "Pass",
-    "RowSource",
-    "bfloat16",
-    "numbers",
-    "pieces",
-    "read",
-    "rows_of",
-    "spooled",
-]
-
 CHUNK = 8192  # rows read at a time
 WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)
 NAMED = 20  # rows or dimensions that a finding names

@@ -9,11 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isonb.auditing.reading.cells import looks_like_vector
-from isonb.auditing.reading.columns import described_table
+from isonb.auditing.reading.columns import described_table, looks_like_vector
 from isonb.auditing.reading.described import Described, library
-
-__all__ = ["QUOTED", "arrow", "head_of", "lance", "of_arrow", "of_dataset", "opened", "parquet", "saved", "separated"]
 
 BLOCK = 2**24  # bytes of a CSV file that are read at a time, and of its longest row
 MISSING = ["", "\\N", "NULL", "null", "None", "nan", "NaN", "NA", "N/A", "#N/A"]
@@ -21,7 +18,6 @@ QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 
 
 def parquet(path: Path) -> Described:
-    """A parquet file, by row groups."""
     import pyarrow.parquet as pq
 
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
@@ -113,8 +109,6 @@ def _is_number(field: str) -> bool:
 
 
 def of_arrow(table: Any, what: str, code: str) -> Described:
-    """An Arrow table in memory."""
-
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
         return iter(table.select(columns).to_batches(rows))
 
@@ -122,7 +116,6 @@ def of_arrow(table: Any, what: str, code: str) -> Described:
 
 
 def of_dataset(data: Any, what: str, code: str) -> Described:
-    """A data set of the library ``datasets``."""
     plain = data.with_format("arrow")
 
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
@@ -150,7 +143,6 @@ def saved(folder: Path) -> Described:
 
 
 def lance(folder: Path) -> Described:
-    """A Lance data set, as LanceDB keeps its tables."""
     table = f"lancedb.connect('{folder.parent}').open_table('{folder.stem}').to_pandas()"
     data = library("lance", folder, "pylance", (f"table = {table}", "isonb.audit(table)")).dataset(str(folder))
 

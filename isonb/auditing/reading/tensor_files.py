@@ -14,8 +14,6 @@ from isonb.auditing.reading.described import Described, Member, VectorsError, li
 from isonb.auditing.reading.rows import spooled
 from isonb.errors import DtypeError
 
-__all__ = ["faiss_index", "hdf5", "safetensors", "torch_file"]
-
 
 def torch_file(path: Path) -> Described:
     """Tensors of torch.save, without their pickled company."""
@@ -33,7 +31,6 @@ def torch_file(path: Path) -> Described:
 
 
 def safetensors(path: Path) -> Described:
-    """A .safetensors file, mapped."""
     from safetensors import safe_open
 
     file: Any = safe_open(str(path), framework="pt")
@@ -80,7 +77,6 @@ def _of_several(arrays: dict[str, Any], take: Any, what: str) -> list[Member]:
 
 
 def hdf5(path: Path) -> Described:
-    """The arrays of an HDF5 file by their path."""
     code = f"h5py.File({str(path)!r})"
     h5py = library("h5py", path, "h5py", (f"x = {code}['NAME'][()]", saving("x")))
     file = h5py.File(path)

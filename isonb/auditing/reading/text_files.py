@@ -17,8 +17,6 @@ from isonb.auditing.reading.described import Described, VectorsError, refuse, si
 from isonb.auditing.reading.rows import spooled
 from isonb.auditing.reading.table_files import head_of, opened
 
-__all__ = ["is_binary_word2vec", "json_file", "sql_dump", "word2vec_binary", "words"]
-
 COPY = re.compile(r"COPY (\S+) \((.*)\) FROM stdin;")
 LOOKED = 20  # lines that show how many numbers follow a word
 SIZE = re.compile(rb"\s*\d+\s+\d+\s*\n")  # rows and dimensions
@@ -188,8 +186,6 @@ def is_binary_word2vec(path: Path) -> bool:
 
 
 def word2vec_binary(path: Path) -> Described:
-    """The binary format of word2vec: a word, a blank, and float32."""
-
     def pieces() -> Iterator[Any]:
         import numpy as np
 

@@ -1,4 +1,7 @@
-"""Arms of runs beside each other: intervals, courses over a training, one number against another, gains by seed."""
+"""Arms of runs beside each other: intervals, courses over a training, one number against another, gains by seed.
+
+And a cloud in the plane beside what scores make of it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb.pages.charts import CLOUD, GREY, dash
+from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, dash, points
 from isonb.pages.evidence import half_width, intervals
 
 
@@ -167,3 +170,27 @@ def gains(frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], ti
     ]
     panels = alt.layer(*layers, data=both).facet(row=alt.Row("suite:N", sort=list(suites), title=None))
     return panels.resolve_scale(x="independent")
+
+
+def cloud_scores(
+    spots: pd.DataFrame, scores: pd.DataFrame, *, names: Sequence[str], frame: tuple[float, float], keep: str = "true"
+) -> Any:
+    """The points ``x``, ``y`` with a cross at the origin, and beside them each ``score`` with its ``reading`` (0 to 1).
+
+    ``names``: the scores, in this order. ``frame``: ends of both axes. The expression ``keep`` filters both tables.
+    """
+    size = {"width": 250, "height": 250}
+    ends = alt.Scale(domain=list(frame), nice=False)
+    cloud = points(spots, size=18, opacity=0.7, clip=True).properties(**size).transform_filter(keep)
+    cloud = cloud.encode(
+        alt.X("x:Q", scale=ends, title="first coordinate"), alt.Y("y:Q", scale=ends, title="second coordinate")
+    )
+    origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).encode(x="x:Q", y="y:Q")
+    origin = origin.mark_point(shape="cross", size=120, strokeWidth=2, color=OKABE_ITO["vermillion"], aria=False)
+    base = alt.Chart(scores, width=200, height=250).transform_filter(keep)
+    base = base.encode(
+        alt.X("reading:Q", scale=alt.Scale(domain=[0, 1.05], nice=False), title="reading (1 = isotropic?)"),
+        alt.Y("score:N", sort=list(names), title=None),
+    )
+    marks = base.mark_circle(size=90).encode(tooltip=["score:N", alt.Tooltip("reading:Q", format=".3f")])
+    return (cloud + origin) | (base.mark_bar(size=3, opacity=0.5) + marks)

@@ -8,8 +8,6 @@ from typing import Any
 from isonb.pages.errors import PageError
 from isonb.pages.vega import in_book, png_fallback
 
-__all__ = ["live"]
-
 
 def live(draw: Callable[..., object], **controls: object) -> None:
     """Redraw with ``draw(**values)`` whenever a control moves; ``controls`` as for ``ipywidgets.interact``.

@@ -60,9 +60,9 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """The mean over runs, in words, of what is drawn."""
     kept = frame[frame["what"].isin(SHOWN)]
     panel = [name for name in ("panel",) if name in kept]
-    found = kept.groupby([*panel, "what", "loss", "rate", "update"], as_index=False, sort=False)["value"].mean()
-    found = found.sort_values("what", key=lambda names: names.map(list(SHOWN).index), kind="stable")
-    return found.assign(loss=found["loss"].map(LOSSES), what=found["what"].map(SHOWN)).round(4)
+    means = kept.groupby([*panel, "what", "loss", "rate", "update"], as_index=False, sort=False)["value"].mean()
+    means = means.sort_values("what", key=lambda names: names.map(list(SHOWN).index), kind="stable")
+    return means.assign(loss=means["loss"].map(LOSSES), what=means["what"].map(SHOWN)).round(4)
 
 
 Series = Mapping[str, Sequence[tuple[float, float]]]

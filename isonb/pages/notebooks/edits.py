@@ -18,8 +18,6 @@ from isonb.pages.notebooks.two_sided import Piece, reworded, shown
 from isonb.pages.outputs import INJECTED
 from isonb.runtime.files import update
 
-__all__ = ["bind", "canonical", "digest", "fingerprint", "keep", "save"]
-
 FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell that raised
 HEADER_FILTER = "isonb,-jupytext.text_representation.jupytext_version"
 
@@ -36,7 +34,6 @@ def canonical(text: str) -> str:
 
 
 def digest(text: str) -> str:
-    """A short name of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

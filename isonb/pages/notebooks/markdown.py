@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from isonb.pages.errors import PageError
 from isonb.pages.notebooks.two_sided import Piece
 
-__all__ = ["BOXES", "Reader", "key", "roles"]
-
 BOXES = {"admonition", "note", "tip", "hint", "important", "warning", "caution", "attention", "danger", "seealso"}
 OPEN = re.compile(r"(?P<fence>`{3,}|:{3,})\{(?P<name>[\w:-]+)\}(?P<space> *)(?P<title>.*)")
 CODE = re.compile(r"(?P<fence>`{3,}|~{3,})")
@@ -36,8 +34,8 @@ def key(role: str, text: str) -> str:
 
 def roles(text: str) -> Iterator[tuple[str, str]]:
     """The (role, text) of each role of a text, and ("link", page) of each link to a page without its extension."""
-    for found in re.finditer(ROLE, text):
-        yield ("link", found["page"]) if found["page"] else (found["role"], found["text"])
+    for match in re.finditer(ROLE, text):
+        yield ("link", match["page"]) if match["page"] else (match["role"], match["text"])
 
 
 class Reader:
@@ -62,12 +60,12 @@ class Reader:
     def inline(self, text: str) -> list[Piece]:
         """The pieces of running text."""
         made, done = [], 0
-        for found in INLINE.finditer(text):
-            name = "link" if found["page"] else found["role"]
-            word = None if found["code"] else self.words.get(key(name, found["page"] or found["text"]))
+        for match in INLINE.finditer(text):
+            name = "link" if match["page"] else match["role"]
+            word = None if match["code"] else self.words.get(key(name, match["page"] or match["text"]))
             if word is not None:
-                made += [*_same(text[done : found.start()]), Piece(found[0], word)]
-                done = found.end()
+                made += [*_same(text[done : match.start()]), Piece(match[0], word)]
+                done = match.end()
         return made + _same(text[done:])
 
     def _block(self, lines: list[str], at: int, until: str) -> tuple[list[Piece], int]:
@@ -88,8 +86,8 @@ class Reader:
                 if directive["name"] == "solution-end" and self.solution:
                     break
                 flush()
-                found, at = self._directive(directive, lines, at)
-                made += found
+                inner, at = self._directive(directive, lines, at)
+                made += inner
             elif code:
                 flush()
                 end = _closing(lines, at + 1, code["fence"])
@@ -137,7 +135,6 @@ class Reader:
         raise PageError(f"a chapter must be shown by any notebook; none can show the directive {{{name}}}. Use a box.")
 
     def _box(self, head: re.Match[str], lines: list[str], at: int) -> tuple[list[Piece], int]:
-        """A box: its head, its text, its end."""
         named = head["name"] == "admonition"
         first = f"{head['fence']}{{{head['name']}}}{head['space']}"
         body = at + 1

@@ -13,14 +13,12 @@ import nbformat
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PairingError
-from isonb.pages.notebooks.edits import bind, canonical, fingerprint, keep
+from isonb.pages.notebooks.edits import bind, fingerprint, keep
 from isonb.pages.notebooks.plain import PAIR, plain
 from isonb.pages.notebooks.words import Index
 from isonb.pages.outputs import code_cells, glued, graft, with_overrides
 from isonb.pages.run import Job, parameter_text
 from isonb.runtime.files import update
-
-__all__ = ["canonical", "last_run", "pair", "put_outputs", "readable"]
 
 
 def _read(chapter: Chapter) -> Any:

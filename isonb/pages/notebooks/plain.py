@@ -12,8 +12,6 @@ from isonb.pages.notebooks.markdown import Reader
 from isonb.pages.notebooks.two_sided import Piece, shown
 from isonb.pages.notebooks.words import Index
 
-__all__ = ["CAPTION", "FOLDED", "PAIR", "cell_pieces", "plain"]
-
 PAIR = "isonb_pair"  # where a notebook keeps how it belongs to its source
 CAPTION = "isonb_caption"
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}  # tags of cells whose code the book hides

@@ -15,8 +15,6 @@ from isonb.pages.chapters import Chapter
 from isonb.pages.errors import PageError
 from isonb.pages.notebooks.edits import save
 
-__all__ = ["before_save"]
-
 
 def before_save(model: dict[str, Any], path: str, contents_manager: Any, **_: Any) -> None:
     """Carry the edits of a notebook into the ``.md`` beside it. A refusal is shown by JupyterLab, nothing is saved."""
@@ -32,7 +30,6 @@ def before_save(model: dict[str, Any], path: str, contents_manager: Any, **_: An
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
-    """What jupyter_server asks an extension for."""
     return [{"module": "isonb.pages.notebooks.server"}]
 
 

@@ -25,8 +25,6 @@ from isonb.pages.run import Job
 from isonb.pages.vega import MIME, page_html
 from isonb.runtime.files import update
 
-__all__ = ["Slide", "as_html", "deck", "slides_of", "write_slides"]
-
 STATIC = Path(__file__).parents[1] / "static"
 ASSETS = ("isonb.css", "isonb.js", "deck.css", "deck.js")
 HEADING = re.compile(r"^(#{1,4}) +(.+)$", re.MULTILINE)

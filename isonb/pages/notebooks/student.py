@@ -1,27 +1,43 @@
-"""Chapters as notebooks to work in: the solutions of the exercises emptied, a cell to fill in place of each.
+"""Chapters to work in: copies to play with, and notebooks for students with the solutions of the exercises emptied.
 
-Cells keep their order and their ids, so that a filled notebook can be laid beside the chapter. A notebook that a
-student has worked in is never overwritten in silence.
+They belong to whoever works in them: never paired, never overwritten in silence once they were worked in. In those for
+students a cell to fill stands in place of each solution; cells keep their order and their ids, so that a filled
+notebook can be laid beside the chapter.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import symtable
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import PairingError
-from isonb.pages.notebooks.handed_out import hand_out, worked_in
+from isonb.pages.notebooks.edits import digest
+from isonb.pages.notebooks.pair import last_run
+from isonb.pages.notebooks.plain import PAIR, plain
 from isonb.pages.notebooks.words import Index
-
-__all__ = ["EMPTY", "names", "needed_from_solutions", "student", "write_students"]
+from isonb.pages.outputs import code_cells, glued, graft
+from isonb.runtime.files import update
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"
 EMPTY = "# your code"
+NOTE = "isonb_handed_out"  # the digest of a copy as it was written
+START = """# The chapters, to play with
+
+These are copies: run, change and save what you like, the book stays as it is. A copy that you changed is kept when you
+come back; `make edit` opens the chapters themselves.
+
+Open a chapter, then *Run > Run All Cells*. A folded cell opens when you click it. The parameters stand in one cell near
+the top, each with its range; the cell below checks them. Text has the values of the last run of the book, and a cell
+that computes one prints it anew."""
 
 
 def _without_solutions(text: str, inside: bool) -> tuple[str, bool]:
@@ -29,8 +45,8 @@ def _without_solutions(text: str, inside: bool) -> tuple[str, bool]:
     kept: list[str] = []
     waiting = ""  # the fence that ends the head of a directive
     for line in text.splitlines():
-        if found := DIRECTIVE.match(line):
-            inside, waiting = found["end"] == "start", found["fence"]
+        if match := DIRECTIVE.match(line):
+            inside, waiting = match["end"] == "start", match["fence"]
             kept += [PROMPT] if inside else []
         elif waiting and line.strip() == waiting:
             waiting = ""
@@ -110,3 +126,67 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
             raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
         hand_out(chapter, student(chapter), path, index)
     return list(targets.values())
+
+
+def _digest(notebook: Any) -> str:
+    """What a person may have changed: the sources of the cells."""
+    return digest(json.dumps([cell.source for cell in notebook.cells]))
+
+
+def worked_in(path: Path) -> bool:
+    """Whether the notebook there is no longer as it was written."""
+    try:
+        old = nbformat.read(path, as_version=4)
+    except (OSError, ValueError, KeyError):
+        return path.is_file()
+    return bool(old.metadata.get(NOTE) != _digest(old))
+
+
+def hand_out(chapter: Chapter, notebook: Any, path: Path, index: Index) -> None:
+    """Write ``notebook``, which has the cells of the chapter's source, to ``path`` in plain words.
+
+    Values are those of the last run of the chapter, if it has run.
+    """
+    run = last_run(index.book, chapter)
+    made = plain(chapter, notebook, index, glued(run) if run else {})
+    del made.metadata[PAIR]
+    made.metadata[NOTE] = _digest(made)
+    if (
+        path.is_file()
+        and not worked_in(path)
+        and nbformat.read(path, as_version=4).metadata[NOTE] == made.metadata[NOTE]
+    ):
+        return  # what was run there stays
+    update(path, nbformat.writes(made) + "\n")
+
+
+def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:
+    """Write copies with the outputs of the last run to ``_build/lab``, and a page to start from; returns those kept.
+
+    A copy that was worked in is kept, unless ``force``.
+    """
+    folder, index = book.build / "lab", Index(book)
+    kept = []
+    for chapter in chapters:
+        path = folder / f"{chapter.name.removeprefix('book/')}.ipynb"
+        if not force and worked_in(path):
+            kept.append(path)
+            continue
+        notebook, run = chapter.fresh(), last_run(book, chapter)
+        if run:
+            graft(notebook, [cell.outputs for cell in code_cells(run)])
+        hand_out(chapter, notebook, path, index)
+    start = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(_start(book, index), id="start")])
+    start.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    update(folder / "start.ipynb", nbformat.writes(start) + "\n")
+    return kept
+
+
+def _start(book: Book, index: Index) -> str:
+    """The page to start from: what this is, and a link to each chapter."""
+    lines = [START]
+    names = [chapter.name.removeprefix("book/") for chapter in book.chapters]
+    for part, of_part in groupby(names, lambda name: name.partition("/")[0]):
+        lines += ["", f"## {part.capitalize()}", ""]
+        lines += [f"- [{index.title(f'book/{name}')}]({name}.ipynb)" for name in of_part]
+    return "\n".join(lines)

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-__all__ = ["Piece", "raw", "reworded", "shown"]
-
 TOKEN = re.compile(r"\w+|\W")
 
 
@@ -26,12 +24,10 @@ class Piece:
 
 
 def raw(pieces: Sequence[Piece]) -> str:
-    """What is written."""
     return "".join(piece.raw for piece in pieces)
 
 
 def shown(pieces: Sequence[Piece]) -> str:
-    """What is shown."""
     return "".join(piece.plain for piece in pieces)
 
 
@@ -97,8 +93,8 @@ def _whole_words(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _cut(piece: Piece, where: str) -> list[Piece]:
     """A piece that reads the same on both sides in two, cut where the pattern first matches."""
-    found = re.search(where, piece.plain) if piece.raw == piece.plain else None
-    parts = [piece.plain[: found.start()], piece.plain[found.start() :]] if found else []
+    match = re.search(where, piece.plain) if piece.raw == piece.plain else None
+    parts = [piece.plain[: match.start()], piece.plain[match.start() :]] if match else []
     return [Piece(part, part) for part in parts if part] or [piece]
 
 

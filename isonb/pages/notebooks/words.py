@@ -12,8 +12,6 @@ import yaml  # type: ignore[import-untyped]
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.notebooks.markdown import key, roles
 
-__all__ = ["NOT_RUN", "Index", "citation", "short_citations"]
-
 NOT_RUN = "(run this chapter)"
 YEAR = re.compile(r" (\d{4})$")
 TARGET = re.compile(r"(?P<words>.*?)\s*<(?P<target>[^<>]*)>", re.DOTALL)
@@ -46,19 +44,18 @@ def short_citations(bibliography: str) -> dict[str, str]:
     """
     from pybtex.database import parse_string  # type: ignore[import-untyped]  # of the book extra, as in sphinx
 
-    found = {}
+    known = {}
     for name, entry in parse_string(bibliography, "bibtex").entries.items():
         names = [" ".join(person.last_names).strip("{}") for person in entry.persons.get("author", [])]
         who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
-        found[name] = f"{who} {entry.fields.get('year', '')}".strip()
-    return found
+        known[name] = f"{who} {entry.fields.get('year', '')}".strip()
+    return known
 
 
 class Index:
     """The numbers and titles that the pages of a book have, read from their sources."""
 
     def __init__(self, book: Book) -> None:
-        """Of this book, as it is now."""
         self.book = book
 
     @cached_property
@@ -70,7 +67,6 @@ class Index:
 
     @cached_property
     def citations(self) -> dict[str, str]:
-        """Author and year, by key."""
         file = self.book.root / "book" / "references.bib"
         return short_citations(file.read_text(encoding="utf-8") if file.is_file() else "")
 
@@ -85,14 +81,14 @@ class Index:
     @cached_property
     def labels(self) -> dict[str, tuple[str, str]]:
         """The page of each label, and what a reference to it reads as."""
-        found: dict[str, tuple[str, str]] = {}
+        known: dict[str, tuple[str, str]] = {}
         for name, text in self.texts.items():
             number = self.numbers.get(name, "")
-            found |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
+            known |= {match["label"]: (name, match["title"]) for match in SECTION.finditer(text)}
             for kind, pattern in (("Exercise", EXERCISE), ("Fig.", FIGURE)):
                 for count, match in enumerate(pattern.finditer(text), start=1):
-                    found[match["label"]] = (name, f"{kind} {number}{count}")
-        return found
+                    known[match["label"]] = (name, f"{kind} {number}{count}")
+        return known
 
     def words(self, chapter: Chapter, values: Mapping[str, str]) -> dict[str, str]:
         """What the roles of this chapter read as, with the values of a run (:data:`NOT_RUN` where there is none)."""
@@ -129,8 +125,8 @@ class Index:
 
     def title(self, name: str) -> str:
         """The title of a page, or its name where there is none."""
-        found = TITLE.search(self.texts.get(name, ""))
-        return found[1] if found else posixpath.basename(name)
+        match = TITLE.search(self.texts.get(name, ""))
+        return match[1] if match else posixpath.basename(name)
 
     @cached_property
     def _chapters(self) -> set[str]:

@@ -1,13 +1,8 @@
-"""The parts of an audit: readings, findings, checks, remedies and thresholds, and all of them together."""
+"""What an audit says, piece by piece: findings, readings, checks, remedies and thresholds."""
 
 from __future__ import annotations
 
-import json
-import math
-from dataclasses import asdict, dataclass
-from typing import Any
-
-__all__ = ["SEVERITIES", "AuditResult", "Check", "Finding", "Layer", "Match", "Reading", "Remedy", "as_json"]
+from dataclasses import dataclass
 
 SEVERITIES = ("fault", "warning", "note")
 Numbers = tuple[tuple[str, float], ...]
@@ -86,9 +81,8 @@ class Match:
     """A threshold chosen at a rate of false matches on one half, and what the other half says of it.
 
     ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval: of the half of the pairs that don't
-    match (or of the queries) that had no part in the choice, and of all pairs that match; ``recall`` is None without
-    labels.
-    ``percentile``: how many in a hundred random pairs aren't above the threshold.
+    match (or of the queries) that weren't used for the choice, and of all pairs that match; ``recall`` is None without
+    labels. ``percentile``: how many in a hundred random pairs aren't above the threshold.
     """
 
     cloud: str
@@ -97,37 +91,3 @@ class Match:
     percentile: float
     false_matches: tuple[float, float, float]
     recall: tuple[float, float, float] | None = None
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """All that an audit says; :class:`~isonb.auditing.report.Audit` tells what each part is."""
-
-    n: int
-    d: int
-    measured: int
-    findings: tuple[Finding, ...]
-    readings: tuple[Reading, ...]
-    floor: dict[str, dict[str, float]]
-    withheld: str = ""
-    scale: tuple[float, ...] = ()
-    remedies: tuple[Remedy, ...] = ()
-    matches: tuple[Match, ...] = ()
-    score: str = ""
-    next_steps: tuple[str, ...] = ()
-    source: str = ""
-    checks: tuple[Check, ...] = ()
-    layers: tuple[Layer, ...] = ()
-
-
-def as_json(result: Any) -> str:
-    """A dataclass as JSON; a number that is not finite is null."""
-    return json.dumps(_plain(asdict(result)), indent=1)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
