@@ -79,7 +79,7 @@ def similarity(x: Array, first: Array, second: Array, score: Array, name: str = 
     def product(a: Array, b: Array) -> Array:
         return np.asarray(np.einsum("bi,bi,bi->b", times, a, b))
 
-    return product(one, other) / np.sqrt(np.maximum(product(one, one) * product(other, other), 1e-12))
+    return np.asarray(product(one, other) / np.sqrt(np.maximum(product(one, one) * product(other, other), 1e-12)))
 
 
 def threshold(x: Array, first: Array, second: Array, label: Array, name: str = "") -> Array:
