@@ -36,15 +36,6 @@ FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings
 GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
 # of a manifest, as columns
 MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions", "warnings")
-    "code",
-    "data",
-    "hardware",
-    "plan",
-    "seconds",
-    "started",
-    "versions",
-    "warnings",
-)  # of a manifest, as columns
 
 
 @dataclass(frozen=True)
