@@ -53,7 +53,7 @@ book: $(STAMP)  ## run every chapter and build the HTML into _build/html
 	@echo "The book is in _build/html/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
 models: $(STAMP)  ## fetch the language model smollm2 (93 MB) into the cache, for the dial on a model of one's own
-	@$(BIN)/python -m isonb.lab.encoders.fetched
+	@$(BIN)/python book/recipes/smollm2/fetch_smollm2.py
 
 test: $(TOOLS)  ## run the tests (under 10 minutes on two cores)
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not slow"

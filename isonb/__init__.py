@@ -28,12 +28,20 @@ if TYPE_CHECKING:
     from isonb.measures.isoscore import isoscore_star as isoscore_star
     from isonb.measures.isoscore import participation_ratio as participation_ratio
     from isonb.measures.isoscore import shrinkage_intensity as shrinkage_intensity
+    from isonb.measures.local import knn_queries as knn_queries
+    from isonb.measures.local import local_dimension as local_dimension
     from isonb.measures.neighbors import id_score as id_score
     from isonb.measures.neighbors import knn as knn
     from isonb.measures.neighbors import lsds as lsds
     from isonb.measures.neighbors import mle_dimension as mle_dimension
     from isonb.measures.neighbors import two_nn as two_nn
+    from isonb.measures.pairs import alignment as alignment
+    from isonb.measures.pairs import cka as cka
+    from isonb.measures.pairs import lidar as lidar
+    from isonb.measures.pairs import nc1 as nc1
     from isonb.measures.partition import partition_score as partition_score
+    from isonb.measures.rank import alpha_req as alpha_req
+    from isonb.measures.rank import effective_rank as effective_rank
     from isonb.measures.spectrum import anisotropy as anisotropy
     from isonb.measures.spectrum import explained_variance as explained_variance
     from isonb.measures.spectrum import singular_values as singular_values
@@ -44,8 +52,11 @@ if TYPE_CHECKING:
     from isonb.measures.uniformity import rbf_uniformity as rbf_uniformity
 
     # Barcodes
+    from isonb.barcodes.diagrams import from_diagrams as from_diagrams
+    from isonb.barcodes.diagrams import to_diagrams as to_diagrams
     from isonb.barcodes.entropy import persistent_entropy as persistent_entropy
     from isonb.barcodes.entropy import prominent_bars as prominent_bars
+    from isonb.barcodes.rips import Persistence as Persistence
     from isonb.barcodes.rips import h0_barcode as h0_barcode
     from isonb.barcodes.rips import rips_barcode as rips_barcode
 

@@ -138,6 +138,10 @@ def _as_float(x: Any, name: str) -> Tensor:
         fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, fix)
     if not x.is_floating_point():
         fail(DtypeError, f"{name} must be a floating-point tensor", x.dtype, f"Call {name}.float() or {name}.double().")
+    if x.layout != torch.strided:
+        fail(DtypeError, f"{name} must be a dense tensor", x.layout, f"Call {name}.to_dense().")
+    if x.dtype.itemsize < 2:  # torch stores them and computes nothing in them
+        fail(DtypeError, f"{name} must be a floating-point tensor of 16 bits or more", x.dtype, f"Call {name}.float().")
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
@@ -226,6 +230,23 @@ def pooled(x: Tensor, mask: Tensor | None = None, *, points: int = 2) -> tuple[T
     """
     x, mask = cloud(x, mask, points=0)
     return cloud(x.reshape(-1, x.shape[-1]), None if mask is None else mask.reshape(-1), points=points)
+
+
+def labels_of(labels: Any, points: int) -> Tensor:
+    """One integer label a point: :class:`DtypeError` for another kind, :class:`ShapeError` for another number.
+
+    >>> labels_of(torch.tensor([0, 1]), 2)
+    tensor([0, 1])
+    """
+    labels = tensor_of(labels)
+    kind = labels.dtype if isinstance(labels, Tensor) else None
+    if kind is None or kind == torch.bool or kind.is_floating_point or kind.is_complex:
+        fail(DtypeError, "labels must be integers", kind or type(labels).__name__, "Pass labels.long().")
+    if labels.shape != (points,):
+        want = f"labels must have shape ({points},), one a point"
+        fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
+    checked: Tensor = labels
+    return checked
 
 
 def nonnegative(x: Tensor, *, name: str) -> Tensor:

@@ -12,8 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, tensor_of
-from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.checks import border, cloud, fits, labels_of, tensor_of
+from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
 Layers = int | Sequence[int] | Literal["all"]
@@ -98,7 +98,7 @@ def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     >>> mean_pool(torch.tensor([[[1.0], [3.0], [50.0]]]), torch.tensor([[1, 1, 0]])).tolist()
     [[2.0]]
     """
-    return _mean(*cloud(hidden, mask, name="hidden", points=1))
+    return fits(_mean(*cloud(hidden, mask, name="hidden", points=1)), "sum")
 
 
 @border
@@ -113,6 +113,17 @@ def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     return _tokens(*cloud(hidden, mask, name="hidden", points=1))
 
 
+def stacked(hidden_states: Sequence[Tensor] | Tensor) -> Tensor:
+    """Hidden states as one tensor, layers first."""
+    if isinstance(hidden_states, Tensor):
+        return hidden_states
+    states = [tensor_of(state) for state in hidden_states] if isinstance(hidden_states, Sequence) else []
+    if not all(isinstance(state, Tensor) for state in states) or len({state.shape for state in states}) != 1:
+        got = [tuple(one.shape) if isinstance(one, Tensor) else type(one).__name__ for one in states] or "none"
+        fail(ShapeError, "hidden_states must be tensors of one shape", got, "Pass the hidden_states of a model.")
+    return torch.stack(states)
+
+
 @border
 def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int] = (0, -1)) -> Tensor:
     """The mean of chosen layers, L tensors (..., T, d) -> (..., T, d). Layer 0 is the embedding output.
@@ -122,8 +133,7 @@ def layer_average(hidden_states: Sequence[Tensor] | Tensor, layers: Sequence[int
     >>> layer_average(torch.tensor([[[0.0]], [[2.0]], [[4.0]]]), layers=(1, 2)).tolist()
     [[3.0]]
     """
-    stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack([*map(tensor_of, hidden_states)])
-    stack, _ = cloud(stack, name="hidden_states", points=1)
+    stack, _ = cloud(stacked(hidden_states), name="hidden_states", points=1)
     return stack[chosen_layers(layers, len(stack))].mean(0)
 
 
@@ -164,10 +174,6 @@ def label_groups(points: Tensor, labels: Tensor) -> Iterator[tuple[int, Tensor]]
     [(0, [[2.0]]), (1, [[1.0], [3.0]])]
     """
     points, _ = cloud(points, name="points", points=1, single=True)
-    if labels.is_floating_point():
-        fail(DtypeError, "labels must be integers", labels.dtype, "Pass labels.long().")
-    if labels.shape != points.shape[:1]:
-        want = f"labels must have shape ({points.shape[0]},), one a point"
-        fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
+    labels = labels_of(labels, len(points)).to(points.device)
     present = [int(label) for label in torch.unique(labels, sorted=True)]
     return ((label, points[labels == label]) for label in present)

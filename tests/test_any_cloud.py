@@ -24,8 +24,8 @@ PARTS = 8  # tests that the clouds are spread over
 CALLS = 3  # functions a cloud goes through, in turn
 BROKE = (2605, 15621, 23196, 40065, 42720, 49437)  # found by long runs, and mended
 
-METRICS = (metrics.IsoScore, metrics.IsoScoreStar, metrics.CosinePenalty, metrics.TokenUniformity, metrics.VarEx,
-           metrics.SpectralSkewness)  # fmt: skip
+METRICS = (metrics.CosinePenalty, metrics.EffectiveRank, metrics.IsoScore, metrics.IsoScoreStar,
+           metrics.SpectralSkewness, metrics.TokenUniformity, metrics.VarEx)  # fmt: skip
 
 
 def computed(kind, x, mask):
@@ -45,6 +45,10 @@ def turned(kind, x, mask):
 
 ANY = {  # of points and a mask, any leading axes
     **{name: lambda x, mask, call=call: call(x, mask=mask) for name, call in MEASURES.items()},
+    **{
+        f"h0_barcode {metric}": lambda x, mask, metric=metric: isonb.h0_barcode(x, mask=mask, metric=metric)
+        for metric in ("cosine", "correlation", "sqeuclidean", "cityblock", "chebyshev")
+    },
     "isoscore unbiased": lambda x, mask: isonb.isoscore(x, unbiased=True, mask=mask),
     "isoscore_star auto": lambda x, mask: isonb.isoscore_star(x, "auto", mask=mask),
     "isoscore_star matrix": lambda x, mask: isonb.isoscore_star(x, 0.2, torch.eye(x.shape[-1]), mask=mask),
@@ -60,6 +64,15 @@ ANY = {  # of points and a mask, any leading axes
     "ClusterRemoval": lambda x, mask: isonb.ClusterRemoval(2, 1).fit(x.detach(), mask).transform(x, mask),
     "MeanDirection": lambda x, mask: isonb.MeanDirection().fit(x.detach(), mask).transform(x, mask),
     "SoftDecay": lambda x, mask: isonb.SoftDecay()(x, mask),
+    "alignment": lambda x, mask: isonb.alignment(x, x.flip(-1), mask=mask),
+    "alignment as it is": lambda x, mask: isonb.alignment(x, x.flip(-1), 1.0, False, mask=mask),
+    "alpha_req": lambda x, mask: isonb.alpha_req(x, 1, mask=mask),
+    "cka": lambda x, mask: isonb.cka(x, x.flip(-1), mask=mask),
+    "cka debiased": lambda x, mask: isonb.cka(x, x.flip(-1), debiased=True, mask=mask),
+    "effective_rank": lambda x, mask: isonb.effective_rank(x, mask=mask),
+    "effective_rank low": lambda x, mask: isonb.effective_rank(x, 0.2, center=True, mask=mask),
+    "effective_rank infinite": lambda x, mask: isonb.effective_rank(x, math.inf, squared=True, mask=mask),
+    "local_dimension": lambda x, mask: isonb.local_dimension(x, 2, mask=mask),
     "SoftZCA": lambda x, mask: isonb.SoftZCA().fit(x.detach(), mask).transform(x, mask),
     **{
         kind.__name__: partial(turned, kind)
@@ -84,7 +97,12 @@ ALONE = {  # of points alone
     "sbert_wk": lambda x: isonb.sbert_wk(
         torch.stack([x, x.flip(-1), x.roll(1, -1), x])[..., None, :, :].flatten(1, -3)
     ),
+    "knn_queries": lambda x: isonb.knn_queries(x[::2], x, 2),
+    "lidar": lambda x: isonb.lidar(torch.stack([x, x.flip(-1)], 1)),
+    "nc1": lambda x: isonb.nc1(x, torch.arange(len(x)) % 2),
     "rips_barcode": lambda x: isonb.rips_barcode(x, 1),
+    "Persistence": lambda x: [bars.diagram for bars in isonb.rips_barcode(x, 1, threshold=1.0, return_generators=True)],
+    "from_diagrams to_diagrams": lambda x: isonb.from_diagrams(isonb.to_diagrams(isonb.rips_barcode(x, metric="l1"))),
     "label_groups": lambda x: [group for _, group in isonb.label_groups(x, torch.arange(len(x)) % 2)],
     "CosRegLoss": isonb.CosRegLoss(),
     "GaoCosineLoss": isonb.GaoCosineLoss(),

@@ -23,6 +23,11 @@ def points(*shape: int) -> torch.Tensor:
 
 # name -> the function of one cloud, its other arguments filled in
 CLOUDS = {
+    "alignment": lambda x, **kw: isonb.alignment(x, x.flip(-1) if x.ndim > 1 else x, **kw),
+    "alpha_req": lambda x, **kw: isonb.alpha_req(x, first=2, **kw),
+    "cka": lambda x, **kw: isonb.cka(x, x.flip(-1) if x.ndim > 1 else x, **kw),
+    "effective_rank": isonb.effective_rank,
+    "local_dimension": lambda x, **kw: isonb.local_dimension(x, k=3, **kw),
     "anisotropy": lambda x, **kw: isonb.anisotropy(x, k=2, **kw),
     "centered": isonb.centered,
     "cls_uniformity": isonb.cls_uniformity,
@@ -55,6 +60,9 @@ UNMASKED = {
     "layer_average": lambda x: isonb.layer_average(x, layers=(0, -1)),
     "rips_barcode": isonb.rips_barcode,
     "isoscore_from_cov": isonb.isoscore_from_cov,
+    "knn_queries": lambda x: isonb.knn_queries(x, x, 2),
+    "lidar": lambda x: isonb.lidar(x.unsqueeze(-2).expand(-1, 2, -1) if x.ndim == 2 else x),
+    "nc1": lambda x: isonb.nc1(x, torch.arange(len(x)) % 3),
     "label_groups": lambda x: list(isonb.label_groups(x, torch.zeros(x.shape[:1], dtype=torch.long))),
 }
 NUMBERS = {  # functions of numbers on the last axis
@@ -74,17 +82,23 @@ ELSEWHERE = {  # classes and the vocabulary of errors: tested with their own fil
     "audit",
     "compare",
     "fit_flow",
+    "from_diagrams",
     "load_transform",
     "points_from_hidden_states",
     "sbert_wk",
+    "to_diagrams",
 }
 ALL = CLOUDS | UNMASKED
 # one point is a cloud for these
 ONE_IS_ENOUGH = {"centered", "mean_pool", "negative_count", "singular_values", "soft_decay", "token_cloud", "cls_pool",
-                 "layer_average", "label_groups", "anisotropy", "isoscore_from_cov"}  # fmt: skip
+                 "layer_average", "label_groups", "anisotropy", "isoscore_from_cov", "alignment",
+                 "effective_rank"}  # fmt: skip
 # what all points equal to (1, ..., 1) give where that is not an error
 FLAT = {
+    "alignment": 0.0,
     "anisotropy": [1.0, 0.0],
+    "effective_rank": 1.0,
+    "knn_queries": None,
     "centered": 0.0,
     "cls_uniformity": 1.0,
     "cosine_penalty": 1 - 1 / N,
@@ -97,8 +111,19 @@ FLAT = {
     **dict.fromkeys(("cosine_contributions", "knn", "lsds", "mean_pool", "singular_values", "soft_decay")),
     **dict.fromkeys(("token_cloud", "cls_pool", "label_groups", "layer_average", "rips_barcode", "isoscore_from_cov")),
 }
-SEQUENCES = ("layer_average", "label_groups", "lsds")  # they take one, or the table looks at the shape of x
-INFINITE = {"mle_dimension", "two_nn"}  # no neighbour is farther than another: the documented limit is inf
+SEQUENCES = (
+    "layer_average",
+    "label_groups",
+    "lsds",
+    "alignment",
+    "cka",
+    "lidar",
+)  # they take one, or the table looks at the shape of x
+INFINITE = {
+    "local_dimension",
+    "mle_dimension",
+    "two_nn",
+}  # no neighbour is farther than another: the documented limit is inf
 
 
 def leaves(out):
@@ -174,7 +199,7 @@ def test_mask_of_another_shape_or_kind(name):
     expect(InputError, name, CLOUDS[name], points(), mask=torch.zeros(N, dtype=torch.bool))
 
 
-@pytest.mark.parametrize("name", [name for name in CLOUDS if name != "lsds"])  # its partner is made from x
+@pytest.mark.parametrize("name", [name for name in CLOUDS if name not in SEQUENCES])  # a partner is made from x
 def test_bad_values_behind_the_mask_do_not_matter(name):
     x, mask = points(), torch.ones(N, dtype=torch.bool)
     mask[[4, 9]] = False

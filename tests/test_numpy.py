@@ -1,10 +1,12 @@
 """numpy arrays in the place of tensors: the same values, whatever their layout, and typed errors for the rest."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from support import assert_same, some_mask, uneven
-from test_bad_input import ALL, CLOUDS, NUMBERS, leaves
+from test_bad_input import ALL, CLOUDS, NUMBERS, SEQUENCES, leaves
 
 import isonb
 from isonb import DtypeError
@@ -14,13 +16,13 @@ from isonb.points import pool
 X = uneven(60, 6)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name != "lsds"])  # its partner has a test of its own
+@pytest.mark.parametrize("name", [name for name in ALL if name not in SEQUENCES[2:]])  # their partners have a test
 def test_every_measure(name):
     x = X.T @ X if name == "isoscore_from_cov" else X
     assert_same(leaves(ALL[name](x.numpy())), leaves(ALL[name](x)))
 
 
-@pytest.mark.parametrize("name", [name for name in CLOUDS if name != "lsds"])
+@pytest.mark.parametrize("name", [name for name in CLOUDS if name not in SEQUENCES])
 def test_masks(name):
     mask = some_mask(60)
     assert_same(leaves(CLOUDS[name](X.numpy(), mask=mask.numpy())), leaves(CLOUDS[name](X, mask=mask)))
@@ -35,7 +37,10 @@ def test_numbers(name):
 def test_what_is_beside_the_points():
     labels, cov, y = torch.arange(60) % 3, X.T.cov(), X.flip(-1)
     assert_same(isonb.isoscore_star(X.numpy(), 0.3, cov.numpy()), isonb.isoscore_star(X, 0.3, cov))
-    assert_same(isonb.lsds(X.numpy(), y.numpy(), 4), isonb.lsds(X, y, 4))
+    for pair in (partial(isonb.lsds, k=4), isonb.cka, isonb.alignment, partial(isonb.knn_queries, k=2)):
+        assert_same(pair(X.numpy(), y.numpy()), pair(X, y))
+    assert_same(isonb.lidar(X.view(20, 3, 6).numpy()), isonb.lidar(X.view(20, 3, 6)))
+    assert_same(isonb.nc1(X.numpy(), labels.numpy()), isonb.nc1(X, labels))
     loss = isonb.PersistentEntropyLoss()
     assert_same(loss(X.numpy(), labels.numpy()), loss(X, labels))
     assert [n for n, _ in isonb.label_groups(X.numpy(), labels.numpy())] == [0, 1, 2]

@@ -4,11 +4,14 @@ import json
 import math
 import pkgutil
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
-from isonb import FitWarning
+from isonb import FitWarning, cli
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -53,7 +56,7 @@ def test_paths_and_names_on_the_pages_exist(page):
 
 
 def test_a_lost_path_and_a_lost_name_are_seen():
-    here = "`tests/test_readme.py::test_lost`, `tests/test_readme.py::script`"
+    here = "`tests/test_readme.py::test_lost`, `tests/test_readme.py::blocks`"
     assert lost_paths(f"`isonb/lost.py`, `tests/test_NAME.py`, `isonb/losses/`, `lost/anywhere.py`, {here}") == [
         "isonb/lost.py",
         "tests/test_readme.py::test_lost",
@@ -64,20 +67,19 @@ def test_a_lost_path_and_a_lost_name_are_seen():
     ]
 
 
-def script(text: str) -> str:
-    """The one Python block between the markers."""
-    between = text.partition("<!-- train:start -->")[2].partition("<!-- train:end -->")[0]
-    blocks = re.findall(r"^```python\n(.*?)^```$", between, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 1, "README.md needs one python block between <!-- train:start --> and <!-- train:end -->"
-    return blocks[0]
+def blocks(text: str, name: str) -> list[str]:
+    """What stands in the code blocks between the markers of a name."""
+    between = text.partition(f"<!-- {name}:start -->")[2].partition(f"<!-- {name}:end -->")[0]
+    return re.findall(r"^```\w*\n(.*?)^```$", between, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
 def test_the_training_script_learns(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
+    (script,) = blocks(README.read_text(encoding="utf-8"), "train")
     with pytest.warns(FitWarning, match="few for 384 dimensions"):
-        exec(compile(script(README.read_text(encoding="utf-8")), str(README), "exec"), names)
+        exec(compile(script, str(README), "exec"), names)
     said = capsys.readouterr().out
     for name in ("istar", "entropy"):
         losses, penalties = (json.loads(re.search(f"{name} {what} (.*)", said)[1]) for what in ("task loss", "penalty"))
@@ -86,3 +88,33 @@ def test_the_training_script_learns(tmp_path, monkeypatch, capsys):
     istar = json.loads(re.search("istar penalty (.*)", said)[1])
     assert istar[-1] < istar[0], "the negative weight lowers isotropy"
     assert (tmp_path / "runs" / "whitened" / "modules.json").is_file()
+
+
+@pytest.mark.slow
+def test_a_method_of_ones_own_gets_its_verdict_in_three_commands_and_in_ten_lines(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    method, grid, transcript, lines = blocks(README.read_text(encoding="utf-8"), "own")
+    assert lines.count("\n") <= 10
+    (tmp_path / "mine.py").write_text(method)
+    grid, lines = grid.replace("[0, 1, 2, 3, 4]", "[0, 1, 2]"), lines.replace("range(5)", "range(3)")  # sooner
+    (tmp_path / "grid.yaml").write_text(grid)
+    shutil.copy(ROOT / "book" / "practice" / "own" / "reviews.csv", tmp_path / "reviews.csv")
+    commands = re.findall(r"^\$ isonb (.*)$", transcript, re.MULTILINE)
+    assert 1 < len(commands) <= 3
+    for command in commands:
+        assert cli.main([*shlex.split(command), *(["--yes"] if command.startswith("sweep") else [])]) == 0
+    screen = capsys.readouterr().out
+    exec(lines, names := {})
+    found = names["found"]
+    scores = {
+        arm: [record.metrics["accuracy"] for record in names["runs"][k : k + 3]] for k, arm in ((0, "none"), (3, "own"))
+    }
+    test = stats.ttest_rel(scores["own"], scores["none"])
+    low, high = test.confidence_interval(0.95)
+    (pair,) = found.pairs
+    assert (pair.interval.low, pair.interval.high) == pytest.approx((100 * low, 100 * high))
+    assert pair.p == pytest.approx(test.pvalue)
+    assert pair.verdict in ("gain", "loss", "not significant")
+    (row,) = [line for line in repr(found).splitlines() if line.startswith("mine.py:Centred")]
+    assert row in screen  # by command and in Python the same numbers
+    assert row in capsys.readouterr().out

@@ -17,6 +17,7 @@ ROOMS = (
     "auditing",
     "lab/comparing",
     "lab/dial",
+    "lab/batch",
     "lab/sweeps",
     "lab/engines",
     "lab/studies",

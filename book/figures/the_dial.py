@@ -17,9 +17,9 @@ import pandas as pd
 import torch
 
 from isonb.lab.data.corpus import sentences
-from isonb.lab.dial.cloud import NEAR, picks
 from isonb.lab.dial.record import read
 from isonb.lab.dial.study import PARTS, PLACES, RAW, Turn
+from isonb.lab.dial.views import NEAR, picks
 from isonb.pages import CLOUD, dash
 
 TARGET = Path(__file__).with_suffix(".html")
@@ -226,7 +226,7 @@ def cloud(seen: torch.Tensor, reached: Mapping[str, float | None]) -> alt.Chart:
 
 def tables() -> dict[str, pd.DataFrame]:
     """The recorded tables that the pictures are drawn from."""
-    return {name: read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra")}
+    return {name: read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra", "classes")}
 
 
 if __name__ == "__main__":

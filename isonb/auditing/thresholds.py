@@ -81,6 +81,8 @@ def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Genera
     """
     if len(queries) < 20:
         fail(InputError, "there must be 20 queries or more", len(queries), "Half of them judge the threshold.")
+    wide = torch.promote_types(queries.dtype, x.dtype)  # they may come from a file of another type
+    queries, x = queries.to(wide), x.to(wide)
     order = torch.randperm(len(queries), generator=draw)
     chosen_on, judged_on = (half[:QUERIES] for half in order.chunk(2))
     for name, centre in _clouds(x):

@@ -1,52 +1,93 @@
-"""TreeLoops of spanning trees as machine code for the CPU, where numba is installed: plain in `isonb.barcodes.trees`.
-
-The plain ones start three short torch kernels a step, which is most of the time of a small cloud. Both name the same
-edges, ties and all. numba is loaded by the first cloud of a process, which takes about a second.
-"""
+"""Prim's algorithm as compiled loops for the CPU: exact on differences, or on a product that leaves pairs in doubt."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled import machine_code
+from isonb.numerics.compiled import IN_ORDER, run
 
-__all__ = ["FAR", "TreeLoops", "compiled_prim"]
+__all__ = ["FAR", "by_differences", "grow", "in_doubt"]
 
 FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 
 
-class TreeLoops(NamedTuple):
-    """Prim's algorithm, and the search for pairs that may be shorter than the edges it took."""
-
-    grow: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-    doubt: Callable[[Tensor, Tensor, Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
-
-
-def compiled_prim() -> TreeLoops | None:
-    """The compiled loops; None where numba isn't installed, and for a compiler, which can't see into them."""
-    return None if torch.compiler.is_compiling() else _load()
+def by_differences(points: Tensor, real: Tensor | None) -> Tensor:
+    """Edges (b, n-1, 2) of the least trees of clouds (b, n, d), by differences in float64; ties by the edge number."""
+    b, n, d = points.shape
+    edges = torch.empty(b, n - 1, 2, dtype=torch.long)
+    columns, own = torch.empty(d + 4, n, dtype=torch.float64), torch.empty(d, dtype=torch.float64)
+    real = torch.ones(b, n, dtype=torch.bool) if real is None else real
+    run(_subtract, IN_ORDER, points, real, columns, own, torch.empty(n, dtype=torch.long), edges)
+    return edges
 
 
-@functools.cache
-def _load() -> TreeLoops | None:
-    # no NaN gets here, and the order in which minima are taken changes nothing
-    grow, doubt, loosen = (machine_code(loop, {"nnan", "nsz"}) for loop in (_grow, _doubt, _loosen))
-    if grow is None or doubt is None or loosen is None:
-        return None
-    return TreeLoops(functools.partial(_run_grow, grow), functools.partial(_run_doubt, doubt, loosen))
+def _subtract(points: Any, real: Any, columns: Any, own: Any, place: Any, edges: Any) -> None:
+    """The free nodes stand side by side, a coordinate a row, so that every loop over them runs on whole vectors.
+
+    Under the coordinates stand the distance to the node that joined last, the key, and the edge it stands for: the node
+    in the tree, and the free one.
+    """
+    clouds, n, d = points.shape
+    gap, key, near, free = columns[d], columns[d + 1], columns[d + 2], columns[d + 3]
+    for c in range(clouds):
+        m, first, filled = 0, -1, 0
+        for j in range(n):
+            if not real[c, j]:
+                continue
+            if first < 0:
+                first, place[j] = j, n
+                continue
+            for t in range(d):
+                columns[t, m] = points[c, j, t]
+            key[m], near[m], free[m], place[j] = float("inf"), -1.0, j, m
+            m += 1
+        for j in range(n):  # a row off the mask hangs on the first real one
+            if not real[c, j]:
+                edges[c, n - 2 - filled, 0], edges[c, n - 2 - filled, 1] = max(first, 0), j
+                filled += 1
+        for t in range(d):
+            own[t] = points[c, max(first, 0), t]
+        node, line = float(first), 0
+        while m > 0:
+            for j in range(m):
+                gap[j] = (columns[0, j] - own[0]) * (columns[0, j] - own[0])
+            for t in range(1, d):
+                for j in range(m):
+                    gap[j] += (columns[t, j] - own[t]) * (columns[t, j] - own[t])
+            best = float("inf")
+            for j in range(m):
+                nearer = (gap[j] < key[j]) | ((gap[j] == key[j]) & (node < near[j]))
+                near[j] = node if nearer else near[j]
+                key[j] = min(key[j], gap[j])
+                best = min(best, key[j])
+            number = float(n) * n
+            for j in range(m):
+                its = min(near[j], free[j]) * n + max(near[j], free[j])
+                number = min(number, its if key[j] == best else float(n) * n)
+            low = int(number) // n
+            high = int(number) - low * n
+            edges[c, line, 0], edges[c, line, 1] = low, high
+            line += 1
+            p = min(place[low], place[high])  # one of the two has joined
+            node, m = free[p], m - 1
+            for t in range(d):
+                own[t], columns[t, p] = columns[t, p], columns[t, m]
+            key[p], near[p], free[p] = key[m], near[m], free[m]
+            place[int(free[p])] = p
+            place[int(node)] = n
 
 
-def _run_grow(grow: Callable[..., None], weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-    """Edges (b, n-1, 2) and their weights (b, n-1) of a batch (b, n, n), which is left as it is."""
+def grow(weights: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+    """Edges (b, n-1, 2), the joining node last, and their weights (b, n-1), of a batch (b, n, n) left as it is.
+
+    From node ``first`` (b,) on, in the order of Prim's algorithm; ties by the edge number.
+    """
     b, n, _ = weights.shape
     edges, lengths = first.new_empty(b, n - 1, 2), weights.new_empty(b, n - 1)
-    own = weights.new_empty(3, n)
-    grow(*(part.numpy() for part in (weights, first, own, edges, lengths)))
+    run(_grow, IN_ORDER, weights, first, weights.new_empty(3, n), edges, lengths)
     return edges, lengths
 
 
@@ -69,10 +110,19 @@ def _grow(weights: Any, first: Any, own: Any, edges: Any, lengths: Any) -> None:
             for j in range(n):
                 key[j] = min(key[j], row[j])
                 best = min(best, key[j] + joined[j])
+            alike, number = 0, n * n
+            for j in range(n):
+                alike += key[j] + joined[j] == best
             for j in range(n):
                 if key[j] + joined[j] == best:
-                    node = j
-                    break
+                    if alike == 1:
+                        node = j
+                        break
+                    for i in range(n):  # of equal ones the lowest edge number
+                        if joined[i] == far and weights[c, j, i] == best:
+                            if min(i, j) * n + max(i, j) < number:
+                                node, number = j, min(i, j) * n + max(i, j)
+                            break
             if k < n - 1:
                 lengths[c, k] = best
         for k in range(n - 1):
@@ -84,27 +134,17 @@ def _grow(weights: Any, first: Any, own: Any, edges: Any, lengths: Any) -> None:
                     break
 
 
-def _run_doubt(
-    doubt: Callable[..., None],
-    loosen: Callable[..., None],
-    weights: Tensor,
-    edges: Tensor,
-    lengths: Tensor,
-    slack: Tensor,
-    most: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The pairs (m, 3) in doubt as (cloud, node, node), edges (b, n-1) they may replace, clouds (b,) with too many."""
+def in_doubt(weights: Tensor, edges: Tensor, lengths: Tensor, slack: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The pairs (m, 3), as (cloud, node, node), that may be shorter than an edge of the tree, and their number (b,).
+
+    Exact weights differ from ``weights`` by less than the slack (b, n) of both rows. At most ``most`` pairs a cloud are
+    written down.
+    """
     b, n = slack.shape
-    pairs, count, loose = edges.new_empty(b, most, 2), edges.new_zeros(b), torch.zeros(b, n - 1, dtype=torch.bool)
-    tree = [part.numpy() for part in (weights, edges, lengths, slack)]
-    doubt(*tree, slack.new_empty(2, n).numpy(), pairs.numpy(), count.numpy())
-    many = count > most
-    if not bool(count.any()):
-        return edges.new_empty(0, 3), loose, many
-    count.masked_fill_(many, 0)
-    loosen(*tree, edges.new_empty(n).numpy(), pairs.numpy(), count.numpy(), loose.numpy())
+    pairs, count = edges.new_empty(b, most, 2), edges.new_zeros(b)
+    run(_doubt, IN_ORDER, weights, edges, lengths, slack, slack.new_empty(2, n), pairs, count)
     cloud, place = (torch.arange(most) < count.unsqueeze(1)).nonzero(as_tuple=True)
-    return torch.cat([cloud.unsqueeze(1), pairs[cloud, place]], 1), loose, many
+    return torch.cat([cloud.unsqueeze(1), pairs[cloud, place]], 1), count
 
 
 def _doubt(weights: Any, edges: Any, lengths: Any, slack: Any, own: Any, pairs: Any, count: Any) -> None:
@@ -135,21 +175,3 @@ def _doubt(weights: Any, edges: Any, lengths: Any, slack: Any, own: Any, pairs: 
                             pairs[c, count[c], 0], pairs[c, count[c], 1] = node, j
                         count[c] += 1
             high[parent], joined[parent], joined[node] = known, 0.0, 0.0
-
-
-def _loosen(weights: Any, edges: Any, lengths: Any, slack: Any, up: Any, pairs: Any, count: Any, loose: Any) -> None:
-    """Mark the edges on the path of each pair in doubt that may be heavier than the pair."""
-    for c in range(len(edges)):
-        widest = slack[c].max()
-        up[edges[c, 0, 0]] = -1
-        for k in range(edges.shape[1]):
-            up[edges[c, k, 1]] = k  # the edge by which a node joined
-        for m in range(count[c]):
-            one, other = pairs[c, m]
-            least = weights[c, one, other] - slack[c, one] - slack[c, other]
-            while one != other:
-                if up[one] < up[other]:
-                    one, other = other, one
-                edge = up[one]
-                loose[c, edge] |= lengths[c, edge] + 2 * widest >= least
-                one = edges[c, edge, 0]

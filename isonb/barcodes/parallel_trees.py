@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["parallel_trees"]
+__all__ = ["by_boruvka", "parallel_trees"]
 
 TRIPLES = 2**26  # triples of nodes up to which paths are compared at once: 256 MiB
 

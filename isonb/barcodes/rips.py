@@ -7,183 +7,330 @@ distance, not half of one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor
 
-from isonb.barcodes.trees import spanning_tree, tree_of_distances
+from isonb.barcodes.inputs import Metric, Space, space
 from isonb.checks import border
 from isonb.errors import InputError, fail, missing
-from isonb.numerics.distances import edge_lengths, localized, squared_distances
-from isonb.numerics.given_distances import check_cloud, lengths_in
-from isonb.numerics.scale import precise
 
-__all__ = ["barcode_of", "h0_barcode", "rips_barcode", "tree_edges"]
+__all__ = ["Persistence", "barcode_of", "h0_barcode", "rips_barcode"]
+
+Pair = tuple[Tensor, Tensor]
+Clouds = list[Any] | tuple[Any, ...]
+Generators = tuple[Tensor, Tensor]
+"""Of one dimension: the birth and death edges (m, 4) of bars that end, the birth edges (k, 2) of those that don't."""
 
 
 @overload
 def h0_barcode(
-    x: Tensor, *, return_edges: Literal[False] = False, mask: Tensor | None = None, metric: str = "euclidean"
+    x: Tensor, *, return_edges: Literal[False] = False, mask: Tensor | None = None, metric: Metric = "euclidean"
 ) -> Tensor: ...
 @overload
 def h0_barcode(
-    x: Tensor, *, return_edges: Literal[True], mask: Tensor | None = None, metric: str = "euclidean"
-) -> tuple[Tensor, Tensor]: ...
+    x: Tensor, *, return_edges: Literal[True], mask: Tensor | None = None, metric: Metric = "euclidean"
+) -> Pair: ...
+@overload
+def h0_barcode(
+    x: Clouds, *, return_edges: bool = False, mask: Tensor | None = None, metric: Metric = "euclidean"
+) -> list[Any]: ...
 @border
 def h0_barcode(
-    x: Tensor, *, return_edges: bool = False, mask: Tensor | None = None, metric: str = "euclidean"
-) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Lengths of the H0 bars: the edges of a Euclidean minimum spanning tree, longest first.
+    x: Tensor | Clouds,
+    *,
+    return_edges: bool = False,
+    mask: Tensor | None = None,
+    metric: Metric = "euclidean",
+) -> Tensor | Pair | list[Any]:
+    r"""Lengths of the H0 bars: the edges of a minimum spanning tree, longest first.
 
     All n points are born at 0; each of the n - 1 finite deaths :math:`\|x_a - x_b\|` merges two components along the
     edge (a, b). The one infinite bar is left out. Bars of duplicates are 0 and stay in the list.
 
     Shapes: ``x`` (..., n, d), n >= 2, half precision raised to float32, ``mask`` (..., n) optional; returns (..., n-1)
     in the unit of ``x``, and with ``return_edges`` the int64 edges (..., n-1, 2), aligned with the bars. Under a mask
-    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1. With ``metric="precomputed"``
-    ``x`` (..., n, n) holds the distances themselves, of any kind.
+    only the first ``mask.sum(-1) - 1`` bars are real: the others are 0, their edges -1. A list of clouds of any sizes
+    gives a list.
+
+    ``metric``: a name that scipy's ``pdist`` takes, or a function of two rows. ``"euclidean"``, ``"cosine"``,
+    ``"correlation"``, ``"sqeuclidean"``, ``"cityblock"`` (``"manhattan"``) and ``"chebyshev"`` pass a gradient; the
+    others come from scipy and are constants. With ``"precomputed"`` ``x`` holds the distances themselves, of any kind:
+    (..., n, n), or (n (n - 1) / 2) in the order of ``pdist``.
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
     On the CPU the tree is that of exact distances, whatever the offset and the scale: see ``isonb.barcodes.trees``; on
     accelerators, that of a product in float64. Memory O(n^2) a cloud up to 8,192 points; beyond, one strip of distances
-    at a time.
+    at a time, for the first four metrics.
 
-    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank, fewer than two points, or a matrix that
-    isn't one of distances. Points that look like distances, or transposed: :class:`~isonb.errors.CloudWarning`.
+    Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank, fewer than two points, an unknown
+    metric, rows without a direction where it needs one, or a matrix that isn't one of distances. Points that look like
+    distances, or transposed: :class:`~isonb.errors.CloudWarning`.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Moor et al. 2020, Topological Autoencoders, for the gradient.
 
     >>> h0_barcode(torch.tensor([[0.0], [1.0], [4.0]]), return_edges=True)
     (tensor([3., 1.]), tensor([[1, 2],
             [0, 1]]))
+    >>> h0_barcode([torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.eye(3)], metric="manhattan")
+    [tensor([7.]), tensor([2., 2.])]
     """
-    x, mask = check_cloud(x, mask, metric)
-    bars, edges = _h0(x, mask, metric)
+    if isinstance(x, list | tuple):
+        return [h0_barcode(one, return_edges=return_edges, mask=mask, metric=metric) for one in x]
+    bars, edges = _h0(space(x, mask, metric))
     return (bars, edges) if return_edges else bars
 
 
-def tree_edges(x: Tensor, mask: Tensor | None, metric: str = "euclidean") -> tuple[Tensor, Tensor | None]:
-    """Edges (..., n-1, 2) of the spanning tree of a checked cloud, the lower end first; which join two real rows."""
-    edges = (tree_of_distances if metric == "precomputed" else spanning_tree)(x, mask)
-    edges = torch.stack(edges.aminmax(dim=-1), -1)
-    return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
-
-
-def _h0(x: Tensor, mask: Tensor | None, metric: str = "euclidean") -> tuple[Tensor, Tensor]:
-    """Bars and edges of a checked cloud, longest first, equal ones by their edges, those of masked rows last."""
-    edges, real = tree_edges(x, mask, metric)
-    order = (edges[..., 0] * x.shape[-2] + edges[..., 1]).argsort(dim=-1)
+def _h0(cloud: Space) -> Pair:
+    """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
+    edges, real = cloud.tree()
+    order = (edges[..., 0] * cloud.x.shape[-2] + edges[..., 1]).argsort(dim=-1)
     edges = edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
-    real = None if real is None else real.gather(-1, order)
-    lengths = lengths_in(x, edges) if metric == "precomputed" else edge_lengths(x, edges)
+    lengths = cloud.lengths(edges)
     if real is None:
         lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
     else:
+        real = real.gather(-1, order)
         edges = torch.where(real.unsqueeze(-1), edges, -1)
         order = torch.where(real, lengths.detach(), -1.0).argsort(dim=-1, descending=True, stable=True)
         lengths = torch.where(real, lengths, 0.0).gather(-1, order)
     return lengths, edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
 
 
+class Persistence(NamedTuple):
+    """The bars of one dimension with what gives birth and death to each, under the names of torch_topological.
+
+    ``pairing`` (m, 3) of H0: the vertex whose component ends, and the edge that ends it. Above, (m, 4): the edge that
+    closes the loop, and the longest of the triangle that fills it. -1 stands for the death of an infinite bar.
+    ``diagram`` (m, 2): births and deaths, differentiable. ``dimension``: that of the homology.
+
+    >>> rips_barcode(torch.tensor([[0.0], [1.0], [4.0]]), 0, return_generators=True)[0].pairing.tolist()
+    [[2, 1, 2], [1, 0, 1]]
+    """
+
+    pairing: Tensor
+    diagram: Tensor
+    dimension: int
+
+
+@overload
+def rips_barcode(
+    x: Tensor,
+    max_dim: int = 1,
+    *,
+    metric: Metric = "euclidean",
+    threshold: float = math.inf,
+    keep_infinite: bool = False,
+    return_generators: Literal[False] = False,
+) -> list[Pair]: ...
+@overload
+def rips_barcode(
+    x: Tensor,
+    max_dim: int = 1,
+    *,
+    metric: Metric = "euclidean",
+    threshold: float = math.inf,
+    keep_infinite: bool = False,
+    return_generators: Literal[True],
+) -> list[Persistence]: ...
+@overload
+def rips_barcode(
+    x: Clouds,
+    max_dim: int = 1,
+    *,
+    metric: Metric = "euclidean",
+    threshold: float = math.inf,
+    keep_infinite: bool = False,
+    return_generators: bool = False,
+) -> list[list[Any]]: ...
 @border
-def rips_barcode(x: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> list[tuple[Tensor, Tensor]]:
+def rips_barcode(
+    x: Tensor | Clouds,
+    max_dim: int = 1,
+    *,
+    metric: Metric = "euclidean",
+    threshold: float = math.inf,
+    keep_infinite: bool = False,
+    return_generators: bool = False,
+) -> list[Pair] | list[Persistence] | list[list[Any]]:
     r"""Vietoris-Rips barcode of one cloud: ``(birth, death)`` by dimension, 0 to ``max_dim``, most persistent first.
 
     H0 is :func:`h0_barcode` with births 0. In H1 a bar is born at the length of the edge that closes a loop and dies at
-    the length of the longest edge of the triangle that fills it; H2 likewise. Both are recomputed as
+    the length of the longest edge of the triangle that fills it; above likewise. Both are recomputed as
     :math:`\|x_a - x_b\|` from the live points, so the gradient is that of two edge lengths; the pairing is a constant.
 
-    Shapes: ``x`` (n, d), n >= 2, one cloud, half precision raised to float32, or distances (n, n) with
-    ``metric="precomputed"``; ``max_dim`` 0, 1 or 2. Each tensor is (bars,), in the unit of ``x``.
-    No bar is infinite: H0 drops its one, and the whole filtration leaves none above. Zero-length H0 bars stay (there
-    are n - 1); above H0 a bar not longer than the rounding of its death is dropped.
+    Shapes: ``x`` (n, d), n >= 2, half precision raised to float32; each tensor is (bars,), in the unit of ``x``. A list
+    of clouds of any sizes gives a list of barcodes. Zero-length H0 bars stay; above H0 a bar not longer than the
+    rounding of its death is dropped.
 
     The pairing depends only on the order of the edges, so the back end is given their ranks, taken in float64: its own
     float32 arithmetic then splits no tie, and merges no two values unless there are more than 2^24 of them. giotto-ph
-    is used where installed, else gudhi; above H0 the work is done on the CPU.
+    is used where installed, else gudhi; above H0 the work is done on the CPU, and grows fast with ``max_dim``.
 
-    Raises :class:`~isonb.errors.InputError` for a bad cloud or another ``max_dim``, and
+    Args:
+        x: points (n, d), or with ``metric="precomputed"`` distances as in :func:`h0_barcode`, of which some may be
+            infinite: those pairs are never joined.
+        max_dim: the highest dimension, at least 0.
+        metric: as in :func:`h0_barcode`.
+        threshold: length above which no edge is taken; features that are left then are infinite.
+        keep_infinite: give infinite bars too, before the others; H0 has at least one.
+        return_generators: give a :class:`Persistence` for each dimension in the place of ``(birth, death)``.
+
+    Raises :class:`~isonb.errors.InputError` for a bad cloud, dimension or threshold, and
     :class:`~isonb.errors.DependencyError` when ``max_dim > 0`` and neither library is installed; warns as
     :func:`h0_barcode`.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Bauer 2021, Ripser.
 
-    >>> _, (birth, death) = rips_barcode(torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]]))
+    >>> square = torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]])
+    >>> _, (birth, death) = rips_barcode(square)
     >>> birth.tolist(), death.tolist()
     ([4.0], [5.0])
+    >>> square[3, 1] = 4.5
+    >>> rips_barcode(square, threshold=4.8, keep_infinite=True, return_generators=True)[1]
+    Persistence(pairing=tensor([[ 0,  3, -1, -1]]), diagram=tensor([[4.5000, inf]]), dimension=1)
     """
-    x, _ = check_cloud(x, None, metric, single=True)
-    return barcode_of(x, max_dim, metric)
+    if isinstance(x, list | tuple):
+        options: dict[str, Any] = {"metric": metric, "threshold": threshold, "keep_infinite": keep_infinite}
+        return [rips_barcode(one, max_dim, return_generators=return_generators, **options) for one in x]
+    cloud = space(x, None, metric, threshold=threshold, single=True)
+    top: Any = max_dim  # numpy's integers too
+    if isinstance(top, bool) or not isinstance(top, Integral) or int(top) < 0:
+        fail(InputError, "max_dim must be a dimension, 0 or more", repr(max_dim), "1 gives components and loops.")
+    found = _barcode(cloud, int(top), keep_infinite, return_generators)
+    if return_generators:
+        return [Persistence(pairing, torch.stack(bars, -1), k) for k, (bars, pairing) in enumerate(found)]
+    return [bars for bars, _ in found]
 
 
-def barcode_of(x: Tensor, max_dim: int, metric: str = "euclidean") -> list[tuple[Tensor, Tensor]]:
-    """The same of a checked cloud."""
-    if isinstance(max_dim, bool) or max_dim not in (0, 1, 2):
-        fail(InputError, "max_dim must be 0, 1 or 2", repr(max_dim), "Higher dimensions are out of reach of a cloud.")
-    deaths, _ = _h0(x, None, metric)
-    barcode = [(torch.zeros_like(deaths), deaths)]
+def barcode_of(x: Tensor, max_dim: int) -> list[Pair]:
+    """The same of checked points."""
+    return [bars for bars, _ in _barcode(Space(x, None, x.dtype), max_dim)]
+
+
+def _barcode(cloud: Space, max_dim: int, infinite: bool = False, vertices: bool = True) -> list[tuple[Pair, Tensor]]:
+    """Births and deaths (m,) of each dimension with their pairing (m, 3 or 4), in H0 only if ``vertices`` are asked."""
+    deaths, edges = _h0(cloud)
+    apart = int((deaths.detach() > cloud.most).sum()) if cloud.most < math.inf else 0
+    deaths, edges = deaths[apart:], edges[apart:]
+    pairing = edges
+    if vertices:
+        dying, left = _elders(edges.flip(0), len(cloud.x))
+        pairing = torch.cat([dying.flip(0).unsqueeze(1), edges], 1)
+        pairing = (
+            torch.cat([torch.nn.functional.pad(left.unsqueeze(1), (0, 2), value=-1), pairing]) if infinite else pairing
+        )
+    if infinite:
+        deaths = torch.cat([deaths.new_full((apart + 1,), math.inf), deaths])
+    barcode = [((torch.zeros_like(deaths), deaths), pairing)]
     if max_dim > 0:
-        barcode += [_bars(x, pairs, metric) for pairs in _pairing(_edge_ranks(x, metric), max_dim)]
+        barcode += [_bars(cloud, *found, infinite) for found in _generators(*_edge_ranks(cloud), max_dim)]
     return barcode
 
 
-def _bars(x: Tensor, pairs: Tensor, metric: str) -> tuple[Tensor, Tensor]:
-    """Births and deaths (m,) of generators (m, 4), each a birth edge and a death edge."""
-    pairs = pairs.to(x.device)
-    lengths = lengths_in if metric == "precomputed" else edge_lengths
-    birth, death = lengths(x, pairs[:, :2]), lengths(x, pairs[:, 2:])
+def _elders(edges: Tensor, n: int) -> Pair:
+    """The vertex (m,) whose component each edge (m, 2) ends, shortest edge first, and those (k,) that stay.
+
+    All are born at 0: of two components that of the lower first vertex is the elder.
+    """
+    root = list(range(n))
+
+    def first(vertex: int) -> int:
+        while root[vertex] != vertex:
+            root[vertex] = vertex = root[root[vertex]]
+        return vertex
+
+    dying = []
+    for a, b in edges.tolist():
+        elder, younger = sorted((first(a), first(b)))
+        root[younger] = elder
+        dying.append(younger)
+    stay = [vertex for vertex in range(n) if root[vertex] == vertex]
+    return edges.new_tensor(dying), edges.new_tensor(stay)
+
+
+def _bars(cloud: Space, finite: Tensor, endless: Tensor, infinite: bool) -> tuple[Pair, Tensor]:
+    """Births and deaths of generators, longest first, and the pairing (m, 4)."""
+    finite = finite.to(cloud.x.device)
+    birth, death = cloud.lengths(finite[:, :2]), cloud.lengths(finite[:, 2:])
     length = (death - birth).detach()
-    kept = length > 4 * torch.finfo(x.dtype).eps * death.detach()
+    kept = length > 4 * torch.finfo(death.dtype).eps * death.detach()
     order = length.argsort(dim=-1, descending=True, stable=True)
     order = order[kept[order]]
-    return birth[order], death[order]
+    birth, death, pairing = birth[order], death[order], finite[order]
+    if infinite and len(endless):
+        endless = endless.to(cloud.x.device)
+        early, order = cloud.lengths(endless).sort()
+        birth, death = torch.cat([early, birth]), torch.cat([torch.full_like(early, math.inf), death])
+        pairing = torch.cat([torch.nn.functional.pad(endless[order], (0, 2), value=-1), pairing])
+    return (birth, death), pairing
 
 
 @torch.no_grad()
-def _edge_ranks(x: Tensor, metric: str) -> Tensor:
-    """The filtration as a CPU matrix (n, n) of dense ranks from 1, equal distances alike, 0 on the diagonal."""
-    n = x.shape[0]
-    weights = (x if metric == "precomputed" else squared_distances(localized(precise(x)))).cpu()
-    above = torch.ones(n, n, dtype=torch.bool).triu(1)
-    ranks = torch.zeros(n, n)
-    ranks[above] = torch.unique(weights[above], return_inverse=True)[1].float() + 1
-    return ranks + ranks.T
+def _edge_ranks(cloud: Space) -> tuple[Tensor, float]:
+    """The filtration as a CPU matrix (n, n) of dense ranks from 1, equal distances alike, 0 on the diagonal.
+
+    With it the rank up to which pairs are joined; infinite where those farther would change nothing.
+    """
+    n = len(cloud.x)
+    above = torch.triu_indices(n, n, 1, device=cloud.x.device)
+    weights = cloud.weights()[above[0], above[1]].cpu()
+    order = torch.unique(weights, return_inverse=True)[1].float() + 1
+    ranks, low, high = torch.zeros(n, n), *above.cpu()
+    ranks[low, high] = order
+    ranks[high, low] = order
+    if cloud.most == math.inf:
+        return ranks, math.inf
+    joined = (cloud.lengths(above.T) <= cloud.most).cpu()
+    most = float(order[joined].max()) if bool(joined.any()) else 0.0
+    return ranks, math.inf if most >= float(ranks.amax(1).min()) else most
 
 
-def _pairing(ranks: Tensor, max_dim: int) -> list[Tensor]:
-    """Finite generators (m, 4) of H1..H``max_dim`` from whichever library is there."""
+def _generators(ranks: Tensor, most: float, max_dim: int) -> list[Generators]:
+    """Generators of H1..H``max_dim`` from whichever library is there."""
     for backend in (_giotto, _gudhi):
         try:
-            pairings = backend()(ranks, max_dim)
+            run = backend()
         except ImportError:
             continue
-        empty = torch.empty(0, 4, dtype=torch.long)
-        pairings = [torch.as_tensor(pairs, dtype=torch.long).reshape(-1, 4) for pairs in pairings]
-        return (pairings + [empty] * max_dim)[:max_dim]
+        pairs = zip(*([*some, *[[]] * max_dim][:max_dim] for some in run(ranks, most, max_dim)), strict=True)
+        return [(_edges(finite, 4), _edges(endless, 2)) for finite, endless in pairs]
     raise missing("rips_barcode above H0", "giotto-ph or gudhi", "topology")
 
 
-def _giotto() -> Callable[[Tensor, int], list[Any]]:
+def _edges(found: Any, width: int) -> Tensor:
+    """Found edges as (m, width) vertices, the lower end of each first."""
+    return torch.as_tensor(found, dtype=torch.long).reshape(-1, width // 2, 2).sort(-1).values.flatten(1)
+
+
+Backend = Callable[[Tensor, float, int], tuple[list[Any], list[Any]]]
+
+
+def _giotto() -> Backend:
     from gph import ripser_parallel
 
-    def run(ranks: Tensor, max_dim: int) -> list[Any]:
-        threads = torch.get_num_threads()
-        out = ripser_parallel(
-            ranks.numpy(), maxdim=max_dim, metric="precomputed", return_generators=True, n_threads=threads
-        )
-        return list(out["gens"][1])  # gens: H0, finite above, infinite H0, infinite above
+    def run(ranks: Tensor, most: float, max_dim: int) -> tuple[list[Any], list[Any]]:
+        options = {"metric": "precomputed", "return_generators": True, "n_threads": torch.get_num_threads()}
+        found = ripser_parallel(ranks.numpy(), maxdim=max_dim, thresh=most, **options)
+        _, finite, _, endless = found["gens"]
+        return list(finite), list(endless)
 
     return run
 
 
-def _gudhi() -> Callable[[Tensor, int], list[Any]]:
+def _gudhi() -> Backend:
     import gudhi
 
-    def run(ranks: Tensor, max_dim: int) -> list[Any]:
-        tree = gudhi.RipsComplex(distance_matrix=ranks.numpy()).create_simplex_tree(max_dimension=max_dim + 1)
-        tree.compute_persistence()
-        return list(tree.flag_persistence_generators()[1])
+    def run(ranks: Tensor, most: float, max_dim: int) -> tuple[list[Any], list[Any]]:
+        complex_ = gudhi.RipsComplex(distance_matrix=ranks.numpy(), max_edge_length=most)
+        tree = complex_.create_simplex_tree(max_dimension=max_dim + 1)
+        # where no triangle is left gudhi would leave out the loops
+        tree.compute_persistence(persistence_dim_max=tree.dimension() <= max_dim)
+        _, finite, _, endless = tree.flag_persistence_generators()
+        return list(finite), list(endless)
 
     return run

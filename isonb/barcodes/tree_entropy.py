@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.entropy import persistent_entropy, prominent_bars
-from isonb.barcodes.rips import tree_edges
+from isonb.barcodes.inputs import tree_edges
 from isonb.checks import nonnegative
 from isonb.numerics.distances import edge_lengths, lengths_between, numbered, pulled
 from isonb.numerics.scale import precise

@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -22,7 +23,10 @@ LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (failed runs, a rule), 2 (bad input) or 130 (stopped)."""
+    """Run the command line and return its exit code.
+
+    0, 1 (failed runs, a condition held), 2 (bad input), 3 (an error that nobody foresaw) or 130 (stopped).
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if not words:
@@ -50,6 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on from here", file=sys.stderr)
         return 130
+    except Exception:  # a fault of isonb: an exit code of its own, since 1 says that a condition held
+        traceback.print_exc()
+        return 3
 
 
 class _Parser(argparse.ArgumentParser):
@@ -121,6 +128,7 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--retry-failed", action="store_true", help="run it again if it failed before")
+    _add_kept(parser)
     limits = parser.add_argument_group(
         "for CI: exit code 1 below --fail-under, where a rule of --fail-on holds, or if the run failed; 2 for a mistake"
     )
@@ -140,6 +148,15 @@ def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
         help='exit with 1 where it holds, as "end.cls.isoscore<0.01"; repeatable',
     )
     _add_own(parser)
+
+
+def _add_kept(parser: argparse.ArgumentParser) -> None:
+    """What a run leaves beside its record."""
+    text = "trackers, separated by commas, as the Trainer's report_to: tensorboard, wandb, mlflow, ..."
+    parser.add_argument("--report-to", default="", metavar="NAMES", help=text)
+    parser.add_argument(
+        "--predictions", action="store_true", help="keep OUT/predictions/ID.parquet: one row an example"
+    )
 
 
 def _add_own(parser: argparse.ArgumentParser) -> None:
@@ -170,17 +187,19 @@ def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
         "isonb sweep book/experiments/istar.yaml --size paper --data hub --scheduler tcp://head:8786 --yes"
     )
     text = "run every experiment of a grid that has no record yet"
-    add = _command(name, commands, text, examples).add_argument
+    parser = _command(name, commands, text, examples)
+    add = parser.add_argument
     add("grid", metavar="GRID", help="YAML file, or the name of one that comes with isonb; isonb list grids")
     add("--size", default="small", help="smoke, small, full or paper (%(default)s)")
     add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--workers", type=int, help="runs at a time (one per GPU, or one)")
-    add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler, or "local" for a Dask cluster on this machine')
+    add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler; "local": processes of this machine (the default)')
     add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--gpu", default="a100", help="GPU of the estimate (%(default)s)")
     add("--dry-run", action="store_true", help="say what would run and what it would cost, and start nothing")
     add("--retry-failed", action="store_true", help="run those that failed before again")
     add("--yes", action="store_true", help="don't ask before long sweeps, and start where models or data are missing")
+    _add_kept(parser)
 
 
 def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
@@ -193,12 +212,12 @@ def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
 
 
 def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
-    examples = "isonb collect runs\nisonb collect runs --out table.parquet"
-    text = "print means and standard deviations over seeds, and write the table of all runs"
+    examples = "isonb collect runs\nisonb collect runs --out table.parquet\nisonb collect executed --csv table.csv"
+    text = "print means and standard deviations over seeds, or the values of executed chapters, and write one table"
     add = _command(name, commands, text, examples).add_argument
-    add("folder", metavar="OUT", help="folder of a sweep")
-    add("--out", metavar="FILE", help="table of one row a run: .csv, .md, .html or .parquet")
-    add("--json", action="store_true", help="print means and deviations as JSON")
+    add("folder", metavar="OUT", help="folder of a sweep, or of executed notebooks whose glued values are gathered")
+    add("--out", "--csv", metavar="FILE", help="table of one row a run or notebook: .csv, .md, .html or .parquet")
+    add("--json", action="store_true", help="print what is printed as JSON")
 
 
 def _add_compare(name: str, commands: Any, words: Sequence[str]) -> None:

@@ -24,12 +24,11 @@ from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.arithmetic import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import Planned, plan
-from isonb.lab.runs.table import check_table, collect, scan, table
-from isonb.lab.sweeps.cost import Estimate, estimate
+from isonb.lab.runs.table import check_table, collect, glued, scan, table, write_table
+from isonb.lab.sweeps.cost import Estimate, estimate, needs
 from isonb.lab.sweeps.execution import Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
-from isonb.lab.sweeps.needs import needs
 from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
 
@@ -55,7 +54,7 @@ def asked(options: argparse.Namespace) -> Planned:
 def _run(options: argparse.Namespace) -> int:
     limits = [*map(under, options.fail_under), *(limit(text, 'as "accuracy<0.8"') for text in options.fail_on)]
     planned, out = asked(options), Path(options.out)
-    run = prepare(planned, out, data=options.data, retry_failed=options.retry_failed)
+    run = prepare(planned, out, retry_failed=options.retry_failed, **_kept(options))
     if known(run) is None:
         run = replace(run, planned=preflight(run.planned, run.data))
     print(title(planned.config), flush=True)
@@ -78,11 +77,24 @@ def _run(options: argparse.Namespace) -> int:
     for line in control_lines(planned, record, out):
         print(line)
     told = "" if outcome.status == "finished" else "   (it was there before; nothing was run)"
+    for text in record.manifest.get("warnings", ()):
+        print(f"warning   {text}")
     print(f"time      {time_words(record.manifest)}")
     print(f"record    {path}{told}\nnotebook  {out / 'notebooks' / f'{outcome.run_id}.ipynb'}")
+    if options.predictions:
+        print(f"examples  {out / 'predictions' / f'{outcome.run_id}.parquet'}")
     print(f"next      the same with another --method or --seed, then: isonb collect {options.out}")
     check_names(limits, record.metrics)
     return 1 if broken(limits, record.metrics) else 0
+
+
+def _kept(options: argparse.Namespace) -> dict[str, Any]:
+    """Where rows come from, and what is kept beside records; a tracker that isn't there is refused at once."""
+    if options.report_to:
+        from isonb.lab.engines.reports import Reports
+
+        Reports(options.report_to)
+    return {"data": options.data, "report_to": options.report_to, "keep_predictions": options.predictions}
 
 
 def _own_place(log: Path, config: Mapping[str, Any]) -> str:
@@ -97,7 +109,8 @@ def _own_place(log: Path, config: Mapping[str, Any]) -> str:
 
 def _sweep(options: argparse.Namespace) -> int:
     grid = load_grid(options.grid, options.size)
-    prepared = [prepare(run, options.out, data=options.data, retry_failed=options.retry_failed) for run in grid]
+    kept = _kept(options)
+    prepared = [prepare(run, options.out, retry_failed=options.retry_failed, **kept) for run in grid]
     print(about_grid(options.grid))
     for differs, count in Counter(run.differs for run in prepared if run.differs).items():
         print(f"apart     {count} runs of {differs} than in the records there: runs of their own")
@@ -118,7 +131,7 @@ def _sweep(options: argparse.Namespace) -> int:
         fail(CommandError, "models and data must be there", "MISSING above", fix)
     if not options.yes and not _agreed(cost, options):
         return 0
-    how = {"workers": options.workers, "scheduler": options.scheduler, "data": options.data}
+    how = {"workers": options.workers, "scheduler": options.scheduler, **kept}
     report = sweep([run.planned for run in prepared], options.out, retry_failed=options.retry_failed, **how)
     print(f"{report}\nnext      isonb collect {options.out}, isonb compare {options.out}")
     return report.exit_code
@@ -128,7 +141,7 @@ def _todo(runs: Sequence[Prepared], options: argparse.Namespace) -> list[Planned
     """The runs that have no record yet, after saying how many have one."""
     records = scan(folder).records if (folder := Path(options.out) / "records").is_dir() else {}
     ended = {run.run_id: records[run.run_id].status for run in runs if run.run_id in records}
-    over = [name for name, status in ended.items() if status == "complete" or not options.retry_failed]
+    over = [run.run_id for run in runs if known(run)]
     complete, failed = (list(ended.values()).count(status) for status in ("complete", "failed"))
     todo = {run.run_id: run.planned for run in runs if run.run_id not in over}
     print(f"runs      {len(runs)}: {complete} recorded, {failed} failed before, {len(todo)} to do")
@@ -137,8 +150,8 @@ def _todo(runs: Sequence[Prepared], options: argparse.Namespace) -> list[Planned
 
 def _agreed(cost: Estimate, options: argparse.Namespace) -> bool:
     """Whether to start: a person at a terminal is asked before a long sweep."""
-    gpus = visible()
-    hours = (cost.gpu_hours if gpus or options.scheduler else cost.cpu_hours) / (options.workers or len(gpus) or 1)
+    gpus, elsewhere = visible(), options.scheduler not in (None, "local")
+    hours = (cost.gpu_hours if gpus or elsewhere else cost.cpu_hours) / (options.workers or len(gpus) or 1)
     if hours <= ASK_ABOVE or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     return input(f"That is about {hours:,.0f} hours here. Start? [y/N] ").strip().lower() in ("y", "yes")
@@ -155,26 +168,39 @@ def _status(options: argparse.Namespace) -> int:
 
 def _collect(options: argparse.Namespace) -> int:
     folder = Path(options.folder) / "records"
-    if not folder.is_dir():
-        got = f"{options.folder!r}, which holds no folder of records"
-        fail(CommandError, "OUT must be the folder of a sweep", got, "Name the --out of the sweep.")
     if options.out:
         check_table(options.out)
+    if not folder.is_dir():
+        return _collect_glued(options)
     there = scan(folder)
     means = summary(there.records.values())
+    if options.out:
+        collect(folder, options.out)
     if options.json:
         print(means.to_json(orient="records"))
         return 0
     if len(means):
-        print(means.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
+        shown = means if means["undefined"].any() else means.drop(columns="undefined")
+        print(shown.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
     failed = len(there.records) - len(there.complete())
     print(f"{len(there.complete())} runs, {failed} failed, {len(there.damaged)} damaged records")
     if told := mixed_processors(table(there.records[name] for name in there.complete())):
         print(told)
     if options.out:
-        collect(folder, options.out)
         print(f"table     {options.out}: one row a run")
     return 0
+
+
+def _collect_glued(options: argparse.Namespace) -> int:
+    """The same for a folder of executed chapters: one row a notebook, its parameters and the values it has glued."""
+    frame = glued(options.folder)
+    if frame.empty:
+        got = f"{options.folder!r}, which holds neither records nor notebooks with glued values"
+        fail(CommandError, "OUT must be the folder of a sweep or of executed chapters", got, "Name one of these.")
+    print(frame.to_json(orient="records") if options.json else frame.to_string(index=False, na_rep=""))
+    if options.out:
+        write_table(frame, options.out)
+    return 1 if "failed" in set(frame["status"]) else 0
 
 
 def _list(options: argparse.Namespace) -> int:

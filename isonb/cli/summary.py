@@ -81,7 +81,8 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
     """One row a cell: complete runs that differ in nothing but the seed.
 
     Columns: model, task, method (with options other than its defaults), ``settings`` that differ between rows which
-    would look alike, metric, mean, std (n - 1; missing for one seed), ``seeds``, and the ``baseline``'s mean.
+    would look alike, metric, mean, std (n - 1; missing for one seed), ``seeds``, how many runs more have it
+    ``undefined``, and the ``baseline``'s mean.
     """
     cells: dict[str, list[Record]] = {}
     for record in records:
@@ -94,14 +95,14 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
         alike.setdefault((row["model"], row["task"], row["method"]), []).append(row)
     for group in alike.values():
         _tell_apart(group)
-    columns = ["model", "task", "method", "settings", "metric", "mean", "std", "seeds", "baseline"]
+    columns = ["model", "task", "method", "settings", "metric", "mean", "std", "seeds", "undefined", "baseline"]
     table = pd.DataFrame(rows, columns=columns)
     return table.sort_values(["task", "model", "method", "settings"], kind="stable", ignore_index=True)
 
 
 def _row(records: list[Record]) -> dict[str, Any]:
     config, metric = records[0].config, main_metric(records[0])
-    values = [float(value) for record in records if (value := record.metrics[str(metric)]) is not None]
+    values = [float(value) for record in records if (value := record.metrics.get(str(metric))) is not None]
     bases = [float(value) for record in records if (value := _baseline(record, str(metric))) is not None]
     return {
         "model": config["model"],
@@ -112,6 +113,7 @@ def _row(records: list[Record]) -> dict[str, Any]:
         "mean": statistics.fmean(values) if values else math.nan,
         "std": statistics.stdev(values) if len(values) > 1 else math.nan,
         "seeds": len(values),
+        "undefined": len(records) - len(values),
         "baseline": statistics.fmean(bases) if bases else math.nan,
     }
 

@@ -138,7 +138,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
 
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
     so training is not changed. Under several processes attach it on each: all measure their own points, and a gate that
-    closes on one closes for all. The checkpoints of the Trainer and of Lightning keep how far each gate is.
+    closes on one closes for all. The checkpoints of the Trainer and of Lightning keep how far each gate is; elsewhere
+    save :meth:`state_dict`.
 
     ``events`` holds what was seen. Values go into the Trainer's own log as ``isonb/<measure>`` once it is attached, so
     TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an unknown measure and for a
@@ -182,8 +183,11 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         self._said: set[str] = set()
 
     def observe(self, points: Tensor, step: int) -> Event:
-        """Measure points (n, d) of this process at a step; the event has the values and what follows from them."""
-        return self._event(step, *self._measured(points), (0,))
+        """Measure points (n, d) of this process at a step; the event has the values and what follows from them.
+
+        Under several processes each has to call it: what follows is the same on all of them.
+        """
+        return self._event(step, *self._measured(points))
 
     def attach(self, trainer: Any) -> IsotropyMonitor:
         """Take part in a Trainer's training and log; returns itself.
@@ -233,6 +237,14 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         if len(kept := list(kept)) == len(self._counts):
             self._counts = dict(zip(self._counts, kept, strict=True))
 
+    def state_dict(self) -> dict[str, Any]:
+        """How far each gate is, to be saved: ``accelerator.register_for_checkpointing(monitor)`` takes it from here."""
+        return {"counts": self.counts}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on with the counts of :meth:`state_dict`; those of other gates are left."""
+        self.counts = state_dict["counts"]
+
     def lightning(self) -> Any:
         """A callback for Lightning's Trainer: ``Trainer(callbacks=[monitor.lightning()])``.
 
@@ -267,10 +279,11 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
                     trainer.should_stop = trainer.should_stop or event.kind == "stopped"
 
             def state_dict(self) -> dict[str, Any]:
-                return {"updates": self.updates, "counts": monitor.counts}
+                return {"updates": self.updates, **monitor.state_dict()}
 
             def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-                self.updates, monitor.counts = state_dict["updates"], state_dict["counts"]
+                self.updates = state_dict["updates"]
+                monitor.load_state_dict(state_dict)
 
         return Callback()
 
@@ -303,15 +316,13 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         values = {name: one if isinstance(one, float) else math.nan for name, one in each.items()}
         return values, {name: one for name, one in each.items() if isinstance(one, str)}
 
-    def _event(
-        self, step: int, values: dict[str, float], undefined: dict[str, str], ranks: Sequence[int] = ()
-    ) -> Event:
-        """Count the gates, and say what follows. ``ranks``: (0,) for this process alone, () for all together."""
+    def _event(self, step: int, values: dict[str, float], undefined: dict[str, str]) -> Event:
+        """Count the gates, and say what follows, for all processes together."""
         for gate, count in self._counts.items():
             value = values[gate.measure]
             if not math.isnan(value):
                 self._counts[gate] = count + 1 if gate.broken(value) else 0
-        told = [self.counts] if ranks else _from_all(self.counts)
+        told = _from_all(self.counts)
         closed = {
             gate: [rank for rank, counts in enumerate(told) if counts[place] >= gate.patience]
             for place, gate in enumerate(self._counts)
@@ -322,7 +333,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         reasons = [str(gate) + _where(closed[gate], len(told)) for gate in stopped or warned]
         event = Event(step, kind, values, "; ".join(reasons), undefined)
         self.events.append(event)
-        if ranks or _first_process():
+        if _first_process():
             self._write(event)
             if kind == "warned":
                 warnings.warn(f"step {step}: {event.reason}", IsotropyWarning, stacklevel=3)

@@ -21,6 +21,7 @@ from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.union import (
     asked,
     carrying,
+    one_number,
     penalty_gradients,
     rehearsal,
     trainable,
@@ -162,7 +163,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     def _penalty_of(self, points: Tensor, labels: Tensor | None) -> Tensor:
         assert self.penalty is not None
         cov = None if self.shrinkage is None else self.shrinkage.cov
-        return self.penalty_weight * self.penalty(points, **asked(self.penalty, labels=labels, shrinkage_cov=cov))
+        value = self.penalty(points, **asked(self.penalty, labels=labels, shrinkage_cov=cov))
+        return self.penalty_weight * one_number(value)
 
     def _points_of(self, model: nn.Module, batch: dict[str, Any]) -> tuple[list[Tensor], None]:
         inputs = self._prepare_inputs(batch)

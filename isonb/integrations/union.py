@@ -25,12 +25,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import InputError, PrecisionWarning, fail
+from isonb.errors import InputError, PrecisionWarning, ShapeError, fail
 
 __all__ = [
     "Penalty",
     "asked",
     "carrying",
+    "one_number",
     "penalty_gradients",
     "rehearsal",
     "trainable",
@@ -115,6 +116,14 @@ def warn_of_half_weights(model: nn.Module) -> None:
         what = f"weights in {', '.join(kinds)} are trained without a float32 copy: steps are lost, or far too long"
         fix = "Load the model with dtype=torch.float32, and train in half precision by bf16=True or fp16=True"
         warnings.warn(f"{what}. {fix}.", PrecisionWarning, stacklevel=3)
+
+
+def one_number(value: Any) -> Tensor:
+    """What a penalty has returned, if it can join a loss; otherwise :class:`~isonb.errors.ShapeError`."""
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+        fail(ShapeError, "a penalty must return a tensor of one number", got, "Take the mean or the sum.")
+    return value.reshape(())
 
 
 def trainable(points: Tensor) -> Tensor:

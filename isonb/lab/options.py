@@ -25,19 +25,6 @@ from typing import Any, ClassVar, TypeVar
 
 from isonb.errors import InputError, fail
 
-__all__ = [
-    "UNFIT",
-    "OptionError",
-    "Options",
-    "build",
-    "describe",
-    "fitted",
-    "known_name",
-    "option",
-    "rules",
-    "shown",
-]
-
 
 class OptionError(InputError):
     """An option that doesn't exist, of another type or out of its range; nothing has been started."""

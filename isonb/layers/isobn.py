@@ -107,8 +107,10 @@ class IsoBN(nn.Module):
         """The current factor of each dimension (d)."""
         return isobn_scale(self.running_cov, self.running_std, self.eps, self.beta)
 
+    @border
     def forward(self, x: Tensor) -> Tensor:
         """(B, d), or (..., d) with every row a point; returns the shape and dtype of ``x``."""
+        cloud(x, points=0, dims=0, look=False)
         if x.shape[-1] != self.d:
             fail(ShapeError, f"x must have {self.d} dimensions", tuple(x.shape), "Make the layer with d=x.shape[-1].")
         if self.training:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.distributed import Group, process_group, union_rows
 from isonb.numerics.products import left_factors
@@ -198,7 +198,7 @@ def soft_decay(x: Tensor, alpha: float | Tensor = -0.2, mode: str = "code", mask
     flat = rows.reshape(-1, *rows.shape[-2:])
     out = _SoftDecay.apply(flat, _alpha_for(x, alpha), mode, check_values(x))  # type: ignore[no-untyped-call]
     out = out.reshape(rows.shape) if rows is x else out.reshape(rows.shape).mT
-    return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
+    return fits(out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0), "image")
 
 
 @border

@@ -57,7 +57,7 @@ class IStarLoss(Loss):
     @border
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), shrinkage_cov (d, d) or None for the scaled identity, mask (n,); returns a scalar."""
-        if shrinkage_cov is not None and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
+        if isinstance(shrinkage_cov, Tensor) and shrinkage_cov.dtype == torch.bool and shrinkage_cov.ndim == 1:
             if mask is not None:
                 fail(InputError, "there must be one mask", "two, the first for shrinkage_cov", "Name the arguments.")
             shrinkage_cov, mask = None, shrinkage_cov
@@ -162,6 +162,14 @@ class ShrinkageCovariance:
     @cov.setter
     def cov(self, cov: Tensor) -> None:
         self._cov = cov
+
+    def state_dict(self) -> dict[str, Tensor | None]:
+        """The covariance, to be saved: ``accelerator.register_for_checkpointing(shrinkage)`` takes it from here."""
+        return {"cov": self._cov}
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor | None]) -> None:
+        """Go on with the covariance of :meth:`state_dict`."""
+        self._cov = state_dict["cov"]
 
     def refresh(self, model: nn.Module, loader: Iterable[Any]) -> Tensor:
         """Measure on ``max_rows`` rows of ``loader``, each process its share, and return the covariance (d, d)."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import border
+from isonb.errors import DtypeError, ShapeError, fail
 from isonb.numerics.distributed import Group, all_sum, process_group
 
 __all__ = ["JointLoss", "balanced_sum"]
@@ -38,9 +39,10 @@ class JointLoss(nn.Module):
         self.register_buffer("mean2", torch.zeros(()))
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
 
+    @border
     def forward(self, l1: Tensor, l2: Tensor, count: int | Tensor | None = None) -> Tensor:
         """Task loss, isotropy loss, examples behind the task loss; returns a scalar."""
-        l1, l2 = self._everywhere(_single(l1), _single(l2), count)
+        l1, l2 = self._everywhere(_scalar(l1, "l1"), _scalar(l2, "l2"), count)
         step = self.step.to(l1.device)
         first = step == 0
         mean1 = torch.where(first, l1.detach(), self.mean1.to(l1))
@@ -61,9 +63,14 @@ class JointLoss(nn.Module):
         return sums[0] / sums[1], sums[2] / sums[3]
 
 
-def _single(loss: Tensor) -> Tensor:
-    """A half-precision scalar in float32; others as they are."""
-    return loss.float() if loss.dtype in (torch.float16, torch.bfloat16) else loss
+def _scalar(loss: Tensor, name: str) -> Tensor:
+    """A loss, one number of half precision in float32."""
+    if not isinstance(loss, Tensor) or not loss.is_floating_point() or loss.layout != torch.strided:
+        got = loss.dtype if isinstance(loss, Tensor) else type(loss).__name__
+        fail(DtypeError, f"{name} must be a dense tensor of one floating-point number", got, "Pass the loss itself.")
+    if loss.ndim:
+        fail(ShapeError, f"{name} must be one number", f"shape {tuple(loss.shape)}", f"Pass {name}.mean().")
+    return loss if loss.dtype in (torch.float32, torch.float64) else loss.float()
 
 
 @border

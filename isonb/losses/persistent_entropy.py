@@ -10,8 +10,8 @@ from torch import Tensor
 
 from isonb.barcodes.rips import barcode_of
 from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy
-from isonb.checks import border, cloud, uncompiled
-from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.checks import border, cloud, labels_of, uncompiled
+from isonb.errors import InputError, fail
 from isonb.losses.common import Loss
 from isonb.numerics.distributed import Group, all_rows
 
@@ -39,18 +39,6 @@ def padded_groups(points: Tensor, labels: Tensor | None, least: int) -> tuple[Te
     if bool(mask.all()):
         return clouds, None
     return torch.where(mask.unsqueeze(-1), clouds, 0.0), mask
-
-
-def _check_labels(points: Tensor, labels: Tensor | None) -> None:
-    if labels is None:
-        return
-    if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.dtype == torch.bool:
-        got = getattr(labels, "dtype", type(labels).__name__)
-        fix = "Pass labels.long(), or points[mask]; one group for all: None."
-        fail(DtypeError, "labels must be integers", got, fix)
-    if labels.shape != points.shape[:1]:
-        want = f"labels must have shape ({points.shape[0]},), one a point"
-        fail(ShapeError, want, tuple(labels.shape), "Give one label a row of points.")
 
 
 def _loops(clouds: Tensor, mask: Tensor | None, max_dim: int) -> list[Tensor]:
@@ -127,8 +115,8 @@ class PersistentEntropyLoss(Loss):
     def forward(self, points: Tensor, labels: Tensor | None = None) -> Tensor:
         """Points (n, d), integer labels (n,) or None for one group; returns a scalar."""
         points, _ = cloud(points, name="points", points=0, single=True)
-        _check_labels(points, labels)
-        labels = None if labels is None else all_rows(labels.to(points.device), self.group)
+        if labels is not None:
+            labels = all_rows(labels_of(labels, len(points)).to(points.device), self.group)
         clouds, mask = padded_groups(all_rows(points, self.group), labels, max(2, self.min_points))
         if clouds.shape[0] == 0:
             return clouds.sum()

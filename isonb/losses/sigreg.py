@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import border, cloud, uncompiled
+from isonb.checks import border, cloud, fits, uncompiled
 from isonb.errors import ShapeError, fail
 from isonb.losses.common import Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, from_first
@@ -48,8 +48,10 @@ class SIGRegLoss(Loss):
     normalize: bool = False
     group: Group = "world"
 
+    @border
     def forward(self, points: Tensor, mask: Tensor | None = None) -> Tensor:
         """Points (n, d), mask (n,); returns a scalar."""
+        points, mask = cloud(points, mask, name="points", points=0, single=True, look=False)
         drawn = random_directions(points.shape[-1], self.slices, seed=self.seed, device=points.device, group=self.group)
         return self.weight * sigreg_penalty(points, drawn, normalize=self.normalize, mask=mask, group=self.group)
 
@@ -93,7 +95,7 @@ def sigreg_penalty(
     if too_few(points, mask, 2, group):
         return attached_zero(points)
     rows = unit_rows(points) * d**0.5 if normalize else points
-    return _epps_pulley(rows @ directions.to(rows).mT, row_count(points, mask), group)
+    return fits(_epps_pulley(rows @ directions.to(rows).mT, row_count(points, mask), group), "slices")
 
 
 def _epps_pulley(slices: Tensor, count: Tensor, group: Group) -> Tensor:

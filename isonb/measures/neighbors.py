@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud
+from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.distances import rows, weighted_rows
 from isonb.numerics.given_distances import check_cloud, nearest_in
@@ -13,7 +13,7 @@ from isonb.numerics.nearest import check_k, distances_to, nearest
 from isonb.numerics.rows import center_rows, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
 
-__all__ = ["id_score", "knn", "lsds", "mle_dimension", "two_nn"]
+__all__ = ["id_score", "knn", "log_gaps", "lsds", "mle_dimension", "two_nn"]
 
 ROUNDING = 4.0  # times the dtype's epsilon and a point's norm: distances below it are of copies that were rounded apart
 RIDGE = 1e-3  # weight of the identity in the barycentre system, as a share of its trace
@@ -42,7 +42,7 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     x, mask = cloud(x, mask)
     check_k(x, k, mask)
     index = nearest(x, k, mask, chunk)
-    return distances_to(x, index), index
+    return fits(distances_to(x, index), "distances"), index
 
 
 @border
@@ -84,7 +84,7 @@ def two_nn(
         fail(InputError, "keep needs points, whose mean norm is its unit", "distances", "Use discard.")
     _check_fraction("discard", discard, 0.0 <= discard < 1.0)
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
-    away = precise(nearest_in(x, 2, mask) if given else distances_to(x, nearest(x, 2, mask)))
+    away = precise(nearest_in(x, 2, mask) if given else fits(distances_to(x, nearest(x, 2, mask)), "distances"))
     first, second = away[..., 0], away[..., 1]
     usable = first > _rounding(x).squeeze(-1)
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
@@ -160,18 +160,23 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
     return _maximum_likelihood(x, k, mask)
 
 
-def _maximum_likelihood(x: Tensor, k: int, mask: Tensor | None) -> Tensor:
-    away = distances_to(x, nearest(x, k, mask))
+def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Of each row, the sum over its neighbours of ln(r_k / r_j), and of how many: (..., n), 0 for masked rows."""
+    away = fits(distances_to(x, nearest(x, k, mask)), "distances")
     near = (away > _rounding(x).to(away.dtype)) & torch.isfinite(away)
     logs = torch.where(near, away, 1.0).log()
     farthest = torch.where(near, away, 0.0).argmax(-1, keepdim=True)
-    gaps = torch.where(near, logs.gather(-1, farthest) - logs, 0.0).sum((-2, -1))
-    count = (near.sum(-1) - 1).clamp_min(0).sum(-1).to(x.dtype)
+    gaps = torch.where(near, logs.gather(-1, farthest) - logs, 0.0).sum(-1)
+    return gaps, (near.sum(-1) - 1).clamp_min(0)
+
+
+def _maximum_likelihood(x: Tensor, k: int, mask: Tensor | None) -> Tensor:
+    gaps, count = (part.sum(-1) for part in log_gaps(x, k, mask))
     flat = gaps <= 0
     if check_values(x) and bool(flat.any()):
         fix = "Duplicates and regular lattices have no such dimension; pass more points or another k."
         fail(DegenerateError, "some point must have neighbours at unequal distances", "equal distances only", fix)
-    return torch.where(flat, torch.inf, count / torch.where(flat, 1.0, gaps))
+    return torch.where(flat, torch.inf, count.to(x.dtype) / torch.where(flat, 1.0, gaps))
 
 
 @border

@@ -24,6 +24,7 @@ from isonb.measures.cosine import cls_uniformity, mean_cosine, token_uniformity
 from isonb.measures.isoscore import isoscore, isoscore_star, participation_ratio
 from isonb.measures.neighbors import two_nn
 from isonb.measures.offset import common_mean, largest_share, mean_norm, relative_spread
+from isonb.measures.rank import effective_number, power_law
 from isonb.measures.spectrum import anisotropy, singular_values, spectral_median, spectral_skewness
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.numerics.rows import centered
@@ -90,6 +91,12 @@ def _nth(shares: Tensor, j: int, together: bool) -> Tensor:
     return (shares.cumsum(-1) if together else shares)[j - 1]
 
 
+def _effective_rank(shares: Tensor) -> Tensor:
+    """:func:`isonb.effective_rank` from shares of squared length."""
+    lengths = shares.sqrt()
+    return effective_number(lengths / lengths.sum(), 1.0)
+
+
 def _over_the_most(bars: Tensor) -> Tensor:
     """The persistent entropy over the logarithm of the number of bars."""
     if len(bars) < 2:
@@ -138,6 +145,25 @@ _ENTRIES = (
         "the same, right on average in a small sample",
         partial(participation_ratio, unbiased=True),
     ),
+    Measure(
+        "effective_rank",
+        "effective rank",
+        1,
+        _UP,
+        "how many directions are used, short ones too",
+        _effective_rank,
+        _RAW,
+    ),
+    Measure(
+        "nesum",
+        "NESum",
+        1,
+        _UP,
+        "the variance beside that of the first direction",
+        partial(effective_number, order=math.inf),
+        _CENTRED,
+    ),
+    Measure("alpha_req", "alpha-ReQ", 0, _UP, "how fast the variances decay from the eleventh on", power_law, _CENTRED),
     Measure("mean_cosine", "mean cosine", -1, 1, "a direction that all points share", mean_cosine),
     Measure(
         "mean_cosine_centered", "mean cosine centred", -1, 1, "the same once the mean is gone", mean_cosine, centered

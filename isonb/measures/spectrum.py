@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, mask_of, nonnegative
+from isonb.checks import border, check_values, cloud, fits, mask_of, nonnegative
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import size_of, unit_sized
@@ -15,6 +15,7 @@ from isonb.numerics.scale import size_of, unit_sized
 __all__ = [
     "anisotropy",
     "explained_variance",
+    "shares_of",
     "singular_values",
     "spectral_cdf",
     "spectral_median",
@@ -25,14 +26,16 @@ __all__ = [
 
 def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     x, mask = cloud(x, mask, points=2 if center else 1)
-    s: Tensor = torch.linalg.svdvals(center_rows(x, mask)[0] if center else x)
-    return s
+    s: Tensor = torch.linalg.svdvals(fits(center_rows(x, mask)[0], "spread") if center else x)
+    return fits(s, "singular values")
 
 
-def _shares(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
-    """Squared singular values over their sum; zero for a cloud without any, where values are not looked at."""
+def shares_of(x: Tensor, center: bool, mask: Tensor | None, power: int = 2) -> Tensor:
+    """Squared singular values, or their first power, over their sum; zero for a cloud without any, where values are
+    not looked at.
+    """
     s = unit_sized(_values(x, center, mask), -1)
-    square = s * s
+    square = s * s if power == 2 else s
     total = square.sum(-1, keepdim=True)
     usable = total > 0
     if check_values(s) and not bool(usable.all()):
@@ -83,7 +86,7 @@ def anisotropy(x: Tensor, k: int = 3, *, center: bool = False, mask: Tensor | No
     >>> [round(share, 6) for share in anisotropy(x, 2, center=True).tolist()]
     [0.768742, 0.231258]
     """
-    return _leading(_shares(x, center, mask), k)
+    return _leading(shares_of(x, center, mask), k)
 
 
 @border
@@ -97,7 +100,7 @@ def explained_variance(x: Tensor, k: int = 3, *, center: bool = False, mask: Ten
     >>> explained_variance(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), 2).tolist()
     [0.9, 1.0]
     """
-    return _leading(_shares(x, center, mask).cumsum(-1), k)
+    return _leading(shares_of(x, center, mask).cumsum(-1), k)
 
 
 @border
@@ -115,7 +118,7 @@ def varex_score(x: Tensor, p: float = 0.3, *, official_index: bool = False, mask
     >>> varex_score(torch.cat([torch.eye(4), -torch.eye(4)]), p=0.5).item()
     1.0
     """
-    shares = _shares(x, True, mask)
+    shares = shares_of(x, True, mask)
     d = x.shape[-1]
     m = math.floor(p * d + 1e-9) if 0 < p <= 1 else 0
     if m < 1:

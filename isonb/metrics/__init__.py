@@ -17,11 +17,13 @@ Measures that need all points at once (nearest neighbours, barcodes, partition s
 are ordinary metrics: ``self.log("isoscore", self.isoscore)``.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 
 from isonb.errors import InputError, fail
 from isonb.measures.registry import MEASURES, ZETA
+from isonb.metrics.pairs import CKA, NC1, Alignment, LiDAR
 from isonb.metrics.sampled import Sampled
 from isonb.metrics.sentences import (
     ClsUniformity,
@@ -32,8 +34,10 @@ from isonb.metrics.sentences import (
     TokenUniformity,
 )
 from isonb.metrics.spectral import (
+    AlphaReQ,
     Anisotropy,
     Covariance,
+    EffectiveRank,
     ExplainedVariance,
     IsoScore,
     IsoScoreStar,
@@ -44,14 +48,20 @@ from isonb.metrics.spectral import (
 from isonb.metrics.streaming import Base
 
 __all__ = [
+    "CKA",
+    "NC1",
+    "Alignment",
+    "AlphaReQ",
     "Anisotropy",
     "ClsUniformity",
     "CosineContributions",
     "CosinePenalty",
     "Covariance",
+    "EffectiveRank",
     "ExplainedVariance",
     "IsoScore",
     "IsoScoreStar",
+    "LiDAR",
     "MeanCosine",
     "MeanVector",
     "ParticipationRatio",
@@ -68,6 +78,9 @@ STREAMED: dict[str, Callable[..., Base]] = {
     "isoscore_star": partial(IsoScoreStar, ZETA),
     "participation_ratio": ParticipationRatio,
     "participation_ratio_unbiased": partial(ParticipationRatio, unbiased=True),
+    "effective_rank": EffectiveRank,
+    "nesum": partial(EffectiveRank, math.inf, squared=True, center=True),
+    "alpha_req": AlphaReQ,
     "mean_cosine": MeanCosine,
     "token_uniformity": TokenUniformity,
     "cls_uniformity": ClsUniformity,

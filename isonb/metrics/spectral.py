@@ -10,14 +10,17 @@ from torch import Tensor
 from isonb.errors import ShapeError, fail
 from isonb.measures.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
 from isonb.measures.purity import purity_of
+from isonb.measures.rank import effective_rank, power_law
 from isonb.measures.spectrum import anisotropy, explained_variance, varex_score
 from isonb.metrics.streaming import Streaming
 from isonb.streaming.moments import Moments
 from isonb.streaming.traces import LengthMoments
 
 __all__ = [
+    "AlphaReQ",
     "Anisotropy",
     "Covariance",
+    "EffectiveRank",
     "ExplainedVariance",
     "IsoScore",
     "IsoScoreStar",
@@ -37,8 +40,9 @@ class _FromMoments(Streaming):
 
 
 def _cloud_of(second_moment: Tensor) -> Tensor:
-    """A small cloud (d, d) with the given matrix as its sum of x x^T, up to a rotation."""
-    return torch.diag(torch.linalg.eigvalsh(second_moment).clamp_min(0).sqrt())
+    """A small cloud (d, d) with the given matrix as its sum of x x^T, up to a rotation; rounding is no direction."""
+    values = torch.linalg.eigvalsh(second_moment)
+    return torch.diag(torch.where(values > len(values) * torch.finfo(values.dtype).eps * values[-1], values, 0).sqrt())
 
 
 class MeanVector(_FromMoments):
@@ -113,7 +117,10 @@ class Anisotropy(_FromMoments):
     def _value(self, summary: Moments) -> Tensor:
         count, mean, scatter = summary.state_tensors()
         matrix = scatter if self.center else scatter.addr(mean, count * mean)
-        shares: Tensor = self.function(_cloud_of(matrix), self.k)
+        return self._of(_cloud_of(matrix))
+
+    def _of(self, cloud: Tensor) -> Tensor:
+        shares: Tensor = self.function(cloud, self.k)
         return shares
 
 
@@ -121,6 +128,29 @@ class ExplainedVariance(Anisotropy):
     """:func:`isonb.measures.spectrum.explained_variance` (k) of all points, the running sum of :class:`Anisotropy`."""
 
     function = staticmethod(explained_variance)
+
+
+class EffectiveRank(Anisotropy):
+    """:func:`isonb.effective_rank` of all points, of any order."""
+
+    def __init__(self, order: float = 1.0, *, squared: bool = False, center: bool = False, **kwargs: Any) -> None:
+        super().__init__(center=center, **kwargs)
+        self.order, self.squared = order, squared
+
+    def _of(self, cloud: Tensor) -> Tensor:
+        return effective_rank(cloud, self.order, squared=self.squared)
+
+
+class AlphaReQ(_FromMoments):
+    """:func:`isonb.alpha_req` of all points."""
+
+    def __init__(self, first: int = 11, last: int = 100, *, weighted: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.first, self.last, self.weighted = first, last, weighted
+
+    def _value(self, summary: Moments) -> Tensor:
+        values = torch.linalg.eigvalsh(summary.cov).flip(-1)
+        return power_law(values / values.sum(), self.first, self.last, self.weighted)
 
 
 class VarEx(_FromMoments):

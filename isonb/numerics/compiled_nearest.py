@@ -10,60 +10,28 @@ before the first finds the least entries there.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled import machine_code
+from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, run
 
-__all__ = ["BLOCK", "ChoiceLoops", "compiled_choice"]
+__all__ = ["BLOCK", "WIDEST", "among_all", "choose"]
 
 CLASSES = 128  # of column numbers: as many lie side by side in a few vectors
 BLOCK = 2 * CLASSES  # rows whose columns begin together where the product of a whole cloud is cut; whole classes
 WIDEST = CLASSES // 4  # most candidates a row; of more the plain form isn't slower
 
 
-class ChoiceLoops(NamedTuple):
-    """The choice from a product, and the search among all points."""
-
-    choose: Callable[[Tensor, Tensor, Tensor, int, int, int, int], tuple[Tensor, Tensor, Tensor]]
-    among_all: Callable[[Tensor, Tensor | None, Tensor, int], Tensor]
-
-
-def compiled_choice(wide: int) -> ChoiceLoops | None:
-    """The compiled loops for ``wide`` candidates a row; None without numba, for a compiler, and for many candidates."""
-    return None if torch.compiler.is_compiling() or wide > WIDEST else _load()
-
-
-@functools.cache
-def _load() -> ChoiceLoops | None:
-    flags = {"nnan", "nsz"}  # no NaN gets here
-    loops = [machine_code(loop, flags) for loop in (_above, _bounds, _below)]
-    loops.append(machine_code(_ranked, flags | {"reassoc"}))
-    made = [loop for loop in loops if loop is not None]
-    if len(made) < len(loops):
-        return None
-    return ChoiceLoops(functools.partial(_run, _Made(*made)), functools.partial(_among_all, made[-1]))
-
-
-class _Made(NamedTuple):
-    above: Callable[..., None]
-    bounds: Callable[..., None]
-    below: Callable[..., None]
-    ranked: Callable[..., None]
-
-
-def _run(
-    loops: _Made, points: Tensor, half: Tensor, product: Tensor, low: int, k: int, wide: int, block: int
+def choose(
+    points: Tensor, half: Tensor, product: Tensor, rows: Tensor, label: Tensor, k: int, wide: int, block: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of rows from ``low`` on the neighbours (b, m, k), -1 for none; the squared distance of the last; the bound.
+    """Of some rows (m,) the neighbours and their squared distances (b, m, k), -1 and infinity for none; and the bound.
 
-    ``product`` (b, m, n) of these rows with all points (b, n, d) is overwritten on the diagonal; ``half`` (b, n) holds
-    half the squared norms, infinity off the mask. Both returned bounds are (b, m): no point outside the candidates has
-    :math:`|x_j|^2 / 2 - x_i x_j` below the second, and the first is infinite where the candidates were too many.
+    ``product`` (b, m, n) of these rows with all points (b, n, d) is -infinity where there is no neighbour; ``half``
+    (b, n) holds half the squared norms, infinity off the mask. No point outside the candidates has
+    :math:`|x_j|^2 / 2 - x_i x_j` below the bound (b, m); the distances are infinite where candidates were too many.
     Of the i-th row of the product only the columns from i // block * block on are looked at; with fewer than m rows a
     block it is the product of all rows with all, and what a row lacks stands above.
     """
@@ -73,25 +41,22 @@ def _run(
     least, bound = half.new_empty(b, m, classes), half.new_empty(b, m)
     chosen, count = torch.empty(b, m, 4 * wide, dtype=torch.int32), torch.empty(b, m, dtype=torch.int32)
     index, square = torch.empty(b, m, k, dtype=torch.long), torch.empty(b, m, k, dtype=torch.float64)
-    rows = torch.arange(low, low + m)
-    product.diagonal(low, 1, 2).fill_(-torch.inf)
-    own = [part.numpy() for part in (half, product, columns, least, bound, chosen, count)]
     if block < m:
-        loops.above(*own[:3], block)
-    loops.bounds(*own[:5], wide, block)
-    loops.below(*own[:2], *own[3:], block)
-    loops.ranked(*(part.numpy() for part in (points.contiguous(), chosen, count, rows, index, square)))
-    return index, square[..., -1], bound
+        run(_above, IN_ORDER, half, product, columns, block)
+    run(_bounds, IN_ORDER, half, product, columns, least, bound, wide, block)
+    run(_below, IN_ORDER, half, product, least, bound, chosen, count, block)
+    run(_ranked, ANY_ORDER, points, chosen, count, rows, label, square.new_empty(points.shape[-1]), index, square)
+    return index, square, bound
 
 
-def _among_all(ranked: Callable[..., None], points: Tensor, real: Tensor | None, rows: Tensor, k: int) -> Tensor:
-    """Of some rows (m,) of a cloud (n, d) the k nearest of all real ones, (m, k); -1 for none."""
+def among_all(points: Tensor, real: Tensor | None, rows: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Of some rows (m,) of a cloud (n, d) the k nearest of another label (n,) among all real ones: as above, (m, k)."""
     others = torch.arange(len(points)) if real is None else real.nonzero().flatten()
     chosen = others.to(torch.int32).expand(1, len(rows), -1)
     count = torch.full((1, len(rows)), len(others), dtype=torch.int32)
     index, square = rows.new_empty(1, len(rows), k), torch.empty(1, len(rows), k, dtype=torch.float64)
-    ranked(*(part.numpy() for part in (points.contiguous()[None], chosen, count, rows, index, square)))
-    return index[0]
+    run(_ranked, ANY_ORDER, points[None], chosen, count, rows, label, square.new_empty(points.shape[-1]), index, square)
+    return index[0], square[0]
 
 
 def _above(half: Any, product: Any, columns: Any, block: int) -> None:
@@ -157,7 +122,7 @@ def _below(half: Any, product: Any, least: Any, bound: Any, chosen: Any, count: 
             count[c, i] = filled
 
 
-def _ranked(points: Any, chosen: Any, count: Any, rows: Any, index: Any, square: Any) -> None:
+def _ranked(points: Any, chosen: Any, count: Any, rows: Any, label: Any, gaps: Any, index: Any, square: Any) -> None:
     """The nearest of the candidates by their squared differences, ties by index; none where they had no room."""
     clouds, m, k = index.shape
     for c in range(clouds):
@@ -168,12 +133,13 @@ def _ranked(points: Any, chosen: Any, count: Any, rows: Any, index: Any, square:
                 continue
             for place in range(count[c, i]):
                 j = chosen[c, i, place]
-                if j == rows[i]:
+                if label[j] == label[rows[i]]:
                     continue
                 other, entry, p = points[c, j], 0.0, k
                 for t in range(len(own)):
-                    gap = 1.0 * other[t] - own[t]  # in float64
-                    entry += gap * gap
+                    gaps[t] = 1.0 * other[t] - own[t]  # in float64
+                for t in range(len(own)):
+                    entry += gaps[t] * gaps[t]
                 while p > 0 and (
                     entry < away[p - 1] or (entry == away[p - 1] and (near[p - 1] < 0 or j < near[p - 1]))
                 ):

@@ -14,15 +14,13 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
-from isonb.numerics.compiled import compiled_lengths
+from isonb.numerics.compiled import can_compile, squares_between
 from isonb.numerics.rows import row_count
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
 __all__ = [
     "PIECE",
     "about_middle",
-    "by_differences",
-    "distances_from",
     "edge_lengths",
     "exact_squares",
     "lengths_between",
@@ -37,6 +35,7 @@ __all__ = [
 ]
 
 PIECE = 2**18  # coordinates of differences held at a time on the CPU
+SUBTRACTED = 8  # dimensions up to which all pairs are subtracted
 BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
 
 
@@ -63,12 +62,6 @@ def about_middle(x: Tensor, mask: Tensor | None = None) -> Tensor:
     return moved if mask is None else moved.masked_fill_(~mask.unsqueeze(-1), 0.0)
 
 
-def by_differences(x: Tensor) -> bool:
-    """Whether :func:`squared_distances` subtracts point from point (few dimensions, small clouds) or multiplies."""
-    n, d = x.shape[-2:]
-    return d <= 8 or n * n * d <= 2**16
-
-
 def squared_distances(x: Tensor) -> Tensor:
     r"""All :math:`\|x_i - x_j\|^2` of a localized cloud (..., n, d) -> (..., n, n); O(n^2) memory.
 
@@ -76,9 +69,9 @@ def squared_distances(x: Tensor) -> Tensor:
     :math:`\|x_i\|^2 + \|x_j\|^2 - 2 x_i \cdot x_j` it is good to about :math:`4 \epsilon R^2`, with R the radius of the
     cloud and :math:`\epsilon` the precision of the dtype: one below :math:`\sqrt\epsilon R` can't be told from 0.
     """
-    if by_differences(x):
-        return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
     n, d = x.shape[-2:]
+    if d <= SUBTRACTED or n * n * d <= 2**16:
+        return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
     points = x.reshape(-1, n, d)
     return _by_product(points, points.square().sum(-1)).view(*x.shape[:-1], n)
 
@@ -127,25 +120,15 @@ def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:
     norms = square_norms(points)
     if not 1e-20 < float(norms.amax()) < 1e20:
         return None
-    weights = squared_distances(points) if by_differences(points) else _by_product(points, norms)
-    return weights, slack(points, norms)
+    return _by_product(points, norms), slack(points, norms)
 
 
 def exact_squares(x: Tensor, edges: Tensor) -> Tensor:
     """Squared lengths (m,) of edges (m, 2) between rows (n, d), by differences in float64."""
+    if can_compile(x):
+        return squares_between(x, edges)
     parts = (precise(x[piece[:, 0]]) - precise(x[piece[:, 1]]) for piece in _pieces(x, edges))
     return torch.cat([gap.square_().sum(-1) for gap in parts])
-
-
-def distances_from(points: Tensor, some: Tensor) -> Tensor:
-    r"""Squared distances (m, n) from the points ``some`` (m,) of one localized cloud (n, d) to all of them.
-
-    By differences up to 8 dimensions, else by product, with the precision that :func:`squared_distances` has.
-    """
-    if points.shape[-1] <= 8:
-        return torch.cdist(points[some], points, compute_mode="donot_use_mm_for_euclid_dist").square_()
-    norms = points.square().sum(-1)
-    return torch.addmm(norms, points[some], points.T, alpha=-2).add_(norms[some].unsqueeze(1))
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:
@@ -200,11 +183,9 @@ class _Lengths(torch.autograd.Function):
 
 
 def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
-    """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers: by the compiled loop where it is loaded."""
-    if x.device.type == "cpu" and x.dtype == torch.float32 and (compiled := compiled_lengths()):
-        return compiled(x.detach(), edges)
+    """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers."""
     if x.device.type == "cpu" and x.dtype == torch.float32:
-        return exact_squares(x.detach(), edges).sqrt().float()
+        return exact_squares(x.detach(), edges).sqrt_().float()
     return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
 
 

@@ -13,6 +13,7 @@ from isonb.errors import CloudWarning, DegenerateError, InputError, ShapeError, 
 __all__ = ["check_cloud", "lengths_in", "nearest_in"]
 
 METRICS = ("euclidean", "precomputed")
+FEW = 100  # dimensions a point from which the points are probably the columns
 ROUNDED = 1e-5  # of the longest distance: how far a matrix may be from symmetric
 
 
@@ -54,7 +55,7 @@ def _doubt(x: Tensor, mask: Tensor | None) -> None:
     if n == d > 2 and not bool(x.diagonal(dim1=-2, dim2=-1).any()) and torch.equal(x, x.mT) and bool(x.amin() >= 0):
         told = "x is symmetric with a zero diagonal, as distances are, but is taken as points."
         told += ' Pass metric="precomputed".'
-    elif x.ndim == 2 and n <= 3 and d >= 100:
+    elif x.ndim == 2 and d >= 100 and (n <= 3 or d >= FEW * n):
         told = f"x has {n} points in {d} dimensions. Rows are points: pass x.T if they are its columns."
     if told and bool(x.any()):
         warnings.warn(told, CloudWarning, stacklevel=4)

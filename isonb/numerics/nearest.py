@@ -4,14 +4,12 @@ Candidates come from one matrix product of a localized copy; differences of the 
 On the CPU every row is then certified: no point outside its candidates can be nearer, by the rounding bound of the
 product. Rows that fail (tight clusters, many duplicates, ties) are searched again among all points. Elsewhere the
 product runs in float64 instead, since to look at a certificate would make the device wait.
-Float32 clouds on the CPU are searched by compiled loops where numba is installed, with the same certificate.
+Few points and few dimensions need no product: :mod:`isonb.numerics.ways` says where.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -19,13 +17,16 @@ from torch import Tensor
 
 from isonb.checks import check_values
 from isonb.errors import ShapeError, fail
-from isonb.numerics.compiled_nearest import BLOCK, ChoiceLoops, compiled_choice
+from isonb.numerics import compiled_nearest
+from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
+from isonb.numerics.kd_tree import kd_tree
 from isonb.numerics.products import upper_gram
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
+from isonb.numerics.ways import way_of_neighbours
 
-__all__ = ["check_k", "distances_to", "nearest", "nearest_by_cosine"]
+__all__ = ["Search", "check_k", "distances_to", "nearest", "nearest_by_cosine", "squared_gaps"]
 
 SPARE = 4  # candidates beyond k
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
@@ -56,53 +57,13 @@ def _entries(x: Tensor) -> int:
     return ENTRIES.get(x.device.type, 2**27)
 
 
-class _Clouds(NamedTuple):
-    """A batch ready for the search: points (b, n, d), the real rows, the copy that is multiplied and its squared norms.
-
-    ``unit`` (b, 1) is the squared unit of the copy, in the widest type, and ``slack`` (b, n) what a squared distance
-    from a row to any other may be wrong by, in that unit.
-    """
-
-    points: Tensor
-    real: Tensor | None
-    copy: Tensor
-    norms: Tensor
-    unit: Tensor
-    slack: Tensor
-
-
-def _ready(points: Tensor, real: Tensor | None) -> _Clouds:
-    """Of a batch (b, n, d); off the CPU, and where float32 overflows, the copy is in float64."""
-    if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
-        points = points / power_of_two(largest(points, (-2, -1)))
-    on_cpu = points.device.type == "cpu"
-    copy = about_middle(points if on_cpu else precise(points), real)
-    size = largest(copy, (-2, -1))
-    if on_cpu and not bool(size.isfinite().all()):
-        copy = about_middle(precise(points), real)
-        size = largest(copy, (-2, -1))
-    size = power_of_two(size)
-    norms = square_norms(copy.div_(size))
-    loss = slack(copy, norms)
-    return _Clouds(points, real, copy, norms, precise(size)[..., 0].square(), loss + loss.amax(1, keepdim=True))
-
-
 @torch.no_grad()
 def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None) -> Tensor:
     """Indices (..., n, k) of the nearest other rows of a checked cloud, nearest first, ties by index; -1 for none."""
-    n, d = x.shape[-2:]
-    clouds = _ready(x.detach().reshape(-1, n, d), None if mask is None else mask.reshape(-1, n))
-    b, wide = len(clouds.points), min(k + SPARE, n - 1)
-    loops = compiled_choice(wide) if x.device.type == "cpu" and clouds.copy.dtype == torch.float32 else None
-    step = max(1, _entries(x) // max(1, b * max(n, wide * d if loops is None else 0)))
-    halved = loops is not None and _halved(clouds.copy)
-    step = min(n, chunk or (n if halved else step))
-    block = BLOCK if halved and step == n else step
-    room = clouds.copy.new_empty(b * step * n if loops else 0)  # new memory for each strip costs a tenth more
-    find = _rows if loops is None else functools.partial(_compiled_rows, loops, room, block)
-    index = torch.cat([find(clouds, k, wide, low, min(low + step, n)) for low in range(0, n, step)], 1)
-    if clouds.real is not None:
-        index = torch.where(clouds.real.unsqueeze(-1), index, -1)
+    real = None if mask is None else mask.reshape(-1, mask.shape[-1])
+    index = Search(x.detach().reshape(-1, *x.shape[-2:]), real)(k, chunk=chunk)[0]
+    if real is not None:
+        index = torch.where(real.unsqueeze(-1), index, -1)
     return index.view(*x.shape[:-1], k)
 
 
@@ -122,71 +83,165 @@ def nearest_by_cosine(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return index, 1 - distances_to(unit, index).square() / 2
 
 
-def _halved(points: Tensor) -> bool:
-    """Whether half of the product is worth more than strips of it that lie in the cache."""
-    b, n, d = points.shape
-    return n > BLOCK and d >= COLUMNS and b * n * n <= WHOLE
+class _Copy(NamedTuple):
+    """What is multiplied: a copy (b, n, d), its squared norms, the squared unit of it (b, 1) in the widest type.
+
+    ``slack`` (b, n) is what a squared distance from a row to any other may be wrong by, in that unit.
+    """
+
+    points: Tensor
+    norms: Tensor
+    unit: Tensor
+    slack: Tensor
 
 
-def _rows(clouds: _Clouds, k: int, wide: int, low: int, high: int) -> Tensor:
-    """Neighbours of the rows from ``low`` below ``high`` of each cloud, (b, high - low, k)."""
-    points, real, copy, norms, *_ = clouds
-    rough = torch.baddbmm(norms.unsqueeze(1), copy[:, low:high], copy.mT, alpha=-2)
-    rough = rough.add_(norms[:, low:high].unsqueeze(2))
-    rough.diagonal(low, -2, -1).fill_(math.inf)
-    if real is not None:
-        rough.masked_fill_(~real.unsqueeze(1), math.inf)
+def _copy(points: Tensor, real: Tensor | None) -> _Copy:
+    """Of clouds (b, n, d); off the CPU, and where float32 overflows, in float64."""
+    on_cpu = points.device.type == "cpu"
+    copy = about_middle(points if on_cpu else precise(points), real)
+    size = largest(copy, (-2, -1))
+    if on_cpu and not bool(size.isfinite().all()):
+        copy = about_middle(precise(points), real)
+        size = largest(copy, (-2, -1))
+    size = power_of_two(size)
+    norms = square_norms(copy.div_(size))
+    loss = slack(copy, norms)
+    return _Copy(copy, norms, precise(size)[..., 0].square(), loss + loss.amax(1, keepdim=True))
+
+
+class Search:
+    """The search among the real points of clouds (b, n, d), made ready once for any number of calls."""
+
+    def __init__(self, points: Tensor, real: Tensor | None) -> None:
+        if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
+            points = points / power_of_two(largest(points, (-2, -1)))
+        self.points, self.real, self.way = points.contiguous(), real, way_of_neighbours(points)
+        if self.way == "boxes":
+            self.boxes = [kd_tree(points[c], self._of(c)) for c in range(len(points))]
+        elif self.way == "product":
+            self.copy = _copy(points, real)
+
+    def _of(self, cloud: int) -> Tensor | None:
+        return None if self.real is None else self.real[cloud]
+
+    def __call__(
+        self, k: int, some: Tensor | None = None, label: Tensor | None = None, chunk: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Indices and squared distances (b, m, k) of the rows ``some`` (m,) to the nearest of another ``label`` (n,).
+
+        All rows and other rows by default. Nearest first, ties by index; -1 and infinity where there are too few.
+        """
+        b, n, _ = self.points.shape
+        own = torch.arange(n, device=self.points.device)
+        if self.way == "product":
+            return self._by_product(k, some, own, label, chunk)
+        some, label = own if some is None else some, own if label is None else label
+        index, square = own.new_empty(b, len(some), k), torch.empty(b, len(some), k, dtype=torch.float64)
+        for c in range(b):
+            if self.way == "boxes":
+                index[c], square[c] = self.boxes[c].search(some, label, k)
+            else:
+                index[c], square[c] = compiled_nearest.among_all(self.points[c], self._of(c), some, label, k)
+        return index, square
+
+    def _by_product(
+        self, k: int, some: Tensor | None, own: Tensor, label: Tensor | None, chunk: int | None
+    ) -> tuple[Tensor, Tensor]:
+        b, n, d = self.points.shape
+        wide, m = min(k + SPARE, n - 1), n if some is None else len(some)
+        compiled = can_compile(self.points) and wide <= compiled_nearest.WIDEST
+        # half of the product is worth more than strips of it that lie in the cache
+        halved = (
+            compiled and some is label is None and n > compiled_nearest.BLOCK and d >= COLUMNS and b * n * n <= WHOLE
+        )
+        step = m if halved else max(1, _entries(self.points) // max(1, b * max(n, 0 if compiled else wide * d)))
+        step = min(m, chunk or step)
+        block = compiled_nearest.BLOCK if halved and step == n else step
+        room = self.copy.norms.new_empty(
+            b * step * n if compiled else 0
+        )  # new memory for each strip costs a tenth more
+        index, square = own.new_empty(b, m, k), precise(self.copy.norms[:0]).new_empty(b, m, k)
+        for low in range(0, m, step):
+            which = slice(low, min(low + step, m)) if some is None else some[low : low + step]
+            found = (
+                _compiled(self, which, own, label, k, wide, block, room)
+                if compiled
+                else _plain(self, which, own, label, k, wide)
+            )
+            index[:, low : low + step], square[:, low : low + step], outside = found
+            failing = square[:, low : low + step, -1] >= outside
+            if wide < n - 1 and own.device.type == "cpu" and bool(failing.any()):
+                for c in failing.any(1).nonzero().flatten().tolist():
+                    place = failing[c].nonzero().flatten() + low
+                    rows_ = own[place] if some is None else some[place]
+                    index[c, place], square[c, place] = self._among_all(c, rows_, own if label is None else label, k)
+        return index, square
+
+    def _among_all(self, cloud: int, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        if can_compile(self.points):
+            return compiled_nearest.among_all(self.points[cloud], self._of(cloud), some, label, k)
+        every = label.new_ones(1, len(some), 1) * torch.arange(len(label))
+        real = None if self.real is None else self.real[cloud : cloud + 1]
+        index, square = _ranked(self.points[cloud : cloud + 1], real, some, label, every, k)
+        return index[0], square[0]
+
+
+Strip = tuple[Tensor, Tensor, Tensor]
+"""Indices and squared distances (b, m, k), and a bound (b, m): no point left out is nearer than that."""
+
+
+def _plain(search: Search, which: slice | Tensor, own: Tensor, label: Tensor | None, k: int, wide: int) -> Strip:
+    copy, norms, unit, loss = search.copy
+    rough = torch.baddbmm(norms.unsqueeze(1), copy[:, which], copy.mT, alpha=-2).add_(norms[:, which].unsqueeze(2))
+    label = own if label is None else label
+    out = label[which].unsqueeze(1) == label
+    rough.masked_fill_(out if search.real is None else out | ~search.real.unsqueeze(1), math.inf)
     bound, candidates = rough.topk(wide, -1, largest=False)
-    own = torch.arange(low, high, device=points.device)
-    index, farthest = _ranked(points, real, own, candidates.sort(-1).values, k)
-    if points.device.type == "cpu" and wide < points.shape[1] - 1:
-        outside = precise(bound.amax(-1) - clouds.slack[:, low:high]) * clouds.unit
-        for c, row in _failing(farthest >= outside):
-            every = torch.arange(points.shape[1]).expand(1, len(row), -1)
-            its = None if real is None else real[c : c + 1]
-            index[c, row] = _ranked(points[c : c + 1], its, own[row], every, k)[0][0]
-    return index
+    index, square = _ranked(search.points, search.real, own[which], label, candidates.sort(-1).values, k)
+    return index, square, precise(bound.amax(-1) - loss[:, which]) * unit
 
 
-def _compiled_rows(
-    loops: ChoiceLoops, room: Tensor, block: int, clouds: _Clouds, k: int, wide: int, low: int, high: int
-) -> Tensor:
-    """The same by compiled loops, with the product in ``room``: of fewer than all rows a block, its upper blocks."""
-    points, real, copy, norms, *_ = clouds
-    (b, n, _), m = points.shape, high - low
+def _compiled(
+    search: Search,
+    which: slice | Tensor,
+    own: Tensor,
+    label: Tensor | None,
+    k: int,
+    wide: int,
+    block: int,
+    room: Tensor,
+) -> Strip:
+    """By compiled loops, with the product in ``room``: of fewer than all rows a block, its upper blocks."""
+    copy, norms, unit, loss = search.copy
+    m, (b, n) = len(own[which]), norms.shape
     product = room[: b * m * n].view(b, m, n)
     if block < m:
         upper_gram(product, copy, block)
     else:
-        torch.bmm(copy[:, low:high], copy.mT, out=product)
-    half = norms / 2 if real is None else torch.where(real, norms / 2, math.inf)
-    index, farthest, bound = loops.choose(points, half, product, low, k, wide, block)
-    if wide == n - 1:
-        return index
-    outside = precise(2 * bound + norms[:, low:high] - clouds.slack[:, low:high]) * clouds.unit
-    for c, row in _failing(farthest >= outside):
-        others = None if real is None else real[c]
-        index[c, row] = loops.among_all(points[c], others, row + low, k)
-    return index
+        torch.bmm(copy[:, which], copy.mT, out=product)
+    if label is None:
+        product.diagonal(int(own[which][0]), 1, 2).fill_(-torch.inf)
+    else:
+        product.masked_fill_(label[which].unsqueeze(1) == label, -torch.inf)
+    half = norms / 2 if search.real is None else torch.where(search.real, norms / 2, math.inf)
+    label = own if label is None else label
+    index, square, bound = compiled_nearest.choose(search.points, half, product, own[which], label, k, wide, block)
+    return index, square, precise(2 * bound + norms[:, which] - loss[:, which]) * unit
 
 
-def _failing(rows: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Of each cloud with rows (b, m) that can't be certified: its number and theirs."""
-    for c in rows.any(1).nonzero().flatten().tolist():
-        yield c, rows[c].nonzero().flatten()
-
-
-def _ranked(points: Tensor, real: Tensor | None, own: Tensor, index: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k nearest of ascending candidates (b, m, w) of the rows ``own`` (m,); the squared distance of the last."""
-    square = _squared_gaps(points, own, index)
-    none = index == own.unsqueeze(1)  # itself, a candidate where too few rows are real
+def _ranked(
+    points: Tensor, real: Tensor | None, own: Tensor, label: Tensor, index: Tensor, k: int
+) -> tuple[Tensor, Tensor]:
+    """The k nearest of ascending candidates (b, m, w) of the rows ``own`` (m,), with their squared distances."""
+    square = squared_gaps(points, own, index)
+    none = label[index] == label[own].unsqueeze(1)  # itself, a candidate where too few rows are real
     if real is not None:
         none |= ~real.gather(1, index.flatten(1)).view(index.shape)
     square, order = square.masked_fill_(none, math.inf).sort(dim=-1, stable=True)
-    return torch.where(square.isinf(), -1, index.gather(-1, order))[..., :k], square[..., k - 1]
+    return torch.where(square.isinf(), -1, index.gather(-1, order))[..., :k], square[..., :k]
 
 
-def _squared_gaps(points: Tensor, own: Tensor, index: Tensor) -> Tensor:
+def squared_gaps(points: Tensor, own: Tensor, index: Tensor) -> Tensor:
     """Squared distances (b, m, w) by differences in the widest type, from the rows ``own`` (m,) to their candidates."""
     b, m, wide = index.shape
     step = max(1, PIECE // 4 // max(1, b * wide * points.shape[-1])) if points.device.type == "cpu" else m

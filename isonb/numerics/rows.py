@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, finite
+from isonb.checks import border, check_values, cloud, finite, fits
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import ordinary, unit_sized
 
@@ -66,7 +66,7 @@ def centered(x: Tensor, mask: Tensor | None = None) -> Tensor:
     [[-1.0, -1.0], [1.0, 1.0]]
     """
     x, mask = cloud(x, mask, points=1)
-    return center_rows(x, mask)[0]
+    return fits(center_rows(x, mask)[0], "spread")
 
 
 class Directions(NamedTuple):

@@ -27,8 +27,7 @@ from isonb.pages.parameters import Value
 from isonb.runtime import machine
 from isonb.runtime.files import update
 from isonb.runtime.leash import DEFAULTS, Answer, Leash
-from isonb.runtime.locks import free, held
-from isonb.runtime.pool import side_by_side
+from isonb.runtime.locks import free, held, side_by_side
 
 SHOWN_LINES = 12
 PACKAGES = ("isonb", "torch", "transformers", "sentence-transformers", "numpy", "altair", "gudhi")

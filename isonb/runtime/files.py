@@ -14,8 +14,6 @@ from pathlib import Path
 
 from isonb.errors import InputError
 
-__all__ = ["DiskError", "deliver", "note_progress", "read_progress", "replace", "update"]
-
 PROGRESS = "progress"  # the file in a run's folder of checkpoints
 
 

@@ -31,8 +31,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PATIENCE", "Answer", "Leash", "notebook"]
-
 ENDING = threading.Event()  # set when the starter is gone: what fails from then on says nothing about the work
 ATTEMPTS = 20  # to end what may start anew meanwhile
 GRACE = 10.0  # seconds that a process gets to end what it has started

@@ -1,4 +1,6 @@
-"""Locks between processes: a file that one process at a time holds, and that falls free when its holders are gone.
+"""Locks between processes, and threads that wait for processes side by side.
+
+A lock is a file that one process at a time holds, and that falls free when its holders are gone.
 
 The lock belongs to the open file, so a child process that inherits it (``pass_fds``) goes on holding it when its parent
 is killed. On a shared file system it works between machines where ``flock`` does (NFS since version 4, Lustre with
@@ -11,10 +13,10 @@ import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
-
-__all__ = ["free", "held"]
+from typing import TypeVar
 
 LOOK_EVERY = 0.1  # seconds
 
@@ -72,3 +74,39 @@ def _first(files: Sequence[int]) -> int | None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return file
     return None
+
+
+GLANCE_EVERY = 0.5  # seconds; a wait without an end would hold up Ctrl-C
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def side_by_side(
+    items: Sequence[T], work: Callable[[T, bool, threading.Event], R | None], workers: int
+) -> Iterator[tuple[T, R]]:
+    """``work(item, False, stop)`` of each item, ``workers`` at a time; each item with what came of it, as they end.
+
+    Where that is None, another process is at the item. Then it waits for its turn behind the others, as ``work(item,
+    True, stop)``: so two commands share what both are asked for. Ctrl-C, or leaving the loop early, sets ``stop``; the
+    call returns when what runs has ended by it.
+
+    >>> sorted(side_by_side([1, 2], lambda number, patient, stop: -number, 2))
+    [(1, -1), (2, -2)]
+    """
+    stop = threading.Event()
+    with ThreadPoolExecutor(workers) as threads:
+        waiting = {threads.submit(work, item, False, stop): item for item in items}
+        try:
+            while waiting:
+                ended, _ = wait(waiting, timeout=GLANCE_EVERY, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    item, result = waiting.pop(future), future.result()
+                    if result is None:
+                        waiting[threads.submit(work, item, True, stop)] = item
+                    else:
+                        yield item, result
+        finally:
+            stop.set()
+            for future in waiting:
+                future.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import platform
 import re
@@ -10,8 +11,6 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-
-__all__ = ["hardware", "versions"]
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
@@ -40,7 +39,7 @@ def hardware() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "gpus": [torch.cuda.get_device_name(i) for i in range(count)],
         "machine": platform.machine(),
-        "memory_gib": _memory_gib(),
+        "memory_gib": round(memory() / 2**30, 1) if memory() < math.inf else None,
         "system": platform.system(),
         "threads": torch.get_num_threads(),
     }
@@ -56,8 +55,9 @@ def _cpu_model() -> str:
     return line.group(1).strip() if line else platform.processor() or platform.machine()
 
 
-def _memory_gib() -> float | None:
+def memory() -> float:
+    """Bytes of memory; infinite where the system doesn't say."""
     try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):  # not every system answers
-        return None
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return math.inf

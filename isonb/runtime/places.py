@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["EXPERIMENTS_FOLDER", "FIGURES_FOLDER", "RECORDINGS_FOLDER", "shipped_grids"]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 BOOK = PACKAGE.parent / "book"
 # the wheel puts both inside the package

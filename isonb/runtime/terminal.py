@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["printable", "screen"]
-
 HARMFUL = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # control, format (that of direction too), surrogates, line ends
 JOINERS = "\u200c\u200d"  # which Persian and emoji need
 COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)")  # "::error::" of GitHub at the start of a line, "##[error]" anywhere

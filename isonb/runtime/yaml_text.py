@@ -6,8 +6,6 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-__all__ = ["read_yaml"]
-
 MOST = 100_000  # nodes with all aliases written out; the largest grid of the book has some hundreds
 
 

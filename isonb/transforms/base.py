@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud, tensor_of
+from isonb.checks import border, cloud, fits, tensor_of
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
 from isonb.numerics.scale import precise
 from isonb.streaming.moments import Moments
@@ -93,7 +93,7 @@ def _transform(x: Tensor, mask: Tensor | None, fitted: Transform) -> Tensor:
     if x.shape[-1] != d:
         fix = "Fit and apply the transform on the same kind of vector."
         fail(ShapeError, f"x must have the {d} dimensions {type(fitted).__name__} was fitted on", x.shape[-1], fix)
-    rows = fitted._apply(x.reshape(-1, d))
+    rows = fits(fitted._apply(x.reshape(-1, d)), "image")
     out = rows.reshape(*x.shape[:-1], rows.shape[-1])
     return out if mask is None else torch.where(mask.unsqueeze(-1), out, 0.0)
 

@@ -8,7 +8,7 @@ leaves a level is meant to be standard normal. Only the flow is trained; the enc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +23,7 @@ from isonb.transforms.base import read_folder, write_folder
 __all__ = ["GlowFlow", "fit_flow"]
 
 FACTOR = 3.0  # of the logarithm of a scale, over its parameter
+DECAY = 0.01  # of each parameter, times the rate
 
 
 class _Norm(nn.Module):
@@ -189,8 +190,7 @@ class GlowFlow(nn.Module):
     @torch.no_grad()
     def transform(self, x: Tensor) -> Tensor:
         """The image z of points (..., d), without a graph: BERT-flow's sentence vectors."""
-        z: Tensor = self(x)[0]
-        return z
+        return fits(self(x)[0], "image")
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``weights.safetensors`` to ``folder``."""
@@ -226,12 +226,19 @@ def fit_flow(
     flow: GlowFlow | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> GlowFlow:
-    """Train a flow on sentence vectors (n, d) by maximum likelihood, Adam, and return it in evaluation mode.
+    r"""Train a flow on sentence vectors (n, d) by maximum likelihood, and return it in evaluation mode.
 
-    The defaults are BERT-flow's (Li et al. 2020). ``flow`` is trained further if given, else a
-    :class:`GlowFlow` of default size (fewer levels for d < 8) is made on the device of ``x``. The first batch starts
-    the normalisations. ``progress(step, bits per dimension)`` is called after each step. The order of batches comes
-    from ``seed``; a last batch of one row is left out.
+    The training of BERT-flow (Li et al. 2020) as its code is released: the mean bits per dimension of a batch,
+    gradients cut to length 1, and the update
+
+    .. math:: \theta \leftarrow \theta - \eta \left( \frac{m}{\sqrt v + 10^{-6}} + 0.01\, \theta \right)
+
+    with Adam's moments m and v (0.9, 0.999), which start at 0 and aren't corrected for it. The defaults are theirs too;
+    a batch there is 32 pairs, whose two sides are added.
+
+    ``flow`` is trained further if given, else a :class:`GlowFlow` of default size (fewer levels for d < 8) is made on
+    the device of ``x``. The first batch starts the normalisations. ``progress(step, bits per dimension)`` is called
+    after each step. The order of batches comes from ``seed``; a last batch of one row is left out.
 
     >>> x = torch.randn(256, 4, generator=torch.Generator().manual_seed(0)) * 3
     >>> 3.5 < fit_flow(x, epochs=2).bits_per_dimension(x).item() < 3.8  # the entropy of N(0, 9) is 3.63 bits
@@ -243,17 +250,28 @@ def fit_flow(
     if batch_size < 2:
         fail(ShapeError, "batch_size must be at least 2", batch_size, "The authors take 32.")
     flow = GlowFlow(d, levels=min(3, d.bit_length() - 1), seed=seed).to(x) if flow is None else flow
-    optimiser = torch.optim.Adam(flow.parameters(), lr=lr)
+    learned = list(flow.parameters())
+    moments = [(torch.zeros_like(one), torch.zeros_like(one)) for one in learned]
     for step, batch in enumerate(_batches(x, batch_size, epochs, seed), 1):
         if not bool(flow.begun):
             flow.begin(batch)
-        optimiser.zero_grad(set_to_none=True)
         loss = flow.bits_per_dimension(batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        _update(learned, moments, torch.autograd.grad(loss, learned), lr)
         if progress is not None:
             progress(step, loss.item())
     return flow.eval()
+
+
+@torch.no_grad()
+def _update(
+    learned: Sequence[Tensor], moments: Sequence[tuple[Tensor, Tensor]], slopes: Sequence[Tensor], lr: float
+) -> None:
+    """A step of the released optimiser. torch's AdamW corrects the moments: its first steps are a third as long."""
+    length = torch.stack([slope.norm() for slope in slopes]).norm().clamp_min(1)
+    for one, (mean, square), slope in zip(learned, moments, slopes, strict=True):
+        mean.lerp_(slope / length, 1 - 0.9)
+        square.lerp_((slope / length).square(), 1 - 0.999)
+        one -= lr * (mean / (square.sqrt() + 1e-6) + DECAY * one)
 
 
 def _batches(x: Tensor, size: int, epochs: int, seed: int) -> Iterator[Tensor]:

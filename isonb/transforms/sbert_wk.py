@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, tensor_of
+from isonb.checks import border, cloud
 from isonb.errors import ShapeError, fail
 from isonb.numerics.scale import unit_sized
+from isonb.points import stacked
 
 __all__ = ["sbert_wk"]
 
@@ -81,7 +82,7 @@ def sbert_wk(
     >>> [round(v, 4) for v in sbert_wk(states, layer_start=0, window=1)[0].tolist()]
     [0.3333, 0.3333, 0.3333]
     """
-    stack = hidden_states if isinstance(hidden_states, Tensor) else torch.stack([*map(tensor_of, hidden_states)])
+    stack = stacked(hidden_states)
     if stack.ndim != 4:
         fix = "Pass the hidden_states of a model, the embedding output first."
         fail(ShapeError, "hidden_states must be L + 1 tensors (B, T, d)", f"shape {tuple(stack.shape)}", fix)

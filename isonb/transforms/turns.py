@@ -157,7 +157,7 @@ class DimensionScale(_Turn):
         return []
 
     def _linear(self, y: Tensor) -> Tensor:
-        scale = torch.ones_like(y[0]).index_fill(0, self.state["loudest"].to(y.device), self.factor)
+        scale = y.new_ones(y.shape[-1]).index_fill(0, self.state["loudest"].to(y.device), self.factor)
         return y * scale
 
     def _turned(self, x: Tensor) -> Tensor:

@@ -60,8 +60,9 @@ def test_a_threshold_by_hand(rows, pairs):
     assert raw.percentile == pytest.approx(100 * below, abs=1)
 
 
-def test_queries_need_no_labels(rows):
-    asking = rows[torch.arange(0, N, 20)] + 0.3
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.float16])
+def test_queries_need_no_labels_nor_the_type_of_the_vectors(rows, kind):
+    asking = (rows[torch.arange(0, N, 20)] + 0.3).to(kind)
     raw, centred = isonb.audit(rows, sample=1000, queries=asking, false_match_rate=0.02).matches
     assert raw.recall is None
     assert abs(raw.false_matches[0] - 0.02) < 0.02

@@ -9,11 +9,10 @@ from scipy.spatial.distance import cdist
 from support import some_mask
 from torch import Tensor
 
-from isonb.barcodes import rips as homology
-from isonb.barcodes import trees
+from isonb.barcodes import inputs
 from isonb.barcodes.rips import h0_barcode
 from isonb.measures.neighbors import knn
-from isonb.numerics import nearest
+from isonb.numerics import distances, nearest, ways
 
 KINDS = ("offset", "skewed", "far twins", "far clusters", "lattice", "copies", "lone", "signs")
 
@@ -81,8 +80,8 @@ def check(seed: int) -> None:
     """The tree, its bars and their gradient, and the neighbours of one batch."""
     x, mask = draw(seed)
     n, k = x.shape[1], 3
-    edges = homology.tree_edges(x, mask)[0]
-    assert torch.equal(_sorted(edges, mask, n), _sorted(homology.tree_edges(x.double(), mask)[0], mask, n)), seed
+    edges = inputs.tree_edges(x, mask)[0]
+    assert torch.equal(_sorted(edges, mask, n), _sorted(inputs.tree_edges(x.double(), mask)[0], mask, n)), seed
     for c in range(len(x)):
         real = torch.ones(n, dtype=torch.bool) if mask is None else mask[c]
         squares, own = all_squares(x[c] * real.unsqueeze(1)), edges[c][real[edges[c]].all(-1)].numpy()
@@ -125,18 +124,20 @@ def test_trees_and_neighbours_of_five_thousand_hard_clouds_are_exact(start):
 
 
 @pytest.mark.parametrize("seed", range(0, 48, 3))
-def test_the_plain_loops_and_those_in_strips_name_the_same_edges(seed, monkeypatch):
-    """Whatever is installed, however large a cloud counts as, and however the product is rounded."""
+def test_without_numba_the_edges_are_the_same(seed, monkeypatch):
     x, mask = draw(seed)
-    want = _sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1])
-    monkeypatch.setattr(trees, "compiled_prim", lambda: None)
-    assert torch.equal(_sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1]), want)
-    monkeypatch.setattr(trees, "DENSE", 1)
-    assert torch.equal(_sorted(homology.tree_edges(x, mask)[0], mask, x.shape[1]), want)
+    want = _sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1])
+    monkeypatch.setattr(ways, "can_compile", lambda x: False)
+    monkeypatch.setattr(nearest, "can_compile", lambda x: False)
+    assert torch.equal(_sorted(inputs.tree_edges(x, mask)[0], mask, x.shape[1]), want)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_rows_and_a_power_of_two_change_no_bar_and_no_neighbour(kind):
+def test_the_order_of_rows_and_a_power_of_two_change_no_bar_and_no_neighbour(kind, compiled, monkeypatch):
+    if not compiled:
+        for module in (ways, nearest, distances):
+            monkeypatch.setattr(module, "can_compile", lambda x: False)
     x, _ = draw(KINDS.index(kind) + 8 * 12)
     order = torch.randperm(x.shape[1], generator=torch.Generator().manual_seed(1))
     assert torch.equal(h0_barcode(x[:, order] * 8), h0_barcode(x) * 8)

@@ -256,8 +256,8 @@ def test_errors_of_one_function():
     check_rejects(h0_barcode, ShapeError, "one entry a row", torch.ones(3, 2), mask=torch.ones(2, dtype=torch.bool))
     check_rejects(h0_barcode, ShapeError, "leave at least 2", torch.ones(3, 2), mask=torch.tensor([1, 0, 0]))
     check_rejects(rips_barcode, ShapeError, r"\(n, d\)", torch.ones(2, 3, 2))
-    for wrong in (-1, 3, 1.5, True, "1"):
-        check_rejects(rips_barcode, InputError, "max_dim must be 0, 1 or 2", torch.ones(3, 2), max_dim=wrong)
+    for wrong in (-1, 1.5, True, "1"):
+        check_rejects(rips_barcode, InputError, "max_dim must be a dimension", torch.ones(3, 2), max_dim=wrong)
 
 
 def test_no_library_is_imported_for_h0():
@@ -321,7 +321,6 @@ def test_points_that_look_like_distances_or_transposed_are_told():
     for function in (h0_barcode, rips_barcode, two_nn):
         with pytest.warns(CloudWarning, match='is taken as points. Pass metric="precomputed"'):
             function(matrix)
-        check_rejects(function, InputError, "metric must be one of euclidean, precomputed", matrix, metric="cosine")
         check_rejects(function, ShapeError, "must be square", matrix[:, :5], metric="precomputed")
         check_rejects(function, DegenerateError, "must be symmetric", matrix - 1, metric="precomputed")
         check_rejects(function, DegenerateError, "must be symmetric", matrix.triu(), metric="precomputed")

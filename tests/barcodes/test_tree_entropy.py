@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import assert_same, check_gradient, nasty, normal, some_mask
 
-from isonb.barcodes.rips import tree_edges
+from isonb.barcodes.inputs import tree_edges
 from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy, value_and_slopes
 from isonb.losses import PersistentEntropyLoss
 from isonb.numerics.distances import edge_lengths

@@ -17,8 +17,6 @@ import pandas as pd
 import threadpoolctl
 import torch
 
-from isonb.barcodes import compiled_prim
-from isonb.numerics import compiled_nearest
 from isonb.runtime import files
 from isonb.runtime.places import RECORDINGS_FOLDER
 from tests.benchmarks import measures, memory, training
@@ -92,12 +90,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(names: Sequence[str], suites: Suites, out: Path, *, small: bool = False) -> list[Row | Peak]:
-    """Every row of these suites; the record is written as it comes, so nothing is lost when stopped.
-
-    The compiled loops are loaded at once: the first cloud of a process loads them.
-    """
-    compiled_prim.compiled_prim()
-    compiled_nearest.compiled_choice(1)
+    """Every row of these suites; the record is written as it comes, so nothing is lost when stopped."""
     warnings.filterwarnings("ignore")  # the peers', not ours
     torch.set_num_threads(1)
     threadpoolctl.threadpool_limits(1)  # the peers' numpy too, however this was started

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 import isonb
-from isonb.barcodes.compiled_prim import compiled_prim
-from isonb.barcodes.trees import _prim, spanning_tree
-from isonb.numerics.compiled_nearest import compiled_choice
+from isonb.barcodes.compiled_prim import grow
+from isonb.barcodes.trees import spanning_tree
 from isonb.numerics.distances import edge_lengths, localized, squared_distances, weighted_rows
-from isonb.numerics.nearest import SPARE, distances_to
+from isonb.numerics.nearest import distances_to
 from isonb.numerics.products import add_upper_gram, gram
 from isonb.streaming.moments import summarised
 from tests.benchmarks import peers
@@ -111,13 +110,11 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     The points are moved to their middle at first: far from the origin the product would have no digits left.
     """
     index = torch.randint(0, len(x), (len(x), k), generator=torch.Generator().manual_seed(0))
-    half, points = x.square().sum(-1)[None] / 2, x[None]
-    strips = [(low, points[:, low : low + 512] @ points.mT) for low in range(0, len(x), 512)]
-    pieces = [Piece("product", lambda: x @ x.T, True), Piece("points moved and scaled", lambda: localized(x), True)]
-    if loops := compiled_choice(k + SPARE):
-        chosen = lambda: [loops.choose(points, half, part, low, k, k + SPARE, 512) for low, part in strips]  # noqa: E731
-        pieces.append(Piece("choice and exact differences", chosen, True))
-    return [*pieces, Piece("distances to the chosen", lambda: distances_to(x, index), True)]
+    return [
+        Piece("product", lambda: x @ x.T, True),
+        Piece("points moved and scaled", lambda: localized(x), True),
+        Piece("distances to the chosen", lambda: distances_to(x, index), True),
+    ]
 
 
 def two_nn(n: int, d: int, goal: float | None = None, floor: float | None = None, device: str = "cpu") -> Comparison:
@@ -222,7 +219,6 @@ def h0(
 
     def pieces() -> list[Piece]:
         edges, weights, first = spanning_tree(x), squared_distances(x), torch.zeros(len(x), dtype=torch.long)
-        grow = loops.grow if (loops := compiled_prim()) else _prim
         return [
             Piece("product above the diagonal", lambda: gram(x), True),
             Piece("trees", lambda: grow(weights, first)),
@@ -245,6 +241,26 @@ def h0_batch(small: bool) -> Iterator[Comparison]:
     goals = {"giotto-ph": 5.0, "ripser": 5.0}
     for shape in ((2, 12, 3),) if small else ((32, 64, 3), (32, 64, 768)):
         yield h0(gaussian(*shape), "H0, a batch", peers.barcodes(*goals), goals, batch=True)
+
+
+def h0_few_dimensions(small: bool) -> Iterator[Comparison]:
+    """Where trees of boxes serve the peers: 3 dimensions at four sizes, and 8 to 16 at one."""
+    names = "fastcluster", "scipy single linkage", "scikit-learn", "mlpack", "hdbscan"
+    goals = {3: 1 / 1.5, 8: 1 / 1.2, 12: 1 / 1.2, 16: 1 / 1.2}
+    for n, d in ((40, 3),) if small else ((64, 3), (512, 3), (4096, 3), (20_000, 3), (4096, 8), (4096, 12), (4096, 16)):
+        pairless = names[3:] if n > 8192 else names  # the others hold all pairs
+        yield h0(gaussian(n, d), "H0, few dimensions", peers.barcodes(*pairless), dict.fromkeys(names, goals[d]))
+
+
+def neighbours(small: bool) -> Iterator[Comparison]:
+    """The ten nearest of each point with their distances, against the flat index of faiss."""
+    for n, d in ((40, 3),) if small else ((64, 64), (64, 768), (20_000, 384), (20_000, 768)):
+        x, exact = gaussian(n, d), isonb.knn(gaussian(min(n, 500), d).double(), 10)[0]
+        error, others = relative_error(isonb.knn(x[:500], 10)[0], exact), []
+        if peers.there("faiss"):
+            others = [Peer("faiss", lambda x=x: peers.faiss_neighbours(x.numpy(), 10), error, 1 / 1.3)]
+        pieces = lambda x=x: neighbour_pieces(x, 10)  # noqa: E731
+        yield Comparison("k nearest neighbours", size_of(x), lambda x=x: isonb.knn(x, 10), others, 1e-4, 3, pieces)
 
 
 def isoscore_stars(small: bool) -> Iterator[Comparison]:
@@ -274,7 +290,8 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
         streaming(n, d) for n, d in (((200, 8),) if small else ((4096, 768), (16384, 384), (100_000, 64)))
     ),
     "two_nn": lambda small: (
-        two_nn(n, d, 1.0, 1.5) for n, d in (((100, 8),) if small else ((2000, 64), (2000, 768), (5000, 768)))
+        two_nn(n, d, 1.0, 1.5)
+        for n, d in (((100, 8),) if small else ((2000, 3), (20_000, 3), (2000, 64), (2000, 768), (5000, 768)))
     ),
     "uniformity": lambda small: (
         uniformity(n, d, {ALL_PAIRS: 2.5, WHOLE: None})
@@ -282,7 +299,9 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
     ),
     "lsds": lambda small: (lsds(n, d) for n, d in (((40, 8),) if small else ((1024, 64), (1024, 768)))),
     "h0_large": h0_large,
+    "h0_few_dimensions": h0_few_dimensions,
     "h0_batch": h0_batch,
+    "neighbours": neighbours,
     "growth_h0": lambda small: growing(growing_h0, small),
     "growth_isoscore_star": lambda small: growing(lambda n, d: star(n, shrinkage_matrix(d)), small),
     "growth_uniformity": lambda small: growing(lambda n, d: uniformity(n, d, {WHOLE: None}), small),

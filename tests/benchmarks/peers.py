@@ -21,6 +21,9 @@ PACKAGES = (
     "gudhi",
     "giotto-ph",
     "fastcluster",
+    "faiss-cpu",
+    "mlpack",
+    "hdbscan",
     "torch-topological",
     "scikit-dimension",
     "transformers",
@@ -77,6 +80,32 @@ def sklearn_h0(x: np.ndarray) -> np.ndarray:
     return np.sort(tree.distances_)
 
 
+def mlpack_h0(x: np.ndarray) -> np.ndarray:
+    """By the dual-tree Boruvka of mlpack, which takes float64."""
+    import mlpack
+
+    return np.sort(mlpack.emst(x.astype(np.float64))["output"][:, 2])
+
+
+def hdbscan_h0(x: np.ndarray) -> np.ndarray:
+    """By the Boruvka over a kd-tree of hdbscan, with its defaults but exact."""
+    from hdbscan._hdbscan_boruvka import KDTreeBoruvkaAlgorithm
+    from sklearn.neighbors import KDTree
+
+    tree = KDTree(x.astype(np.float64), leaf_size=40)
+    edges = KDTreeBoruvkaAlgorithm(tree, 1, leaf_size=13, approx_min_span_tree=False).spanning_tree()
+    return np.sort(edges[:, 2])
+
+
+def faiss_neighbours(x: np.ndarray, k: int) -> np.ndarray:
+    """Distances to the k nearest others by the flat index of faiss, which finds each point itself first."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    squares = faiss.knn(x, x, k + 1)[0][:, 1:]
+    return np.sqrt(np.maximum(squares, 0))
+
+
 BARCODES: Mapping[str, tuple[str, Barcode]] = {
     "ripser": ("ripser", ripser_h0),
     "gudhi": ("gudhi", gudhi_h0),
@@ -85,6 +114,8 @@ BARCODES: Mapping[str, tuple[str, Barcode]] = {
     "scikit-learn": ("sklearn", sklearn_h0),
     "fastcluster": ("fastcluster", linkage_h0("fastcluster")),
     "giotto-ph": ("gph", giotto_h0),
+    "mlpack": ("mlpack", mlpack_h0),
+    "hdbscan": ("hdbscan", hdbscan_h0),
 }
 """Name of a library: the module it needs, and the finite deaths of H0 by it, sorted, from points."""
 

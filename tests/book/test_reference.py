@@ -1,4 +1,4 @@
-"""The reference pages: every public name, every method, every term, and no link that leads nowhere."""
+"""The reference pages: every public name, method, term and cited work, and no link that leads nowhere."""
 
 import inspect
 import json
@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
 API = BOOK / "reference" / "api"
 FENCE = re.compile(r"^(`{3,}|:{3,})\{?(?P<kind>[\w-]*).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"^@\w+\{([^,]+),\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+CITED = re.compile(r"\{cite(?::[a-z]+)?\}`([^`]+)`")
 # What a build knows, without writing pages.
 SPHINX = """
 import json, sys
@@ -190,3 +192,34 @@ def test_a_section_says_all_and_types_no_verdict(name):
     assert f"-{name}`" in section, "what the runs say, from code"
     evidence = section.partition("- Evidence:")[2]
     assert not re.search(r"supported|contradicted|inconclusive|testable|above|below|apart", evidence)
+
+
+def bibliography():
+    """Each entry's key, with the first author's family name and the year."""
+    found = {}
+    for key, body in ENTRY.findall((BOOK / "references.bib").read_text(encoding="utf-8")):
+        author = re.search(r"(?:author|editor) = \{+(.+?)(?:,| and|\}+,?$)", body, re.MULTILINE)
+        year = re.search(r"year = \{(\d{4})", body)
+        assert author, f"{key} has no author"
+        assert year, f"{key} has no year"
+        found[key] = (re.sub(r"[{}\\\"]", "", author[1]), year[1])
+    return found
+
+
+def cited():
+    texts = (path.read_text(encoding="utf-8") for path in BOOK.rglob("*.md"))
+    return {key.strip() for text in texts for keys in CITED.findall(text) for key in keys.split(",")}
+
+
+def test_every_citation_is_in_the_bibliography():
+    assert not cited() - set(bibliography())
+
+
+def test_every_entry_is_cited_in_a_chapter_or_named_in_a_docstring():
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "isonb").rglob("*.py"))
+
+    def named(author, year):
+        return re.search(rf"\b{author}\b.{{0,60}}\(?{year}", code) is not None
+
+    rest = {key: who for key, who in bibliography().items() if key not in cited()}
+    assert [key for key, who in rest.items() if not named(*who)] == []

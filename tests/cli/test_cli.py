@@ -101,6 +101,7 @@ def test_examples_of_the_help_are_command_lines_that_parse(capsys):
 def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
     root = GRIDS.parents[1]
     text = (root / page).read_text(encoding="utf-8").replace("\\\n", "")
+    text = re.sub("<!-- own:start -->.*<!-- own:end -->", "", text, flags=re.DOTALL)  # tests/test_readme.py runs it
     lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("isonb ")]
     assert lines
     for _, *words in lines:
@@ -229,7 +230,8 @@ def test_sweep_says_what_it_will_do_before_it_does_it(swept, tmp_path, capsys):
     configs, out, options = swept[0]
     assert len(configs) == 3
     assert out == str(tmp_path)
-    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False}
+    kept = {"report_to": "", "keep_predictions": False}
+    assert options == {"workers": 2, "scheduler": "local", "data": None, "retry_failed": False, **kept}
     assert "3 finished" in capsys.readouterr().out
 
 
@@ -396,3 +398,9 @@ def test_lists_have_everything(what, names, capsys):
     text = capsys.readouterr().out
     assert all(name in text for name in names)
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_what_nobody_foresaw_has_an_exit_code_of_its_own(monkeypatch, capsys):
+    monkeypatch.setitem(commands.COMMANDS, "list", lambda options: 1 / 0)
+    assert cli.main(["list", "tasks"]) == 3
+    assert capsys.readouterr().err.splitlines()[-1] == "ZeroDivisionError: division by zero"

@@ -1,58 +1,162 @@
-"""A run that fails: its traceback in the log, the user's file and line on the console, exit codes until it is whole."""
+"""Methods, data and grids that fail: what is printed at a terminal and without one, the log, exit codes."""
 
 import json
+import os
+import pty
+import sys
 
 import pytest
 
 from isonb import cli
 
-BAD = """
+METHOD = """
+from __future__ import annotations
+
+import os
+import signal
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from isonb.lab.methods import Method
+from isonb.lab.options import option
 
 
-class Bad(nn.Module):
+class Loss(nn.Module):
     def forward(self, points):
         return {wrong}
 
 
 @dataclass(frozen=True)
-class Failing(Method):
+class Mine(Method):
     '''Fails.'''
 
+    weight: float = option(1.0, "of the penalty", low=0, high=9)
+
     def penalty(self):
-        return Bad()
+        return Loss()
 """
-GRID = """
-smoke:
-  - {task: english_sentiment, model: tiny, method: 'bad.py:Failing'}
-"""
+LINE = METHOD.splitlines().index("        return {wrong}") + 1
+MINE = "run --task english_sentiment --protocol smoke --set max_steps=3 --method mine.py:Mine"
+GRID = "smoke:\n  - {task: english_sentiment, model: tiny, method: %s, max_steps: 3}\n"
+REVIEWS = "text,mark\n" + "\n".join(f"number {n},{n % 2}" for n in range(40))
+
+# What is wrong before any run: the command, files beside the usual ones, and words of the one line.
+REFUSED = {
+    "import error": (MINE, {"mine.py": "import nosuch\n"}, "ModuleNotFoundError: No module named 'nosuch' in line 1"),
+    "no method": (MINE, {"mine.py": "class Mine:\n    pass\n"}, "Mine of mine.py must be a Method"),
+    "unknown option": (f"{MINE} -o wieght=2", {}, "Did you mean 'weight'"),
+    "option out of range": (f"{MINE} -o weight=10", {}, "weight"),
+    "missing data": ("run --task gone.csv", {}, "gone.csv"),
+    "missing column": ("run --task reviews.csv --target stars", {}, "stars"),
+    "wrong yaml": ("sweep grid.yaml --size smoke", {"grid.yaml": "smoke: [unclosed\n"}, "grid.yaml"),
+    "unknown method in a grid": ("sweep grid.yaml --size smoke", {"grid.yaml": GRID % "istra"}, "Did you mean 'istar'"),
+    "unknown size": ("sweep grid.yaml --size small", {}, "It has: smoke"),
+    "unknown tracker": (f"{MINE} --report-to paper", {}, "report_to must be among"),
+}
+# What goes wrong in a run: the penalty's value, words of the reason, and whether the user's line is known.
+STARTED = {
+    "exception": ("points.nothing", "AttributeError", True),
+    "wrong shape": ("points.sum(-1)", "a penalty must return a tensor of one number; got shape", False),
+    "not finite": ("points.sum() * float('nan')", "must be finite; got nan", False),
+    "out of memory": ("torch.empty(10**15)", "allocate", True),
+    "memory error": ("exec('raise MemoryError(7)')", "MemoryError: 7", True),
+    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", "Kernel died", False),
+}
+
+
+class Terminal:
+    """What a terminal shows of ``sys.stdout`` and ``sys.stderr`` while it stands for them."""
+
+    def __init__(self, monkeypatch):
+        self.master, slave = pty.openpty()
+        self.stream = os.fdopen(slave, "w", buffering=1)
+        for name in ("stdout", "stderr"):
+            monkeypatch.setattr(sys, name, self.stream)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stream.close()
+        os.close(self.master)
+
+    def shown(self):
+        self.stream.flush()
+        os.set_blocking(self.master, False)
+        said = b""
+        try:
+            while part := os.read(self.master, 65536):
+                said += part
+        except OSError:  # nothing more
+            pass
+        return said.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ISONB_DATA", raising=False)
+    (tmp_path / "mine.py").write_text(METHOD.replace("{wrong}", "points.sum()"))
+    (tmp_path / "grid.yaml").write_text(GRID % "'mine.py:Mine'")
+    (tmp_path / "reviews.csv").write_text(REVIEWS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_mistake_is_one_line_with_code_2_at_a_terminal_and_without(case, here, capsys, monkeypatch):
+    line, files, words = REFUSED[case]
+    for name, text in files.items():
+        (here / name).write_text(text)
+    assert cli.main(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert "Traceback" not in out + err
+    assert not (here / "runs" / "logs").exists()  # nothing was started, so there is nothing to log
+    with Terminal(monkeypatch) as terminal:
+        assert cli.main(line.split()) == 2
+        assert terminal.shown() == out + err
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("wrong", "error"),
-    [("points.nothing", "AttributeError"), ("1 / 0", "ZeroDivisionError"), ("points @ points", "Error")],
-)
-def test_a_failing_method_is_told_with_its_line_and_keeps_the_sweep_at_one(tmp_path, monkeypatch, capfd, wrong, error):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.py").write_text(BAD.format(wrong=wrong))
-    (tmp_path / "grid.yaml").write_text(GRID)
-    run = ["run", "--task", "english_sentiment", "--model", "tiny", "--protocol", "smoke", "--method", "bad.py:Failing"]
-    assert cli.main(run) == 1
-    assert "where     bad.py, line 11" in capfd.readouterr().err
-    (log,) = (tmp_path / "runs" / "logs").iterdir()
-    assert error in log.read_text()
-    assert f"return {wrong}" in log.read_text()
+@pytest.mark.parametrize("case", STARTED)
+def test_a_run_that_fails_says_why_and_where_with_code_1(case, here, capfd, monkeypatch):
+    wrong, words, placed = STARTED[case]
+    (here / "mine.py").write_text(METHOD.replace("{wrong}", wrong))
+    assert cli.main(MINE.split()) == 1
+    out, err = capfd.readouterr()
+    where = f"where     mine.py, line {LINE}\n"
+    assert err.startswith("failed: ")
+    assert words in err.splitlines()[0]
+    assert (where in err) == placed
+    assert "Traceback" not in out + err
+    (log,) = (here / "runs" / "logs").iterdir()
+    assert f"log       runs/logs/{log.name}" in err
+    assert words.partition(";")[0] in log.read_text()
+    assert "Traceback" in log.read_text() or "File" in log.read_text()
+    assert cli.main(MINE.split()) == 1  # and nothing was run
+    assert capfd.readouterr().err.startswith("failed before: ")
+    with monkeypatch.context() as patch, Terminal(patch) as terminal:
+        assert cli.main([*MINE.split(), "--retry-failed"]) == 1
+        shown = terminal.shown()
+    assert words in shown
+    assert (where in shown) == placed
+
+
+@pytest.mark.slow
+def test_a_sweep_is_at_one_until_it_is_whole(here, capfd):
+    (here / "mine.py").write_text(METHOD.replace("{wrong}", "points.nothing"))
     sweep = ["sweep", "grid.yaml", "--size", "smoke", "--yes"]
-    assert cli.main(sweep) == 1  # recorded as failed already
-    assert cli.main([*sweep, "--retry-failed"]) == 1
+    assert cli.main(sweep) == 1
     said = capfd.readouterr()
     assert "1 of 1  failed" in said.err  # a plain line: this is no terminal
-    assert "failed before" in said.out
+    assert cli.main(sweep) == 1  # recorded as failed already
+    assert "failed before" in capfd.readouterr().out
     assert cli.main(["status", "runs", "--json"]) == 0
     (why,) = json.loads(capfd.readouterr().out)["failed"].values()
-    assert error in why
+    assert "AttributeError" in why
+    (here / "grid.yaml").write_text((here / "grid.yaml").read_text().replace("'mine.py:Mine'", "none"))
+    assert cli.main(sweep) == 0

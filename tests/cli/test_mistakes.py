@@ -70,7 +70,7 @@ def here(tmp_path, monkeypatch):
         ("sweep grid.yaml --size smoke", "Did you mean 'method'"),
         ("sweep grid.yaml", "has; got 'small'"),
         ("status nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
-        ("collect nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
+        ("collect nosuch", "OUT must be the folder of a sweep or of executed chapters; got 'nosuch'"),
         ("collect data", "OUT must be the folder of a sweep"),
         ("collect runs --out table.xls", "a table must be a file .csv, .md, .html, .parquet"),
         ("collect runs --out data", "a table must be a file"),

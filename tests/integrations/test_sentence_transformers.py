@@ -26,7 +26,15 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from isonb.errors import InputError, PrecisionWarning
 from isonb.integrations.sentence_transformers import IsotropyLoss, TokenSoftDecay, append_transform, dense
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
-from isonb.losses import CosRegLoss, GORLoss, IStarLoss, PersistentEntropyLoss
+from isonb.losses import (
+    CosRegLoss,
+    GORLoss,
+    IsoScoreLoss,
+    IStarLoss,
+    PersistentEntropyLoss,
+    SIGRegLoss,
+    SpectrumControlLoss,
+)
 from isonb.measures.isoscore import isoscore
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
@@ -82,6 +90,45 @@ def test_the_penalty_is_what_the_library_computes_of_the_columns(folder, columns
     parts = IsotropyLoss(model, inner, GORLoss())(features(model, *texts))
     golden = GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
     torch.testing.assert_close(parts["isonb_penalty"], sum(golden.values()))
+
+
+def cosine_of_pairs_after_a_step(folder, loss_of):
+    """How much one step raises the mean cosine of six pairs."""
+    model = make(folder).train()
+    columns = TEXTS[:6], TEXTS[6:12]
+
+    def cosine():
+        first, second = (model(column)["sentence_embedding"] for column in features(model, *columns))
+        return torch.cosine_similarity(first, second).mean().item()
+
+    optimiser, before = torch.optim.SGD(model.parameters(), lr=0.01), cosine()
+    sum(loss_of(model)(features(model, *columns)).values()).backward()
+    optimiser.step()
+    return cosine() - before
+
+
+def test_a_step_brings_pairs_together_as_the_library_does(folder):
+    def ours(model):
+        return IsotropyLoss(model, MultipleNegativesRankingLoss(model), GORLoss())
+
+    def theirs(model):
+        pairs, spread = MultipleNegativesRankingLoss(model), GlobalOrthogonalRegularizationLoss(model)
+        return lambda columns: {"pairs": pairs(columns, None), **spread(columns)}
+
+    rise = cosine_of_pairs_after_a_step(folder, ours)
+    assert rise == pytest.approx(cosine_of_pairs_after_a_step(folder, theirs), rel=1e-3, abs=1e-7)
+    assert rise > 0
+
+
+@pytest.mark.parametrize("penalty", [GORLoss(), CosRegLoss(), IsoScoreLoss(), IStarLoss(), SpectrumControlLoss(),
+                                     SIGRegLoss(slices=8, seed=0), PersistentEntropyLoss()])  # fmt: skip
+def test_no_regulariser_takes_the_two_sides_of_a_pair_for_two_points(folder, penalty):
+    model = make(folder).train()
+    texts = TEXTS[:6], TEXTS[6:12]
+    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), penalty)(features(model, *texts))
+    columns = [model(one)["sentence_embedding"] for one in features(model, *texts)]
+    torch.testing.assert_close(parts["isonb_penalty"], sum(map(penalty, columns)) / 2)
+    assert not torch.allclose(parts["isonb_penalty"], penalty(torch.cat(columns)), rtol=1e-5)  # of all in one
 
 
 def matryoshka(model, loss):

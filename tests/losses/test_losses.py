@@ -394,6 +394,9 @@ def test_shrinkage_covariance_leaves_no_trace():
     assert before[2] == [m.training for m in model.modules()]
     assert not cov.requires_grad
     assert cov is measure.cov
+    again = ShrinkageCovariance()
+    again.load_state_dict(measure.state_dict())
+    assert torch.equal(again.cov, cov)
     full = ShrinkageCovariance().refresh(model, loader)
     assert not torch.allclose(cov, full)
     with pytest.raises(NotFittedError, match="must be fitted before it is used"):

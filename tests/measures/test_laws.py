@@ -1,5 +1,6 @@
 """What every measure of a cloud keeps: batches, masks, types, gradients, devices, and what it must not notice."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +45,11 @@ def beside(x, **options):
     return isonb.isoscore_star(x, 0.3, cov, **options)
 
 
+def turned(measure):
+    """Of the cloud and a copy whose columns are turned round."""
+    return lambda x, **options: measure(x, x.flip(-1), **options)
+
+
 LAWS = {
     "isoscore": Law(isonb.isoscore, SHAPE),
     "participation_ratio": Law(isonb.participation_ratio, SHAPE),
@@ -59,6 +65,17 @@ LAWS = {
     "explained_variance centred": Law(partial(isonb.explained_variance, k=2, center=True), SHAPE, waits=True),
     "varex_score": Law(partial(isonb.varex_score, p=0.5), SHAPE, waits=True),
     "varex_score official": Law(partial(isonb.varex_score, p=0.5, official_index=True), SHAPE, waits=True),
+    **{
+        f"effective_rank {order}": Law(partial(isonb.effective_rank, order=order), (*TURNS, "scale"), waits=True)
+        for order in (0.5, 1, 2, math.inf)
+    },
+    "NESum": Law(partial(isonb.effective_rank, order=math.inf, squared=True, center=True), SHAPE, waits=True),
+    "alpha_req": Law(partial(isonb.alpha_req, first=2), SHAPE, waits=True),
+    "alpha_req unweighted": Law(partial(isonb.alpha_req, first=1, weighted=False), SHAPE, waits=True),
+    "alignment": Law(turned(isonb.alignment), ("permutation", "row lengths", "scale")),
+    "alignment as it is": Law(turned(partial(isonb.alignment, power=3.0, normalize=False)), ("permutation",)),
+    "cka": Law(turned(isonb.cka), ("permutation", "translation", "scale")),
+    "cka debiased": Law(turned(partial(isonb.cka, debiased=True)), ("permutation", "translation", "scale")),
     "mean_cosine": Law(isonb.mean_cosine, (*TURNS, *ANGLES)),
     "cosine_penalty": Law(isonb.cosine_penalty, (*TURNS, *ANGLES)),
     "cosine_contributions": Law(isonb.cosine_contributions, ("permutation", *ANGLES)),
@@ -81,6 +98,7 @@ NEIGHBOURS = {  # laws of their own, in test_neighbors and test_rips
     "two_nn": isonb.two_nn,
     "two_nn keep": partial(isonb.two_nn, keep=0.2),
     "mle_dimension": partial(isonb.mle_dimension, k=4),
+    "local_dimension": partial(isonb.local_dimension, k=4),
     "id_score": partial(isonb.id_score, k=4),
     "lsds": lambda x, mask=None: isonb.lsds(x, x, k=4, mask=mask),
     "lsds code": lambda x, mask=None: isonb.lsds(x, x, k=4, mode="code", mask=mask),

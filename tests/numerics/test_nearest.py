@@ -22,7 +22,8 @@ import isonb.measures.neighbors
 import isonb.numerics.nearest
 from isonb.errors import ShapeError
 from isonb.measures.neighbors import knn, lsds, mle_dimension, two_nn
-from isonb.numerics import compiled_nearest
+from isonb.numerics import compiled_nearest, kd_tree
+from isonb.numerics.compiled import can_compile
 
 
 def sorted_neighbors(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -71,10 +72,12 @@ def test_a_product_too_coarse_for_float32_is_found_out():
     """Two clusters whose points a float32 product can't tell apart: the candidates fail the certificate."""
     x = draw_cloud("tight", 400, 64, 0).float()
     assert_same(knn(x, 3)[0], sorted_neighbors(x, 3)[0], rtol=1e-6, atol=0, dtype=False)
-    calls = []
-    failing = isonb.numerics.nearest._failing
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(isonb.numerics.nearest, "_failing", lambda rows: calls.append(int(rows.sum())) or failing(rows))
+    calls, again = [], compiled_nearest.among_all
+    with mock.patch.object(
+        compiled_nearest,
+        "among_all",
+        lambda points, real, some, *rest: calls.append(len(some)) or again(points, real, some, *rest),
+    ):
         knn(x, 3)
         assert sum(calls) > 100
         calls.clear()
@@ -136,10 +139,11 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
     if mask is not None:
         mask[:, : min(n, k + 1)] = True
     k = min(k, n - 1)
-    with mock.patch.object(isonb.numerics.nearest, "compiled_choice", return_value=None):
+    without = {"way_of_neighbours": lambda x: "product", "can_compile": lambda x: False}
+    with mock.patch.multiple(isonb.numerics.nearest, **without):
         plain, order = knn(x, k, mask=mask, chunk=chunk)
     away, index = knn(x, k, mask=mask, chunk=chunk)
-    assert compiled_nearest.compiled_choice(1) is not None
+    assert can_compile(x)
     assert_same(away, plain, rtol=1e-6, atol=0)
     if kind in ("grid", "copies", "far") and d < 8:
         assert torch.equal(index, order)
@@ -150,6 +154,34 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
         apart[..., :-1] &= ~close
         apart[..., -1] = False  # one as near may lie beyond it
         assert torch.equal(index[apart], order[apart])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(("normal", "grid", "copies", "tight", "lone")),
+    st.integers(2, 300),
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.integers(1, 9),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+def test_boxes_name_the_nearest_of_another_label(kind, n, d, k, labels, masked, seed):
+    """To the last tie, whatever the labels: those of all differences, one after another."""
+    x, g = draw_cloud(kind, n, d, seed), torch.Generator().manual_seed(seed)
+    label, real = torch.randint(0, labels, (n,), generator=g), torch.rand(n, generator=g) < 0.8
+    real = real | (torch.arange(n) == 0) if masked else torch.ones(n, dtype=torch.bool)
+    rows = real.nonzero().flatten()
+    index, square = kd_tree.kd_tree(x, real if masked else None).search(rows, label, k)
+    away = torch.zeros(n, n, dtype=torch.float64)
+    for t in range(d):
+        away += (x[:, t : t + 1] - x[:, t]).square()
+    away.masked_fill_((label.unsqueeze(1) == label) | ~real, math.inf)
+    want, order = away[rows].sort(dim=1, stable=True)
+    want = torch.nn.functional.pad(want, (0, k), value=math.inf)[:, :k]
+    order = torch.nn.functional.pad(order, (0, k), value=-1)[:, :k]
+    assert torch.equal(square, want)
+    assert torch.equal(index, torch.where(want.isinf(), -1, order))
 
 
 @pytest.mark.parametrize("k", [0, 6, -1, 2.0, True])

@@ -16,7 +16,7 @@ from torch import Tensor
 transformers = pytest.importorskip("transformers")
 
 import pretrain  # noqa: E402
-from pretraining import PretrainSettings, training  # noqa: E402
+from pretraining import training  # noqa: E402
 from pretraining.text import NOT_ASKED, Hiding, Rows, train_tokenizer  # noqa: E402
 
 from isonb.lab.encoders import catalogue, loading  # noqa: E402
@@ -107,28 +107,6 @@ def test_the_same_seed_gives_the_same_weights_also_after_a_kill(
     assert all(torch.equal(value, again[name]) for name, value in weights(finished).items())
     other = weights(small(tmp_path / "other", seed=1, steps=1))
     assert not all(torch.equal(value, other[name]) for name, value in again.items())
-
-
-def test_a_run_goes_on_from_a_finished_model(small: Callable[..., Path], finished: Path, tmp_path: Path) -> None:
-    model = small(tmp_path, start=str(finished), steps=2)
-    assert points(model)[0][5] == pytest.approx(points(finished)[-1][5], abs=2e-3)  # rounded to float16 between
-    now, before = (model / "README.md").read_text().split("## What came before")
-    assert f"--start {finished.name}" in now
-    assert "random weights" in before
-
-
-def test_the_loss_is_that_of_the_whole_output() -> None:
-    tokenizer = train_tokenizer(story(50), 200, 32)
-    rows = dict(Hiding(tokenizer)(Rows(tokenizer, story(50), 16, follow=True).__getitems__(range(40))))
-    model = training.fresh(PretrainSettings(layers=2, width=32, length=16), len(tokenizer)).eval()
-    plain = transformers.BertForPreTraining(model.config).eval()
-    plain.load_state_dict(model.state_dict())
-    with torch.no_grad():
-        ours, whole = model(**rows), plain(**rows)
-    assert ours["loss"].item() == pytest.approx(whole.loss.item(), rel=1e-5)
-    asked = rows["next_sentence_label"] != NOT_ASKED
-    right = (whole.seq_relationship_logits.argmax(-1) == rows["next_sentence_label"]).sum()
-    assert ours["counts"][0, 4:].tolist() == [right, asked.sum()]
 
 
 def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:

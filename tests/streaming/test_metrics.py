@@ -4,6 +4,7 @@ import copy
 import functools
 import io
 import itertools
+import math
 import pickle
 
 import pytest
@@ -13,6 +14,7 @@ from gloo import run
 from support import assert_same, normal, some_mask, uneven
 from torchmetrics import MetricCollection
 
+import isonb
 from isonb import metrics
 from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 from isonb.measures.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
@@ -53,6 +55,12 @@ POINTS = {  # metric, and the function of all points at once
         lambda x: explained_variance(x, center=True),
     ),
     "VarEx": (functools.partial(metrics.VarEx, 0.5), lambda x: varex_score(x, 0.5)),
+    "effective rank": (metrics.EffectiveRank, isonb.effective_rank),
+    "NESum": (
+        functools.partial(metrics.EffectiveRank, math.inf, squared=True, center=True),
+        functools.partial(isonb.effective_rank, order=math.inf, squared=True, center=True),
+    ),
+    "alpha-ReQ": (functools.partial(metrics.AlphaReQ, 2), functools.partial(isonb.alpha_req, first=2)),
     "mean cosine": (metrics.MeanCosine, mean_cosine),
     "cosine penalty": (metrics.CosinePenalty, cosine_penalty),
     "contributions": (metrics.CosineContributions, cosine_contributions),
@@ -71,6 +79,20 @@ SENTENCES = {
         metrics.SpectralSkewness,
         lambda x, m: spectral_skewness(torch.cat([singular_values(a[b]) for a, b in zip(x, m, strict=True)])),
     ),
+}
+
+LABELS = torch.arange(8) % 3
+BESIDE = {  # of points and something beside them, in eights: the metric, the function of all, and what is fed
+    "alignment": (metrics.Alignment, isonb.alignment, (TOKENS[:, 0], TOKENS[:, 1])),
+    "alignment as it is": (
+        functools.partial(metrics.Alignment, 1.0, False),
+        functools.partial(isonb.alignment, power=1.0, normalize=False),
+        (TOKENS[:, 0], TOKENS[:, 1]),
+    ),
+    "CKA": (metrics.CKA, isonb.cka, (TOKENS[:, 0], TOKENS[:, 1])),
+    "CKA of two widths": (functools.partial(metrics.CKA, 4), isonb.cka, (TOKENS[:, 0], TOKENS[:, 1, :3])),
+    "LiDAR": (functools.partial(metrics.LiDAR, 7), isonb.lidar, (TOKENS,)),
+    "NC1": (functools.partial(metrics.NC1, 4), isonb.nc1, (TOKENS[:, 0], LABELS)),
 }
 
 
@@ -109,6 +131,26 @@ def test_sentences(name):
     metric.reset()
     metric.update(TOKENS)
     assert_same(metric.compute(), function(TOKENS, torch.ones_like(MASK)))
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_the_points_comes_in_batches_and_merges(name):
+    make, function, given = BESIDE[name]
+    metric, other = make(), make()
+    metric.update(*(part[:2] for part in given))
+    other.update(*(part[2:] for part in given))
+    metric.merge_state(other)
+    assert_same(metric.compute(), function(*given))
+    assert_same(make()(*given), function(*given))
+
+
+def test_pairs_off_the_mask_and_pairs_without_a_direction_do_not_count():
+    x, y, mask = TOKENS[0].clone(), TOKENS[1], some_mask(7)
+    x[2] = 0
+    for make, function in ((metrics.Alignment, isonb.alignment), (metrics.CKA, isonb.cka)):
+        metric = make()
+        metric.update(x, y, mask)
+        assert_same(metric.compute(), function(x, y, mask=mask))
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -178,7 +220,7 @@ def test_a_collection_keeps_one_state_for_metrics_of_the_same_kind():
 
 
 def test_flags():
-    for make, _ in (POINTS | SENTENCES).values():
+    for make, *_ in (POINTS | SENTENCES | BESIDE).values():
         metric = make()
         assert metric.full_state_update is False
         assert metric.is_differentiable is False
@@ -192,9 +234,9 @@ def test_updates_leave_no_graph():
     assert not metric(X.clone().requires_grad_()).requires_grad
 
 
-@pytest.mark.parametrize("name", POINTS | SENTENCES)
+@pytest.mark.parametrize("name", POINTS | SENTENCES | BESIDE)
 def test_no_data_is_a_typed_error(name):
-    make = (POINTS | SENTENCES)[name][0]
+    make = (POINTS | SENTENCES | BESIDE)[name][0]
     with pytest.raises(ShapeError, match=r"\.compute needs .*points; got 0\. Call update with data first\."):
         make().compute()
 
@@ -287,6 +329,11 @@ def on_this_rank():
             sent = len(counts)
             metric.update(X[:5])  # states are local again
             found[case, name] = value, sent, metric.compute()
+    for name, (make, _, given) in BESIDE.items():
+        metric = make()
+        metric.update(*(part[:2] if dist.get_rank() == 0 else part[2:] for part in given))
+        counts.clear()
+        found["beside", name] = metric.compute(), len(counts), None
     for name, (make, _) in SENTENCES.items():
         metric = make()
         metric.update(*((TOKENS[:2], MASK[:2]) if dist.get_rank() == 0 else (TOKENS[2:], MASK[2:])))
@@ -324,6 +371,8 @@ def test_two_processes_give_the_value_of_the_union_in_two_collectives():
             told = f"{name}, {case}"
             if case == "sentences":
                 want, more = SENTENCES[name][1](TOKENS, MASK), None
+            elif case == "beside":
+                want, more = BESIDE[name][1](*BESIDE[name][2]), None
             else:
                 want, more = (POINTS[name][1](x) for x in (X, torch.cat([X, X[:5], X[:5]])))
             torch.testing.assert_close(value, want, rtol=1e-9, atol=1e-12, msg=told)
@@ -347,12 +396,13 @@ def test_a_gather_of_the_users_own():
     assert_same(metric.compute(), isoscore(torch.cat([X, X])))
 
 
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", POINTS | SENTENCES | BESIDE)
 def test_a_metric_draws_its_value_and_a_course_of_values(name):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    metric = POINTS[name][0]()
-    metric.update(X)
+    make, _, *given = (POINTS | SENTENCES | BESIDE)[name]
+    metric = make()
+    metric.update(*(given[0] if given else (X,) if name in POINTS else (TOKENS, MASK)))
     (figure, axes), value = metric.plot(), metric.compute()
     drawn = axes.images[0].get_array() if value.ndim == 2 else [y for line in axes.lines for y in line.get_ydata()]
     assert_same(torch.as_tensor(drawn).flatten().double(), value.flatten().double(), rtol=1e-5, dtype=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,8 +42,9 @@ def compare(
     loss at 1 - ``level``.
 
     A pair is refused, in words, where fewer than 3 seeds are shared, the control is missing or hasn't learned (half of
-    its runs or more end at the majority baseline), or the rows, the weights or the versions of torch, transformers and
-    isonb differ between the two runs of a seed.
+    its runs or more end with an error or at the majority baseline), the main metric is undefined or another one in
+    some of the runs, or the rows, the weights or the versions of torch, transformers and isonb differ between the two
+    runs of a seed. Runs that ended with an error have no score: they count as failed.
 
     Args:
         runs: the folder of a sweep or of records, a recording, a table of ``isonb collect``, or records.
@@ -107,14 +109,19 @@ def _paired(
 ) -> Pair:
     """The pair, with the reason for which it can't be judged, if there is one."""
     points = 1.0 if config.get("experiment") == CORRELATION_UNITS else 100.0
-    one, other = (frame.drop_duplicates("seed").set_index("seed") for frame in (rows, base))
-    seeds = sorted(set(one.dropna(subset="score").index) & set(other.dropna(subset="score").index))
+    whole = [frame[frame["status"] == "complete"] for frame in (rows, base)]
+    one, other = (frame.drop_duplicates("seed").set_index("seed") for frame in whole)
+    seeds = sorted(set(one.index) & set(other.index))
     differences = {int(seed): points * float(one.score[seed] - other.score[seed]) for seed in seeds}
-    metric = str(rows["metric"].iloc[0])
+    differences = {seed: value for seed, value in differences.items() if value == value}
+    metric = str(next(iter(whole[0]["metric"].dropna()), ""))
     place = acting_place(config["method"]["name"], str(config.get("experiment")))
     pair = Pair(setting, arm, control, metric, differences, place=place)
-    if config.get("experiment") != CORRELATION_UNITS and len(base):
-        lost = failed(pd.concat([rows, base], ignore_index=True)).to_numpy()
+    both = pd.concat([rows, base], ignore_index=True)
+    lost = (both["status"] != "complete").to_numpy()
+    if config.get("experiment") != CORRELATION_UNITS:
+        lost = lost | failed(both).to_numpy()
+    if len(base) and (config.get("experiment") != CORRELATION_UNITS or lost.any()):
         counts = (int(lost[: len(rows)].sum()), len(rows)), (int(lost[len(rows) :].sum()), len(base))
         pair = replace(pair, failed=share(*counts[0]), control_failed=share(*counts[1]))
     return replace(
@@ -125,6 +132,11 @@ def _paired(
 def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], versions: Sequence[str]) -> str:
     if len(seeds) < FEWEST:
         return f"too few seeds: {len(seeds)} in common, {FEWEST} are needed"
+    both = pd.concat([one.loc[list(seeds)], other.loc[list(seeds)]])
+    if len(metrics := sorted(set(both["metric"].astype(str)))) > 1:
+        return f"other metrics: some runs have {metrics[0]}, some {metrics[1]}"
+    if nothing := int(both["score"].isna().sum()):
+        return f"{pair.metric} is undefined in {nothing} of the {len(both)} runs, and no other metric stands in for it"
     for kind, names in (("data", ROWS), ("versions", versions)):
         for name in names:
             column = f"manifest.{kind}.{name}"
@@ -132,7 +144,7 @@ def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence
                 what = "other weights" if name == "model" else "other rows" if kind == "data" else "other versions"
                 return f"{what}: {name} is {differ[0]} here and {differ[1]} in the control"
     if pair.control_failed is not None and pair.control_failed.estimate >= 0.5:
-        return "the control hasn't learned: half of its runs or more end at the majority baseline"
+        return "the control hasn't learned: half of its runs or more end with an error or at the majority baseline"
     return ""
 
 
@@ -185,7 +197,7 @@ def _judged(pairs: Sequence[Pair], gain: float | None, level: float, power: floa
 
 
 def _notes(mine: pd.DataFrame, theirs: pd.DataFrame | None) -> list[str]:
-    """What differs between runs without making them incomparable."""
+    """What differs between runs without making them incomparable, and what their records warn of."""
     frame = mine if theirs is None else pd.concat([mine, theirs], ignore_index=True)
     told = {
         "manifest.code.sha256": "versions of isonb's own code",
@@ -193,4 +205,9 @@ def _notes(mine: pd.DataFrame, theirs: pd.DataFrame | None) -> list[str]:
         "manifest.hardware.bfloat16": "arithmetics (bfloat16, float32)",
     }
     counts = {words: frame[column].nunique() for column, words in told.items() if column in frame}
-    return [f"The runs come from {count} {words}." for words, count in counts.items() if count > 1]
+    notes = [f"The runs come from {count} {words}." for words, count in counts.items() if count > 1]
+    if "manifest.warnings" in frame:
+        said = frame.dropna(subset="manifest.warnings").groupby(["arm", "manifest.warnings"], sort=False).size()
+        for (arm, texts), n in said.items():
+            notes += [f"{arm}, {n} run{'s' * (n > 1)}: {text}" for text in json.loads(texts)]
+    return notes

@@ -35,8 +35,8 @@ class Pair:
 
     ``differences``: by seed. ``verdict``: "gain", "loss", "not significant" or "refused", with the ``reason``.
     ``visible``: the minimum detectable effect of these seeds at the level of the verdict; ``needed``: how many seeds
-    would show the gain that was named. ``failed``, ``control_failed``: shares of runs that didn't learn. ``isotropy``:
-    how IsoScore changed where the method acts, in its own unit.
+    would show the gain that was named. ``failed``, ``control_failed``: shares of runs that didn't learn or ended
+    with an error. ``isotropy``: how IsoScore changed where the method acts, in its own unit.
     """
 
     setting: str
@@ -202,8 +202,8 @@ def _told(found: RunComparison) -> list[str]:
     return [
         "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted by "
         f"Holm's method over all that are judged ({judged}). detectable: the true gain that these seeds would have "
-        f"shown in {found.power:.0%} of such studies. failed: runs that didn't learn, of the arm and of its control. "
-        "IsoScore: its change where the method acts.",
+        f"shown in {found.power:.0%} of such studies. failed: runs that didn't learn or ended with an error, of the "
+        "arm and of its control. IsoScore: its change where the method acts.",
         *found.notes,
     ]
 

@@ -26,7 +26,7 @@ class CompareError(InputError):
 
 
 def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFrame:
-    """The complete runs as a table, with ``config``, ``setting``, ``arm`` and their scores.
+    """The runs as a table, with ``config``, ``setting``, ``arm`` and their scores; a failed run has none.
 
     ``setting`` is the configuration without method and seed, as one word; the scores are those of
     :func:`~isonb.lab.runs.scores.scored`.
@@ -40,7 +40,7 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
     if "status" not in frame or "method.name" not in frame:
         must = "a table of runs must have the columns status and method.name"
         fail(CompareError, must, list(frame)[:8], "Use isonb collect.")
-    frame = frame[(frame["status"] == "complete") & frame["method.name"].notna()].reset_index(drop=True).copy()
+    frame = frame[frame["method.name"].notna()].reset_index(drop=True).copy()
     for name, value in (where or {}).items():
         if name not in frame:
             some = f"Some are {', '.join(list(frame)[3:12])}."

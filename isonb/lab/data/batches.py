@@ -17,19 +17,6 @@ from torch.utils.data import Sampler
 
 from isonb.lab.data.tasks import Task
 
-__all__ = [
-    "LONGEST",
-    "Collator",
-    "LengthGrouped",
-    "LongestFirst",
-    "Tokens",
-    "Window",
-    "answers",
-    "batched",
-    "tokenize",
-    "windows",
-]
-
 MEGA = 50  # batches among which rows of like length are sought
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 LONGEST = 30  # tokens of an answer at most, as usual for SQuAD

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from isonb.errors import InputError, fail
 
-__all__ = ["Sentence", "sentences", "topics"]
-
 
 @dataclass(frozen=True)
 class Sentence:

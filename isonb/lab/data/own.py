@@ -20,12 +20,12 @@ from urllib.parse import quote, unquote
 from isonb.errors import fail, in_one_line
 from isonb.lab.data import own_columns
 from isonb.lab.data.own_columns import METRICS, Wanted
-from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, Tables, read_file, read_place, state_of
+from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, read_file, read_place, state_of
 from isonb.lab.data.sources import SourceError, sample
 from isonb.lab.data.task import FINE_TUNED, Task, TaskError
 from isonb.lab.options import known_name, shown
 
-__all__ = ["KEYS", "LISTS", "SHARE", "OwnTask", "is_own", "own_task", "spelled", "with_options"]
+__all__ = ["KEYS", "LISTS", "SHARE", "OwnTask", "is_own", "options_of", "own_task", "spelled", "with_options"]
 
 KEYS = tuple(key.name for key in fields(Wanted))
 LISTS = ("inputs", "labels", "metrics")
@@ -71,7 +71,7 @@ def spelled(name: str) -> str:
     'my.csv?kind=regression&target=stars'
     """
     path, _, _ = name.partition("?")
-    return with_options(PurePath(path).as_posix(), _options(name))
+    return with_options(PurePath(path).as_posix(), options_of(name))
 
 
 def with_options(name: str, given: Mapping[str, str | Sequence[str]]) -> str:
@@ -80,13 +80,13 @@ def with_options(name: str, given: Mapping[str, str | Sequence[str]]) -> str:
     >>> with_options("my.csv", {"inputs": ("title", "body")})
     'my.csv?inputs=title,body'
     """
-    path, options = name.partition("?")[0], _options(name) | {key: value for key, value in given.items() if value}
+    path, options = name.partition("?")[0], options_of(name) | {key: value for key, value in given.items() if value}
     values = {key: (value,) if isinstance(value, str) else value for key, value in options.items()}
     words = [f"{key}={','.join(quote(word, safe=' ') for word in values[key])}" for key in sorted(values)]
     return path + ("?" + "&".join(words) if words else "")
 
 
-def _options(name: str) -> dict[str, str | Sequence[str]]:
+def options_of(name: str) -> dict[str, str | Sequence[str]]:
     """What stands behind the question mark."""
     options: dict[str, str | Sequence[str]] = {}
     for word in filter(None, name.partition("?")[2].split("&")):
@@ -104,7 +104,7 @@ def own_task(name: str) -> OwnTask:
     """
     place = Path(os.path.expanduser(name.partition("?")[0])).absolute()
     described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))
-    wanted = Wanted(**(described | _options(name)))
+    wanted = Wanted(**(described | options_of(name)))
     state = tuple(entry for _, path in places for entry in state_of(path))
     return _understood(spelled(name), wanted, places, state)
 
@@ -138,12 +138,12 @@ def _described(place: Path) -> tuple[dict[str, Any], Places]:
 def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[str, int, int], ...]) -> OwnTask:
     path = name.partition("?")[0]
     named = len(places) > 1 or bool(places[0][0])
-    read = Tables({split: read_file(file) for split, file in places}) if named else read_place(places[0][1])
-    first = next(iter(read.by_split.values()))
+    by_split, names = ({split: read_file(file) for split, file in places}, {}) if named else read_place(places[0][1])
+    first = next(iter(by_split.values()))
     inputs, target = own_columns.chosen(first.column_names, wanted)
-    labels = read.labels.get(target, ())
+    labels = names.get(target, ())
     kind = own_columns.checked_kind(wanted, inputs, target, first[target].to_pylist(), bool(labels))
-    tables, said = _by_use(read.by_split, kind, wanted, path)
+    tables, said = _by_use(by_split, kind, wanted, path)
     for split, table in tables.items():
         if lacking := [column for column in (*inputs, target) if column not in table.column_names]:
             what = f"{path}, split {split!r} must have the columns of the others"

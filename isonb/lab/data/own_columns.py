@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,20 +16,6 @@ from isonb.errors import fail
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.task import KINDS, TaskError
 from isonb.lab.options import shown
-
-__all__ = [
-    "METRICS",
-    "Wanted",
-    "answered",
-    "check_differ",
-    "checked_kind",
-    "chosen",
-    "converted",
-    "labelled",
-    "numbers",
-    "texts",
-    "unknown",
-]
 
 PAIRS = (("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"), ("premise", "hypothesis"))
 SINGLE = (("text",), ("sentence",))
@@ -132,42 +118,23 @@ def converted(
     made: dict[str, dict[str, list[Any]]] = {}
     for split, table in tables.items():
         where = f"{path}{f', split {split!r}' if len(tables) > 1 else ''}"
-        columns = {name: texts(table[name].to_pylist(), f"{where}: {name}") for name in inputs}
+        columns = {name: list(map(str, _taken(table[name], f"{where}: {name}", *TEXT))) for name in inputs}
         values: list[Any] = table[target].to_pylist()
         if kind == "span":
             question, context = columns.values()
-            values = answered(values, context, f"{where}: {target}")
+            answers = _answered(_taken(values, f"{where}: {target}"), context, f"{where}: {target}")
             ids = list(map(str, range(len(values))))
-            made[split] = {"id": ids, "question": question, "context": context, "answers": values}
+            made[split] = {"id": ids, "question": question, "context": context, "answers": answers}
+        elif kind == "classification":
+            made[split] = columns | {target: values}
         else:
-            score = kind in ("regression", "similarity")
-            made[split] = columns | {target: numbers(values, f"{where}: {target}") if score else values}
+            made[split] = columns | {target: list(map(float, _taken(values, f"{where}: {target}", *NUMBER)))}
     names: tuple[str, ...] = ()
     if kind == "classification":
-        every = [value for columns in made.values() for value in columns[target]]
-        codes, names = labelled(every, f"{path}: {target}", *labels)
+        codes, names = labelled([v for columns in made.values() for v in columns[target]], f"{path}: {target}", *labels)
         rest = iter(codes)
         made = {split: columns | {target: [next(rest) for _ in columns[target]]} for split, columns in made.items()}
     return {split: Table.from_pydict(columns) for split, columns in made.items()}, names
-
-
-def texts(values: Sequence[Any], where: str) -> list[str]:
-    """A column of text, a text in each row.
-
-    >>> texts(["A cone.", 7], "my.csv: text")
-    ['A cone.', '7']
-    """
-    _present(values, where)
-    if odd := [value for value in values if not isinstance(value, str | int | float)]:
-        fail(SourceError, f"{where} must hold text", type(odd[0]).__name__, "Name another column by --inputs.")
-    return [str(value) for value in values]
-
-
-def _present(values: Sequence[Any], where: str) -> None:
-    for row, value in enumerate(values, start=1):
-        if value is None or value != value or (isinstance(value, str) and value.strip() in MISSING):
-            got = f"{'none' if value is None else str(value).strip().lower() or 'an empty one'} in row {row}"
-            fail(SourceError, f"{where} must have a value in each row", got, "Fill it in, or leave the row out.")
 
 
 def _number(value: Any) -> float | None:
@@ -179,17 +146,23 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def numbers(values: Sequence[Any], where: str) -> list[float]:
-    """A column of finite numbers.
+Wish = tuple[Callable[[Any], bool], str, str]  # which values a column may have, in words, and what to do about others
+TEXT: Wish = (lambda value: isinstance(value, str | int | float), "text", "Name another column by --inputs.")
+NUMBER: Wish = (lambda value: _number(value) is not None, "finite numbers", "Correct the row.")
 
-    >>> numbers(["1", "2.5"], "my.csv: score")
-    [1.0, 2.5]
-    """
-    _present(values, where)
+
+def _taken(
+    column: Any, where: str, accepts: Callable[[Any], bool] = lambda _: True, wanted: str = "", fix: str = ""
+) -> list[Any]:
+    """The values of a column, of which each row must have one that is accepted."""
+    values: list[Any] = column if isinstance(column, list) else column.to_pylist()
     for row, value in enumerate(values, start=1):
-        if _number(value) is None:
-            fail(SourceError, f"{where} must hold finite numbers", f"{shown(value)} in row {row}", "Correct the row.")
-    return [float(value) for value in values]
+        if value is None or value != value or (isinstance(value, str) and value.strip() in MISSING):
+            got = f"{'none' if value is None else str(value).strip().lower() or 'an empty one'} in row {row}"
+            fail(SourceError, f"{where} must have a value in each row", got, "Fill it in, or leave the row out.")
+        if not accepts(value):
+            fail(SourceError, f"{where} must hold {wanted}", f"{shown(value)} in row {row}", fix)
+    return values
 
 
 def check_differ(values: Sequence[float], where: str) -> None:
@@ -200,7 +173,7 @@ def check_differ(values: Sequence[float], where: str) -> None:
 
 
 def labelled(
-    values: Sequence[Any], where: str, wanted: tuple[str, ...] = (), named: tuple[str, ...] = ()
+    values: list[Any], where: str, wanted: tuple[str, ...] = (), named: tuple[str, ...] = ()
 ) -> tuple[list[int], tuple[str, ...]]:
     """Labels by number, and their names by number.
 
@@ -212,8 +185,7 @@ def labelled(
     >>> labelled(["1", "0"], "my.csv: label", ("no", "yes"))
     ([1, 0], ('no', 'yes'))
     """
-    _present(values, where)
-    _check_single(values, where, wanted)
+    _check_single(_taken(values, where), where, wanted)
     words = [_word(value) for value in values]
     if named and all(_whole(word) and 0 <= int(word) < len(named) for word in words):
         words = [named[int(word)] for word in words]
@@ -272,13 +244,8 @@ def _whole(word: str) -> bool:
     return re.fullmatch(r"0|-?[1-9][0-9]{0,17}", word) is not None
 
 
-def answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> list[dict[str, list[Any]]]:
-    """Answers as SQuAD has them, from such ones or from plain text that the context holds.
-
-    >>> answered(["cone"], ["A narrow cone."], "my.csv: answer")
-    [{'text': ['cone'], 'answer_start': [9]}]
-    """
-    _present(values, where)
+def _answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> list[dict[str, list[Any]]]:
+    """Answers as SQuAD has them, from such ones or from plain text that the context holds."""
     answers: list[dict[str, list[Any]]] = []
     for row, (value, context) in enumerate(zip(values, contexts, strict=True), start=1):
         given = value if isinstance(value, Mapping) else {"text": str(value)}

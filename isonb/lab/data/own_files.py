@@ -9,7 +9,6 @@ import csv
 import io
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,9 @@ from isonb.errors import fail, in_one_line
 from isonb.lab.data.sources import SourceError
 from isonb.lab.options import shown
 
-__all__ = ["SPLITS", "SUFFIXES", "Tables", "read_file", "read_place", "state_of"]
-
 TRAINING = ("train", "training")
 EVALUATION = ("validation", "valid", "val", "dev", "test")
-SPLITS = (*TRAINING, *EVALUATION)  # names of splits that need no word of explanation
 SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk leaves of a dictionary of splits, of one data set
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Arrow tables by split ("" where there is one and nobody named it), and names of labels by column, if there are.
-
-    Columns of CSV and TSV files are text.
-    """
-
-    by_split: dict[str, Any]
-    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def state_of(place: Path) -> tuple[tuple[str, int, int], ...]:
@@ -43,32 +28,33 @@ def state_of(place: Path) -> tuple[tuple[str, int, int], ...]:
     """
     try:
         files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-        stats = [(str(file), file.stat()) for file in files]
+        return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
     except (OSError, ValueError) as error:
         why = f"no file {place}" if isinstance(error, FileNotFoundError) else shown(str(error))
         fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
 
 
-def read_place(place: Path) -> Tables:
-    """The tables of a file or folder; a folder is a saved data set, or holds files named ``train``, ``validation``, ...
+def read_place(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Arrow tables by split ("" where there is one and nobody named it), and the names of labels by column.
 
-    Raises :class:`~isonb.lab.data.sources.SourceError`.
+    A folder is a saved data set, or holds files named ``train``, ``validation``, ... Raises
+    :class:`~isonb.lab.data.sources.SourceError`.
     """
     if not place.is_dir():
-        return Tables({"": read_file(place)})
+        return {"": read_file(place)}, {}
     if any((place / name).is_file() for name in SAVED):
         return _saved(place)
-    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in SUFFIXES and path.stem in SPLITS}
+    known = (*TRAINING, *EVALUATION)
+    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in SUFFIXES and path.stem in known}
     if not files:
         fix = "Name one of its files, or save the set by save_to_disk."
         what = f"{place} must be a saved data set, or hold train and validation files ({', '.join(SUFFIXES)})"
         fail(SourceError, what, ", ".join(sorted(path.name for path in place.iterdir())[:8]) or "an empty folder", fix)
-    return Tables({split: read_file(path) for split, path in files.items()})
+    return {split: read_file(path) for split, path in files.items()}, {}
 
 
 def read_file(path: Path) -> Any:
-    """The Arrow table of one file, which its suffix tells how to read; raises as :func:`read_place`."""
+    """The Arrow table of one file, which its suffix tells how to read. Columns of CSV and TSV files are text."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         fail(SourceError, f"{path} must be one of {', '.join(SUFFIXES)}", path.suffix or "no suffix", "Convert it.")
@@ -77,8 +63,8 @@ def read_file(path: Path) -> Any:
     except UnicodeDecodeError as error:
         fail(SourceError, f"{path} must be text in UTF-8", f"another byte at {error.start}", "Save it as UTF-8.")
     except Exception as error:  # each library fails in ways of its own
-        fix = "Correct or save it again."
-        fail(SourceError, f"{path} must be a readable {path.suffix} file", in_one_line(error), fix)
+        what = f"{path} must be a readable {path.suffix} file"
+        fail(SourceError, what, in_one_line(error), "Correct or save it again.")
     names = table.column_names
     if len(table) == 0:
         fail(SourceError, f"{path} must have rows", "a header alone" if names else "an empty file", "Fill it.")
@@ -87,38 +73,29 @@ def read_file(path: Path) -> Any:
     return table
 
 
-def _csv(path: Path) -> Any:
-    text = path.read_bytes().decode("utf-8-sig")
-    header = text.partition("\n")[0]
-    return _separated(text, max(",;\t", key=header.count))  # the first of equally common ones
+def _separated(path: Path) -> Any:
+    """Rows as pandas reads them, every value the text that it is.
 
+    Where each line of a TSV has its fields, a line is a row, and a quotation mark that stands alone is one.
+    """
+    import pandas as pd
+    from pyarrow import Table
 
-def _tsv(path: Path) -> Any:
-    """Where each line has its fields, a line is a row, and a quotation mark that stands alone is one."""
     text = path.read_bytes().decode("utf-8-sig")
-    if len({line.count("\t") for line in text.split("\n") if line.strip()}) != 1:
-        return _separated(text, "\t")
-    table = _separated(text, "\t", csv.QUOTE_NONE)
-    for number, name in enumerate(table.column_names):
-        table = table.set_column(number, name, [[_unquoted(cell) for cell in table[number].to_pylist()]])
-    return table
+    if not text.strip():
+        return Table.from_pydict({})
+    header, tabbed = text.partition("\n")[0], path.suffix.lower() == ".tsv"
+    plain = tabbed and len({line.count("\t") for line in text.split("\n") if line.strip()}) == 1
+    mark = "\t" if tabbed else max(",;\t", key=header.count)  # the first of equally common ones
+    options: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False}
+    options["quoting"] = csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL
+    rows = pd.read_csv(io.StringIO(text, newline=""), sep=mark, **options)  # the header is a row: a name may come twice
+    columns = [list(map(_unquoted, rows[number][1:])) if plain else rows[number][1:].tolist() for number in rows]
+    return Table.from_arrays(columns, names=rows.iloc[0].tolist())
 
 
 def _unquoted(cell: str) -> str:
     return cell[1:-1].replace('""', '"') if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
-
-
-def _separated(text: str, mark: str, quoting: Any = csv.QUOTE_MINIMAL) -> Any:
-    """Rows as pandas reads them, every value the text that it is; the header is one of the rows until the end."""
-    import pandas as pd
-    from pyarrow import Table
-
-    if not text.strip():
-        return Table.from_pydict({})
-    options = {"header": None, "dtype": str, "keep_default_na": False, "quoting": quoting}
-    rows = pd.read_csv(io.StringIO(text, newline=""), sep=mark, **options)
-    columns = [rows[number].tolist() for number in rows]
-    return Table.from_arrays([column[1:] for column in columns], names=[column[0] for column in columns])
 
 
 def _json(path: Path) -> Any:
@@ -145,7 +122,7 @@ def _parquet(path: Path) -> Any:
     return ParquetFile(path).read()
 
 
-def _saved(place: Path) -> Tables:
+def _saved(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
     """What ``save_to_disk`` of the library ``datasets`` has left."""
     import datasets
 
@@ -154,20 +131,17 @@ def _saved(place: Path) -> Tables:
         splits = dict(loaded) if isinstance(loaded, datasets.DatasetDict) else {"": loaded}
         tables = {name: rows.with_format("arrow")[:] for name, rows in splits.items()}
     except Exception as error:  # a damaged set makes several libraries fail in ways of their own
-        fix = "Save it again."
-        fail(SourceError, f"{place} must be a data set saved by save_to_disk", in_one_line(error), fix)
+        what = f"{place} must be a data set saved by save_to_disk"
+        fail(SourceError, what, in_one_line(error), "Save it again.")
     if not all(len(table) for table in tables.values()):
         fail(SourceError, f"{place} must have rows in each split", "an empty one", "Save it again.")
     kinds = {name: kind for rows in splits.values() for name, kind in rows.features.items()}
-    return Tables(tables, {name: tuple(kind.names) for name, kind in kinds.items() if hasattr(kind, "names")})
+    return tables, {name: tuple(kind.names) for name, kind in kinds.items() if hasattr(kind, "names")}
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    ".csv": _csv,
-    ".tsv": _tsv,
-    ".jsonl": _json,
-    ".ndjson": _json,
-    ".json": _json,
+    **dict.fromkeys((".csv", ".tsv"), _separated),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
     ".parquet": _parquet,
 }
 SUFFIXES = tuple(READERS)

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from isonb.measures.isoscore import isoscore_from_cov
 
-__all__ = ["Points", "expected_score", "true_score", "variances"]
-
 FREEDOM = 5  # degrees of freedom of the heavy tails: the fourth moment is finite, the sixth is not
 BLOCK = 4096
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,9 @@ from isonb.errors import fail, in_one_line
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import SourceError
-from isonb.lab.data.tasks import GENERATED, Task, TaskError, task_named
+from isonb.lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
-__all__ = ["conform", "load_task"]
+__all__ = ["PlainRows", "conform", "load_task"]
 
 
 def load_task(
@@ -24,6 +26,8 @@ def load_task(
     revision: str | None = None,
 ) -> Any:
     """The rows of one split as a ``datasets.Dataset`` with the columns ``TASKS[name].columns``.
+
+    Where ``datasets`` isn't installed: as :class:`PlainRows`.
 
     Parameters
     ----------
@@ -66,12 +70,10 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
 
 
 def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
-    import pyarrow  # type: ignore[import-untyped,unused-ignore]
-
     if isinstance(task, OwnTask):
         return task.tables[split]
     if task.name in GENERATED:
-        return pyarrow.Table.from_pylist([dict(row) for row in GENERATED[task.name](split)])
+        return generated_rows(task.name, split)
     folder = sources.data_folder(source)
     if folder is not None:
         return sources.read_folder(folder, task.folder, split)
@@ -85,7 +87,6 @@ def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
     another type, missing values, labels out of range, questions without answers and scores that aren't finite.
     """
     import pyarrow  # type: ignore[import-untyped,unused-ignore]
-    from datasets import Dataset
 
     if task.subsets and "subset" not in table.column_names:
         table = table.append_column("subset", pyarrow.array([""] * len(table)))
@@ -93,27 +94,61 @@ def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:
     if missing:
         invariant = f"{where} must have the columns {', '.join(task.columns)}"
         fail(SourceError, invariant, f"{', '.join(table.column_names)}", f"Add {', '.join(missing)}.")
-    table, features = table.select(list(task.columns)), _features(task)
+    table, types = table.select(list(task.columns)), _types(task)
     try:
-        table = table.replace_schema_metadata(None).cast(pyarrow.schema(list(features.arrow_schema)))
+        table = table.replace_schema_metadata(None).cast(pyarrow.schema(types))
     except pyarrow.ArrowException as error:
-        what = f"{where} must hold values of the hub's types ({features})"
+        what = f"{where} must hold values of the hub's types ({types})"
         fail(SourceError, what, in_one_line(error), "Convert the columns.")
     _check_values(task, where, table)
-    return Dataset(table.take(chosen).replace_schema_metadata(features.arrow_schema.metadata))
+    return _as_dataset(table.take(chosen), task)
 
 
-def _features(task: Task) -> Any:
-    from datasets import ClassLabel, Features, List, Value
+def _types(task: Task) -> dict[str, Any]:
+    """The Arrow types of the hub's columns."""
+    import pyarrow
 
-    types: dict[str, Any] = {column: Value("string") for column in task.columns}
-    types[task.target] = {
-        "classification": ClassLabel(names=list(task.labels)) if task.labels else None,
-        "regression": Value("float32"),
-        "similarity": Value("float64"),
-        "span": {"text": List(Value("string")), "answer_start": List(Value("int32"))},
-    }[task.kind]
-    return Features(types)
+    answers = {"text": pyarrow.list_(pyarrow.string()), "answer_start": pyarrow.list_(pyarrow.int32())}
+    target = {
+        "classification": pyarrow.int64(),
+        "regression": pyarrow.float32(),
+        "similarity": pyarrow.float64(),
+        "span": pyarrow.struct(answers),
+    }
+    return dict.fromkeys(task.columns, pyarrow.string()) | {task.target: target[task.kind]}
+
+
+def _as_dataset(table: Any, task: Task) -> Any:
+    try:
+        from datasets import ClassLabel, Dataset, Features
+    except ImportError:
+        return PlainRows(table)
+    features = Features.from_arrow_schema(table.schema)
+    if task.kind == "classification":
+        features[task.target] = ClassLabel(names=list(task.labels))
+    return Dataset(table.replace_schema_metadata(features.arrow_schema.metadata))
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """What runs use of a ``datasets.Dataset``, where that library isn't installed."""
+
+    table: Any
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.table.to_pylist())
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """The values of a column."""
+        values: list[Any] = self.table[column].to_pylist()
+        return values
+
+    def select(self, rows: Sequence[int]) -> PlainRows:
+        """Some of the rows."""
+        return PlainRows(self.table.take(list(rows)))
 
 
 def _check_values(task: Task, where: str, table: Any) -> None:

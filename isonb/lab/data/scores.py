@@ -17,19 +17,6 @@ from typing import Any
 
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 
-__all__ = [
-    "accuracy",
-    "baseline",
-    "exact_match",
-    "f1",
-    "matthews",
-    "normalize_answer",
-    "pearson",
-    "score",
-    "spearman",
-    "squad_f1",
-]
-
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -40,10 +27,8 @@ def accuracy(predicted: Any, gold: Any) -> float:
     >>> accuracy([1, 0, 1, 1], [1, 1, 1, 1])
     0.75
     """
-    from sklearn.metrics import accuracy_score
-
     predicted, gold = _pair(predicted, gold)
-    return float(accuracy_score(gold, predicted))
+    return float((predicted == gold).mean())
 
 
 def f1(predicted: Any, gold: Any) -> float:
@@ -52,24 +37,26 @@ def f1(predicted: Any, gold: Any) -> float:
     >>> f1([1, 0, 1, 1], [1, 1, 1, 0])
     0.6666666666666666
     """
-    from sklearn.metrics import f1_score
-
     predicted, gold = _pair(predicted, gold)
-    return float(f1_score(gold == 1, predicted == 1, zero_division=0))
+    named = (predicted == 1).sum() + (gold == 1).sum()
+    return float(2 * ((predicted == 1) & (gold == 1)).sum() / max(named, 1))
 
 
 def matthews(predicted: Any, gold: Any) -> float:
-    """Matthews correlation; 0 when the predictions, or the gold labels, are constant.
+    """Matthews correlation of any number of classes; 0 when the predictions, or the gold labels, are constant.
 
     >>> matthews([1, 0, 1, 1], [1, 0, 1, 0])
     0.577
     """
-    from sklearn.metrics import matthews_corrcoef
+    import numpy as np
 
     predicted, gold = _pair(predicted, gold)
     if (predicted == predicted[0]).all() or (gold == gold[0]).all():
         return 0.0
-    return float(matthews_corrcoef(gold, predicted))
+    classes = np.unique([predicted, gold])
+    said, true = (np.array([(labels == one).sum() for one in classes], dtype=float) for labels in (predicted, gold))
+    right, n = float((predicted == gold).sum()), len(gold)
+    return float((right * n - said @ true) / np.sqrt((n**2 - said @ said) * (n**2 - true @ true)))
 
 
 def pearson(predicted: Any, gold: Any) -> float:

@@ -18,18 +18,6 @@ from typing import Any
 
 from isonb.errors import InputError, fail, in_one_line
 
-__all__ = [
-    "DATA_VARIABLE",
-    "SourceError",
-    "data_folder",
-    "fingerprint",
-    "peek_folder",
-    "place_on_hub",
-    "read_folder",
-    "read_hub",
-    "sample",
-]
-
 DATA_VARIABLE = "ISONB_DATA"
 HUB = "hub"
 

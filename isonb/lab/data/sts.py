@@ -21,8 +21,6 @@ from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.lab.data.scores import spearman
 
-__all__ = ["PROTOCOLS", "StsScore", "pair_cosine", "sts_score"]
-
 PROTOCOLS = ("mean", "weighted", "all")
 
 

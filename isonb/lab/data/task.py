@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from isonb.errors import InputError
 
-__all__ = ["FINE_TUNED", "KINDS", "Task", "TaskError"]
-
 KINDS = ("classification", "regression", "span", "similarity")
 FINE_TUNED = ("train", "validation")  # the splits that fine-tuning needs
 

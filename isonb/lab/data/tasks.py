@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,11 @@ __all__ = [
     "Task",
     "TaskError",
     "TaskSize",
-    "add_task",
+    "generated_rows",
     "task_named",
     "task_size",
     "task_spelled",
 ]
-
-Rows = Callable[[str], Iterable[Mapping[str, Any]]]  # split -> rows
 
 PAIR = ("sentence1", "sentence2")
 HERE = Path(__file__).parent
@@ -126,7 +123,6 @@ TASKS: dict[str, Task] = {
         _similarity("sickr", "mteb/sickr-sts", note=ALL_SPLITS),
     )
 }
-GENERATED: dict[str, Rows] = {}
 
 
 def task_named(name: str) -> Task:
@@ -199,56 +195,33 @@ def _sizes() -> dict[str, TaskSize]:
         }
 
 
-def add_task(task: Task, rows: Rows | None = None) -> None:
-    """Add a task. ``rows(split)`` makes its rows as dicts with the task's columns; without it they come from a source.
-
-    Raises :class:`TaskError` for a name in use, an unknown kind, or no place to read from.
-    """
-    if task.name in TASKS:
-        fail(TaskError, "a task's name must be new", repr(task.name), "Choose another name.")
-    if task.kind not in KINDS:
-        fail(TaskError, f"a task's kind must be one of {', '.join(KINDS)}", repr(task.kind), "Choose one of these.")
-    if rows is None and not (task.hub and task.folder):
-        fail(TaskError, "a task needs rows, or a hub id and a folder", "none", "Pass rows, or fill hub and folder.")
-    TASKS[task.name] = task
-    if rows is not None:
-        GENERATED[task.name] = rows
+def _english(name: str, kind: str, inputs: tuple[str, ...], target: str, metrics: str, labels: str = "") -> Task:
+    return Task(f"english_{name}", kind, inputs, target, tuple(metrics.split()), ENGLISH, labels=tuple(labels.split()))
 
 
-def _english(
-    name: str,
-    inputs: tuple[str, ...],
-    labels: tuple[str, ...] = (),
-    metrics: tuple[str, ...] = ("accuracy",),
-    target: str = "label",
-    kind: str = "classification",
-) -> None:
-    task = Task(f"english_{name}", kind, inputs, target, metrics, ENGLISH, labels=labels)
-    add_task(task, partial(_english_rows, name, task.columns))
-
-
-def _english_rows(name: str, columns: tuple[str, ...], split: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = _english_table(name, columns, split).to_pylist()
-    return rows
+_SIMILARITY = _english("similarity", "regression", PAIR, "score", "spearman")
+GENERATED: dict[str, Task] = {
+    task.name: task
+    for task in (
+        _english("acceptability", "classification", ("sentence",), "label", "matthews", "unacceptable acceptable"),
+        _english("paraphrase", "classification", PAIR, "label", "accuracy", "not_equivalent equivalent"),
+        _english("entailment", "classification", PAIR, "label", "accuracy", " ".join(ENTAILMENT)),
+        _SIMILARITY,
+        # the same pairs, to be scored by cosine without training
+        replace(_SIMILARITY, name="english_sts", kind="similarity", splits=("test",)),
+        _english("sentiment", "classification", ("sentence",), "label", "accuracy", "negative positive"),
+        _english("praise", "classification", ("sentence",), "label", "accuracy", "complaint praise"),
+        _english("span", "span", ("question", "context"), "answers", "squad_f1 exact_match"),
+    )
+}
+TASKS |= GENERATED
 
 
 @cache  # a run reads its rows several times, and a chapter makes many runs
-def _english_table(name: str, columns: tuple[str, ...], split: str) -> Any:
+def generated_rows(name: str, split: str) -> Any:
+    """The Arrow table of one split of a task of :data:`GENERATED`."""
     from pyarrow import compute, parquet  # type: ignore[import-untyped,unused-ignore]
 
-    wanted = (compute.field("task") == name) & (compute.field("split") == split)
-    return parquet.read_table(HERE / "english.parquet", columns=list(columns), filters=wanted)
-
-
-_english("acceptability", ("sentence",), ("unacceptable", "acceptable"), ("matthews",))
-_english("paraphrase", PAIR, ("not_equivalent", "equivalent"))
-_english("entailment", PAIR, ENTAILMENT)
-_english("similarity", PAIR, metrics=("spearman",), target="score", kind="regression")
-# the same pairs, to be scored by cosine without training
-add_task(
-    replace(TASKS["english_similarity"], name="english_sts", kind="similarity", splits=("test",)),
-    GENERATED["english_similarity"],
-)
-_english("sentiment", ("sentence",), ("negative", "positive"))
-_english("praise", ("sentence",), ("complaint", "praise"))
-_english("span", ("question", "context"), metrics=("squad_f1", "exact_match"), target="answers", kind="span")
+    home = "similarity" if name == "english_sts" else name.removeprefix("english_")
+    wanted = (compute.field("task") == home) & (compute.field("split") == split)
+    return parquet.read_table(HERE / "english.parquet", columns=list(GENERATED[name].columns), filters=wanted)

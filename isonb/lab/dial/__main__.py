@@ -1,4 +1,8 @@
-"""The study of the dial: ``whole`` makes all its tables; an encoder and a layer read the end points of curves again."""
+"""The study of the dial: ``whole`` makes its tables, ``again`` the end points of its curves, ``list`` shows scores.
+
+``whole`` and ``again`` print how far what they made lies from what was recorded, and end with 1 where it is further
+than the tolerance.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +10,60 @@ import argparse
 import sys
 from pathlib import Path
 
-from isonb.errors import DependencyError, InputError
-from isonb.lab.dial.record import differences, read_again, whole
-from isonb.lab.dial.study import READERS
-from isonb.lab.encoders.fetched import models_folder
+import pandas as pd
 
-CLOSE = 5e-4  # one test row of 2,000; another processor rounds another way
+from isonb.errors import DependencyError, InputError
+from isonb.lab.dial.encode import LAYERS
+from isonb.lab.dial.record import FOLDER, differences, read, read_again, whole
+from isonb.lab.dial.study import RAW, READERS
+from isonb.lab.encoders.catalogue import models_folder
+
+CLOSE = 0.002  # two test rows of 1,000: another processor rounds another way, and a nearest neighbour changes
 
 
 def main() -> int:
-    """Print what was computed anew beside what was recorded; 1 where they differ."""
+    """Do what the first word says; 1 where what was made differs from what was recorded."""
     parser = argparse.ArgumentParser(prog="python -m isonb.lab.dial", description=__doc__)
-    parser.add_argument("encoder", help="tiny, minilm, smollm2; whole: make and publish every table")
-    parser.add_argument("layer", type=int, nargs="?", default=-1)
-    parser.add_argument("readers", nargs="*", default=["own topics"], help=", ".join(READERS))
+    parser.add_argument("verb", choices=["whole", "again", "list"])
+    parser.add_argument(
+        "encoders", nargs="*", default=list(LAYERS), metavar="ENCODER", help="all three if none is named"
+    )
+    parser.add_argument("--layers", type=int, nargs="+", default=[], help="again: these alone")
+    parser.add_argument("--readers", nargs="+", default=list(READERS), help=", ".join(READERS))
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
+    parser.add_argument("--into", type=Path, default=FOLDER, help="whole: where tables are published")
     given = parser.parse_args()
+    if unknown := sorted(set(given.encoders) - set(LAYERS)):
+        parser.error(f"encoders must be some of {', '.join(LAYERS)}; got {', '.join(unknown)}. Name these.")
     try:
-        if given.encoder == "whole":
-            whole(given.vectors)
+        recorded = read("scores")
+        if given.verb == "list":
+            print(listed(recorded, given.encoders, given.readers).to_string(float_format="%.3f"))
             return 0
-        again = read_again(given.encoder, given.layer, given.readers, given.vectors)
-        table = differences(again, given.encoder, given.layer)
+        if given.verb == "whole":
+            whole(given.vectors, given.into, given.encoders)
+            made = read("scores", given.into)
+        else:
+            again = [read_again(one, given.readers, given.vectors, given.layers) for one in given.encoders]
+            made = pd.concat(again, ignore_index=True)
+        table = differences(made, recorded)
     except (InputError, DependencyError) as error:
         sys.exit(f"error: {error}")
-    print(table.to_string(index=False, float_format="%.4f"))
-    return int(table.empty or table["difference"].abs().max() > CLOSE)
+    away = table["difference"].abs()
+    print(table[away > CLOSE].to_string(index=False, float_format="%.4f") if (away > CLOSE).any() else "")
+    equal = f"{(away < 1e-9).sum()} equal, largest difference {away.max():.5f}, tolerance {CLOSE}"
+    print(f"{len(table)} of {len(made)} scores are recorded: {equal}")
+    return int(len(table) < len(made) or (away > CLOSE).any())
+
+
+def listed(scores: pd.DataFrame, encoders: list[str], readers: list[str]) -> pd.DataFrame:
+    """Scores by encoder, layer, reader and set, own fit and mean-pooled: as it is and at p = 0.5, 0.75 and 1."""
+    rows = scores[(scores["pool"] == "mean") & (scores["fit"] == "own") & scores["encoder"].isin(encoders)]
+    rows = rows[rows["reader"].isin(readers) & rows["turn"].isin(["raw", "whitening"])]
+    names = {RAW: "raw", **{("whitening", p): f"p = {p:g}" for p in (0.5, 0.75, 1.0)}}
+    rows = rows.assign(place=[names.get(turn) for turn in zip(rows["turn"], rows["strength"], strict=True)])
+    table = rows.pivot_table("score", ["encoder", "layer", "reader", "set"], "place", sort=False)
+    return table[list(names.values())]
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from isonb.errors import InputError, fail
 from isonb.lab.data.corpus import sentences
 from isonb.lab.data.rows import load_task
-from isonb.lab.data.sources import data_folder, read_folder, sample
+from isonb.lab.data.sources import DATA_VARIABLE, data_folder, read_folder, sample
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
 
@@ -30,6 +31,8 @@ __all__ = [
     "TextSet",
     "encode_set",
     "layers_of",
+    "minutes",
+    "note_time",
     "pooled",
     "read_set",
     "vectors_of",
@@ -37,7 +40,8 @@ __all__ = [
 
 POOLS = ("mean", "without first")
 SEED = 43
-LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 5, 10, 15, 20, 25, 30)}
+TIMES = "times.tsv"
+LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 10, 15, 20, 30)}
 EVERY_LAYER = ("stsb_test", "stsb", "corpus")  # small sets whose every layer is kept
 SIMILARITY = ("stsb_test", "stsb", "sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
 
@@ -57,19 +61,18 @@ SETS: dict[str, TextSet] = {
     "stsb_test": TextSet("stsb_test", "test", None),
     "stsb": TextSet("stsb", "validation", None),
     "wikipedia": TextSet("wikipedia", "train", 3000, tokens=32),
-    "sst2_train": TextSet("sst2", "train", 1500),
+    "sst2_train": TextSet("sst2", "train", 3000),
     "sst2_test": TextSet("sst2", "validation", None),
-    "cola_train": TextSet("cola", "train", 800),
-    "cola_test": TextSet("cola", "validation", 800),
-    **{name: TextSet(name, "test", 300) for name in ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")},
-    "squad": TextSet("squad", "validation", 200, tokens=40),
-    "mrpc_train": TextSet("mrpc", "train", 300),
-    "mrpc_test": TextSet("mrpc", "validation", 300),
-    "qqp_test": TextSet("qqp", "validation", 400),
-    "qnli_train": TextSet("qnli", "train", 300),
-    "qnli_test": TextSet("qnli", "validation", 300),
+    "cola_train": TextSet("cola", "train", 3000),
+    "cola_test": TextSet("cola", "validation", None),
+    **{name: TextSet(name, "test", None) for name in ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")},
+    "squad": TextSet("squad", "validation", 1000, tokens=40),
+    "mrpc_train": TextSet("mrpc", "train", 1000),
+    "mrpc_test": TextSet("mrpc", "validation", None),
+    "qqp_test": TextSet("qqp", "validation", 1000),
+    "qnli_train": TextSet("qnli", "train", 600),
+    "qnli_test": TextSet("qnli", "validation", 600),
 }
-PARAGRAPHS = 800  # among which each SQuAD question has its own
 
 
 def read_set(name: str) -> dict[str, Any]:
@@ -99,16 +102,13 @@ def read_set(name: str) -> dict[str, Any]:
 
 
 def _squad(wanted: TextSet) -> dict[str, Any]:
-    """Questions, each with one paragraph of those drawn; the topic of a paragraph is its article."""
+    """Questions, each with its paragraph among all; the topic of a paragraph is its article."""
     table = read_folder(_folder(), "squad", wanted.split)
     contexts, questions, titles = (table[column].to_pylist() for column in ("context", "question", "title"))
     title_of = dict(zip(contexts, titles, strict=True))
     paragraphs = list(title_of)
-    paragraphs = [paragraphs[row] for row in sample(len(paragraphs), PARAGRAPHS, SEED)]
     place = {text: number for number, text in enumerate(paragraphs)}
-    asked = {
-        question: place[context] for context, question in zip(contexts, questions, strict=True) if context in place
-    }
+    asked = {question: place[context] for context, question in zip(contexts, questions, strict=True)}
     chosen = [list(asked)[row] for row in sample(len(asked), wanted.limit, SEED)]
     return {
         "texts": [*paragraphs, *chosen],
@@ -121,7 +121,7 @@ def _squad(wanted: TextSet) -> dict[str, Any]:
 def _folder() -> Path:
     folder = data_folder(None)
     if folder is None:
-        raise FileNotFoundError("the dial reads Wikipedia and SQuAD rows from a folder: set ISONB_DATA")
+        fail(InputError, f"the dial's texts must lie in a folder that {DATA_VARIABLE} names", "none", "Set it.")
     return folder
 
 
@@ -167,5 +167,19 @@ def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> Path:
         with partial.open("wb") as file:
             np.save(file, vectors.numpy())
         partial.replace(target)
-        print(f"{kind} {name}: {len(texts)} texts, {time.process_time() - began:.0f} CPU seconds", flush=True)
+        note_time(cache, f"{kind} {name}: {len(texts)} texts", began)
     return target
+
+
+def note_time(cache: Path, what: str, began: float) -> None:
+    """Note in the cache the CPU seconds since ``began``, so that a study made in several goes knows what it took."""
+    line = f"{what}\t{time.process_time() - began:.1f}"
+    print(line, flush=True)
+    with (cache / TIMES).open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def minutes(cache: Path) -> float:
+    """The CPU minutes of all that lies in the cache."""
+    lines = (cache / TIMES).read_text(encoding="utf-8").splitlines() if (cache / TIMES).exists() else []
+    return sum(float(line.split("\t")[1]) for line in lines) / 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -13,46 +14,46 @@ from typing import Any
 import pandas as pd
 
 from isonb.errors import InputError, fail
-from isonb.lab.dial.cloud import turned_clouds
-from isonb.lab.dial.depth import depth_rows, spectra_rows
-from isonb.lab.dial.encode import LAYERS, SETS, encode_set, read_set
+from isonb.lab.data.sources import data_folder
+from isonb.lab.dial.encode import LAYERS, SETS, encode_set, minutes, note_time, read_set
 from isonb.lab.dial.study import (
+    ENDS,
     FITTED_ON,
-    RAW,
+    NAMES,
+    READERS,
     Cell,
-    cell,
+    fits_of,
     layer_loader,
-    layers_read,
-    names_of,
     plan_digest,
+    read_cell,
     read_layer,
     rows_of,
     stored,
     tables_of,
 )
+from isonb.lab.dial.views import class_rows, depth_rows, spectra_rows, turned_clouds
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.loading import load
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["CLOUDS", "ENDS", "FOLDER", "differences", "manifest", "publish", "read", "read_again", "whole"]
+__all__ = ["CLOUDS", "FOLDER", "differences", "manifest", "publish", "read", "read_again", "whole"]
 
 FOLDER = RECORDINGS_FOLDER / "dial"
 CLOUDS = {"smollm2": 15, "minilm": 6}  # the layers that the picture turns
-ENDS = (RAW, ("whitening", -1.0), ("whitening", 2.0))
-POINT = ["pool", "fit", "turn", "strength", "reader", "set"]
+POINT = ["encoder", "layer", "pool", "fit", "turn", "strength", "reader", "set"]
 
 
-def read(name: str) -> pd.DataFrame:
+def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
     """A recorded table by its name. Raises :class:`~isonb.errors.InputError` for one that isn't there."""
-    path = FOLDER / f"{name}.parquet"
+    path = folder / f"{name}.parquet"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.parquet"))) or "none"
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.parquet"))) or "none"
         fail(InputError, f"a recorded table of the dial must be one of {known}", name, "Name one of these.")
     return pd.read_parquet(path)
 
 
 def manifest() -> dict[str, Any]:
-    """What made the tables: plan, weights, texts, versions."""
+    """What made the tables: plan, weights, texts, versions, CPU minutes."""
     made: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
     return made
 
@@ -62,61 +63,70 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         table.assign(plan=plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
-    texts = {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS}
     told = {
         "plan": plan_digest(),
         "tables": {name: len(table) for name, table in tables.items()},
         "weights": {name: entry.sha256 for name, entry in EMBEDDED.items()},
-        "texts": texts,
+        "texts": {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS},
         "cpu_minutes": round(cpu_minutes),
         "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scipy", "scikit-learn")},
     }
     (folder / "manifest.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
-def whole(cache: Path, folder: Path = FOLDER, cpu_minutes: float | None = None) -> None:
-    """Encode, read and publish all that the plan names; what lies in the cache isn't done again.
-
-    Takes about an hour of one core; ``cpu_minutes`` says how long it took where it was done in several goes.
-    """
+def whole(cache: Path, folder: Path = FOLDER, encoders: Iterable[str] = LAYERS) -> None:
+    """Encode, read and publish all that the plan names of some encoders; what lies in the cache isn't done again."""
     made: dict[str, list[pd.DataFrame]] = {}
-    for encoder in LAYERS:
+    for encoder in encoders:
         loaded = load(encoder)
         for name in SETS:
             encode_set(loaded, encoder, name, cache)
+        for layer in LAYERS[encoder]:
+            for name, table in tables_of(read_layer(cache, encoder, layer), encoder, layer).items():
+                made.setdefault(name, []).append(table)
+        began = time.process_time()
+        layers = [(layer_loader(cache, encoder, layer), encoder, layer) for layer in LAYERS[encoder]]
         rows: dict[str, Any] = {
             "depth": depth_rows(loaded, encoder, cache),
             "spectra": spectra_rows(loaded, encoder),
+            "classes": itertools.chain.from_iterable(class_rows(*layer) for layer in layers),
         }
         if encoder in CLOUDS:
             rows["turned"] = turned_clouds(layer_loader(cache, encoder, CLOUDS[encoder]), encoder)
-        for layer in layers_read(encoder):
-            for name, table in tables_of(read_layer(cache, encoder, layer), encoder, layer).items():
-                made.setdefault(name, []).append(table)
         for name, found in rows.items():
             made.setdefault(name, []).append(pd.DataFrame(found))
-    spent = time.process_time() / 60 if cpu_minutes is None else cpu_minutes
-    publish({name: pd.concat(found, ignore_index=True) for name, found in made.items()}, folder, cpu_minutes=spent)
+        note_time(cache, f"{encoder}: views", began)
+    tables = {name: pd.concat(found, ignore_index=True) for name, found in made.items()}
+    publish(tables, folder, cpu_minutes=minutes(cache))
 
 
-def read_again(encoder: str, layer: int, readers: Iterable[str], cache: Path) -> pd.DataFrame:
-    """The end points of the curves of some readers, computed anew from the texts: raw, p = -1 and p = 2, own fit.
+def read_again(encoder: str, readers: Iterable[str], cache: Path, layers: Iterable[int] = ()) -> pd.DataFrame:
+    """The end points of the curves of some readers, computed anew from the texts: raw, p = -1 and p = 2, every fit.
 
-    Vectors that lie in the cache are taken from there.
+    Vectors that lie in the cache are taken from there. ``layers``: all of the plan if none is named. Without a data
+    folder there are the book's own sentences alone, and no fit on Wikipedia.
     """
-    loaded, whole = None, Cell()
-    for name in names_of(readers):
-        for place in {*stored(name), *FITTED_ON.get(name, ())}:
-            if not (cache / encoder / f"{place}.npy").exists():
-                loaded = loaded or load(encoder)
-                encode_set(loaded, encoder, place, cache)
-        whole.add(cell(layer_loader(cache, encoder, layer), name, only=ENDS))
-    return pd.DataFrame(rows_of(whole))
+    readers, loaded, made = list(readers), None, []
+    if unknown := sorted(set(readers) - set(READERS)):
+        fail(InputError, f"readers must be some of {', '.join(READERS)}", ", ".join(unknown), "Name these.")
+    names = [name for name in NAMES if any(name in READERS[reader] for reader in readers)]
+    keys = [key for key in ENDS if key[1] == "own" or data_folder(None)]
+    needed = [place for name in names for place in (*stored(name), *FITTED_ON.get(name, ()))]
+    for name in dict.fromkeys([*needed, *(["wikipedia"] if len(keys) == len(ENDS) else [])]):
+        if not (cache / encoder / f"{name}.npy").exists():
+            loaded = loaded or load(encoder)
+            encode_set(loaded, encoder, name, cache)
+    for layer in layers or LAYERS[encoder]:
+        cell, vectors = Cell(), layer_loader(cache, encoder, layer)
+        fitted = fits_of(vectors)
+        for name in names:
+            cell.add(read_cell(vectors, name, keys, heavy=layer == LAYERS[encoder][2], fitted=fitted))
+        made += [{"encoder": encoder, "layer": layer, **row} for row in rows_of(cell)]
+    return pd.DataFrame(made)
 
 
-def differences(again: pd.DataFrame, encoder: str, layer: int) -> pd.DataFrame:
-    """Rows computed anew beside the recorded ones, with the difference of their scores."""
-    recorded = read("scores").query("encoder == @encoder and layer == @layer")
+def differences(again: pd.DataFrame, recorded: pd.DataFrame) -> pd.DataFrame:
+    """Scores computed anew beside the recorded ones, with their difference."""
     both = again.merge(recorded, on=POINT, suffixes=("", "_recorded"))
     both["difference"] = both["score"] - both["score_recorded"]
     return both[[*POINT, "score", "score_recorded", "difference"]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import pickle
+import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,31 +17,28 @@ import numpy as np
 import pandas as pd
 import torch
 
-from isonb.errors import FitWarning, InputError, fail
+from isonb.errors import FitWarning
 from isonb.lab.dial import readers
-from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, read_set
-from isonb.lab.dial.readers import ReaderScore
+from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, note_time, read_set
 from isonb.measures.registry import measure_all
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 from isonb.streaming.moments import Moments
-from isonb.transforms.turns import (
-    DimensionScale,
-    MeanShift,
-    PartialWhitening,
-    SingularDecay,
-    Standardise,
-)
+from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
 
 __all__ = [
-    "FULL",
+    "ENDS",
+    "KEYS",
     "PLACES",
+    "RAW",
+    "READERS",
     "SHORT",
     "Cell",
     "Turned",
     "best_place",
-    "cell",
+    "layer_loader",
     "parts_of",
     "plan_digest",
+    "read_cell",
     "read_layer",
     "rows_of",
     "tables_of",
@@ -46,6 +46,9 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]  # the family and its strength
+Key = tuple[str, str, str, float]  # pool, fit and turn
+Load = Callable[[str], Array]  # a set's vectors (pools, n, d) of one layer
+
 RAW: Turn = ("raw", 0.0)
 PLACES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 SHORT: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in PLACES))
@@ -57,18 +60,28 @@ FULL: tuple[Turn, ...] = (
     ("standardised", 1.0),
     *(("softdecay", alpha) for alpha in (-0.2, -0.6)),
 )
+SLOW: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5)))  # where all readers read
 PARTS = ("first token", "mean", "direction 1", "directions 2 and 3", "directions 4 to 10", "the rest")
+ORDERS = {"first token first": PARTS, "first token last": PARTS[::-1]}
 GROUPS = {"direction 1": (0, 1), "directions 2 and 3": (1, 3), "directions 4 to 10": (3, 10), "the rest": (10, None)}
 PART_PLACE = 0.75
-TAILS = (0.025, 0.975)
+KEYS: tuple[Key, ...] = (
+    *(("mean", "own", *turn) for turn in FULL),
+    *((pool, fit, *turn) for pool, fit in (("mean", "wikipedia"), *((POOLS[1], fit) for fit in ("own", "wikipedia")))
+      for turn in SHORT),
+    *((POOLS["first token" in parts[:count]], "own", order, float(count))
+      for order, parts in ORDERS.items() for count in range(len(PARTS) + 1)),
+)  # fmt: skip
+ENDS = tuple(key for key in KEYS if key[2:] in (RAW, ("whitening", -1.0), ("whitening", 2.0)))
+
 SAMPLED = ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
-SINGLE, PAIRS = ("sst2_train", "cola_train"), ("mrpc_train", "qnli_train", "qqp_test")
-FITTED_ON = {  # the texts of an own fit where one set alone has too few for its dimensions
+FITTED_ON = {  # the texts of an own fit that several sets share
     **dict.fromkeys(SAMPLED, SAMPLED),
-    **dict.fromkeys(("sst2", "cola"), SINGLE),
-    **dict.fromkeys(("mrpc", "qnli", "qqp"), PAIRS),
+    **dict.fromkeys(("sst2", "cola"), ("sst2_train", "cola_train")),
+    **dict.fromkeys(("mrpc", "qnli", "qqp"), ("mrpc_train", "qnli_train", "qqp_test")),
 }
 HEADS = {"sst2": "single", "cola": "single", "mrpc": "pair", "qnli": "pair"}
+NAMES = (*SIMILARITY, "squad", "qqp", *HEADS, "corpus")
 READERS = {  # of which sets a reader's score is the mean
     "similarity": SIMILARITY,
     "retrieval": ("squad",),
@@ -82,6 +95,8 @@ READERS = {  # of which sets a reader's score is the mean
     "own topics": ("corpus",),
 }
 REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
+MEASURED = 2000  # texts of a set whose isotropy is measured
+TAILS = (0.025, 0.975)
 
 
 def plan_digest() -> str:
@@ -93,18 +108,17 @@ class Turned:
     """Every turn fitted on one cloud (n, d): the eigenvectors are taken once and each strength is set anew."""
 
     def __init__(self, fitted_on: Array) -> None:
-        points = torch.from_numpy(np.asarray(fitted_on, dtype=np.float64))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)
-            moments = Moments().update(points)
+            moments = Moments().update(torch.from_numpy(np.asarray(fitted_on, dtype=np.float64)))
             self.dial = PartialWhitening().fit_moments(moments)
             self.others = {
-                "mean": MeanShift().fit_moments(moments),
-                "loudest": DimensionScale().fit_moments(moments),
-                "standardised": Standardise().fit_moments(moments),
-                "softdecay": SingularDecay().fit_moments(moments),
+                "mean": (MeanShift().fit_moments(moments), "s"),
+                "loudest": (DimensionScale().fit_moments(moments), "factor"),
+                "standardised": (Standardise().fit_moments(moments), "p"),
+                "softdecay": (SingularDecay().fit_moments(moments), "alpha"),
             }
-        self.mean, self.axes = self.dial.state["mean"], self.dial.state["axes"]
+        self.mean, self.axes, self.values = (self.dial.state[name] for name in ("mean", "axes", "values"))
 
     def read(self, x: Array) -> Callable[[Turn], Array]:
         """Of points (n, d) the turned ones, in float32, up to a rotation that no reader sees."""
@@ -120,205 +134,161 @@ class Turned:
                 made = along * self.dial.factors()
             elif family == "dropped":
                 made = along * (torch.arange(along.shape[1]) >= strength)
+            elif family in ORDERS:
+                done = ORDERS[family][: int(strength)]
+                made = along * self._factors(done) + (0 if "mean" in done else self.mean @ self.axes)
             else:
-                option = {"mean": "s", "loudest": "factor", "standardised": "p", "softdecay": "alpha"}[family]
-                setattr(self.others[family], option, strength)
-                made = self.others[family].transform(points)
+                transform, option = self.others[family]
+                setattr(transform, option, strength)
+                made = transform.transform(points)
             return made.float().numpy()
 
         return turned
 
-    def parts(self, x: Array, done: frozenset[str]) -> Array:
-        """Points with some parts of the turn at :data:`PART_PLACE` done, in float32, up to a rotation."""
-        values = self.dial.state["values"]
-        level = values[10:].mean()
-        factor = torch.ones_like(values)
-        for part in done & set(GROUPS):
+    def _factors(self, done: Iterable[str]) -> torch.Tensor:
+        """What each direction is multiplied by where some groups of :data:`GROUPS` are turned by :data:`PART_PLACE`."""
+        level, factor = self.values[10:].mean(), torch.ones_like(self.values)
+        for part in set(done) & set(GROUPS):
             group = slice(*GROUPS[part])
-            factor[group] = (values[group].clamp_min(1e-12 * values[0]) / level) ** (-PART_PLACE / 2)
-        made = (torch.from_numpy(np.asarray(x, dtype=np.float64)) - self.mean) @ self.axes * factor
-        if "mean" not in done:
-            made = made + self.mean @ self.axes
-        return made.float().numpy()
+            factor[group] = (self.values[group].clamp_min(1e-12 * self.values[0]) / level) ** (-PART_PLACE / 2)
+        return factor
 
 
 @dataclass
 class Cell:
-    """What all readers made of one layer of one encoder: outcomes by (pool, fit, turn), reader and set."""
+    """What all readers made of one layer: outcomes by turn, reader and set, and the isotropy of a set at a turn."""
 
-    outcomes: dict[tuple[Any, ...], dict[tuple[str, str], ReaderScore]] = field(default_factory=dict)
-    isotropy: dict[tuple[Any, ...], dict[str, float | None]] = field(default_factory=dict)
+    outcomes: dict[tuple[Key, str, str], Array] = field(default_factory=dict)
+    isotropy: dict[tuple[Key, str], dict[str, float | None]] = field(default_factory=dict)
 
     def add(self, other: Cell) -> None:
         """Take in what was read on other sets."""
-        for key, found in other.outcomes.items():
-            self.outcomes.setdefault(key, {}).update(found)
-            if key not in self.isotropy or "isoscore" not in self.isotropy[key]:
-                self.isotropy[key] = other.isotropy.get(key, {})
+        self.outcomes |= other.outcomes
+        self.isotropy |= other.isotropy
 
-    def overall(self, key: tuple[Any, ...], reader: str) -> ReaderScore | None:
-        """A reader's mean over its sets, if it read them all."""
-        found = [self.outcomes[key].get((reader, name)) for name in READERS[reader]]
-        return ReaderScore.mean_of([one for one in found if one]) if all(found) else None
+    def of(self, key: Key, reader: str, name: str = "all") -> Array | None:
+        """A reader's outcome on a set, or its mean over all its sets if it read them all."""
+        if name != "all":
+            return self.outcomes.get((key, reader, name))
+        found = [self.outcomes[key, reader, one] for one in READERS[reader] if (key, reader, one) in self.outcomes]
+        return np.mean(found, axis=0) if len(found) == len(READERS[reader]) else None
 
-
-Load = Callable[[str], Array]  # a set's vectors (pools, n, d) of the layer
-Read = Callable[[Callable[[str], Array], bool], dict[tuple[str, str], ReaderScore]]
-
-
-def own_fit(load: Load, name: str) -> list[Turned]:
-    """The turns of both pools, fitted on the texts that are read under a name (:data:`FITTED_ON`)."""
-    vectors = [load(place) for place in FITTED_ON.get(name, (name,))]
-    return [Turned(np.concatenate([one[pool] for one in vectors])) for pool in range(len(POOLS))]
+    def reached(self, key: Key, names: Iterable[str]) -> dict[str, float]:
+        """Isotropy by every measure of :data:`REACHED`, the mean over some sets; NaN where it wasn't measured."""
+        found = [self.isotropy.get((key, name), {}) for name in names]
+        table = pd.DataFrame(found, columns=list(REACHED), dtype=float)
+        return {measure: float(table[measure].mean(skipna=False)) for measure in REACHED}
 
 
-def _reading(name: str, heavy: bool) -> Read:
-    """How the sets of a name are read, given each set's turned vectors."""
-    if name in (*SIMILARITY, "qqp"):
-        (place,) = stored(name)
-        rows = read_set(place)
-        reader, function = ("threshold", readers.threshold) if name == "qqp" else ("similarity", readers.similarity)
-        gold = rows["label"] if name == "qqp" else rows["score"]
-        return lambda turned, slow: {(reader, name): function(turned(place), rows["first"], rows["second"], gold, name)}
-    if name == "squad":
-        return _read_squad(read_set(name))
+def stored(name: str) -> tuple[str, ...]:
+    """The sets of texts that are read under a name."""
+    return (f"{name}_train", f"{name}_test") if name in HEADS else ("qqp_test",) if name == "qqp" else (name,)
+
+
+def _reading(name: str, heavy: bool) -> Callable[[Load, bool], dict[str, Array]]:
+    """What each reader makes of the sets of a name, given each set's turned vectors and whether slow readers read."""
+    *_, place = stored(name)
+    rows = read_set(place)
+    if name in SIMILARITY:
+        pairs = rows["first"], rows["second"], rows["score"], name
+        return lambda turned, slow: {"similarity": readers.similarity(turned(place), *pairs)}
+    if name == "qqp":
+        pairs = rows["first"], rows["second"], rows["label"], name
+        return lambda turned, slow: {"threshold": readers.threshold(turned(place), *pairs)}
     if name == "corpus":
-        rows = read_set(name)
-        return lambda turned, slow: {("own topics", name): readers.topics(turned(name), rows["topic"], name)}
-    return _read_labelled(name, heavy)
+        return lambda turned, slow: {"own topics": readers.topics(turned(name), rows["topic"], name)}
+    return _reading_squad(rows) if name == "squad" else _reading_labelled(name, heavy, read_set(f"{name}_train"), rows)
 
 
-def _read_squad(rows: dict[str, Any]) -> Read:
+def _reading_squad(rows: dict[str, Any]) -> Callable[[Load, bool], dict[str, Array]]:
     passages = np.arange(len(rows["topic"]))
 
-    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], ReaderScore]:
+    def read(turned: Load, slow: bool) -> dict[str, Array]:
         x = turned("squad")
         made = readers.retrieval(x, rows["first"], rows["second"], passages, "squad")
-        found = {(reader, "squad"): outcome for reader, outcome in made.items()}
-        found["topics", "squad"] = readers.topics(x[passages], rows["topic"], "topics")
-        if slow:
-            found["k-means", "squad"] = readers.k_means(x[passages], rows["topic"], "topics")
-        return found
+        made["topics"] = readers.topics(x[passages], rows["topic"], "topics")
+        return made | ({"k-means": readers.k_means(x[passages], rows["topic"], "topics")} if slow else {})
 
     return read
 
 
-def _read_labelled(name: str, heavy: bool) -> Read:
-    train, test = read_set(f"{name}_train"), read_set(f"{name}_test")
-
+def _reading_labelled(
+    name: str, heavy: bool, train: dict[str, Any], test: dict[str, Any]
+) -> Callable[[Load, bool], dict[str, Array]]:
     def features(x: Array, rows: dict[str, Any]) -> Array:
         return x[rows["first"]] if HEADS[name] == "single" else readers.pair_features(x, rows["first"], rows["second"])
 
-    def read(turned: Callable[[str], Array], slow: bool) -> dict[tuple[str, str], ReaderScore]:
-        vectors = turned(f"{name}_train"), turned(f"{name}_test")
-        inputs = features(vectors[0], train), train["label"], features(vectors[1], test), test["label"], name
-        found = {("linear head", name): readers.linear_head(*inputs)}
+    def read(turned: Load, slow: bool) -> dict[str, Array]:
+        x = turned(f"{name}_test")
+        inputs = features(turned(f"{name}_train"), train), train["label"], features(x, test), test["label"], name
+        made = {"linear head": readers.linear_head(*inputs)}
         if HEADS[name] == "single":
-            found["neighbours", name] = readers.neighbours(*inputs)
+            made["neighbours"] = readers.neighbours(*inputs)
             if slow and heavy:
-                found["hidden layer", name] = readers.hidden_layer(*inputs)
+                made["hidden layer"] = readers.hidden_layer(*inputs)
         if name == "mrpc":
-            pairs = test["first"], test["second"], test["label"], name
-            found["threshold", name] = readers.threshold(vectors[1], *pairs)
-        return found
+            made["threshold"] = readers.threshold(x, test["first"], test["second"], test["label"], name)
+        return made
 
     return read
 
 
-def cell(
+def fits_of(load: Load) -> Callable[[tuple[str, ...], int], Turned]:
+    """The turns of one layer that are fitted on some sets of texts, by pool; each is fitted once."""
+    return functools.cache(lambda texts, pool: Turned(np.concatenate([load(name)[pool] for name in texts])))
+
+
+def read_cell(
     load: Load,
     name: str,
-    wikipedia: Sequence[Turned] = (),
-    own: Sequence[Turned] = (),
+    keys: Iterable[Key] = KEYS,
     *,
     heavy: bool = False,
-    only: Collection[Turn] | None = None,
+    fitted: Callable[[tuple[str, ...], int], Turned] | None = None,
 ) -> Cell:
-    """All turns and parts of one layer, read on the sets of one name; ``heavy`` adds the hidden layer.
+    """The turns of one layer, read on the sets of one name; ``heavy`` adds the hidden layer.
 
-    ``wikipedia``: turns fitted on the Wikipedia rows, one a pool; without them there is the other fit alone. ``own``:
-    those of :func:`own_fit`, taken anew where they aren't given. ``only`` names the turns to read, and leaves out the
-    parts.
+    ``fitted``: what :func:`fits_of` gives, where several names are read of a layer.
     """
-    made = Cell()
-    read = _reading(name, heavy)
-    own = own or own_fit(load, name)
-    for pool, fit, fitted, turns in _fits(own, wikipedia):
-        reads = _Reads(load, fitted, POOLS.index(pool))
-        for turn in turns if only is None else [turn for turn in turns if turn in only]:
-            reads.turn = turn
-            key = (pool, fit, *turn)
-            slow = pool == "mean" and fit == "own" and (turn == RAW or turn in _SLOW)
-            made.outcomes[key] = read(reads, slow)
-            if name in ("stsb_test", "corpus"):
-                made.isotropy[key] = _reached(reads(name), whole=slow)
-    for order, done in _orders() if only is None else ():
-        pool_of_part = int("first token" in done)
-        reads = _Reads(load, own[pool_of_part], pool_of_part, done)
-        made.outcomes["parts", order, len(done)] = read(reads, False)
+    made, read, fitted = Cell(), _reading(name, heavy), fitted or fits_of(load)
+
+    @functools.cache
+    def points(pool: int, fit: str, place: str) -> Callable[[Turn], Array]:
+        texts = FITTED_ON.get(name, (name,)) if fit == "own" else ("wikipedia",)
+        return fitted(texts, pool).read(load(place)[pool])
+
+    for key in keys:
+        pool, fit, turn = POOLS.index(key[0]), key[1], key[2:]
+        full = key[:2] == ("mean", "own")
+        slow = full and turn in SLOW
+
+        def turned(place: str, at: tuple[int, str] = (pool, fit), turn: Turn = turn) -> Array:
+            return points(*at, place)(turn)
+
+        for reader, outcome in read(turned, slow).items():
+            made.outcomes[key, reader, name] = outcome
+        if full and turn[0] not in ORDERS:
+            seen = torch.from_numpy(turned(stored(name)[-1])[:MEASURED]).double()
+            wanted = REACHED if slow and name in ("stsb_test", "corpus") else ("isoscore", "mean_cosine")
+            made.isotropy[key, name] = measure_all(seen, wanted)
     return made
 
 
-def _reached(x: Array, *, whole: bool) -> dict[str, float | None]:
-    """Isotropy by every measure of :data:`REACHED`, or by those that take no time."""
-    return measure_all(torch.from_numpy(x).double(), REACHED if whole else ("isoscore", "mean_cosine"))
-
-
-_SLOW = frozenset(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5))  # for readers and measures that take time
-
-
-class _Reads:
-    """The turned vectors of each set that is asked for, its coordinates taken once."""
-
-    def __init__(self, load: Load, fitted: Turned, pool: int, done: frozenset[str] | None = None) -> None:
-        self.load, self.fitted, self.pool, self.done, self.turn = load, fitted, pool, done, RAW
-        self.known: dict[str, Callable[[Turn], Array]] = {}
-
-    def __call__(self, name: str) -> Array:
-        if self.done is not None:
-            return self.fitted.parts(self.load(name)[self.pool], self.done)
-        if name not in self.known:
-            self.known[name] = self.fitted.read(self.load(name)[self.pool])
-        return self.known[name](self.turn)
-
-
-def _fits(own: Sequence[Turned], wikipedia: Sequence[Turned]) -> Iterator[tuple[str, str, Turned, tuple[Turn, ...]]]:
-    for fit, turned in (("own", own), ("wikipedia", wikipedia)):
-        for pool, fitted in zip(POOLS, turned, strict=False):
-            yield pool, fit, fitted, FULL if pool == "mean" and fit == "own" else SHORT
-
-
-def _orders() -> Iterator[tuple[str, frozenset[str]]]:
-    for order, parts in (("first token first", PARTS), ("first token last", PARTS[::-1])):
-        for count in range(len(parts) + 1):
-            yield order, frozenset(parts[:count])
-
-
-def _gain(one: ReaderScore, other: ReaderScore, name: str = "gain") -> dict[str, float]:
+def gain(one: Array, other: Array, name: str = "gain") -> dict[str, float]:
     """What one outcome is above another, with the interval of the difference on the same draws."""
-    low, high = np.quantile(one.draws - other.draws, TAILS)
-    return {name: one.score - other.score, f"{name}_low": float(low), f"{name}_high": float(high)}
+    low, high = np.quantile((one - other)[1:], TAILS)
+    return {name: float(one[0] - other[0]), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
 def rows_of(made: Cell) -> Iterator[dict[str, Any]]:
     """One row for each turn, reader and set ("all" for a reader's mean): score, gain over raw and its interval."""
-    for key in made.outcomes:
-        if key[0] == "parts":
-            continue
-        pool, fit, family, strength = key
-        for reader, sets in READERS.items():
-            for name in (*sets, "all"):
-                one, raw = (
-                    made.overall(at, reader) if name == "all" else made.outcomes[at].get((reader, name))
-                    for at in (key, (pool, fit, *RAW))
-                )
-                if one is None or raw is None:
-                    continue
-                shown = made.isotropy.get(key, {})
-                place = {"pool": pool, "fit": fit, "turn": family, "strength": strength, "reader": reader, "set": name}
-                reached = {measure: shown.get(measure, float("nan")) for measure in REACHED}
-                gain = _gain(one, raw)
-                yield {**place, "score": one.score, **gain, **reached}
+    for key, (reader, sets) in itertools.product(KEYS, READERS.items()):
+        for name in (*sets, "all") if key[2] not in ORDERS else ():
+            one, raw = made.of(key, reader, name), made.of((*key[:2], *RAW), reader, name)
+            if one is not None and raw is not None:
+                place = dict(zip(("pool", "fit", "turn", "strength"), key, strict=True))
+                reached = made.reached(key, sets if name == "all" else [name])
+                yield {**place, "reader": reader, "set": name, "score": one[0], **gain(one, raw), **reached}
 
 
 def best_place(made: Cell, pool: str, fit: str, reader: str) -> dict[str, Any] | None:
@@ -326,28 +296,48 @@ def best_place(made: Cell, pool: str, fit: str, reader: str) -> dict[str, Any] |
 
     In an interval of places raw counts as p = 0, whose vectors differ by their mean.
     """
-    found = [one for turn in SHORT if (one := made.overall((pool, fit, *turn), reader))]
+    found = {turn: one for turn in SHORT if (one := made.of((pool, fit, *turn), reader)) is not None}
     if len(found) < len(SHORT):
         return None
-    scores, draws = np.array([one.score for one in found]), np.stack([one.draws for one in found])
-    best, places = int(scores.argmax()), np.array([0.0, *PLACES])
-    low, high = np.quantile(places[draws.argmax(0)], TAILS)
-    by_turn = dict(zip(SHORT, found, strict=True))
-    over = _gain(by_turn["whitening", 1.5], by_turn["whitening", 1.0], "over")
-    place = {"pool": pool, "fit": fit, "reader": reader, "raw": scores[0], "score": scores[best]}
-    at = {"best_turn": SHORT[best][0], "best": places[best], "best_low": low, "best_high": high}
-    return {**place, **at, **_gain(found[best], found[0]), **over}
+    at = np.stack(list(found.values())).argmax(0)
+    best, places = SHORT[at[0]], np.array([0.0, *PLACES])
+    low, high = np.quantile(places[at[1:]], TAILS)
+    return {
+        "pool": pool,
+        "fit": fit,
+        "reader": reader,
+        "raw": found[RAW][0],
+        "score": found[best][0],
+        "best_turn": best[0],
+        "best": places[at[0]],
+        "best_low": low,
+        "best_high": high,
+        **gain(found[best], found[RAW]),
+        **gain(found["whitening", 1.5], found["whitening", 1.0], "over"),
+    }
 
 
 def parts_of(made: Cell, reader: str) -> Iterator[dict[str, Any]]:
     """What each part of the turn at p = 0.75 adds to a reader's score, in both orders, with intervals."""
-    for order, parts in (("first token first", PARTS), ("first token last", PARTS[::-1])):
-        steps = [made.overall(("parts", order, count), reader) for count in range(len(parts) + 1)]
-        if not all(steps):
-            return
-        for part, before, after in zip(parts, steps, steps[1:], strict=False):
-            if before and after:
-                yield {"reader": reader, "order": order, "part": part, "score": after.score, **_gain(after, before)}
+    for order in ORDERS:
+        steps = [one for key in KEYS if key[2] == order and (one := made.of(key, reader)) is not None]
+        if len(steps) == len(PARTS) + 1:
+            for part, (before, after) in zip(ORDERS[order], itertools.pairwise(steps), strict=True):
+                yield {"reader": reader, "order": order, "part": part, "score": after[0], **gain(after, before)}
+
+
+def tables_of(made: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
+    """The tables of a layer: scores of turns, best places, and the parts of the gain."""
+    fits = itertools.product(POOLS, ("own", "wikipedia"), READERS)
+    rows = {
+        "scores": list(rows_of(made)),
+        "best": [row for place in fits if (row := best_place(made, *place))],
+        "parts": [row for reader in READERS for row in parts_of(made, reader)],
+    }
+    return {
+        name: pd.DataFrame([{"encoder": encoder, "layer": layer, **row} for row in found])
+        for name, found in rows.items()
+    }
 
 
 def layer_loader(cache: Path, encoder: str, layer: int) -> Load:
@@ -360,58 +350,21 @@ def layer_loader(cache: Path, encoder: str, layer: int) -> Load:
     return load
 
 
-def layers_read(encoder: str) -> tuple[int, ...]:
-    """The layers of the plan."""
-    return tuple(layer for layer in LAYERS[encoder] if encoder != "smollm2" or layer not in (5, 25))
-
-
-NAMES = (*SIMILARITY, "squad", "qqp", *HEADS, "corpus")
-
-
-def read_layer(cache: Path, encoder: str, layer: int) -> Cell:
-    """Read one layer on every set whose vectors lie in the cache.
+def read_layer(cache: Path, encoder: str, layer: int, names: Iterable[str] = NAMES) -> Cell:
+    """Read one layer on the sets of some names.
 
     What was read of a set is kept in the cache, so a run that was stopped goes on where it stood.
     """
-    load, whole, heavy = layer_loader(cache, encoder, layer), Cell(), layer == layers_read(encoder)[2]
-    fits: dict[str | tuple[str, ...], list[Turned]] = {}
-    for name in NAMES:
+    load, whole, heavy = layer_loader(cache, encoder, layer), Cell(), layer == LAYERS[encoder][2]
+    fitted = fits_of(load)
+    for name in names:
         kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
-        needed = {*stored(name), *FITTED_ON.get(name, ()), "wikipedia"}
-        if not kept.exists() and all((cache / encoder / f"{one}.npy").exists() for one in needed):
-            for texts in ("wikipedia", FITTED_ON.get(name, name)):
-                fits[texts] = fits.get(texts) or own_fit(load, "wikipedia" if texts == "wikipedia" else name)
-            made = cell(load, name, fits["wikipedia"], fits[FITTED_ON.get(name, name)], heavy=heavy)
+        if not kept.exists():
+            began = time.process_time()
+            made = read_cell(load, name, heavy=heavy, fitted=fitted)
             kept.parent.mkdir(parents=True, exist_ok=True)
             kept.with_suffix(".partial").write_bytes(pickle.dumps((made.outcomes, made.isotropy)))
             kept.with_suffix(".partial").replace(kept)
-        if kept.exists():
-            whole.add(Cell(*pickle.loads(kept.read_bytes())))
+            note_time(cache, f"{encoder} layer {layer}, {name}: read", began)
+        whole.add(Cell(*pickle.loads(kept.read_bytes())))
     return whole
-
-
-def stored(name: str) -> tuple[str, ...]:
-    """The sets of texts that are read under a name."""
-    return (f"{name}_train", f"{name}_test") if name in HEADS else ("qqp_test",) if name == "qqp" else (name,)
-
-
-def names_of(wanted: Iterable[str]) -> list[str]:
-    """The names of what some readers read. Raises :class:`~isonb.errors.InputError` for a reader that isn't there."""
-    wanted = list(wanted)
-    if unknown := sorted(set(wanted) - set(READERS)):
-        fail(InputError, f"readers must be some of {', '.join(READERS)}", ", ".join(unknown), "Name these.")
-    return [name for name in NAMES if any(name in READERS[reader] for reader in wanted)]
-
-
-def tables_of(made: Cell, encoder: str, layer: int) -> dict[str, pd.DataFrame]:
-    """The tables of a layer: scores of turns, best places, and the parts of the gain."""
-    fits = [(pool, fit) for pool in POOLS for fit in ("own", "wikipedia")]
-    rows = {
-        "scores": list(rows_of(made)),
-        "best": [row for place in fits for reader in READERS if (row := best_place(made, *place, reader))],
-        "parts": [row for reader in READERS for row in parts_of(made, reader)],
-    }
-    return {
-        name: pd.DataFrame([{"encoder": encoder, "layer": layer, **row} for row in found])
-        for name, found in rows.items()
-    }

@@ -20,19 +20,6 @@ from isonb.integrations.hidden_states import encoder_of
 from isonb.lab.encoders.locate import find, reject
 from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
 
-__all__ = [
-    "Encoded",
-    "Encoder",
-    "States",
-    "TokenizedSentences",
-    "as_encoder",
-    "encode",
-    "forward",
-    "hidden_states",
-    "load",
-    "load_for_training",
-]
-
 
 @dataclass(frozen=True)
 class Encoder:

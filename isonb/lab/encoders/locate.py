@@ -15,12 +15,11 @@ from typing import Any, NoReturn
 
 from isonb.errors import fail, in_one_line
 from isonb.lab.encoders import catalogue
-from isonb.lab.encoders.catalogue import EMBEDDED, ModelError, embedded_folder, fingerprint
+from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError, embedded_folder, fingerprint
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 
 __all__ = ["MODELS_VARIABLE", "Source", "find", "fingerprint_now", "is_folder", "place_of", "reject", "spelled"]
 
-MODELS_VARIABLE = "ISONB_MODELS"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -106,17 +105,22 @@ def is_folder(name: str) -> bool:
 
 
 def place_of(name: str | Path, revision: str | None = None) -> tuple[Path, str | None] | None:
-    """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
+    """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it.
+
+    Raises :class:`ModelError` for a folder that can't be read without harm (:func:`catalogue.unsafe`).
+    """
     text = str(name)
     if text in EMBEDDED:
         return catalogue.embedded_place(EMBEDDED[text]), None
-    if (folder := _folder(text)) is not None:
-        return folder, None
-    if isinstance(name, Path) or not _hub_id(text):
+    folder = _folder(text)
+    if folder is None and (isinstance(name, Path) or not _hub_id(text)):
         reject(name, "it is no folder and can't be a hub id")
-    if not revision and (folder := _stand_in(text)) is not None:
-        return folder, None
-    return _cached(text, revision)
+    if folder is None and not revision:
+        folder = _stand_in(text)
+    place = _cached(text, revision) if folder is None else (folder, None)
+    if place is not None and (why := catalogue.unsafe(place[0])):
+        reject(name, f"{place[0]} {why}")
+    return place
 
 
 def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:

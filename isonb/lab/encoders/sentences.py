@@ -11,9 +11,7 @@ import torch
 from isonb.errors import in_one_line, needs
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
 from isonb.lab.encoders.locate import find, place_of, reject
-from isonb.lab.encoders.text_models import quiet
-
-__all__ = ["load_sentences"]
+from isonb.lab.encoders.text_models import check_size, quiet
 
 
 def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> tuple[Any, str] | None:
@@ -34,6 +32,7 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
         from sentence_transformers import SentenceTransformer
     try:
         with quiet():
+            _check_sizes(folder)
             model = SentenceTransformer(
                 str(name) if place is None else str(folder),
                 device=str(device),
@@ -50,6 +49,15 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
 def _from_hub(name: str | Path) -> tuple[Path, str | None]:
     source = find(name)
     return source.folder, source.commit
+
+
+def _check_sizes(folder: Path) -> None:
+    """ValueError for a transformer of the folder that the machine can't hold."""
+    from transformers import AutoConfig
+
+    for file in (folder / "config.json", *folder.glob("*/config.json")):
+        if file.is_file() and '"model_type"' in file.read_text(encoding="utf-8"):
+            check_size(AutoConfig.from_pretrained(file.parent, local_files_only=True, trust_remote_code=False))
 
 
 def _has_ours(name: str | Path, folder: Path) -> bool:

@@ -17,8 +17,6 @@ from transformers import TrainerCallback
 
 from isonb.runtime.files import replace
 
-__all__ = ["Seal", "last_whole"]
-
 SEAL = "digests.json"
 
 

@@ -30,15 +30,13 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.integrations.hidden_states import Pooling
-from isonb.integrations.union import asked, trainable
+from isonb.integrations.union import asked, one_number, trainable
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
 from isonb.lab.methods import Contrast, Method
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.points import mean_pool
-
-__all__ = ["Series", "finite", "info_nce", "tension_loss", "tune"]
 
 Series = dict[str, list[tuple[float, float]]]
 SHRINKAGE_ROWS = 250_000  # points behind a shrinkage covariance
@@ -269,5 +267,4 @@ class _Penalty:
             return None
         points, _ = self.pooling.points(seen, inputs, rows)
         cov = None if self.shrinkage is None else self.shrinkage.cov
-        value: Tensor = self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov))
-        return value
+        return one_number(self.loss(trainable(points), **asked(self.loss, labels=None, shrinkage_cov=cov)))

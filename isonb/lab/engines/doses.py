@@ -27,8 +27,6 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned
 from isonb.measures.isoscore import isoscore
 
-__all__ = ["LOSSES", "RATES", "run"]
-
 RATES = (1e-5, 1e-4, 1e-3)
 LOSSES = ("joint", "task", "isotropy")
 

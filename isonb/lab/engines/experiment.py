@@ -19,8 +19,6 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.settings import Planned, plan
 
-__all__ = ["main", "run"]
-
 
 def run(
     given: Mapping[str, Any] | Planned,
@@ -28,15 +26,18 @@ def run(
     data: str | Path | None = None,
     work: str | Path | None = None,
     progress: bool = True,
+    **keep: Any,
 ) -> Record:
     """The record of the run that ``given`` describes (see :func:`~isonb.lab.runs.settings.plan`), unwritten.
 
     ``data`` is a folder in the hub's layout, "hub", or None for the folder in ISONB_DATA and else the hub; ``work`` a
-    folder for checkpoints. Whatever can be wrong with configuration, model and data is told before any work starts.
+    folder for checkpoints. ``keep`` names what the engine leaves beside the record: ``report_to``, ``predictions``
+    (:func:`isonb.lab.engines.finetune.run`). Whatever can be wrong with configuration, model and data is told before
+    any work starts.
     """
     planned = plan(given)
     engine: Any = importlib.import_module(f"isonb.lab.engines.{planned.experiment}")
-    record: Record = engine.run(planned, data=data, work=work, progress=progress)
+    record: Record = engine.run(planned, data=data, work=work, progress=progress, **keep)
     return record
 
 

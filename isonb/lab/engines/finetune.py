@@ -19,6 +19,7 @@ from isonb.lab.encoders.loading import load_for_training
 from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.engines.contrast import tune
 from isonb.lab.engines.preflight import preflight
+from isonb.lab.engines.reports import Reports
 from isonb.lab.engines.second_phase import second
 from isonb.lab.engines.stages import Finetuning, Series, read_material, work_folder
 from isonb.lab.engines.trainer import train
@@ -27,6 +28,7 @@ from isonb.lab.runs.inputs import recorded
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned
+from isonb.lab.runs.table import write_table
 from isonb.losses.istar import ShrinkageCovariance
 
 __all__ = ["prepare", "run"]
@@ -40,14 +42,18 @@ def run(
     data: str | Path | None = None,
     work: str | Path | None = None,
     progress: bool = True,
+    report_to: str = "",
+    predictions: str | Path | None = None,
 ) -> Record:
     """Train, measure, and return the record (unwritten).
 
     ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub". ``work`` is a
     folder for checkpoints: a run that was stopped goes on from its last epoch there. The same configuration gives the
-    same metrics and series on the same machine. Raises as :func:`~isonb.lab.engines.preflight.preflight`.
+    same metrics and series on the same machine. ``report_to`` names trackers, as the Trainer's; ``predictions`` is the
+    file for a table of one row a validation example, as its suffix says. Raises as
+    :func:`~isonb.lab.engines.preflight.preflight`.
     """
-    clock = Clock()
+    clock, reports = Clock(), Reports(report_to)
     run_ = prepare(given, data)
     metrics: dict[str, float | None] = {f"baseline.{name}": value for name, value in run_.material.baseline().items()}
     series: Series = {}
@@ -55,15 +61,22 @@ def run(
         _measure(run_, "start", metrics, series)
     series |= _contrast(run_, progress)
     with work_folder(work) as folder:
-        logits, logged = train(run_, folder, resumable=work is not None, progress=progress, clock=clock)
+        logits, logged = train(
+            run_, folder, resumable=work is not None, progress=progress, clock=clock, reports=reports
+        )
     series |= logged
     scores = run_.material.validation.score(logits)
     if run_.method.two_phases:
         metrics |= {f"first_phase.{name}": value for name, value in scores.items()}
-        scores = second(run_, metrics, series, progress)
+        with clock.fitting():
+            logits = second(run_, metrics, series, progress)
+        scores = run_.material.validation.score(logits)
     metrics |= scores
     with clock.measuring():
         _measure(run_, "end", metrics, series)
+    if predictions is not None:
+        write_table(run_.material.validation.predictions(logits), predictions)
+    reports.end(metrics)
     return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
 
 

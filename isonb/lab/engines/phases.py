@@ -23,8 +23,6 @@ from isonb.lab.methods import SecondPhase, method_from
 from isonb.measures.isoscore import isoscore
 from isonb.measures.spectrum import explained_variance
 
-__all__ = ["FineTuned", "Layered", "cloud_shape", "fine_tune"]
-
 
 @dataclass(frozen=True)
 class FineTuned:

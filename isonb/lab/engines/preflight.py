@@ -16,8 +16,6 @@ from isonb.lab.encoders import catalogue, locate
 from isonb.lab.options import OptionError
 from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, plan
 
-__all__ = ["preflight"]
-
 PEEK = 16  # rows of a file whose values are looked at
 
 

@@ -19,15 +19,10 @@ from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
 from isonb.lab.engines.contrast import Series, finite, info_nce
 from isonb.lab.engines.stages import Finetuning, Split
-from isonb.lab.measuring.cloud import cloud_measures
+from isonb.lab.measuring.cloud import cloud_measures, variance_curves
 from isonb.lab.methods import SecondPhase
-from isonb.measures.registry import attempt
-from isonb.measures.spectrum import explained_variance
-
-__all__ = ["Features", "SecondModel", "features", "fit_second", "fit_views", "scored", "second"]
 
 CLOUD_ROWS = 1500  # points that are measured
-CURVE = 20  # components of the curve of explained variance
 
 Losses = dict[str, Tensor]
 
@@ -230,8 +225,8 @@ def fit_views(
     return series
 
 
-def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> dict[str, float]:
-    """Stage 3 on cached features: the scores after it."""
+def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> Tensor:
+    """Stage 3 on cached features: the logits of the validation rows after it."""
     material, seed = run_.material, run_.settings.seed
     train, validation = features(run_, material.train), features(run_, material.validation)
     split = material.validation if material.held is None else material.held
@@ -245,18 +240,18 @@ def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, p
     with torch.no_grad():
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
-    for ending, center in (("", False), ("_centered", True)):
-        shares = attempt(explained_variance, points, min(CURVE, *points.shape), center=center)
-        if shares is not None:
-            series[f"k.end.second.explained_variance{ending}"] = list(enumerate(shares.tolist(), start=1))
-    return scored(material.validation, model, validation)
+    series.update({f"k.end.second.{name}": curve for name, curve in variance_curves(points).items()})
+    return _logits(model, validation)
 
 
 def scored(split: Split, model: SecondModel, cached: Features) -> dict[str, float]:
     """The task's metrics of a split from its features."""
+    return split.score(_logits(model, cached))
+
+
+def _logits(model: SecondModel, cached: Features) -> Tensor:
     logits = model.logits(cached)
-    spans = not isinstance(logits, Tensor)
-    return split.score(pad_sequence(logits, batch_first=True) if spans else logits)
+    return logits if isinstance(logits, Tensor) else pad_sequence(logits, batch_first=True)
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -34,6 +35,7 @@ from isonb.lab.encoders.vectors import (
 )
 from isonb.lab.engines.contrast import Series, tune
 from isonb.lab.engines.preflight import preflight
+from isonb.lab.engines.reports import Reports, report
 from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.engines.similarity_report import Gold, features, gains, scores
 from isonb.lab.methods import Contrast, Method
@@ -41,6 +43,7 @@ from isonb.lab.runs.inputs import own_files, pair_rows, recorded
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import LAYERS, Planned, SimilaritySettings
+from isonb.lab.runs.table import write_table
 from isonb.points import mean_pool
 
 __all__ = ["run"]
@@ -57,11 +60,14 @@ def run(
     data: str | Path | None = None,
     work: str | Path | None = None,
     progress: bool = True,
+    report_to: str = "",
+    predictions: str | Path | None = None,
 ) -> Record:
     """Encode, tune if the method asks for it, transform, score; the record (unwritten). It leaves no checkpoints.
 
     ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub"; ``work``
-    isn't used. The same configuration gives the same metrics and series on the same machine. Raises as
+    isn't used. The same configuration gives the same metrics and series on the same machine. ``report_to`` names
+    trackers, which are told when the run is over; ``predictions`` is the file for a table of one row a pair. Raises as
     :func:`~isonb.lab.engines.preflight.preflight`, and :class:`~isonb.errors.DegenerateError`, which names the stage,
     where vectors or losses aren't finite.
 
@@ -72,9 +78,10 @@ def run(
     ``step.train.penalty`` of tuning, ``step.second.<loss>``, and those of
     :func:`~isonb.lab.engines.similarity_report.features`.
     """
-    clock = Clock()
+    clock, reports = Clock(), Reports(report_to)
     run_ = _prepare(given, data)
-    plain, final, series = _vectors(run_, progress)
+    with clock.fitting():
+        plain, final, series = _vectors(run_, progress)
     cosines, plain_cosines = _cosines(final, "transforming"), _cosines(plain, "encoding")
     seed, gold = run_.settings.seed, run_.gold
     metrics = run_.counts() | scores(cosines, gold)
@@ -86,6 +93,12 @@ def run(
         metrics |= measured
         series |= curves
     series["pair.cosine"] = [(row, round(value, DIGITS)) for row, value in enumerate(cosines)]
+    if predictions is not None:
+        task = task_named(run_.settings.task)
+        texts = {f"text.{name}": list(run_.rows[name]) for name in task.inputs}
+        told = {"gold": gold.values, "predicted": cosines, "plain": plain_cosines}
+        write_table(pd.DataFrame(texts | told), predictions)
+    report(reports, run_.planned.run_id, metrics, series)
     prints = {"rows": fingerprint(run_.rows), "model": run_.encoder.revision}
     prints |= own_files(task_named(run_.settings.task), run_.method)
     return recorded(run_.planned, prints, clock, metrics=metrics, series=series)

@@ -11,18 +11,15 @@ from torch import Tensor
 from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.contrast import Series
-from isonb.lab.measuring.cloud import Values, cloud_measures, number
+from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb.lab.statistics.rank_difference import rank_difference
 from isonb.lab.statistics.seeds import StatsError
 from isonb.measures.cosine import token_uniformity
 from isonb.measures.neighbors import lsds
 from isonb.measures.registry import attempt
-from isonb.measures.spectrum import explained_variance, singular_values
-
-__all__ = ["CLOUD_ROWS", "Gold", "features", "gains", "scores"]
+from isonb.measures.spectrum import singular_values
 
 CLOUD_ROWS = 2000  # sentence vectors of both sides together that are measured
-CURVE = 20  # directions of the explained variance curve
 QUANTILES = 51
 
 
@@ -115,8 +112,5 @@ def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Val
         share = torch.linspace(0, 1, QUANTILES, dtype=values.dtype)
         ends = torch.quantile(values / values.max(), share).tolist()
         series[f"quantile.{where}.features.singular_values"] = list(zip(share.tolist(), ends, strict=True))
-    for ending, center in (("", False), ("_centered", True)):
-        curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
-        if curve is not None:
-            series[f"k.{where}.features.explained_variance{ending}"] = list(enumerate(curve.tolist(), start=1))
+    series |= {f"k.{where}.features.{name}": curve for name, curve in variance_curves(x).items()}
     return {f"{where}.features.{name}": value for name, value in measured.items()}, series

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -22,8 +23,6 @@ from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.methods import Method
 from isonb.lab.runs.inputs import own_files, split_rows
 from isonb.lab.runs.settings import FinetuneSettings, Planned
-
-__all__ = ["EVALUATED", "Finetuning", "Material", "Series", "Split", "read_material", "work_folder"]
 
 EVALUATED = 64  # rows of a no-grad pass
 Series = dict[str, list[tuple[float, float]]]
@@ -44,13 +43,26 @@ class Split:
             return [answer["text"] for answer in self.rows["answers"]]
         return list(self.rows[self.task.target])
 
-    def score(self, logits: Tensor | Any) -> dict[str, float]:
-        """The task's metrics of a model's logits, one row a token row: (N, C), (N, 1) or (windows, T, 2)."""
+    def answers(self, logits: Tensor | Any) -> Any:
+        """What is predicted by a model's logits, one row a token row: (N, C), (N, 1) or (windows, T, 2)."""
         if self.task.kind == "span":
-            return scores.score(self.task.metrics, batches.answers(self.rows, self.tokens.windows, logits), self.gold)
+            return batches.answers(self.rows, self.tokens.windows, logits)
         logits = torch.as_tensor(logits)
-        answers = logits.squeeze(-1) if self.task.kind == "regression" else logits.argmax(-1)
-        return scores.score(self.task.metrics, answers, self.gold)
+        return logits.squeeze(-1) if self.task.kind == "regression" else logits.argmax(-1)
+
+    def score(self, logits: Tensor | Any) -> dict[str, float]:
+        """The task's metrics of the :meth:`answers`."""
+        return scores.score(self.task.metrics, self.answers(logits), self.gold)
+
+    def predictions(self, logits: Tensor | Any) -> pd.DataFrame:
+        """One row an example: ``text.<input>``, ``gold``, ``predicted``, and in classification ``logit.<label>``."""
+        answers = self.answers(logits)
+        told = {f"text.{name}": list(self.rows[name]) for name in self.task.inputs}
+        told |= {"gold": self.gold, "predicted": answers.tolist() if isinstance(answers, Tensor) else answers}
+        if self.task.kind == "classification":
+            columns = torch.as_tensor(logits).float().T.tolist()
+            told |= {f"logit.{label}": column for label, column in enumerate(columns)}
+        return pd.DataFrame(told)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from isonb.measures.isoscore import isoscore_from_cov, isoscore_star, shrinkage_
 from isonb.streaming.moments import Moments
 from isonb.streaming.traces import squared_traces
 
-__all__ = ["check_sizes", "run"]
-
 AT_ONCE = 8192  # points measured together
 Series = dict[str, list[tuple[float, float | None]]]
 

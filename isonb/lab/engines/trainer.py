@@ -17,6 +17,7 @@ from isonb.errors import fail
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.data.batches import Collator, LengthGrouped, LongestFirst
 from isonb.lab.engines.checkpoint import Seal, last_whole
+from isonb.lab.engines.reports import Reports
 from isonb.lab.engines.stages import EVALUATED, Finetuning, Series
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.lab.options import OptionError
@@ -27,6 +28,8 @@ from isonb.runtime.files import note_progress
 
 __all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "train"]
 
+# by name: the notebook's can't be imported without IPython
+CHATTY = ("PrinterCallback", "ProgressCallback", "NotebookProgressCallback")
 SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 
@@ -129,9 +132,18 @@ class Bar(TrainerCallback):  # type: ignore[misc]
 
 
 def train(
-    run_: Finetuning, folder: Path, *, resumable: bool, progress: bool, clock: Clock | None = None
+    run_: Finetuning,
+    folder: Path,
+    *,
+    resumable: bool,
+    progress: bool,
+    clock: Clock | None = None,
+    reports: Reports | None = None,
 ) -> tuple[Any, Series]:
-    """Fine-tune; logits of the validation rows, and the logged series. ``clock`` is told what measuring takes."""
+    """Fine-tune; logits of the validation rows, and the logged series.
+
+    ``clock`` is told what measuring takes, ``reports`` what the Trainer logs.
+    """
     settings, material = run_.settings, run_.material
     kind, extra = _trainer_class(run_)
     watched = material.validation if material.held is None else material.held
@@ -150,6 +162,8 @@ def train(
     _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
     tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
     trainer.add_callback(tracker)
+    if reports is not None and reports.trackers:
+        trainer.add_callback(reports)
     classes = torch.tensor(watched.gold) if run_.task.kind == "classification" else None
     size = settings.cloud_examples
     trainer.on_validation = lambda points: tracker.validation(
@@ -164,11 +178,11 @@ def train(
 
 
 def _callbacks(trainer: Any, settings: FinetuneSettings, bar: Any) -> None:
-    from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback
-    from transformers.utils.notebook import NotebookProgressCallback
+    from transformers import EarlyStoppingCallback
 
-    for chatty in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-        trainer.remove_callback(chatty)
+    for callback in list(trainer.callback_handler.callbacks):
+        if type(callback).__name__ in CHATTY:
+            trainer.remove_callback(callback)
     trainer.add_callback(bar)
     trainer.add_callback(Seal())
     if settings.patience is not None:
@@ -215,6 +229,7 @@ def _arguments(run_: Finetuning, folder: Path, resumable: bool) -> Any:
         remove_unused_columns=False,
         label_names=["labels"],
         report_to="none",
+        run_name=run_.planned.run_id,
         disable_tqdm=True,
         ddp_find_unused_parameters=False,
     )

@@ -22,8 +22,6 @@ from isonb.numerics.products import gram
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, UnitSums
 
-__all__ = ["Sample", "SentenceSums", "TokenSums", "star_from_cov"]
-
 
 class _Streamed(ABC):
     """A statistic that has values once there was a batch and as long as every one could be used."""

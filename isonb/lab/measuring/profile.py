@@ -14,17 +14,14 @@ import torch
 from torch import Tensor
 
 from isonb.errors import ShapeError, fail
-from isonb.lab.measuring.cloud import Values, cloud_measures, number
+from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
+from isonb.measures.isoscore import isoscore_from_cov
 from isonb.measures.registry import attempt
-from isonb.measures.spectrum import explained_variance
 from isonb.points import pool
 from isonb.streaming.moments import Moments
 
-__all__ = ["AXES", "Profile", "placed", "profile"]
-
 AXES = ("step", "layer", "k", "dimension", "quantile", "pair")  # first parts of series names
-CURVE = 20  # directions of the explained variance curve
 
 Pairs = list[tuple[float, float]]
 Gappy = list[tuple[float, float | None]]  # with places that have no value
@@ -73,7 +70,7 @@ def profile(
     for what sums suffice for. Measures are those of :func:`~isonb.lab.measuring.cloud.cloud_measures`.
 
     Metrics: ``cls.<measure>`` and ``tokens.<measure>`` of the last layer, ``features.<measure>`` of what the head sees,
-    ``tokens.isoscore_star_all_layers`` of the tokens of layers 1..L together.
+    ``tokens.isoscore_all_layers`` and ``tokens.isoscore_star_all_layers`` of the tokens of layers 1..L together.
 
     Series: over layers 0..L ``layer.cls.<measure>``, ``layer.tokens.<name>`` with names isoscore, isoscore_star,
     mean_cosine, mean_norm, token_uniformity, cls_uniformity (means over sentences), spectral_skewness and
@@ -134,6 +131,7 @@ def _metrics(gathered: _Gathered, shrinkage_cov: Tensor | None) -> Values:
     for sums in gathered.sums[1:]:
         every.merge(sums.moments)
     whole = all(sums.usable for sums in gathered.sums[1:])
+    tokens["isoscore_all_layers"] = number(lambda: isoscore_from_cov(every.cov)) if whole else None
     tokens["isoscore_star_all_layers"] = number(lambda: star_from_cov(every.cov, shrinkage_cov)) if whole else None
     clouds = {
         "cls": gathered.cls_measures[-1],
@@ -157,14 +155,7 @@ def _layer_series(gathered: _Gathered, shrinkage_cov: Tensor | None) -> dict[str
 def _curves(gathered: _Gathered) -> dict[str, Gappy]:
     series: dict[str, Gappy] = {}
     for kind, sample in (("cls", gathered.clouds[-1]), ("features", gathered.features)):
-        x = sample.points.double()
-        for ending, center in (("", False), ("_centered", True)):
-            curve = attempt(explained_variance, x, min(CURVE, *x.shape), center=center)
-            series[f"k.{kind}.explained_variance{ending}"] = _numbered(curve, 1)
+        series |= {f"k.{kind}.{name}": list(curve) for name, curve in variance_curves(sample.points.double()).items()}
     mean = attempt(lambda: gathered.sums[-1].moments.mean) if gathered.sums[-1].usable else None
-    series["dimension.tokens.mean"] = _numbered(mean, 0)
+    series["dimension.tokens.mean"] = [] if mean is None else list(enumerate(mean.tolist()))
     return series
-
-
-def _numbered(values: Tensor | None, start: int) -> Gappy:
-    return [] if values is None else list(enumerate(values.tolist(), start))

@@ -15,8 +15,6 @@ from isonb.measures.registry import TOKEN_MEASURES
 from isonb.measures.spectrum import spectral_median, spectral_skewness
 from isonb.numerics.rows import row_count
 
-__all__ = ["LABELS", "NUMBERS", "TokenSpectrum", "layer_spectra", "token_spectrum"]
-
 LABELS = {name.removeprefix("spectral_"): one.title for name, one in TOKEN_MEASURES.items()}
 NUMBERS = tuple(LABELS)
 

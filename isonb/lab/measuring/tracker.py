@@ -19,8 +19,6 @@ from isonb.integrations.watch import TrainingPoints
 from isonb.lab.measuring.cloud import Values, cloud_measures
 from isonb.numerics.distributed import all_rows
 
-__all__ = ["Tracker", "series_from_log"]
-
 NAMES = {"loss": "loss", "isonb_penalty": "penalty", "learning_rate": "learning_rate", "grad_norm": "grad_norm"}
 TIMES = ("runtime", "samples_per_second", "steps_per_second", "jit_compilation_time", "model_preparation_time")
 OWN = ("train.cls.", "validation.cls.")

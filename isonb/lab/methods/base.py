@@ -26,8 +26,6 @@ if TYPE_CHECKING:  # settings are read without torch
 
     from isonb.integrations.hidden_states import Pooling
 
-__all__ = ["Contrast", "Method", "MethodError", "Place", "SecondPhase", "Site"]
-
 Site = Literal["tokens", "vector", "pooled"]
 Place = Literal["cls", "tokens", "features", "second"]
 

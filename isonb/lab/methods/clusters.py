@@ -10,8 +10,6 @@ from isonb import transforms
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import Fitted, OnFeatures, fewer
 
-__all__ = ["METHODS", "ClusterRemovalMethod"]
-
 
 @takes(transforms.ClusterRemoval, without=("seed",))
 class ClusterRemovalMethod(OnFeatures):

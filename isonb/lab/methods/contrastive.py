@@ -9,8 +9,6 @@ from isonb.lab.methods.base import Contrast, Method
 from isonb.lab.methods.declared import takes
 from isonb.lab.options import OptionError
 
-__all__ = ["METHODS", "SimCSE", "Tension"]
-
 
 @takes(Contrast, without=("objective", "negatives"))
 class SimCSE(Method):

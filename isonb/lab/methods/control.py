@@ -9,8 +9,6 @@ from isonb.errors import InputError
 from isonb.lab.methods import methods, own
 from isonb.lab.methods.base import Method
 
-__all__ = ["acting_place", "control_of"]
-
 # What the run's own settings call the options of contrastive tuning.
 TUNING = {
     "steps": "tuning_steps",

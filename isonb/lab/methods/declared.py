@@ -19,8 +19,6 @@ from typing import Any, Literal, TypeVar
 
 from isonb.lab.options import option
 
-__all__ = ["options_of", "takes"]
-
 ENTRY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)  # of an Args list
 RANGE = re.compile(r" In [\[(](\S+), (\S+)[\])]$")
 FOREIGN = ("group",)  # of a loss, not of a run

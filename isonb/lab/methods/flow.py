@@ -12,8 +12,6 @@ from isonb.lab.methods.shared import Fitted, OnVectors
 from isonb.lab.options import option
 from isonb.transforms.flow import GlowFlow, fit_flow
 
-__all__ = ["METHODS", "Flow"]
-
 
 @takes(GlowFlow, without=("d", "seed"))
 class Flow(OnVectors):

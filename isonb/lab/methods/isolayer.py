@@ -12,8 +12,6 @@ from isonb.lab.methods.base import Method, Place, SecondPhase, Site
 from isonb.lab.methods.declared import takes
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "IsoBNMethod", "IsoLayer"]
-
 
 @takes(losses.IStarLoss, without=("weight",))
 class IsoLayer(Method):

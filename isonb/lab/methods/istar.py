@@ -13,8 +13,6 @@ from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import PointsAlone, RandomDirection, WithLoss
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "CosReg", "IStar"]
-
 _LAYERS = (
     'layers whose tokens are points: "all" (1 to the last, without the embedding output) or one number, -1 the last'
 )

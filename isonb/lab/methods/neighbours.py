@@ -13,8 +13,6 @@ from isonb import losses, transforms
 from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import OnVectors, WithLoss
 
-__all__ = ["GOR", "METHODS", "LogIsoScore", "MeanDirectionMethod", "SIGReg"]
-
 
 @takes(losses.GORLoss)
 class GOR(WithLoss):

@@ -20,8 +20,6 @@ from isonb.errors import fail
 from isonb.lab.methods.base import Method, MethodError
 from isonb.lab.options import rules, shown
 
-__all__ = ["is_own", "own_method"]
-
 
 def is_own(name: str) -> bool:
     """Whether a name means a class of a file, there or not.

@@ -11,8 +11,6 @@ from isonb.lab.methods.base import Method, Place, SecondPhase
 from isonb.lab.options import option
 from isonb.transforms.sbert_wk import sbert_wk
 
-__all__ = ["METHODS", "SbertWK"]
-
 
 @dataclass(frozen=True)
 class SbertWK(Method):

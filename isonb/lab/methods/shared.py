@@ -6,14 +6,13 @@ vectors takes part in the stages of a run.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import FitWarning, ShapeError, fail
+from isonb.errors import ShapeError, fail
 from isonb.lab.methods.base import Method, Place, SecondPhase
 
 __all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "RandomDirection", "WithLoss", "fewer"]
@@ -113,10 +112,8 @@ class OnFeatures(Method):
         return learned
 
     def module(self, rows: Tensor, seed: int) -> FittedModule:
-        """The fitted transform as a module. On how many rows is the task's to say, and in its record: no warning."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)
-            return FittedModule(self.fitted(rows, seed))
+        """The fitted transform as a module."""
+        return FittedModule(self.fitted(rows, seed))
 
     def second(self, features: Tensor, seed: int) -> SecondPhase:
         """The transform fitted on the features, and a new head for what it makes of them."""

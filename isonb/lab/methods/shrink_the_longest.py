@@ -11,8 +11,6 @@ from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import PointsAlone, WithLoss
 from isonb.lab.options import option
 
-__all__ = ["METHODS", "Entropy"]
-
 
 @takes(losses.PersistentEntropyLoss)
 class Entropy(WithLoss):

@@ -17,8 +17,6 @@ from isonb.lab.methods.shared import WithLoss
 from isonb.lab.options import OptionError, option
 from isonb.layers.soft_decay import soft_decay
 
-__all__ = ["METHODS", "SoftDecayMethod", "SpectrumControl"]
-
 
 class _WithPads(layers.SoftDecay):
     """SoftDecay that takes padding for tokens."""

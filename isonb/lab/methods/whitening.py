@@ -11,8 +11,6 @@ from isonb.lab.methods.declared import takes
 from isonb.lab.methods.shared import Fitted, OnVectors, fewer
 from isonb.points import layer_average, mean_pool
 
-__all__ = ["METHODS", "AllButTheTopMethod", "SoftZCAMethod", "WhiteBert", "WhiteningMethod", "ZeroMeanMethod"]
-
 
 @takes(transforms.ZeroMean)
 class ZeroMeanMethod(OnVectors):

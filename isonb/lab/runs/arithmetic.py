@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import torch
 
-__all__ = ["bfloat16_pays", "mixed_processors", "processor_kinds"]
-
 UNKNOWN = "not recorded"
 
 

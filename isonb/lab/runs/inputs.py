@@ -27,8 +27,6 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.settings import FinetuneSettings, Planned, SimilaritySettings, plan
 
-__all__ = ["differences", "inputs", "named", "own_files", "pair_rows", "recorded", "split_rows"]
-
 ROWS = ("task", "train_examples", "eval_examples", "sample_seed", "holdout")  # what rows depend on
 SHORT = 8  # digits of a fingerprint in words
 
@@ -114,6 +112,7 @@ def recorded(run: Planned, data: str | Mapping[str, Any], clock: Clock, **values
         fix = "They changed while it ran: start it again."
         fail(InputError, f"rows and weights must be those the run is named by, {run.config['inputs']}", now, fix)
     made = manifest(seed=run.settings.seed, data=data, clock=clock)
+    made |= {"plan": run.plan} if run.plan else {}
     return Record(run.config, manifest=made, named=run.run_id, **values)
 
 

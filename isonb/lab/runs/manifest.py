@@ -10,6 +10,7 @@ import functools
 import hashlib
 import subprocess
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import isonb
+from isonb.errors import FitWarning
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.runtime import machine
-
-__all__ = ["Clock", "code_version", "hardware", "manifest", "versions"]
 
 PACKAGES = (
     "accelerate",
@@ -48,6 +48,7 @@ class Clock:
     utc: datetime = field(default_factory=lambda: datetime.now(UTC))
     tick: float = field(default_factory=time.perf_counter)
     measured: list[float] = field(default_factory=list)  # seconds of each stretch that only measures
+    warned: list[str] = field(default_factory=list)  # what was learned from too few rows
 
     def seconds(self) -> float:
         """Seconds since the start, to a millisecond."""
@@ -62,12 +63,29 @@ class Clock:
         finally:
             self.measured.append(time.perf_counter() - start)
 
+    @contextlib.contextmanager
+    def fitting(self) -> Iterator[None]:
+        """What is fitted inside on too few rows says so in the manifest, not on the screen."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", FitWarning)
+            show = warnings.showwarning
+
+            def note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+                if issubclass(category, FitWarning):
+                    self.warned.append(str(message))
+                else:
+                    show(message, category, *where, **more)
+
+            warnings.showwarning = note
+            yield
+
 
 def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock | None = None) -> dict[str, Any]:
     """The manifest of a run that ends now. Start a :class:`Clock` before the run and pass it.
 
     ``data`` is the fingerprint of the data: text, or one entry for each split (JSON values). Without a clock, the
-    duration is 0 and the start is now. ``measuring`` is there when the clock has seen some: the seconds it took.
+    duration is 0 and the start is now. ``measuring`` is there when the clock has seen some: the seconds it took; and
+    ``warnings`` when something was fitted on too few rows: a list of sentences.
 
     >>> list(manifest(seed=3, data="embedded"))
     ['code', 'data', 'hardware', 'seconds', 'seed', 'started', 'versions']
@@ -82,6 +100,7 @@ def manifest(*, seed: int, data: str | Mapping[str, Any], clock: Clock | None = 
         "seed": seed,
         "started": clock.utc.isoformat(timespec="seconds"),
         "versions": versions(),
+        **({"warnings": list(dict.fromkeys(clock.warned))} if clock.warned else {}),
     }
 
 

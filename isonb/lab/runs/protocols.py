@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BY_TASK", "PROTOCOLS"]
-
 # Values in place of the defaults, by experiment; doses have those of fine-tuning.
 PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
     "small": {},  # and BY_TASK

@@ -18,10 +18,8 @@ from isonb.lab.options import describe
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import SCHEMA, RecordedError, recorded
 from isonb.lab.runs.settings import EXPERIMENTS
-from isonb.lab.runs.table import column_order, flat, scan, series_table, table
+from isonb.lab.runs.table import column_order, flat, one_kind_a_column, scan, series_table, table
 from isonb.runtime.files import replace
-
-__all__ = ["KEPT", "defaults_of", "publish", "write_recording"]
 
 KEPT = ("step.", "k.", "layer.end.cls.", "layer.start.cls.")  # beginnings of the series that are published
 
@@ -88,7 +86,7 @@ def write_recording(
     defaults: Mapping[str, Mapping[str, Any]],
 ) -> Path:
     """The two tables and the manifest, in ``folder``."""
-    tables = {"runs.parquet": _one_kind_a_column(runs), "series.parquet": logged}
+    tables = {"runs.parquet": one_kind_a_column(runs), "series.parquet": logged}
     sums = {}
     for file, frame in tables.items():
         buffer = io.BytesIO()
@@ -111,28 +109,6 @@ def _joined(before: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """Rows of runs that aren't new, and the new ones, in the order of the run ids."""
     kept = before[~before["run_id"].isin(new["run_id"])]
     return pd.concat([kept, new]).sort_values("run_id", kind="stable", ignore_index=True)
-
-
-def _one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns whose values have several types (an option that is a number in one run, a word in another) as text.
-
-    A column without any value has no type, whichever runs it came from.
-    """
-    for name in frame.columns:
-        if frame[name].isna().all():
-            frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
-        if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
-            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
-    return frame
-
-
-def _word(value: object) -> str:
-    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
-
-    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
-    ('-1', '-1', '0.5', 'all')
-    """
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _shortened(record: Record, beginnings: tuple[str, ...]) -> Record:

@@ -19,8 +19,6 @@ from isonb.lab.options import shown
 from isonb.lab.runs.run_ids import run_id
 from isonb.runtime.files import replace
 
-__all__ = ["SCHEMA", "Record", "RecordError", "read_record", "write_record"]
-
 SCHEMA = 1
 SHOWN = 16  # metrics of a printed record
 STATUSES = ("complete", "failed")

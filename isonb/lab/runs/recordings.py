@@ -20,8 +20,6 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["FILES", "FOLDER", "SCHEMA", "Recorded", "RecordedError", "recorded"]
-
 FOLDER = RECORDINGS_FOLDER
 SCHEMA = 1
 FILES = ("runs.parquet", "series.parquet")

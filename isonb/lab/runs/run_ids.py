@@ -16,8 +16,6 @@ from typing import Any
 from isonb.errors import InputError
 from isonb.lab.options import shown
 
-__all__ = ["ConfigError", "canonical", "counted", "run_id"]
-
 NAMED = ("task", "model", "method", "seed", "inputs")  # the keys that make the readable part of an id
 NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?")
 EXACT = Context(prec=100)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from isonb.errors import InputError
+from isonb.lab.data import own
 from isonb.lab.data.own_columns import METRICS
 from isonb.lab.data.tasks import TASKS, task_size
-
-__all__ = ["main_metric", "metrics_of", "scored"]
 
 
 def scored(runs: pd.DataFrame) -> pd.DataFrame:
@@ -33,28 +34,38 @@ def metrics_of(task: str, values: Mapping[str, float | None]) -> list[str]:
     """The metrics that a run of a task is judged by, main one first, by the names that ``values`` has.
 
     In similarity the mean over subsets where there are some, else over all pairs. Of a task of one's own, whose files
-    may be gone: the metrics that stand beside a baseline.
+    may be gone: those that its name asks for, else all that stand beside a baseline.
 
-    >>> metrics_of("stsb", {"pearson": 0.8, "spearman": 0.7, "loss": 1.0})
+    >>> metrics_of("stsb", {"pearson": None, "spearman": 0.7, "loss": 1.0})
     ['pearson', 'spearman']
     """
-    known = TASKS.get(task)
+    asked = TASKS[task].metrics if task in TASKS else _asked(task)
     metrics: list[str] = []
-    for metric in known.metrics if known else dict.fromkeys(name for names in METRICS.values() for name in names):
+    for metric in asked or dict.fromkeys(name for names in METRICS.values() for name in names):
         there = [name for name in (metric, f"{metric}.mean", f"{metric}.all") if name in values]
         metrics += [name for name in there if values[name] is not None][:1] or there[:1]
-    beside = [name for name in metrics if f"baseline.{name}" in values or f"plain.{name}" in values]
-    return metrics if known else beside
+    beside = [f"{of}.{name}" for name in metrics for of in ("baseline", "plain")]
+    told = {name.partition(".")[2] for name in beside if values.get(name) is not None}
+    return metrics if asked else [name for name in metrics if name in told]
+
+
+def _asked(task: str) -> tuple[str, ...]:
+    """The metrics of a task of one's own, main one first, as far as its files or its name tell."""
+    with contextlib.suppress(InputError):
+        return own.own_task(task).metrics if own.is_own(task) else ()
+    with contextlib.suppress(InputError):
+        return tuple(own.options_of(task).get("metrics", ()))
+    return ()
 
 
 def main_metric(row: Mapping[Any, Any]) -> str | None:
-    """The first of :func:`metrics_of` that a row of a table has a value of; None where it has none.
+    """The first of :func:`metrics_of` of a row of a table, whether it is defined there or not; None: it has none.
 
-    >>> main_metric({"task": "cola", "metric.matthews": 0.4, "metric.accuracy": 0.8})
+    >>> main_metric({"task": "cola", "metric.matthews": float("nan"), "metric.accuracy": 0.8})
     'matthews'
     """
     told = {name.removeprefix("metric."): value for name, value in row.items() if name.startswith("metric.")}
-    values = {name: value for name, value in told.items() if value is not None and value == value}
+    values = {name: value if value == value else None for name, value in told.items()}
     return next(iter(metrics_of(str(row.get("task")), values)), None)
 
 

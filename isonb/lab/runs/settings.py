@@ -12,6 +12,7 @@ change a result (folders, devices, progress bars) is no setting. The defaults ar
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -35,6 +36,7 @@ __all__ = [
     "SimilaritySettings",
     "SyntheticSettings",
     "check_names",
+    "command",
     "plan",
     "resolve",
 ]
@@ -141,12 +143,14 @@ INPUTS = re.compile(r"inputs-[0-9a-f]{12}")
 class Planned:
     """A run that is written out: every option has been resolved and is only read from here on. :func:`plan` makes it.
 
-    ``checked``: whether :func:`~isonb.lab.engines.preflight.preflight` has let it pass.
+    ``checked``: whether :func:`~isonb.lab.engines.preflight.preflight` has let it pass. ``plan``: sha256 of the plan
+    that its grid cites, for its manifest.
     """
 
     config: Mapping[str, Any]
     run_id: str
     checked: bool = False
+    plan: str = ""
 
     @property
     def experiment(self) -> str:
@@ -170,14 +174,14 @@ class Planned:
     def of_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""
         config = {**self.config, "inputs": word}
-        return Planned(config, run_id(_identity(config)), self.checked)
+        return Planned(config, run_id(_identity(config)), self.checked, self.plan)
 
     def frozen(self) -> dict[str, Any]:
         """The run as plain JSON values, for another process."""
         return asdict(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Planned, (self.config, self.run_id, self.checked)
+        return Planned, (self.config, self.run_id, self.checked, self.plan)
 
 
 def plan(given: Mapping[str, Any] | Planned) -> Planned:
@@ -267,3 +271,28 @@ def _check_kind(experiment: str, task: str) -> None:
     if (kind == "similarity") != (experiment == "similarity"):
         fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
         fail(OptionError, f"a {experiment} run needs a task of its kind", f"{task} ({kind})", fix)
+
+
+def command(config: Mapping[str, Any]) -> str:
+    """``isonb run ...`` for a configuration that :func:`~isonb.lab.runs.settings.resolve` has written out.
+
+    Only what the protocol ``small`` and the method's defaults don't say is named.
+
+    >>> config = resolve({"task": "sst2", "model": "minilm", "method": {"name": "istar", "weight": -0.3}, "seed": 2})
+    >>> command(config)
+    'isonb run --task sst2 --model minilm --method istar -o weight=-0.3 --seed 2'
+    """
+    named = {key: config[key] for key in ("task", "model", "seed")}
+    name = config["method"]["name"]
+    usual = resolve(named | {"method": name})
+    options = [f"-o {key}={_word(value)}" for key, value in config["method"].items() if value != usual["method"][key]]
+    apart = (*named, "method", "inputs", "experiment")
+    others = [f"--set {k}={_word(v)}" for k, v in config.items() if k not in apart and v != usual[k]]
+    words = [*(f"--{key} {_word(named[key])}" for key in ("task", "model")), f"--method {_word(name)}", *options]
+    return " ".join(["isonb run", *words, f"--seed {named['seed']}", *others])
+
+
+def _word(value: object) -> str:
+    """A value as the command line reads it."""
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"
+    return shlex.quote(text)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,26 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
 
-__all__ = ["FIRST", "Damage", "Scan", "check_table", "collect", "column_order", "flat", "scan", "series_table", "table"]
+__all__ = [
+    "FIRST",
+    "Damage",
+    "Scan",
+    "check_table",
+    "collect",
+    "column_order",
+    "flat",
+    "glued",
+    "one_kind_a_column",
+    "scan",
+    "series_table",
+    "table",
+    "write_table",
+]
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
-MANIFEST = ("code", "data", "hardware", "seconds", "started", "versions")  # entries of a manifest that a table shows
+GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
+# of a manifest, as columns
+MANIFEST = ("code", "data", "hardware", "plan", "seconds", "started", "versions", "warnings")
 
 
 @dataclass(frozen=True)
@@ -105,8 +121,48 @@ def collect(folder: str | Path, out: str | Path | None = None) -> pd.DataFrame:
         check_table(out)
     frame = table(scan(folder).records.values())
     if out is not None:
-        replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
+        write_table(frame, out)
     return frame
+
+
+def write_table(frame: pd.DataFrame, out: str | Path) -> None:
+    """Write a table in one move, as its suffix says; raises as :func:`check_table`."""
+    check_table(out)
+    replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
+
+
+def glued(folder: str | Path) -> pd.DataFrame:
+    """The values that executed notebooks below a folder have glued, one row a notebook.
+
+    Columns: ``notebook`` (its path in the folder, without suffix), ``status`` (failed: papermill met an error in it),
+    ``parameter.<name>`` as papermill filled them in, and each value by its name, numbers as numbers. Raises
+    :class:`RecordError` for a file that is no notebook; notebooks without values are left out.
+    """
+    rows = []
+    for path in sorted(Path(folder).rglob("*.ipynb")):
+        try:
+            book = json.loads(path.read_text(encoding="utf-8"))
+            made = book["metadata"].get("papermill", {})
+            outputs = [out for cell in book["cells"] for out in cell.get("outputs", ())]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            fix = "Delete it, or execute it again."
+            raise RecordError(f"an executed notebook must be readable; got {error} in {path}. {fix}") from error
+        values = {
+            out["metadata"]["scrapbook"]["name"]: _plain("".join(out["data"][GLUED]))
+            for out in outputs
+            if GLUED in out.get("data", {}) and "scrapbook" in out.get("metadata", {})
+        }
+        if values:
+            about = {"notebook": path.relative_to(folder).with_suffix("").as_posix()}
+            about["status"] = "failed" if made.get("exception") else "complete"
+            rows.append(about | flat(made.get("parameters", {}), "parameter.") | values)
+    return pd.DataFrame(rows)
+
+
+def _plain(text: str) -> float | str:
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return text
 
 
 def check_table(out: str | Path) -> None:
@@ -119,13 +175,31 @@ def check_table(out: str | Path) -> None:
         raise RecordError(f"a table must be a file; got the folder {str(out)!r}. Name a file in it.")
 
 
+def one_kind_a_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns whose values have several types (an option that is a number in one run, a word in another) as text.
+
+    A column without any value has no type, whichever runs it came from.
+    """
+    for name in frame.columns:
+        if frame[name].isna().all():
+            frame[name] = pd.Series([None] * len(frame), dtype=object, index=frame.index)
+        if pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer"):
+            frame[name] = [None if pd.isna(value) else _word(value) for value in frame[name]]
+    return frame
+
+
+def _word(value: object) -> str:
+    """A value as text. A whole number is one also where its column was float, since other runs lack the option.
+
+    >>> _word(-1), _word(-1.0), _word(0.5), _word("all")
+    ('-1', '-1', '0.5', 'all')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _parquet(frame: pd.DataFrame) -> bytes:
-    tidy = frame.copy()
-    for name in tidy.columns:
-        if len(set(map(_kind, tidy[name].dropna()))) > 1:
-            tidy[name] = [None if pd.isna(value) else str(value) for value in tidy[name]]
     buffer = io.BytesIO()
-    tidy.to_parquet(buffer, index=False)
+    one_kind_a_column(frame.copy()).to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 
@@ -142,12 +216,6 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".html": lambda frame: frame.to_html(index=False, na_rep="").encode(),
     ".parquet": _parquet,
 }
-
-
-def _kind(value: Any) -> str:
-    """Number or the type's own name: values of one kind share a parquet column."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return "number" if number else type(value).__name__
 
 
 def _row(record: Record) -> dict[str, Any]:

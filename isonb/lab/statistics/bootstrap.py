@@ -33,8 +33,6 @@ from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.seeds import Array, Interval, StatsError, finite
 
-__all__ = ["DRAWS", "bootstrap", "spearman"]
-
 Rows: TypeAlias = NDArray[np.int64]
 DRAWS = 10_000
 METHODS = ("percentile", "expanded")

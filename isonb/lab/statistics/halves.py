@@ -14,8 +14,6 @@ from torch import Tensor
 
 from isonb.errors import InputError
 
-__all__ = ["halves", "standard_error"]
-
 
 def halves(n: int, draws: int = 100, seed: int = 0) -> Tensor:
     """``draws`` random halves of n items as index rows, (draws, n // 2), each in ascending order.

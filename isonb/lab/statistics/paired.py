@@ -11,8 +11,6 @@ import numpy as np
 
 from isonb.lab.statistics.seeds import POWER, Interval, StatsError, holm, minimum_detectable, paired_p, student
 
-__all__ = ["GAIN", "LOSS", "OPEN", "PairedTest", "paired_tests", "seeds_needed"]
-
 GAIN, LOSS, OPEN = "gain", "loss", "not significant"
 Name = TypeVar("Name", bound=Hashable)
 

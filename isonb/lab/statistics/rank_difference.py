@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from isonb.lab.statistics.bootstrap import DRAWS
 from isonb.lab.statistics.seeds import Array, Interval, StatsError, finite
 
-__all__ = ["RankDifference", "rank_difference"]
-
 CELLS = 500_000  # resampled values held at a time
 WORK = 100_000_000  # resampled values in all; larger sets get fewer draws
 FEWEST = 1000

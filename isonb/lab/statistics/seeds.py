@@ -15,26 +15,6 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import InputError
 
-__all__ = [
-    "POWER",
-    "STUDENTS",
-    "Array",
-    "Heterogeneity",
-    "Interval",
-    "StatsError",
-    "dz",
-    "finite",
-    "heterogeneity",
-    "holm",
-    "law",
-    "minimum_detectable",
-    "paired_p",
-    "random_effects",
-    "share",
-    "standard_error",
-    "student",
-]
-
 Array: TypeAlias = NDArray[np.float64]
 
 STUDENTS = ("student", "random effects", "expanded")  # intervals as wide as Student's law with n - 1 makes them

@@ -9,8 +9,6 @@ from isonb.errors import InputError
 from isonb.lab.studies.plan import Settings
 from isonb.lab.studies.verdicts import Claim
 
-__all__ = ["PLAIN", "TASK_NAMES", "Design", "StudyError"]
-
 PLAIN = "none"  # the arm without a method, in every study
 TASK_NAMES = {
     "cola": "CoLA",

@@ -12,8 +12,6 @@ from isonb.errors import fail
 from isonb.lab.studies.design import Design, StudyError
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-__all__ = ["STUDIES", "design_of", "every_design", "study_file"]
-
 FOLDER = RECORDINGS_FOLDER.parent / "studies"
 STUDIES = tuple(sorted(path.stem for path in FOLDER.glob("*.py") if "\nDESIGN" in path.read_text(encoding="utf-8")))
 

@@ -10,13 +10,11 @@ from typing import Any, TypeAlias
 
 import yaml  # type: ignore[import-untyped]
 
-from isonb.errors import fail
+from isonb.errors import fail, in_one_line
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.recordings import RecordedError
 from isonb.runtime.places import shipped_grids
-
-__all__ = ["PlannedCell", "Settings", "in_words", "plan_of"]
 
 Settings: TypeAlias = Mapping[str, Any]  # by column: {"task": "cola", "method.name": "istar", "method.weight": -1}
 FIRST = ("experiment", "task", "model", "method.name")  # of what a cell says; the seed is the last
@@ -41,7 +39,7 @@ def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
         text = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, ValueError, yaml.YAMLError) as error:
         fix = f"Correct it, or name one of {', '.join(shipped_grids())}."
-        fail(RecordedError, "a plan must be a readable grid", f"{error} for {grid}", fix)
+        fail(RecordedError, "a plan must be a readable grid", f"{in_one_line(error)} for {grid}", fix)
     if not isinstance(text, dict) or size not in text:
         fail(RecordedError, f"the grid must have the size {size}", f"none in {grid}", "Name another size or grid.")
     blocks = text[size] if isinstance(text[size], list) else [text[size]]

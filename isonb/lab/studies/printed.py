@@ -12,8 +12,6 @@ import pandas as pd
 
 from isonb.errors import InputError
 
-__all__ = ["PAPERS", "PrintedError", "hyperparameters", "number", "printed", "tables"]
-
 PAPERS = ("isolayer", "istar", "shrink_the_longest", "softdecay")
 PERCENT = ("accuracy", "exact_match", "f1")  # printed as percentages without saying so in their name
 NUMBER = re.compile(r"~?([+-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)(k?)%?")
@@ -73,11 +71,8 @@ def _read(paper: str, hyper: bool = False) -> pd.DataFrame:
         raise PrintedError(f"paper must be one of {', '.join(PAPERS)}; got {paper!r}. Name one of them.")
     folder = files("isonb.lab.data") / "printed"
     names = sorted(e.name for e in folder.iterdir() if e.name.startswith(f"{paper}_") and e.name.endswith(".csv"))
-    wanted = [name for name in names if name.endswith("_hyperparameters.csv") == hyper]
-    if not wanted:
-        raise PrintedError(f"the package must hold the numbers of {paper}; got none. Install isonb again.")
     tables = []
-    for name in wanted:
+    for name in (name for name in names if name.endswith("_hyperparameters.csv") == hyper):
         with (folder / name).open(encoding="utf-8") as file:
             tables.append(pd.read_csv(file, dtype=str, keep_default_na=False))
     return pd.concat(tables, ignore_index=True)
@@ -98,15 +93,11 @@ def _fractions(numbers: pd.DataFrame) -> pd.DataFrame:
     return numbers.assign(metric=numbers["metric"].str.removesuffix("_x100"))
 
 
-def _known(table: pd.DataFrame, column: str, paper: str) -> None:
-    if column not in table.columns:
-        known = ", ".join(table.columns)
-        raise PrintedError(f"a column of {paper} must be one of {known}; got {column!r}. Name one of them.")
-
-
 def _keep(table: pd.DataFrame, filters: Mapping[str, Any], paper: str) -> pd.DataFrame:
     for column, wanted in filters.items():
-        _known(table, column, paper)
+        if column not in table.columns:
+            known = ", ".join(table.columns)
+            raise PrintedError(f"a column of {paper} must be one of {known}; got {column!r}. Name one of them.")
         values = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
         there = sorted(table[column].unique())
         if missing := [value for value in values if value not in there]:

@@ -27,19 +27,6 @@ from isonb.lab.studies.verdicts import (
     Reason,
 )
 
-__all__ = [
-    "COLUMNS",
-    "MEAN",
-    "NEEDS",
-    "cell_rows",
-    "claim_cells",
-    "claim_rows",
-    "open_needs",
-    "run_rows",
-    "tally",
-    "untaken",
-]
-
 MEAN = "mean"
 ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}
 HEAD = ("study", "page", "claim", "statement", "kind", "verdict", "words", "remark")

@@ -24,8 +24,6 @@ from isonb.lab.statistics.seeds import Interval, finite
 from isonb.lab.studies.design import TASK_NAMES, Design
 from isonb.lab.studies.plan import PlannedCell, Settings
 
-__all__ = ["failed", "filled", "lead", "long_tables", "row_error", "settings_of_rows"]
-
 PLAN = ["cell", "arm", "suite", "run_id"]
 SERIES = ["run_id", "name", "step", "value"]
 NO_RUNS = Recorded(pd.DataFrame(columns=["run_id", "task", "seed"]), pd.DataFrame(columns=SERIES), {}, {})

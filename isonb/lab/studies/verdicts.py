@@ -40,35 +40,6 @@ from isonb.lab.statistics.seeds import (
     student,
 )
 
-__all__ = [
-    "CONTRADICTED",
-    "DEPENDS",
-    "DIRECTIONS",
-    "INCONCLUSIVE",
-    "KINDS",
-    "LEVEL",
-    "NOT_TESTABLE",
-    "NO_SETTING",
-    "OUTCOMES",
-    "SUPPORTED",
-    "Change",
-    "Claim",
-    "ClaimError",
-    "Evidence",
-    "JudgedCell",
-    "Judgement",
-    "Prediction",
-    "PredictionJudgement",
-    "Reason",
-    "Units",
-    "by_cell",
-    "difference",
-    "judge",
-    "judge_cell",
-    "judge_prediction",
-    "smallest_visible",
-]
-
 OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, INCONCLUSIVE, NOT_TESTABLE = (
     "supported",
     "contradicted",

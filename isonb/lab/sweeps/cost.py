@@ -1,4 +1,4 @@
-"""What a grid will cost, before it starts: arithmetic, GPU hours and CPU hours, from the configurations alone.
+"""What a grid needs from outside and what it will cost, before it starts, from the configurations alone.
 
 An estimate, right within a factor of two or so. Arithmetic is counted for the encoder's matrix products: a training
 step takes three forward passes' worth, so about 6 x parameters x tokens. Besides training it counts validations, the
@@ -19,14 +19,17 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from isonb.errors import InputError, fail
-from isonb.lab.data.tasks import task_size
+from isonb.errors import DependencyError, InputError, fail
+from isonb.lab.data import sources
+from isonb.lab.data.own import OwnTask
+from isonb.lab.data.tasks import task_named, task_size
+from isonb.lab.encoders.catalogue import EMBEDDED
+from isonb.lab.encoders.locate import find
 from isonb.lab.methods import Method
 from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, SimilaritySettings, plan
-
-__all__ = ["ACCELERATORS", "EncoderSize", "Estimate", "Work", "encoder_size", "estimate", "work"]
 
 START_SECONDS = 45.0  # a GPU run besides the encoder's work: loading, tokenizing, spectra, the notebook
 CPU_START_SECONDS = 20.0  # the same on one core, whose models are small
@@ -205,8 +208,6 @@ def encoder_size(name: str) -> EncoderSize | None:
         if row["model"] == name:
             layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
             return EncoderSize(layers, width, inner, 1e6 * float(row["million_parameters"]))
-    from isonb.lab.encoders.locate import find
-
     try:
         config = find(name).config
     except InputError:
@@ -222,3 +223,55 @@ ACCELERATORS = {
     row["name"]: (row["description"], {half: 1e12 * float(row[f"{bits}_teraflops"]) for half, bits in HALVES})
     for row in _rows("accelerators.csv")
 }
+
+
+@dataclass(frozen=True)
+class Need:
+    """A model or data set by name, how many runs want it, where it is, or why it can't be had."""
+
+    kind: str
+    name: str
+    runs: int
+    where: str
+    there: bool = True
+
+
+def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) -> list[Need]:
+    """Models, then data sets, each once, of configurations written out in full; ``data`` as in ``load_task``.
+
+    A model on the hub costs one question and its small files; of a data set on the hub only the hub's answer is asked.
+    """
+    count: dict[tuple[str, str], int] = {}
+    for config in configs:
+        for kind, key in (("model", "model"), ("data", "task")):
+            if config.get(key):
+                count[kind, config[key]] = count.get((kind, config[key]), 0) + 1
+    wanted = []
+    for (kind, name), runs in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
+        try:
+            wanted.append(Need(kind, name, runs, _model(name) if kind == "model" else _data(name, data)))
+        except (InputError, DependencyError) as error:
+            why = str(error).partition(f"; got {name!r}: ")
+            wanted.append(Need(kind, name, runs, why[2] or why[0], there=False))
+    return wanted
+
+
+def _model(name: str) -> str:
+    source = find(name)
+    if name in EMBEDDED:
+        return "embedded"
+    if source.missing:
+        return "on the hub, to be downloaded"
+    return f"in {source.folder}" if source.commit is None else "in the hub's cache"
+
+
+def _data(name: str, data: str | Path | None) -> str:
+    task = task_named(name)
+    if task.hub is None:
+        return f"in {task.place}" if isinstance(task, OwnTask) else "generated"
+    folder = sources.data_folder(data)
+    if folder is None:
+        return sources.place_on_hub(str(task.hub))
+    for split in task.splits[:2]:
+        sources.parquet_files(folder, task.folder, split)
+    return f"in {folder / task.folder}"

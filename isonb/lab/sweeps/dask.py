@@ -16,18 +16,15 @@ SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes) start the same scheduler 
 from __future__ import annotations
 
 import hashlib
-import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any
 
 from isonb.errors import InputError, needs
 from isonb.lab.sweeps.execution import Prepared, execute
 from isonb.lab.sweeps.outcomes import Outcome
-
-__all__ = ["SchedulerError", "run_on_dask"]
 
 CONNECT = 15  # seconds
 LOOK_EVERY = 0.05  # seconds between two looks at what has ended
@@ -40,18 +37,17 @@ class SchedulerError(InputError):
     """No Dask scheduler answers at the address."""
 
 
-def run_on_dask(runs: Sequence[Prepared], scheduler: str, workers: int) -> Iterator[Outcome]:
-    """The outcomes of the runs as they end, on the cluster at ``scheduler``; "local" starts one with ``workers``.
+def run_on_dask(runs: Sequence[Prepared], scheduler: str) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, on the cluster whose scheduler has this address.
 
     Dask gives the runs of a worker that is lost to another one, and those that were ended from outside, as by the time
-    limit of a queue; their locks keep a run from being done twice. While there is no worker, it says so. Ctrl-C stops a
-    local cluster with all its runs. On another one, runs that have begun go on to their record, the others don't begin.
+    limit of a queue; their locks keep a run from being done twice. While there is no worker, it says so. After Ctrl-C
+    runs that have begun go on to their record, the others don't begin.
     Raises :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` without ``distributed``.
     """
     with needs("a sweep on Dask", "cluster"):
         from distributed import as_completed
-    with ExitStack() as stack:
-        client = _client(stack, scheduler, workers)
+    with _client(scheduler) as client:
         left = {}
         for run in runs:
             key = f"{run.run_id}@{hashlib.sha256(str(run.out).encode()).hexdigest()[:8]}"
@@ -68,20 +64,15 @@ def run_on_dask(runs: Sequence[Prepared], scheduler: str, workers: int) -> Itera
             raise
 
 
-def _client(stack: ExitStack, scheduler: str, workers: int) -> Any:
-    from distributed import Client, LocalCluster
+def _client(scheduler: str) -> Any:
+    from distributed import Client
 
-    if scheduler == "local":
-        options: dict[str, Any] = {"threads_per_worker": 1, "processes": True, "memory_limit": 0}
-        quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
-        return stack.enter_context(Client(stack.enter_context(LocalCluster(n_workers=workers, **options, **quiet))))
     try:
-        client = stack.enter_context(Client(scheduler, timeout=CONNECT, name="isonb"))
+        return Client(scheduler, timeout=CONNECT, name="isonb")
     except (OSError, TypeError, ValueError, TimeoutError) as error:  # TypeError: tls:// without a certificate
         raise SchedulerError(
             f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
         ) from error
-    return client
 
 
 class _EndedOutside(Exception):
@@ -102,7 +93,7 @@ def _as_they_end(ended: Any, client: Any, scheduler: str) -> Iterator[Any]:
     while ended.count():
         yield from ended.next_batch(block=False)
         time.sleep(LOOK_EVERY)
-        if scheduler != "local" and time.monotonic() >= look:  # a local cluster's workers come back by themselves
+        if time.monotonic() >= look:
             was, alone, look = alone, _no_worker(client), time.monotonic() + ALONE
             if alone and not was:
                 print(f"No worker at {scheduler} now. {GOES_ON}", file=sys.stderr, flush=True)

@@ -1,10 +1,11 @@
 """One run: one notebook, executed in its own process, that leaves one record.
 
 ``OUT/records/<id>.json`` is the record, ``OUT/notebooks/<id>.ipynb`` the executed notebook, ``OUT/logs/<id>.log`` what
-its process said; ``OUT/work/<id>`` has checkpoints until the run has finished. ``OUT/locks/<id>.lock`` is held by the
-process of the run as long as that lives, so no two processes do the same run at once, and a run that was killed is free
-for the next. Whoever is at a run holds its lock; what lies under a free lock belongs to nobody, and the next puts it
-away.
+its process said; ``OUT/predictions/<id>.parquet`` has the predictions and ``OUT/tensorboard/<id>`` what TensorBoard was
+told, where they are asked for; ``OUT/work/<id>`` has checkpoints until the run has finished. ``OUT/locks/<id>.lock``
+is held by the process of the run as long as that lives, so no two processes do the same run at once, and a run that was
+killed is free for the next. Whoever is at a run holds its lock; what lies under a free lock belongs to nobody, and the
+next puts it away.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from isonb.runtime.leash import Answer, Leash
 from isonb.runtime.locks import held
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
-__all__ = ["ExecuteError", "Prepared", "execute", "known", "prepare"]
-
 UNSTARTED = (SourceError.__name__, ModelError.__name__)  # rows or weights couldn't be had: that is no result
+KEEPING = ("finetune", "similarity")  # experiments whose runs keep predictions and tell trackers
+BOARD = "TENSORBOARD_LOGGING_DIR"
 BUSY = "another process is at it"
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 REFUSED = FULL | {errno.EIO, errno.EROFS}
@@ -54,7 +55,7 @@ class Prepared:
 
     ``runner`` names the function ``module:function`` that the process of the run calls with :meth:`order`; empty:
     papermill on the template. ``differs``: in what its rows and weights differ from those of the record under the id of
-    its settings.
+    its settings. ``report_to``: trackers; ``keep_predictions``: whether a run that is done without them is done again.
     """
 
     planned: Planned
@@ -65,6 +66,8 @@ class Prepared:
     retry_failed: bool = False
     runner: str = ""
     differs: str = ""
+    report_to: str = ""
+    keep_predictions: bool = False
 
     @property
     def run_id(self) -> str:
@@ -87,6 +90,11 @@ class Prepared:
         return self.out / "notebooks" / f"{self.run_id}.ipynb"
 
     @property
+    def predictions(self) -> Path:
+        """The file of its predictions, one row an example."""
+        return self.out / "predictions" / f"{self.run_id}.parquet"
+
+    @property
     def unfinished(self) -> Path:
         """Where the notebook is while it runs."""
         return self.notebook.with_name(f".{self.run_id}.part.ipynb")
@@ -105,11 +113,14 @@ class Prepared:
         """What the process of the run is told: plain JSON values."""
         folders = {"out": str(self.out), "data": self.data or "", "work": str(self.work)}
         files = {"source": str(self.template), "target": str(self.unfinished), "cwd": os.getcwd()}
-        return {"run_id": self.run_id, "parameters": {"planned": self.planned.frozen(), **folders}, **files}
+        keep = {"report_to": self.report_to} if self.report_to else {}
+        keep |= {"predictions": str(self.predictions)} if self.keep_predictions else {}
+        given = {"planned": self.planned.frozen(), **folders, **({"keep": keep} if keep else {})}
+        return {"run_id": self.run_id, "parameters": given, **files}
 
 
 def prepare(
-    run: Mapping[str, Any] | Planned,
+    given: Mapping[str, Any] | Planned,
     out: str | Path,
     *,
     data: str | Path | None = None,
@@ -117,14 +128,17 @@ def prepare(
     experiments: str | Path | None = None,
     retry_failed: bool = False,
     runner: str = "",
+    report_to: str = "",
+    keep_predictions: bool = False,
 ) -> Prepared:
     """The run, checked and ready to start; nothing is started or written.
 
-    ``run`` as in :func:`~isonb.lab.runs.settings.plan`. Where ``out`` holds a record of the same settings but of other
-    rows or weights, it is another run, whose id and configuration say so (``differs`` says in what). ``experiments`` is
-    the folder of the templates ``<experiment>.md``, by default those of isonb.
+    ``given`` as in :func:`~isonb.lab.runs.settings.plan`. Where ``out`` holds a record of the same settings but of
+    other rows or weights, it is another run, whose id and configuration say so (``differs`` says in what).
+    ``experiments`` is the folder of the templates ``<experiment>.md``, by default those of isonb. ``report_to`` names
+    trackers and ``keep_predictions`` asks for a table of predictions: of fine-tuning and similarity runs.
     """
-    planned, folder = plan(run), Path(out).resolve()
+    planned, folder = plan(given), Path(out).resolve()
     if timeout is not None and not timeout > 0:
         fail(ExecuteError, "timeout must be more than 0 seconds", repr(timeout), "None sets no limit.")
     if not next(path for path in (folder, *folder.parents) if path.exists()).is_dir():
@@ -134,8 +148,12 @@ def prepare(
     if not template.is_file():
         fix = "Name the folder of the templates, or none for those of isonb."
         fail(ExecuteError, f"a {planned.experiment} run needs its template", f"no file {template}", fix)
+    if (report_to or keep_predictions) and planned.experiment not in KEEPING:
+        must = f"trackers and predictions are for {' and '.join(KEEPING)} runs"
+        fail(ExecuteError, must, f"a {planned.experiment} run", "Leave report_to and predictions out.")
     where = None if data is None else str(data_folder(data) or data)
-    return _told_apart(Prepared(planned, folder, template, where, timeout, retry_failed, runner))
+    run = Prepared(planned, folder, template, where, timeout, retry_failed, runner)
+    return _told_apart(replace(run, report_to=report_to, keep_predictions=keep_predictions))
 
 
 def _told_apart(run: Prepared) -> Prepared:
@@ -191,6 +209,8 @@ def known(run: Prepared) -> Outcome | None:
     record = _record(run)
     if record is None or (record.status != "complete" and run.retry_failed):
         return None
+    if record.status == "complete" and run.keep_predictions and not run.predictions.is_file():
+        return None
     return Outcome(run.run_id, "skipped" if record.status == "complete" else "failed before", record.error)
 
 
@@ -236,6 +256,8 @@ def _run(run: Prepared, lock: int, stop: threading.Event) -> Outcome:
     with claimed(visible(), stop=stop) as (environment, gpu):
         if stop.is_set():
             return Outcome(run.run_id, "stopped")
+        board = os.environ.get(BOARD) or run.out / "tensorboard"
+        environment = {**environment, BOARD: str(Path(board) / run.run_id)}
         log = run.out / "logs" / f"{run.run_id}.log"
         leash = Leash(run.order(), log, function=run.runner, environment=environment, locks=(lock, *gpu))
         answer = leash.wait(timeout=run.timeout, stop=stop)

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from isonb.runtime.locks import held
 
-__all__ = ["claimed", "visible"]
-
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 

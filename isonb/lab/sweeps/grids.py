@@ -10,24 +10,28 @@ the product of its lists::
         seed: [0, 1]
 
 Beside the settings of an experiment a block may say ``experiment`` (else the task tells it), ``protocol`` (else that of
-the size's name, or "small") and ``method``. Runs that come up twice, in one block or in two, are one run.
+the size's name, or "small") and ``method``. Runs that come up twice, in one block or in two, are one run. Beside the
+sizes ``plan`` names the file, in the same folder, that was written before the runs and says what they are to show;
+their manifests hold its sha256.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from isonb.errors import InputError, fail
+from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.runs.settings import PROTOCOLS, Planned, check_names, plan
 from isonb.runtime.places import shipped_grids
 
-__all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid"]
+__all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid", "plan_digest"]
 
 SIZES = ("smoke", "small", "full", "paper")
 MAX_RUNS = 20_000
@@ -55,10 +59,11 @@ def load_grid(path: str | Path, size: str) -> list[Planned]:
         fix = "Take some values out of its lists."
         fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", count, fix)
     runs: dict[str, Planned] = {}
+    cited = plan_digest(path)
     for where, block in choices.items():
         for given in _product(block):
             run = _planned({"protocol": size if size in PROTOCOLS else "small"} | given, where)
-            runs.setdefault(run.run_id, run)
+            runs.setdefault(run.run_id, replace(run, plan=cited))
     return list(runs.values())
 
 
@@ -71,6 +76,17 @@ def grid_sizes(path: str | Path) -> tuple[str, ...]:
 def about_grid(path: str | Path) -> str:
     """What a grid says about itself, in one line; empty where it says nothing."""
     return " ".join(_read(path).get("about", "").split())
+
+
+def plan_digest(path: str | Path) -> str:
+    """sha256 of the plan that a grid cites; empty where it cites none. GridError where the file isn't there."""
+    if not (name := _read(path).get("plan")):
+        return ""
+    try:
+        return hashlib.sha256((_file(path).parent / name).read_bytes()).hexdigest()
+    except OSError as error:
+        fix = "Correct its name."
+        return fail(GridError, "the plan of a grid must be a file beside it", f"{error} for {path}", fix)
 
 
 def _planned(given: Mapping[str, Any], where: str) -> Planned:
@@ -143,20 +159,29 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 def _read(path: str | Path) -> dict[str, Any]:
     """The top level of a grid: sizes with their blocks, perhaps ``about``; no more than safe plain values."""
-    own = shipped_grids()
     try:
-        file = Path(path) if Path(path).is_file() else own.get(str(path), Path(path))
-        grid = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+        grid = yaml.load(_file(path).read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
-        fix = f"Correct the path, or name one of isonb's own: {', '.join(own)}."
+        fix = f"Correct the path, or name one of isonb's own: {', '.join(shipped_grids())}."
         fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: the 45th of a 13th month
-        fail(GridError, "a grid must be a readable YAML file of plain values", f"{error} in {path}", "Correct it.")
+        fail(
+            GridError,
+            "a grid must be a readable YAML file of plain values",
+            f"{in_one_line(error)} in {path}",
+            "Correct it.",
+        )
     known = ", ".join(SIZES)
     if not isinstance(grid, dict) or not set(grid) & set(SIZES):
         fail(GridError, f"a grid must have blocks under {known}", f"neither of them in {path}", "Write one.")
-    if odd := [key for key in grid if key not in (*SIZES, "about")]:
-        fail(GridError, f"a grid has the keys about, {known}", f"{odd[0]!r} in {path}", "Rename or remove it.")
-    if not isinstance(grid.get("about", ""), str):
-        fail(GridError, "about must be text", f"{grid['about']!r} in {path}", "Put it in quotes.")
+    if odd := [key for key in grid if key not in (*SIZES, "about", "plan")]:
+        fail(GridError, f"a grid has the keys about, plan, {known}", f"{odd[0]!r} in {path}", "Rename or remove it.")
+    for key in ("about", "plan"):
+        if not isinstance(grid.get(key, ""), str):
+            fail(GridError, f"{key} must be text", f"{grid[key]!r} in {path}", "Put it in quotes.")
     return grid
+
+
+def _file(path: str | Path) -> Path:
+    """The file itself, or the grid of that name that comes with isonb."""
+    return Path(path) if Path(path).is_file() else shipped_grids().get(str(path), Path(path))

@@ -15,7 +15,7 @@ from typing import Any
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned, plan
 
-__all__ = ["CORES", "run_all"]
+__all__ = ["CORES", "get_ready_to_help", "run_all"]
 
 CORES = "ISONB_CORES"  # set by who runs several chapters at once: how many cores are left to each
 START = 6.0  # seconds a process takes before its first run
@@ -45,7 +45,7 @@ def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None)
 
 def _shared(todo: list[Planned], others: int) -> list[Record]:
     """Runs of which ``others`` processes take some; this one takes what none of them was given."""
-    with ProcessPoolExecutor(others, multiprocessing.get_context("spawn"), _get_ready_to_help) as pool:
+    with ProcessPoolExecutor(others, multiprocessing.get_context("spawn"), get_ready_to_help) as pool:
         theirs = [pool.submit(_run, config) for config in todo]
         try:
             mine = {k: _run(config) for k, config in enumerate(todo) if theirs[k].cancel()}
@@ -67,7 +67,7 @@ def _get_ready() -> None:
     gc.freeze()
 
 
-def _get_ready_to_help() -> None:
+def get_ready_to_help() -> None:
     """The same in a process that ends with the one that started it: a killed kernel's would wait for ever."""
     threading.Thread(target=_watch_parent, daemon=True).start()
     _get_ready()

@@ -16,8 +16,6 @@ from typing import Literal
 
 from isonb.errors import on_a_screen
 
-__all__ = ["Outcome", "Report", "Status"]
-
 Ending = Literal["finished", "skipped", "failed", "failed before", "not recorded", "stopped", "busy"]
 
 ORDER: tuple[Ending, ...] = ("finished", "skipped", "failed", "failed before", "not recorded", "stopped", "busy")

@@ -21,10 +21,7 @@ from isonb.lab.sweeps.dask import run_on_dask
 from isonb.lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.outcomes import Outcome, Report, Status
-from isonb.runtime.locks import free
-from isonb.runtime.pool import side_by_side
-
-__all__ = ["status", "sweep"]
+from isonb.runtime.locks import free, side_by_side
 
 
 def sweep(
@@ -39,6 +36,8 @@ def sweep(
     retry_failed: bool = False,
     progress: bool = True,
     runner: str = "",
+    report_to: str = "",
+    keep_predictions: bool = False,
 ) -> Report:
     """Do every run that has no complete record in ``out`` yet, and report on all of them in the order given.
 
@@ -49,23 +48,24 @@ def sweep(
         runs: configurations, or what :func:`~isonb.lab.sweeps.grids.load_grid` gives; the same run twice is one run.
         out: folder of records, notebooks and checkpoints.
         workers: runs side by side, by default one a GPU, without GPUs one.
-        scheduler: the address of a Dask scheduler in place of processes here, or "local" for a Dask cluster of
-            ``workers`` processes.
-        data, timeout, experiments, runner: as for :func:`~isonb.lab.sweeps.execution.prepare`; the time limit, in
-            seconds, is that of a run.
+        scheduler: the address of a Dask scheduler, or "local" (None is, too): processes of this machine, which listen
+            to nobody.
+        data, timeout, experiments, runner, report_to, keep_predictions: as for
+            :func:`~isonb.lab.sweeps.execution.prepare`; the time limit, in seconds, is that of a run.
         retry_failed: run failed runs again too.
         progress: show a bar.
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
     options: dict[str, Any] = {"data": data, "timeout": timeout, "experiments": experiments, "runner": runner}
+    options |= {"report_to": report_to, "keep_predictions": keep_predictions}
     prepared = (prepare(run, out, retry_failed=retry_failed, **options) for run in runs)
     asked = {run.run_id: run for run in prepared}
     ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and not _left_behind(run)}
     todo = [run for name, run in asked.items() if name not in ended]
     if todo:
         count = min(workers or len(visible()) or 1, len(todo))
-        outcomes = _here(todo, count) if scheduler is None else run_on_dask(todo, scheduler, count)
+        outcomes = _here(todo, count) if scheduler in (None, "local") else run_on_dask(todo, str(scheduler))
         with suppress(KeyboardInterrupt):
             for outcome in _shown(outcomes, len(asked), len(ended), progress):
                 ended[outcome.run_id] = outcome

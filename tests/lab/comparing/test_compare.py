@@ -97,6 +97,18 @@ def power_of(gain, spread, n, alpha):
             lambda f: f.assign(**{"metric.accuracy": f["metric.accuracy"].where(f["method.name"] != "none", 0.51)}),
             "hasn't learned",
         ),
+        (
+            lambda f: f.assign(task="cola", **{"metric.matthews": f["metric.accuracy"].where(f.index != 3)}),
+            "matthews is undefined in 1 of the 10 runs",
+        ),
+        (
+            lambda f: f.assign(
+                **{"experiment": "similarity", "task": "sts12", "metric.spearman.all": f["metric.accuracy"] * 100},
+                **{"method.name": f["method.name"].replace("istar", "whitening")},
+                **{"metric.spearman.mean": (f["metric.accuracy"] * 100).where(f.index != 3)},
+            ),
+            "some runs have spearman.all, some spearman.mean",
+        ),
     ],
 )
 def test_what_can_not_be_judged_is_refused_in_words(change, reason):
@@ -113,6 +125,25 @@ def test_failed_runs_are_counted_with_an_interval():
     exact = stats.binomtest(2, 6).proportion_ci(method="exact")
     assert (pair.failed.estimate, pair.failed.low, pair.failed.high) == pytest.approx((1 / 3, *exact))
     assert pair.control_failed.estimate == 0
+    frame.loc[(frame["seed"] == 5) & (frame["method.name"] == "istar"), ["status", "metric.accuracy"]] = (
+        "failed",
+        np.nan,
+    )
+    (pair,) = compare(frame).pairs
+    assert (pair.failed.estimate, pair.failed.n, len(pair.differences)) == (0.5, 6, 5)
+
+
+def test_what_records_warn_of_stands_below_the_table():
+    frame = made_up({"whitening": 1.0}, seeds=4)
+    said = frame.assign(
+        **{
+            "manifest.warnings": [
+                '["Whitening: few points."]' if m == "whitening" else None for m in frame["method.name"]
+            ]
+        }
+    )
+    assert "whitening, 4 runs: Whitening: few points." in compare(said).notes
+    assert compare(frame).notes == ()
 
 
 def test_the_control_of_a_penalty_in_similarity_is_its_contrastive_loss():

@@ -10,14 +10,13 @@ from isonb.lab.data.own import SHARE, is_own, own_task, spelled, with_options
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.tasks import TASKS, task_named, task_size
 from isonb.lab.engines.experiment import run
-from isonb.lab.runs.command import command
 from isonb.lab.runs.inputs import inputs
 from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import command, resolve
 from isonb.lab.sweeps import execution
+from isonb.lab.sweeps.cost import needs
 from isonb.lab.sweeps.execution import prepare
 from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.needs import needs
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

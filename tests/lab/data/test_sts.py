@@ -59,22 +59,6 @@ def test_the_protocols_by_definition() -> None:
     assert len({round(value, 3) for value in wants.values()}) == 3
 
 
-def test_order_of_pairs_and_containers_do_not_matter() -> None:
-    predicted, gold = pairs(1)
-    order = np.random.default_rng(2).permutation(len(NAMES))
-    for protocol in PROTOCOLS:
-        want = sts_score(predicted, gold, NAMES, protocol).value
-        got = sts_score(torch.tensor(predicted[order]), gold[order].tolist(), [NAMES[i] for i in order], protocol)
-        assert got.value == pytest.approx(want, rel=1e-12)
-
-
-def test_one_set_has_one_value() -> None:
-    predicted, gold = pairs()
-    assert len({sts_score(predicted, gold, protocol=protocol).value for protocol in PROTOCOLS}) == 1
-    assert len({sts_score(predicted, gold, [""] * 87, "all").value, sts_score(predicted, gold).value}) == 1
-    assert sts_score([0.5, 0.5], [1, 2]).value == 0.0
-
-
 @pytest.mark.parametrize(
     ("request_", "error", "message"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,6 @@ def write(root: Path, task: Task, split: str, rows: list[dict[str, Any]]) -> Pat
     file.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.Table.from_pylist(rows), file)
     return file
-
-
-@pytest.fixture
-def registry() -> Iterator[None]:
-    before = dict(TASKS), dict(tasks.GENERATED)
-    yield
-    for mine, old in zip((TASKS, tasks.GENERATED), before, strict=True):
-        mine.clear()
-        mine.update(old)
 
 
 GENERATED = sorted(tasks.GENERATED)
@@ -196,10 +186,6 @@ def test_a_set_without_subset_names_says_so_in_the_column(tmp_path: Path) -> Non
     assert set(got["subset"]) == {""}
 
 
-def test_the_embedded_suite_has_every_kind() -> None:
-    assert {TASKS[name].kind for name in GENERATED} == set(tasks.KINDS)
-
-
 @pytest.mark.parametrize("name", GENERATED)
 def test_embedded_tasks_load_without_any_source(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISONB_DATA", "/no/such/folder")
@@ -221,26 +207,6 @@ def test_sizes_in_the_table_are_the_tasks(name: str) -> None:
     texts = [texts[0] + texts[1]] if task.kind == "similarity" else texts
     lengths = [len(ids) for ids in find("minilm").tokenizer(*texts)["input_ids"]]
     assert size.tokens == pytest.approx(sum(lengths) / len(lengths), rel=0.1)
-
-
-def test_every_task_has_a_size() -> None:
-    assert all(tasks.task_size(name) is not tasks.UNKNOWN for name in TASKS)
-
-
-@pytest.mark.usefixtures("registry")
-def test_tasks_are_added() -> None:
-    task = Task("toy", "classification", ("sentence",), "label", ("accuracy",), ("train",), labels=("bad", "good"))
-    with pytest.raises(TaskError, match="needs rows, or a hub id and a folder"):
-        tasks.add_task(task)
-    with pytest.raises(TaskError, match=r"kind must be one of .*; got 'poem'"):
-        tasks.add_task(Task("toy", "poem", (), "label", (), ()), lambda split: [])
-    assert "toy" not in TASKS
-    tasks.add_task(task, lambda split: [{"sentence": f"{split} {i}", "label": i % 2} for i in range(8)])
-    got = load_task("toy", "/ignored", limit=3, seed=4)
-    assert got.column_names == ["sentence", "label"]
-    assert len(got) == 3
-    with pytest.raises(TaskError, match="name must be new"):
-        tasks.add_task(task, lambda split: [])
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real data sets are not here")

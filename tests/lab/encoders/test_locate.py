@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from isonb.lab.encoders import catalogue, loading, locate, text_models
 from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
+from isonb.lab.encoders.sentences import load_sentences
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
@@ -206,3 +208,70 @@ def test_a_folder_has_one_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {locate.spelled(name) for name in ("mybert", "./mybert", "mybert/", ".//mybert")} == {"mybert"}
     assert {locate.spelled(name) for name in ("./tiny", "tiny/")} == {"./tiny"}  # "tiny" is the embedded model
     assert [locate.spelled(name) for name in ("tiny", "org/name", "./none")] == ["tiny", "org/name", "./none"]
+
+
+# folders that would take the machine
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "modules.json", "model.safetensors"])
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_a_link_to_a_device_and_a_pipe_are_never_opened(folder: Path, name: str, kind: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to("/dev/zero") if kind == "device" else os.mkfifo(folder / name)
+    for look in (locate.find, locate.fingerprint_now, loading.load, load_sentences):
+        with pytest.raises(ModelError, match=f"has {name}, which is a device or a pipe, and no file"):
+            look(str(folder))
+
+
+@pytest.mark.parametrize(("name", "most"), [("vocab.txt", "1 are"), ("model.safetensors", "are the most")])
+def test_files_beyond_all_measure_are_never_read(folder: Path, name: str, most: str) -> None:
+    with (folder / name).open("ab") as file:
+        file.truncate(2**42)  # without taking any room
+    with pytest.raises(ModelError, match=f"has {name} of 4,096 GiB, where .*{most}"):
+        locate.find(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"hidden_size": 2**26}, "GiB, and the machine has"),
+        ({"num_hidden_layers": 10**9}, "1000000000 layers, where 1000 are the most"),
+        ({"intermediate_size": 10**12}, "GiB, and the machine has"),
+        ({"vocab_size": 10**12}, "GiB, and the machine has"),
+        ({"max_position_embeddings": 10**12}, "GiB, and the machine has"),
+    ],
+)
+def test_sizes_that_the_machine_cannot_hold(folder: Path, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ModelError, match=why):
+        locate.find(changed(folder, **changes))
+
+
+def test_a_tokenizer_that_never_ends(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = folder / "tokenizer.json"
+    words = json.loads(file.read_text())
+    longer = {"type": "Replace", "pattern": {"String": "o"}, "content": "o" * 1000}
+    file.write_text(json.dumps(words | {"normalizer": {"type": "Sequence", "normalizers": [longer] * 4}}))
+    with pytest.raises(ModelError, match=r"has a tokenizer \(tokenizer.json\) that does not end"):
+        locate.find(folder)
+    monkeypatch.setattr(catalogue, "PATIENCE", 0.001)
+    file.write_text(json.dumps(words))
+    with pytest.raises(ModelError, match="that does not end"):
+        locate.find(folder)
+
+
+def test_every_file_that_makes_the_vectors_is_in_the_fingerprint(folder: Path) -> None:
+    seen = {fingerprint(folder)}
+    (folder / "README.md").write_text("Words about it.")
+    assert fingerprint(folder) in seen
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_text((folder / name).read_text() + " ")
+        seen.add(fingerprint(folder))
+    for name in ("vocab.txt", "merges.txt", "bpe.codes", "spiece.model", "tokenizer.tiktoken", "chat_template.jinja"):
+        (folder / name).write_text("a word")
+        seen.add(fingerprint(folder))
+    (folder / "modules.json").write_text('[{"path": "", "type": "T"}, {"path": "1_Pooling", "type": "P"}]')
+    (folder / "1_Pooling").mkdir()
+    for place, mode in (("1_Pooling/config.json", "mean"), ("1_Pooling/config.json", "cls"), ("1_Pooling/w.bin", "w")):
+        (folder / place).write_text(mode)
+        seen.add(fingerprint(folder))
+    assert len(seen) == 13

@@ -10,14 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.errors import DegenerateError
 from isonb.integrations.hidden_states import Pooling
 from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.vectors import (
     SentenceVector,
     States,
     TokenizedSentences,
-    embed,
     first_token,
     forward,
     sample_tokens,
@@ -98,15 +97,6 @@ def test_the_seed_decides_everything(objective, folder):
     assert torch.equal(one, two)
     assert first != other
     assert not torch.equal(one, three)
-
-
-def test_repeated_and_blank_sentences_count_once_and_never(encoder, folder):
-    other = load(folder)
-    one = tune(encoder, TEXTS, SHORT, seed=0, progress=False)
-    two = tune(other, [*TEXTS, "  ", TEXTS[2], ""], SHORT, seed=0, progress=False)
-    assert one == two
-    with pytest.raises(ShapeError, match="at least 2 different sentences"):
-        tune(encoder, ["the cat", "the cat", " "], SHORT, seed=0)
 
 
 def test_tension_switches_its_rate_after_each_fifth_of_a_short_run(encoder):
@@ -229,18 +219,6 @@ def test_the_layer_is_trained_at_its_site_with_its_own_rate(site, encoder):
     assert not vector.layer.raw.requires_grad
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_embedding_in_batches_is_embedding_one_by_one(kind, tmp_path):
-    encoder = load(save(kind, tmp_path / kind))
-    tokens = TokenizedSentences.read(encoder, TEXTS, 128)
-    pools = [first_token(encoder), lambda s: Method().pool(s.hidden, s.mask, (0, -1))]
-    together = embed(encoder, tokens, pools, 4, progress=False)
-    for row, text in enumerate(TEXTS):
-        alone = embed(encoder, TokenizedSentences.read(encoder, [text], 128), pools, 1, progress=False)
-        for one, all_ in zip(alone, together, strict=True):
-            torch.testing.assert_close(one[0], all_[row], rtol=1e-4, atol=1e-5)
-
-
 def test_words_leave_special_tokens_out(encoder):
     tokens = TokenizedSentences.read(encoder, ["the cat", ""], 128)
     assert tokens.words == [[False, *[True] * (len(tokens.ids[0]) - 2), False], [True, True]]
@@ -251,12 +229,6 @@ def test_words_leave_special_tokens_out(encoder):
     few = sample_tokens(encoder, tokens, 2, limit=3, seed=0, progress=False)
     assert all((found == row).all(-1).any() for row in few)
     assert len(few) == 3
-
-
-def test_a_sentence_without_tokens_is_refused(tmp_path):
-    encoder = load(save("gpt2", tmp_path / "gpt2"))
-    with pytest.raises(InputError, match="at least one token; got ''"):
-        TokenizedSentences.read(encoder, ["the cat", ""], 128)
 
 
 def test_the_second_phase_trains_its_module_on_both_losses():
@@ -273,10 +245,6 @@ def test_the_second_phase_trains_its_module_on_both_losses():
     assert series == fit_views(twin, first, second, temperature=0.05, seed=0, progress=False)
     assert torch.equal(twin.module(first), layer(first))
     assert not any(p.requires_grad for p in layer.parameters())
-
-
-def test_a_second_phase_without_parameters_trains_nothing():
-    assert fit_views(SecondPhase(nn.Identity()), torch.eye(4), torch.eye(4), temperature=0.05, seed=0) == {}
 
 
 def test_a_second_phase_that_diverges_is_refused():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isonb.lab.data.tasks import TaskError, task_named
+from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import load_for_training
 from isonb.lab.encoders.task_model import TaskModel, is_decoder, task_loss
 from isonb.lab.engines import finetune
@@ -154,11 +154,6 @@ def test_the_sentence_vector_sees_the_whole_sentence(kind, tmp_path):
 def test_a_batch_that_processes_cannot_share_is_refused(bert):
     with pytest.raises(OptionError, match="batch_size must be a multiple of accumulation"):
         run(task="english_acceptability", model=bert, batch_size=16, accumulation=3)
-
-
-def test_too_few_rows_for_a_batch_are_refused(bert):
-    with pytest.raises(TaskError, match="at least one batch"):
-        run(task="english_acceptability", model=bert, batch_size=64)
 
 
 def test_the_live_task_of_the_chapters_is_learned_in_seconds():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 from scipy.stats import spearmanr
@@ -26,7 +27,7 @@ from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
 from isonb.layers import SoftDecay
 from isonb.points import mean_pool
-from tests.lab.random_models import KINDS, save
+from tests.lab.random_models import save
 
 SMOKE = {"protocol": "smoke", "task": "english_sts", "model": "tiny"}
 SHORT = {"simcse": {"steps": 2, "batch_size": 8}, "tension": {"steps": 2}, "isolayer": {"epochs": 3}}
@@ -86,6 +87,8 @@ def test_every_method_leaves_a_whole_record(name, plain_score, tmp_path):
     assert ("step.train.penalty" in record.series) == (method.penalty() is not None)
     assert ("step.second.loss" in record.series) == (method.two_phases and not method.post_hoc)
     assert set(record.manifest["data"]) == {"rows", "model"}
+    if name in ("whitening", "whitebert", "all_but_the_top"):
+        assert "120 points are few for 128 dimensions" in " ".join(record.manifest["warnings"])
 
 
 def test_plain_vectors_score_as_they_do_by_hand():
@@ -113,14 +116,6 @@ def test_the_same_configuration_gives_the_same_record(method, bert):
     assert (first.metrics, first.series) == (again.metrics, again.series)
     assert first.manifest["data"] == again.manifest["data"]
     assert first.series["pair.cosine"] != other.series["pair.cosine"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_architecture(kind, tmp_path):
-    folder = str(save(kind, tmp_path / kind))
-    for method, layers in (("entropy", "first_last"), ("isobn", "cls"), ("cluster_removal", "last")):
-        record = run(model=folder, method=method, layers=layers, tuning_steps=1)
-        assert record.metrics["spearman.all"] == record.metrics["spearman.mean"]
 
 
 def test_a_transform_sees_both_sides_and_its_result_is_scored(stub):
@@ -273,19 +268,13 @@ def test_a_subset_that_cannot_be_scored_leaves_what_needs_it_undefined():
     assert gained["difference.spearman.all.low"] < gained["difference.spearman.all.high"]
 
 
-def test_rows_without_the_names_of_their_subsets():
-    gold = Gold([1.0, 2, 3, 4], [""] * 4)
-    found = scores([0.1, 0.2, 0.3, 0.4], gold)
-    assert found == {"spearman.mean": None, "spearman.weighted": None, "spearman.all": pytest.approx(100)}
-    assert gains([0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.4, 0.3], gold, 0)["difference.spearman.mean"] is None
-
-
 def test_a_task_with_subsets(monkeypatch):
     rows = [dict(row) | {"subset": "even" if i % 3 else "odd"} for i, row in enumerate(load_task("english_sts"))]
     kind = tasks.TASKS["english_sts"]
     made = Task("subsets_sts", "similarity", kind.inputs, kind.target, kind.metrics, ("test",), subsets=("even", "odd"))
     monkeypatch.setitem(tasks.TASKS, made.name, made)
-    monkeypatch.setitem(tasks.GENERATED, made.name, lambda split: rows)
+    monkeypatch.setitem(tasks.GENERATED, made.name, made)
+    monkeypatch.setattr("isonb.lab.data.rows.generated_rows", lambda *_: pyarrow.Table.from_pylist(rows))
     found = run(task="subsets_sts", method="zero_mean").metrics
     parts = [found["subset.even.spearman"], found["subset.odd.spearman"]]
     assert found["spearman.mean"] == pytest.approx(sum(parts) / 2)
@@ -313,13 +302,6 @@ def test_measures_of_a_large_cloud_are_those_of_the_drawn_rows():
     assert series["quantile.end.features.singular_values"][0][1] == pytest.approx(shares[-1] / shares[0], rel=1e-9)
     curve = [value for _, value in series["k.end.features.explained_variance"]]
     np.testing.assert_allclose(curve, (shares**2 / (shares**2).sum()).cumsum(), rtol=1e-9)
-
-
-def test_equal_vectors_have_few_measures_and_no_error():
-    found, series = features("end", torch.ones(30, 4), torch.ones(30, 4), seed=0)
-    assert found["end.features.isoscore"] is None
-    assert found["end.features.token_uniformity"] == pytest.approx(1.0)
-    assert "k.end.features.explained_variance_centered" not in series
 
 
 @pytest.mark.slow

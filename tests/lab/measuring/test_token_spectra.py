@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy.stats import skew
 
-from isonb.errors import InputError
 from isonb.lab.measuring.token_spectra import token_spectrum
 
 
@@ -50,8 +49,3 @@ def test_padding_may_hold_anything(sentences):
     states, mask = sentences
     other = torch.where(mask[..., None], states, 1e3)
     assert token_spectrum(other, mask).values.tolist() == token_spectrum(states, mask).values.tolist()
-
-
-def test_one_token_is_an_error():
-    with pytest.raises(InputError):
-        token_spectrum(torch.ones(1, 1, 4))

@@ -159,12 +159,6 @@ def test_validation_points_are_logged_with_their_classes(tmp_path):
     json.dumps(trained.state.log_history, allow_nan=False)
 
 
-def test_before_training_values_are_only_returned():
-    tracker = Tracker()
-    points = torch.randn(12, 4, generator=torch.Generator().manual_seed(0))
-    assert tracker.validation(points) == cloud_measures(points)
-
-
 def test_a_resumed_run_has_the_values_of_all_steps(tmp_path):
     changes = {"save_strategy": "steps", "save_steps": 2, "logging_steps": 2}
     whole = train(tmp_path / "whole", dropout=0.3, changes=changes)
@@ -208,17 +202,6 @@ def test_a_diverged_update_leaves_a_gap(tmp_path):
     trained = Trainer(model=model, args=args, train_dataset=tiny.sentences(16), callbacks=[tracker])
     trained.train()
     assert tracked(trained) == {}
-
-
-def test_large_validation_clouds_are_sampled():
-    x = torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
-    labels = (x[:, 0] > 0).long()
-    tracker = Tracker(limit=100)
-    found = tracker.validation(x, labels)
-    assert found == tracker.validation(x, labels)
-    assert found["isoscore"] == pytest.approx(cloud_measures(x)["isoscore"], rel=0.2)
-    assert found["isoscore"] != cloud_measures(x)["isoscore"]
-    assert found["anisotropy_1_class_centered"] is not None
 
 
 def test_of_several_entries_of_a_step_the_last_counts():

@@ -15,9 +15,8 @@ from isonb.lab.engines.preflight import preflight
 from isonb.lab.methods import Method, MethodError, method_from, methods, resolved
 from isonb.lab.methods.own import is_own
 from isonb.lab.options import OptionError
-from isonb.lab.runs.command import command
 from isonb.lab.runs.record import read_record
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import command, resolve
 from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.cost import estimate
 from isonb.lab.sweeps.execution import prepare

@@ -18,11 +18,6 @@ def test_halves_hold_each_item_once_and_all_items_equally_often() -> None:
     torch.testing.assert_close(count, torch.full((21,), 10 / 21), rtol=0, atol=0.04)
 
 
-def test_seeded() -> None:
-    assert torch.equal(halves(30, 5, seed=3), halves(30, 5, seed=3))
-    assert not torch.equal(halves(30, 5, seed=3), halves(30, 5, seed=4))
-
-
 @pytest.mark.parametrize("n", [40, 41])
 def test_a_mean_gets_its_textbook_error(n: int) -> None:
     x = torch.randn(n, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor(

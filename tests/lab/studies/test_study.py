@@ -153,11 +153,6 @@ def test_untaught_models_are_not_judged_on_their_recorded_scores(study):
     assert outcomes(untaught) == outcomes(study)
 
 
-def test_two_seeds_are_too_few(study):
-    few = Study(study.design, study.runs[study.runs["seed"] < 2], study.series, study.plan, study.live_suites)
-    assert set(outcomes(few).values()) == {"not testable"}
-
-
 def test_paired_differences_by_hand(study):
     found = study.paired("score", "CosReg", suites=["sentiment"]).iloc[0]
     assert found["n"] == 5
@@ -177,11 +172,6 @@ def test_tails_and_firsts_of_series(study):
         assert first[unit] == pytest.approx(0.1 * value)
         assert tail[unit] == pytest.approx(0.9 * value)  # updates 8, 9 and 10
     assert study.tail_score("none", ["sentiment"]) == tail
-
-
-def test_what_is_absent_is_named(study):
-    """Live runs fill no planned cell."""
-    assert study.absent == study.plan["cell"].tolist()
 
 
 def test_tables(study):

@@ -328,8 +328,3 @@ def test_one_weak_part_of_many_does_not_contradict_the_claim():
 def test_claims_that_say_nothing_are_refused(make):
     with pytest.raises(ClaimError, match="must be"):
         make()
-
-
-def test_a_border_at_zero_has_no_sign():
-    words = judge_cell(gain("less"), "a", [-0.1, -0.12, -0.14]).words
-    assert words == "95% interval [-0.1697, -0.07032] lies on the claimed side of 0"

@@ -18,9 +18,7 @@ from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps.execution import execute, prepare
 from isonb.lab.sweeps.gpus import claimed, visible
-from isonb.pages.notebooks.edits import canonical
 from isonb.runtime.locks import free
-from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 HEADER = """\
 ---
@@ -157,13 +155,6 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
     assert not (out / "records").exists()
     assert list(temporary.iterdir()) == []
     assert list((out / "notebooks").iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["finetune", "similarity", "synthetic"])
-def test_templates_are_spelled_as_jupyter_saves_them(name):
-    text = (EXPERIMENTS_FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    assert canonical(text) == text
-    assert ":tags: [parameters]\n\nconfig: dict = " in text
 
 
 @pytest.mark.parametrize(

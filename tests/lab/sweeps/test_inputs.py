@@ -90,6 +90,7 @@ def test_overwritten_weights_or_words_are_another_run(tmp_path, experiments, mon
     record(jobs[0])
     for name, edit in (
         ("config.json", lambda text: text.replace(b'"gelu"', b'"relu"')),
+        ("tokenizer.json", lambda text: text.replace(b'"[UNK]"', b'"[NEW]"')),
         ("model.safetensors", lambda text: text[:-1] + bytes([text[-1] ^ 1])),
     ):
         file = tmp_path / "mybert" / name

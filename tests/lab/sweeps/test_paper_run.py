@@ -11,8 +11,8 @@ from isonb.lab.data.corpus import sentences
 from isonb.lab.engines import finetune
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps import cost
+from isonb.lab.sweeps.cost import needs
 from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.needs import needs
 from tests.lab import random_models
 
 GRID = Path(isonb.__file__).resolve().parents[1] / "book" / "experiments" / "shrink_the_longest.yaml"

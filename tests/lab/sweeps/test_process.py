@@ -10,30 +10,9 @@ import pytest
 import torch
 from journals import config, journal
 from safetensors.torch import save_file
-from waiting import gone, until
+from waiting import until
 
-from isonb.lab.runs.record import read_record
 from isonb.lab.sweeps.execution import _disk_refused, execute
-from isonb.runtime.leash import LONGEST_TEXT
-
-
-def test_an_error_longer_than_a_pipe_is_told_and_cut(out, experiments):
-    outcome = execute(config(0), out, experiments=experiments, runner="fake_runs:long_error", timeout=30)
-    assert outcome.status == "failed"
-    assert outcome.error.startswith("ValueError: label must be 0 or 1; got xxx")
-    assert outcome.error.endswith("xxx in row 7")
-    assert len(outcome.error) < LONGEST_TEXT + 20
-    assert read_record(out / "records" / f"{outcome.run_id}.json").error == outcome.error
-
-
-def test_a_process_that_is_left_behind_holds_nothing_up(out, experiments):
-    done = threading.Event()
-    ended = []
-    options = {"experiments": experiments, "runner": "fake_runs:leaves_a_fork"}
-    threading.Thread(target=lambda: ended.append(execute(config(0), out, **options)) or done.set(), daemon=True).start()
-    assert done.wait(30)
-    assert ended[0].status == "finished"
-    assert gone(int(journal(out, "start")[0][2]))
 
 
 def ended_by(number, out):

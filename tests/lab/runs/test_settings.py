@@ -6,7 +6,7 @@ import pytest
 
 from isonb import cli
 from isonb.cli.commands import asked
-from isonb.lab.runs.command import command
+from isonb.lab.runs.settings import command
 from isonb.lab.sweeps.grids import load_grid
 
 GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "isolayer", "istar", "softdecay", "baselines")

@@ -1,0 +1,139 @@
+"""Barcodes in the arrays of other libraries, and back: the same numbers in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.barcodes.rips import Persistence
+from isonb.checks import border, tensor_of
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+
+__all__ = ["from_diagrams", "to_diagrams"]
+
+LAYOUTS = ("ripser", "gudhi", "giotto")
+Pair = tuple[Tensor, Tensor]
+
+
+@border
+def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
+    """A barcode of :func:`rips_barcode` as other libraries hold it, least persistent bars first; without a gradient.
+
+    ============  ============================================================================================
+    ``layout``    what is returned
+    ============  ============================================================================================
+    ``"ripser"``  a list of arrays (bars, 2) by dimension: ripser's and giotto-ph's ``dgms``, and what
+                  ``gudhi.representations``, ``gudhi.wasserstein`` and persim take
+    ``"gudhi"``   a list of ``(dimension, (birth, death))``, highest dimension and longest bar first, as
+                  ``SimplexTree.persistence`` gives it
+    ``"giotto"``  an array (barcodes, bars, 3) of birth, death and dimension, as giotto-tda's transformers give and
+                  take it, of one barcode or a list of them. Infinite bars and those of length 0 are left out there;
+                  shorter barcodes are filled up with bars of length 0, at the least birth of their dimension
+    ============  ============================================================================================
+
+    Raises :class:`~isonb.errors.InputError` for another layout, or what is no barcode.
+
+    Source: the documentation of ripser.py, gudhi and giotto-tda.
+
+    >>> from isonb import rips_barcode
+    >>> barcode = rips_barcode(torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]]))
+    >>> to_diagrams(barcode)[1].tolist(), to_diagrams(barcode, "gudhi")[0]
+    ([[4.0, 5.0]], (1, (4.0, 5.0)))
+    >>> to_diagrams(barcode, "giotto").shape
+    (1, 4, 3)
+    """
+    if layout not in LAYOUTS:
+        fail(InputError, f"layout must be one of {', '.join(LAYOUTS)}", repr(layout), "See the table of the docstring.")
+    if layout == "giotto":
+        several = barcode if all(isinstance(one, list) for one in barcode) else [barcode]
+        return _padded([_diagrams(one) for one in several]).numpy()
+    diagrams = _diagrams(barcode)
+    if layout == "ripser":
+        return [diagram.numpy() for diagram in diagrams]
+    pairs = [(k, tuple(bar)) for k, diagram in enumerate(diagrams) for bar in diagram.tolist()]
+    return pairs[::-1]
+
+
+@border
+def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
+    """Diagrams of another library as :func:`rips_barcode` gives them: ``(birth, death)`` by dimension, longest first.
+
+    Takes each layout of :func:`to_diagrams`, which it tells from the form. An array (barcodes, bars, 3) gives a list of
+    barcodes, without bars of length 0, which fill up giotto-tda's arrays. Infinite bars are left out unless
+    ``keep_infinite``. Floating-point tensors keep their type and gradient; all else is float64.
+
+    Raises :class:`~isonb.errors.InputError` for another form, and for a bar that ends before its birth.
+
+    Source: the documentation of ripser.py, gudhi and giotto-tda.
+
+    >>> from_diagrams([(1, (4.0, 5.0)), (0, (0.0, float("inf"))), (0, (0.0, 4.0))])
+    [(tensor([0.], dtype=torch.float64), tensor([4.], dtype=torch.float64)),
+     (tensor([4.], dtype=torch.float64), tensor([5.], dtype=torch.float64))]
+    """
+    if isinstance(diagrams, Tensor):
+        if diagrams.ndim != 3 or diagrams.shape[-1] != 3:
+            fix = "That is giotto-tda's array. Put a single diagram (bars, 2) into a list."
+            fail(ShapeError, "an array must have shape (barcodes, bars, 3)", f"shape {tuple(diagrams.shape)}", fix)
+        top = int(diagrams[..., 2].max()) + 1 if diagrams.numel() else 0
+        real = diagrams[..., 0] < diagrams[..., 1]
+        every = [[one[its & (one[:, 2] == k), :2] for k in range(top)] for one, its in zip(diagrams, real, strict=True)]
+        return [[_bars(diagram, keep_infinite) for diagram in one] for one in every]
+    try:
+        if all(isinstance(one, tuple) and isinstance(one[0], Integral) for one in diagrams):
+            top = max((one[0] for one in diagrams), default=-1) + 1
+            diagrams = [[bar for dimension, bar in diagrams if dimension == k] for k in range(top)]
+        return [_bars(_floating(diagram), keep_infinite) for diagram in diagrams]
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        fix = "Pass a list of arrays (bars, 2) by dimension, gudhi's persistence, or giotto-tda's array."
+        fail(InputError, "diagrams must be in a layout of to_diagrams", f"{type(diagrams).__name__} ({error})", fix)
+
+
+def _diagrams(barcode: Sequence[Any]) -> list[Tensor]:
+    """The diagrams (bars, 2) of a barcode on the CPU, least persistent first."""
+    try:
+        pairs = [one.diagram if isinstance(one, Persistence) else torch.stack(one, -1) for one in barcode]
+        return [pair.detach().flip(0).cpu() for pair in pairs]
+    except (TypeError, RuntimeError) as error:
+        fix = "Pass what rips_barcode returns."
+        fail(InputError, "a barcode must hold (birth, death) or a Persistence for each dimension", str(error), fix)
+
+
+def _padded(barcodes: list[list[Tensor]]) -> Tensor:
+    """Diagrams (bars, 2) by barcode and dimension as one tensor (barcodes, bars, 3)."""
+    columns = []
+    for k, several in enumerate(zip(*barcodes, strict=True)):
+        bars = [one[(one[:, 0] < one[:, 1]) & torch.isfinite(one[:, 1])] for one in several]
+        least = min((float(one.min()) for one in bars if len(one)), default=0.0)
+        size = max(1, *map(len, bars))
+        block = torch.full((len(bars), size, 3), least, dtype=several[0].dtype)
+        for row, one in zip(block, bars, strict=True):
+            row[: len(one), :2] = one
+        block[..., 2] = k
+        columns.append(block)
+    return torch.cat(columns, 1)
+
+
+def _floating(diagram: Any) -> Tensor:
+    diagram = tensor_of(diagram)
+    if isinstance(diagram, Tensor) and diagram.is_floating_point():
+        return diagram
+    return torch.as_tensor(diagram, dtype=torch.float64)
+
+
+def _bars(diagram: Tensor, keep_infinite: bool) -> Pair:
+    """Births and deaths of a diagram (bars, 2), longest first."""
+    if diagram.numel() and (diagram.ndim != 2 or diagram.shape[1] != 2):
+        fail(ShapeError, "a diagram must have shape (bars, 2)", f"shape {tuple(diagram.shape)}", "Pass (birth, death).")
+    birth, death = diagram.reshape(-1, 2).unbind(-1)
+    if not bool((death >= birth).all()):
+        fix = "Pass births in the first column and deaths in the second."
+        fail(DegenerateError, "no bar may end before its birth", diagram[~(death >= birth)][0].tolist(), fix)
+    kept = torch.ones_like(birth, dtype=torch.bool) if keep_infinite else torch.isfinite(death)
+    order = (death - birth).detach()[kept].argsort(descending=True, stable=True)
+    return birth[kept][order], death[kept][order]

@@ -1,0 +1,157 @@
+"""What a barcode is made of: points under any metric, or their distances. The one border for both functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from isonb.barcodes.trees import spanning_tree, tree_of_distances
+from isonb.checks import check_values, fits, tensor_of
+from isonb.errors import DegenerateError, InputError, ShapeError, fail, missing
+from isonb.numerics.distances import edge_lengths, localized, squared_distances
+from isonb.numerics.given_distances import check_cloud, lengths_in
+from isonb.numerics.rows import center_rows, unit_rows
+from isonb.numerics.scale import power_of_two, precise
+
+__all__ = ["Metric", "Space", "space", "tree_edges"]
+
+Metric = str | Callable[..., float]
+
+ALIASES = {"manhattan": "cityblock", "l1": "cityblock", "l2": "euclidean"}
+SQUARES = {"sqeuclidean": 1.0, "cosine": 0.5, "correlation": 0.5}  # so many times a squared Euclidean distance
+EXPONENTS = {"cityblock": 1.0, "chebyshev": math.inf}
+
+
+class Space(NamedTuple):
+    """Checked points (..., n, d), or where ``given`` their distances (..., n, n), with a mask (..., n).
+
+    A distance of points is the Euclidean one, or ``squares`` times its square where that isn't 0. Bars come in
+    ``dtype``; pairs farther than ``most`` are never joined.
+    """
+
+    x: Tensor
+    mask: Tensor | None
+    dtype: torch.dtype
+    given: bool = False
+    squares: float = 0.0
+    most: float = math.inf
+
+    def tree(self) -> tuple[Tensor, Tensor | None]:
+        """Edges of the spanning tree and which of them are real, as by :func:`tree_edges`."""
+        x = self.x
+        if self.given and self.most < math.inf and bool((apart := torch.isinf(x)).any()):
+            near = x.detach().masked_fill(apart, 0)
+            x = (near / power_of_two(near.max())).masked_fill(apart, 4)  # the others are below 2
+        return tree_edges(x, self.mask, self.given)
+
+    def lengths(self, edges: Tensor) -> Tensor:
+        """Lengths (..., m) of edges (..., m, 2), differentiable."""
+        if self.given:
+            return lengths_in(self.x, edges)
+        lengths = edge_lengths(self.x, edges)
+        return fits((self.squares * lengths.square()).to(self.dtype)) if self.squares else lengths
+
+    def weights(self) -> Tensor:
+        """Numbers (n, n) in the order of the distances of one cloud, in float64 where they are those of points."""
+        return self.x if self.given else squared_distances(localized(precise(self.x)))
+
+
+def tree_edges(x: Tensor, mask: Tensor | None, given: bool = False) -> tuple[Tensor, Tensor | None]:
+    """Edges (..., n-1, 2) of the spanning tree of a checked cloud, the lower end first; which join two real rows."""
+    edges = (tree_of_distances if given else spanning_tree)(x, mask)
+    edges = torch.stack(edges.aminmax(dim=-1), -1)
+    return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
+
+
+def space(
+    x: Tensor, mask: Tensor | None, metric: Metric, *, threshold: float | None = None, single: bool = False
+) -> Space:
+    """The input checked. Without a ``threshold`` every pair is joined, so all distances must be finite."""
+    if not isinstance(metric, str) and not callable(metric):
+        fail(InputError, "metric must be a name or a function of two rows", repr(metric), 'The default is "euclidean".')
+    most = math.inf if threshold is None else _length(threshold)
+    name = ALIASES.get(metric, metric) if isinstance(metric, str) else metric
+    if name == "precomputed":
+        x = _square(tensor_of(x))
+        if some := threshold is not None and isinstance(x, Tensor) and x.is_floating_point():
+            most = min(most, _longest(x))
+        cut = some and most < math.inf
+        given, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
+        given = x.to(given.dtype) if cut else given
+        return Space(given, mask, given.dtype, True, most=most)
+    x, mask = check_cloud(x, mask, "euclidean", single=single)
+    if name == "euclidean":
+        return Space(x, mask, x.dtype, most=most)
+    if name in SQUARES:
+        points = x if name == "sqeuclidean" else _directions(x, mask, name)
+        return Space(points, mask, x.dtype, squares=SQUARES[name], most=most)
+    given = torch.cdist(precise(x), precise(x), EXPONENTS[name]) if name in EXPONENTS else _by_scipy(x, mask, name)
+    given, mask = check_cloud(given.to(x.dtype), mask, "precomputed")
+    return Space(given, mask, x.dtype, True, most=most)
+
+
+def _length(threshold: Any) -> float:
+    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not float(threshold) >= 0:
+        fail(InputError, "threshold must be a length, at least 0", repr(threshold), "Without one every pair is joined.")
+    return float(threshold)
+
+
+def _square(x: Tensor) -> Tensor:
+    """Distances (n, n) of condensed ones (n (n - 1) / 2,), in the order of scipy's ``pdist``; others as they are."""
+    if not isinstance(x, Tensor) or x.ndim != 1:
+        return x
+    n = (1 + math.isqrt(1 + 8 * len(x))) // 2
+    if n < 2 or n * (n - 1) // 2 != len(x):
+        invariant = "a condensed distance matrix must have n (n - 1) / 2 entries"
+        fail(ShapeError, invariant, len(x), "Pass what scipy's pdist gives, or a square matrix.")
+    places = torch.triu_indices(n, n, 1, device=x.device).unbind()
+    half = x.new_zeros(n, n).index_put(places, x)
+    return half + half.T
+
+
+def _longest(x: Tensor) -> float:
+    """The longest finite distance of those that some are infinite beside; without one, any."""
+    far = x.detach() == torch.inf
+    return float(x.detach().masked_fill(far, 0).max()) if bool(far.any()) else math.inf
+
+
+def _directions(x: Tensor, mask: Tensor | None, name: str) -> Tensor:
+    """Unit rows in float64, half of whose squared distance is 1 minus their cosine, or their correlation."""
+    x = precise(x)
+    if name == "correlation":
+        x = center_rows(x.mT)[0].mT
+    real = torch.ones_like(x[..., 0], dtype=torch.bool) if mask is None else mask
+    if check_values(x) and not bool((x.detach().any(-1) | ~real).all()):
+        got = f"row {(~x.detach().any(-1) & real).nonzero()[0].tolist()}"
+        fix = "Drop or mask such rows: they have no direction."
+        fail(DegenerateError, f"no row may be {'zero' if name == 'cosine' else 'constant'} for {name}", got, fix)
+    return unit_rows(x)
+
+
+def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
+    """Distances (..., n, n) of another metric, as scipy gives them: constants. Rows off the mask are at 0."""
+    try:
+        from scipy.spatial.distance import pdist, squareform
+    except ImportError:
+        raise missing(f"metric={metric!r}", "scipy", "lab") from None
+    if x.requires_grad and torch.is_grad_enabled():
+        names = ", ".join(("euclidean", *SQUARES, *EXPONENTS))
+        fix = 'Pass x.detach(), or distances of your own with metric="precomputed".'
+        fail(InputError, f"metric must be one of {names} where a gradient is asked for", repr(metric), fix)
+    points = x.detach().cpu().flatten(0, -3) if x.ndim > 2 else x.detach().cpu().unsqueeze(0)
+    masks = torch.ones(points.shape[:2], dtype=torch.bool) if mask is None else mask.cpu().view(points.shape[:2])
+    given = points.new_zeros(*points.shape[:2], points.shape[1])
+    for one, real, its in zip(points, masks, given, strict=True):
+        rows = real.nonzero().squeeze(-1)
+        try:
+            found = squareform(pdist(one[rows].numpy(), metric))
+        except (ValueError, TypeError) as error:
+            fix = "See scipy.spatial.distance.pdist for the names."
+            fail(InputError, "metric must be one that scipy takes for these points", f"{metric!r} ({error})", fix)
+        its.index_put_((rows.unsqueeze(1), rows), torch.as_tensor(found, dtype=x.dtype))
+    return given.view(*x.shape[:-1], x.shape[-2]).to(x.device)

@@ -1,0 +1,101 @@
+"""What lies near a point: the rows of a corpus nearest to queries, and the dimension of a cloud about each point."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from isonb.checks import border, check_values, cloud, fits
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.measures.neighbors import log_gaps
+from isonb.numerics.nearest import check_k
+from isonb.numerics.scale import largest, power_of_two, precise, square_norms
+
+__all__ = ["knn_queries", "local_dimension"]
+
+SPARE = 4  # candidates beyond k
+
+
+@border
+def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) -> tuple[Tensor, Tensor]:
+    """The k rows of a corpus nearest to each query: ``(distances, indices)``, nearest first, ties by index.
+
+    Computed in float64 (float32 on MPS). Candidates come from a matrix product, differences rank them, and on the CPU
+    a query whose last neighbour isn't nearer than the product's rounding can tell is searched again among all rows.
+    For the neighbours of a cloud within itself see :func:`knn`; for cosine pass unit rows.
+
+    Shapes: queries (m, d), corpus (n, d), float32 beside float64 in the wider, 1 <= k <= n; returns (m, k) in the unit
+    of the points, and int64 (m, k). Differentiable in the distances, the choice of neighbours a constant. ``chunk``
+    queries are searched at a time, memory O(chunk n). Raises :class:`~isonb.errors.InputError` for points that aren't
+    finite, other dimensions, or k out of range.
+
+    >>> corpus = torch.tensor([[0.0], [1.0], [3.0], [7.0]])
+    >>> distances, indices = knn_queries(torch.tensor([[2.5], [0.5]]), corpus, 2)
+    >>> distances.tolist(), indices.tolist()
+    ([[0.5, 1.5], [0.5, 0.5]], [[2, 1], [0, 1]])
+    """
+    queries, _ = cloud(queries, name="queries", points=0, single=True)
+    corpus, _ = cloud(corpus, name="corpus", points=1, single=True)
+    if queries.shape[1] != corpus.shape[1]:
+        fix = "Take both from one encoder."
+        fail(ShapeError, f"queries must have the {corpus.shape[1]} dimensions of the corpus", queries.shape[1], fix)
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(corpus):
+        fail(ShapeError, f"k must be an integer from 1 to the {len(corpus)} rows of the corpus", repr(k), "Lower k.")
+    if chunk < 1:
+        fail(InputError, "chunk must be at least 1", chunk, "It is a number of queries.")
+    dtype = torch.promote_types(queries.dtype, corpus.dtype)
+    queries, corpus = queries.to(corpus.device, dtype), corpus.to(dtype)
+    size = power_of_two(torch.maximum(*(largest(one.detach(), (0, 1)) for one in (corpus, queries))))
+    queries, corpus = precise(queries) / precise(size), precise(corpus) / precise(size)
+    index = torch.cat([corpus.new_empty(0, k, dtype=torch.long), *_search(queries.detach(), corpus.detach(), k, chunk)])
+    distances = torch.linalg.vector_norm(queries.unsqueeze(1) - corpus[index], dim=-1) * precise(size)
+    return fits(distances.to(dtype), "distances"), index
+
+
+def _search(asked: Tensor, points: Tensor, k: int, chunk: int) -> list[Tensor]:
+    """Indices of the rows nearest to those that are asked for, piece by piece."""
+    moved = points - points.mean(0)
+    norms, found = square_norms(moved), []
+    for piece in torch.split(asked, chunk):
+        own = piece - points.mean(0)
+        away = square_norms(own)
+        rough = torch.addmm(norms.expand(len(own), -1), own, moved.mT, alpha=-2) + away.unsqueeze(1)
+        bound, near = rough.topk(min(k + SPARE, len(points)), largest=False)
+        near = near.sort(-1).values
+        square = (points[near] - piece.unsqueeze(1)).square().sum(-1)
+        square, order = square.sort(dim=-1, stable=True)
+        index = near.gather(-1, order)[:, :k]
+        if points.device.type == "cpu" and near.shape[1] < len(points):
+            loss = 4 * (points.shape[1] + 4) * torch.finfo(points.dtype).eps * (away + norms.max())
+            for row in (square[:, k - 1] >= bound[:, -1] - loss).nonzero().flatten().tolist():
+                index[row] = (points - piece[row]).square().sum(-1).sort(stable=True).indices[:k]
+        found.append(index)
+    return found
+
+
+@border
+def local_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
+    r"""The intrinsic dimension about each point, by maximum likelihood (Levina and Bickel 2004).
+
+    :math:`\Bigl(\frac{1}{k - 1} \sum_{j < k} \ln (r_{ik} / r_{ij})\Bigr)^{-1}` with :math:`r_{ij}` the distance from
+    point i to its j-th neighbour. Its harmonic mean is :func:`mle_dimension`. Neighbours at distance 0 are left out of
+    sum and count.
+
+    Shapes: x (..., n, d), 3 <= k + 1 <= n, mask (..., n) optional; returns (..., n), above 0, and 0 for masked rows.
+    Differentiable, the choice of neighbours a constant. Errors: k out of range :class:`~isonb.errors.ShapeError`; a
+    point whose neighbours are all equally far :class:`~isonb.errors.DegenerateError`, on an accelerator inf.
+
+    >>> round(local_dimension(torch.tensor([[0.0], [1.0], [-2.0], [4.0]]), k=3)[0].item(), 6)  # at 1, 2 and 4
+    0.961797
+    """
+    x, mask = cloud(x, mask, points=3)
+    check_k(x, k, mask, least=2)
+    gaps, count = log_gaps(x, k, mask)
+    real = torch.ones_like(count, dtype=torch.bool) if mask is None else mask
+    flat = real & (gaps <= 0)
+    if check_values(x) and bool(flat.any()):
+        fix = "Drop duplicates, or pass another k."
+        got = f"{int(flat.sum())} points with equal distances only"
+        fail(DegenerateError, "every point must have neighbours at unequal distances", got, fix)
+    usable = real & ~flat
+    return torch.where(usable, count.to(x.dtype) / torch.where(usable, gaps, 1.0), torch.where(flat, torch.inf, 0.0))

@@ -1,0 +1,204 @@
+"""Two clouds of the same points, several views of each, or points with labels: alignment, CKA, LiDAR, NC1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from isonb.checks import border, check_values, cloud, fits, labels_of
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.measures.rank import effective_number
+from isonb.numerics.rows import center_rows, row_count, unit_rows
+from isonb.numerics.scale import precise, size_of, square_norms, unit_sized
+
+__all__ = ["alignment", "cka", "collapse_of", "lidar", "nc1", "partners", "spread_of_objects"]
+
+
+def partners(x: Tensor, y: Tensor, mask: Tensor | None, points: int = 1) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Both clouds checked, of one dtype and device, and their mask."""
+    x, real = cloud(x, mask, points=points)
+    y, _ = cloud(y, mask, name="y", points=points)
+    if x.shape[:-1] != y.shape[:-1]:
+        fail(ShapeError, f"y must have the points of x, {tuple(x.shape[:-1])}", tuple(y.shape[:-1]), "Pair the rows.")
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    return x.to(dtype), y.to(x.device, dtype), real
+
+
+@border
+def alignment(
+    x: Tensor, y: Tensor, power: float = 2.0, normalize: bool = True, *, mask: Tensor | None = None
+) -> Tensor:
+    r"""How far the two vectors of a pair lie apart, the mean of :math:`|x_i - y_i|^a` (Wang and Isola 2020).
+
+    Rows are brought to unit length first, pairs with a zero row left out; ``normalize=False`` takes points as they are.
+    ``power`` is a. Beside it stands the uniformity of all vectors, :func:`rbf_uniformity`.
+
+    Shapes: x and y (..., n, d), row i of one belongs to row i of the other, mask (..., n) optional; returns (...),
+    0 where all pairs coincide, at most 2^a of unit rows. Differentiable. Errors: power not positive
+    :class:`~isonb.errors.InputError`; clouds of two shapes :class:`~isonb.errors.ShapeError`; no pair of nonzero rows,
+    or distances that don't fit the dtype :class:`~isonb.errors.DegenerateError`, on an accelerator 0 for the first.
+
+    >>> alignment(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [3.0, 0.0]])).item()
+    1.0
+    """
+    x, y, mask = partners(x, y, mask)
+    if not power > 0:
+        fail(InputError, "power must be positive", power, "2 is the default.")
+    if x.shape[-1] != y.shape[-1]:
+        fail(ShapeError, f"y must have the {x.shape[-1]} dimensions of x", y.shape[-1], "Compare others by cka.")
+    real = torch.ones_like(x[..., 0], dtype=torch.bool) if mask is None else mask
+    if normalize:
+        x, y = unit_rows(x), unit_rows(y)
+        real = real & (x.detach() != 0).any(-1) & (y.detach() != 0).any(-1)
+    count = real.sum(-1)
+    if check_values(x) and not bool((count > 0).all()):
+        fail(DegenerateError, "a pair must have two vectors that aren't zero", 0, "A zero vector has no direction.")
+    square = (x - y).square().sum(-1)
+    apart = real & (square > 0)  # a power of nothing has no slope
+    total = torch.where(apart, torch.where(apart, square, 1.0) ** (power / 2), 0.0).sum(-1)
+    return fits(total / count.clamp_min(1), "distances")
+
+
+@border
+def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = None) -> Tensor:
+    r"""Linear centred kernel alignment of two clouds of the same points (Kornblith et al. 2019).
+
+    .. math:: \frac{\lVert X^\top Y\rVert_F^2}{\lVert X^\top X\rVert_F\, \lVert Y^\top Y\rVert_F}
+
+    of the centred clouds. Biased upwards where points are few: independent Gaussians, 64 in 768 dimensions, read 0.92.
+    ``debiased=True`` (Nguyen, Raghu and Kornblith 2021) takes the unbiased estimate of HSIC (Song et al. 2012) for each
+    of the three terms: with the squared lengths k and l of the centred rows it is, up to a factor,
+
+    .. math:: \lVert X^\top Y\rVert_F^2 - \frac{n}{n-2} \sum_i k_i l_i + \frac{\sum_i k_i \sum_i l_i}{(n-1)(n-2)}.
+
+    Shapes: x (..., n, d), y (..., n, c), row i of both the same point, mask (..., n) optional; returns (...) in [0, 1],
+    1 for clouds that a turn, a scale and a shift bring together; debiased at most 1, about 0 for independent clouds.
+    Differentiable. Errors: other shapes, fewer than 2 points (4 debiased) :class:`~isonb.errors.ShapeError`; a cloud of
+    equal points, or one whose debiased term isn't positive :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
+
+    >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
+    >>> y = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0], [3.0, 1.0]])
+    >>> round(cka(x, y).item(), 6)
+    0.541518
+    """
+    x, y, mask = partners(x, y, mask, 4 if debiased else 2)
+    n, (x, y) = row_count(x, mask), (center_rows(unit_sized(one), mask)[0] for one in (x, y))
+    (k, l), less = (square_norms(one) for one in (x, y)), (n - 2).clamp_min(1)
+
+    def term(a: Tensor, b: Tensor, p: Tensor, q: Tensor) -> Tensor:
+        whole = _squared_product(a, b)
+        if debiased:
+            whole = whole - n / less * (p * q).sum(-1) + p.sum(-1) * q.sum(-1) / ((n - 1).clamp_min(1) * less)
+        return whole
+
+    first, second = term(x, x, k, k), term(y, y, l, l)
+    floor = 16 * torch.finfo(x.dtype).eps
+    usable = (first > floor * k.sum(-1).square()) & (second > floor * l.sum(-1).square())
+    if check_values(x) and not bool(usable.all()):
+        got = f"{torch.minimum(first, second).min().item():.3g}"
+        fix = "Drop clouds of equal points; debiased, give more of them."
+        fail(DegenerateError, "both clouds must vary, more than their points are few", got, fix)
+    scale = torch.where(usable, first, 1.0).sqrt() * torch.where(usable, second, 1.0).sqrt()
+    score = torch.where(usable, term(x, y, k, l) / scale, 0.0)
+    return score + (score.clamp(0.0 if not debiased else -torch.inf, 1) - score).detach()  # rounding
+
+
+def _squared_product(x: Tensor, y: Tensor) -> Tensor:
+    """The sum of squares of x^T y, by way of n x n matrices where that takes fewer multiplications."""
+    n, d, c = *x.shape[-2:], y.shape[-1]
+    if n * (d + c) < d * c:
+        return ((x @ x.mT) * (y @ y.mT)).sum((-2, -1))
+    return (x.mT @ y).square().sum((-2, -1))
+
+
+@border
+def lidar(views: Tensor, delta: float = 1e-4) -> Tensor:
+    r"""LiDAR: how many directions tell objects apart, beside what views of one object differ by (Thilak et al. 2023).
+
+    The exponential of the entropy of the shares of the eigenvalues of :math:`S_w^{-1/2} S_b S_w^{-1/2}`. :math:`S_b` is
+    the covariance of the means of the objects (with one less than their number), :math:`S_w` the pooled covariance
+    within objects (divided by objects times views less 1) plus ``delta`` in every direction. Views of a text are its
+    vectors under several dropout masks, or paraphrases. The public code adds 1e-8 to each share, which isn't done here.
+
+    Shape: views (objects, views, d), two or more of both; returns a scalar in [1, min(d, objects - 1)]. Computed in
+    float64. Differentiable. Errors: another shape :class:`~isonb.errors.ShapeError`; delta negative
+    :class:`~isonb.errors.InputError`; objects that are all equal, or views that leave a direction without variance
+    where delta is 0, :class:`~isonb.errors.DegenerateError`, on an accelerator 1.
+
+    >>> centres = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
+    >>> views = torch.tensor([[0.5, 0.0], [-0.5, 0.0], [0.0, 0.5], [0.0, -0.5]])
+    >>> round(lidar(centres[:, None] + views).item(), 5)
+    1.49774
+    """
+    views, _ = cloud(views, name="views")
+    if views.ndim != 3 or len(views) < 2:
+        fix = "Stack the views of two objects or more."
+        fail(ShapeError, "views must have shape (objects, views, d)", f"shape {tuple(views.shape)}", fix)
+    if not delta >= 0:
+        fail(InputError, "delta must be at least 0", delta, "1e-4 is the default.")
+    exact = precise(views)
+    apart, means = center_rows(exact)
+    within = torch.einsum("oqd,oqe->de", apart, apart) / (len(views) * (views.shape[1] - 1))
+    between = center_rows(means)[0]
+    return spread_of_objects(within, between.mT @ between / (len(views) - 1), delta).to(views.dtype)
+
+
+def spread_of_objects(within: Tensor, between: Tensor, delta: float) -> Tensor:
+    """:func:`lidar` of the two covariances (d, d)."""
+    eye = torch.eye(len(within), dtype=within.dtype, device=within.device)
+    root, failed = torch.linalg.cholesky_ex(within + delta * eye)
+    half = torch.linalg.solve_triangular(torch.where(failed > 0, eye, root), between, upper=False)
+    ratio = torch.linalg.solve_triangular(torch.where(failed > 0, eye, root), half.mT, upper=False)
+    values = torch.linalg.eigvalsh(unit_sized((ratio + ratio.mT) / 2)).clamp_min(0)
+    total = values.sum(-1)
+    if check_values(values) and not bool((failed == 0) & (total > 0) & total.isfinite()):
+        got = f"eigenvalues of sum {total.item():.3g}"
+        fail(DegenerateError, "objects must differ, and their views in every direction", got, "Raise delta.")
+    usable = (failed == 0) & (total > 0)
+    return effective_number(torch.where(usable, values / torch.where(usable, total, 1.0), 0.0), 1.0)
+
+
+@border
+def nc1(x: Tensor, labels: Tensor) -> Tensor:
+    r"""NC1: the variability within classes beside the distances between their means (Papyan, Han and Donoho 2020).
+
+    .. math:: \tfrac1K \operatorname{tr}\bigl(\Sigma_w \Sigma_b^{+}\bigr)
+
+    :math:`\Sigma_w` is the covariance of the points about the mean of their class (divided by n), :math:`\Sigma_b` the
+    mean over the K classes of :math:`(\mu_c - \bar\mu)(\mu_c - \bar\mu)^\top` with the plain mean of class means
+    :math:`\bar\mu`, and :math:`^+` the pseudo-inverse. 0 is full collapse, as of a classifier trained to the end: its
+    vectors use K - 1 directions, so a low isotropy is then no fault.
+
+    Shapes: x (n, d), integer labels (n,); returns a scalar >= 0, whatever the scale. Computed in float64.
+    Differentiable. Errors: fewer than two classes :class:`~isonb.errors.ShapeError`; labels that aren't integers
+    :class:`~isonb.errors.DtypeError`; classes with one mean :class:`~isonb.errors.DegenerateError`, on an accelerator
+    0. Which labels occur is read, so a device waits.
+
+    >>> x = torch.tensor([[1.1, 0.0], [0.9, 0.0], [-1.1, 0.0], [-0.9, 0.0]])
+    >>> round(nc1(x, torch.tensor([0, 0, 1, 1])).item(), 6)
+    0.005
+    """
+    x, _ = cloud(x, single=True)
+    labels = labels_of(labels, len(x)).to(x.device)
+    present, place = torch.unique(labels, return_inverse=True)
+    if len(present) < 2:
+        fail(ShapeError, "labels must be of two classes or more", len(present), "One class has nothing to differ from.")
+    exact = precise(x) / size_of(precise(x))
+    member = torch.nn.functional.one_hot(place, len(present)).to(exact)
+    moved = center_rows(exact)[0]
+    means = member.mT @ moved / member.sum(0).unsqueeze(-1)
+    apart = moved - means[place]
+    return collapse_of(means, lambda axes: (apart @ axes).square().mean(0)).to(x.dtype)
+
+
+def collapse_of(means: Tensor, variance: Callable[[Tensor], Tensor]) -> Tensor:
+    """:func:`nc1` of class means (K, d), and of the variance within classes along each column of a matrix (d, K)."""
+    between = center_rows(means)[0]
+    floor = 16 * max(means.shape) * torch.finfo(means.dtype).eps  # the means of K classes span K - 1 directions
+    inverse = torch.linalg.pinv(between, rtol=floor, atol=floor * means.detach().abs().amax())
+    if check_values(means) and not bool((inverse != 0).any()):
+        got = f"means apart by {between.abs().max().item():.3g}"
+        fail(DegenerateError, "the means of the classes must differ", got, "Nothing tells these classes apart.")
+    return variance(inverse).sum()

@@ -1,0 +1,111 @@
+r"""How many directions a cloud uses: the effective ranks, one family by order, and how fast its spectrum decays."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from isonb.checks import border, check_values
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.measures.spectrum import shares_of
+
+__all__ = ["alpha_req", "effective_number", "effective_rank", "power_law"]
+
+
+@border
+def effective_rank(
+    x: Tensor, order: float = 1.0, *, squared: bool = False, center: bool = False, mask: Tensor | None = None
+) -> Tensor:
+    r"""The effective number of directions, of any Renyi order a: Hill's number of the shares q of the spectrum.
+
+    .. math:: N_a(q) = \Bigl(\sum_i q_i^a\Bigr)^{1/(1-a)}, \qquad N_1 = e^{-\sum_i q_i \ln q_i}, \qquad
+        N_\infty = 1 / \max_i q_i
+
+    q are the singular values over their sum, or with ``squared=True`` their squares over theirs, the shares of
+    variance. It falls with the order, and every member is 1 for a line and k for k equal directions:
+
+    ========== =========== ========== ==================================================================
+    ``order``  ``squared`` ``center`` known as
+    ========== =========== ========== ==================================================================
+    1          no          no         effective rank (Roy and Vetterli 2007), RankMe (Garrido et al. 2023)
+    1          yes         yes        the exponential of von Neumann's entropy
+    2          yes         yes        :func:`participation_ratio`
+    infinite   yes         no         stable rank
+    infinite   yes         yes        NESum (He and Ozay 2022)
+    ========== =========== ========== ==================================================================
+
+    The code of RankMe adds 1e-7 to each share; here none is, and a share below the rounding of the largest counts as 0.
+    A sample of n points can't pass n, and reads low until n is many times d: compare at equal n.
+
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [1, min(n, d)]. Differentiable. Errors: order not
+    positive :class:`~isonb.errors.InputError`; all points zero (equal, if centred)
+    :class:`~isonb.errors.DegenerateError`, on an accelerator 1.
+
+    >>> x = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]])
+    >>> [round(effective_rank(x, order).item(), 6) for order in (0.5, 1, 2, math.inf)]
+    [1.856273, 1.738592, 1.578786, 1.318806]
+    """
+    if isinstance(order, bool) or not isinstance(order, int | float) or not order > 0:
+        fail(InputError, "order must be a positive number", repr(order), "1 is RankMe's, math.inf allowed.")
+    return effective_number(shares_of(x, center, mask, 2 if squared else 1), float(order))
+
+
+def effective_number(shares: Tensor, order: float) -> Tensor:
+    """Hill's number (...) of shares (..., r) that sum to 1; 1 where all of them are 0."""
+    most = shares.amax(-1, keepdim=True)
+    usable = (
+        shares > 2 * math.sqrt(shares.shape[-1]) * torch.finfo(shares.dtype).eps * most
+    )  # what rounding leaves of 0
+    some = torch.where(usable, shares, 1.0)  # neither a power nor a logarithm of nothing has a slope
+    if order == 1:
+        return torch.where(usable, -some * some.log(), 0.0).sum(-1).exp()
+    if math.isinf(order):
+        top = most.squeeze(-1)
+        return torch.where(top > 0, 1 / torch.where(top > 0, top, 1.0), 1.0)
+    total = torch.where(usable, (order * some.log()).exp(), 0.0).sum(-1)
+    return (torch.where(total > 0, total, 1.0).log() / (1 - order)).exp()
+
+
+@border
+def alpha_req(
+    x: Tensor, first: int = 11, last: int = 100, *, weighted: bool = True, mask: Tensor | None = None
+) -> Tensor:
+    r"""The rate :math:`\alpha` at which variances decay, :math:`\lambda_k \propto k^{-\alpha}` (Agrawal et al. 2022).
+
+    Least squares of :math:`\ln \lambda_k` against :math:`\ln k` over the ranks ``first`` to ``last``, or to the last
+    there is, each of weight 1/k, as the public code of reptrix has it; ``weighted=False``: all alike. :math:`\lambda`
+    are the eigenvalues of the covariance; those that are rounding (below d eps of the largest) are left out. A sample
+    reads high: an isotropic cloud in 768 dimensions has 0 and reads 0.39 from 128 points, 0.05 from 20,000.
+
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) >= 0. Differentiable. Errors: fewer than two ranks
+    between ``first`` and min(n, d) :class:`~isonb.errors.ShapeError`; fewer than two of them with variance
+    :class:`~isonb.errors.DegenerateError`, on an accelerator 0.
+
+    >>> s = torch.arange(1.0, 201.0, dtype=torch.float64) ** -0.75  # variances k^-1.5
+    >>> round(alpha_req(torch.cat([s.diag(), -s.diag()])).item(), 6)
+    1.5
+    """
+    return power_law(shares_of(x, True, mask), first, last, weighted)
+
+
+def power_law(shares: Tensor, first: int = 11, last: int = 100, weighted: bool = True) -> Tensor:
+    """:func:`alpha_req` of descending shares of variance (..., r)."""
+    r = shares.shape[-1]
+    if not 1 <= first < min(last, r):
+        fix = "Pass more points or dimensions, or lower first."
+        fail(ShapeError, f"two ranks must lie from first to last and to the {r} there are", f"{first} to {last}", fix)
+    rank = torch.arange(first, min(last, r) + 1, dtype=shares.dtype, device=shares.device)
+    used = shares[..., first - 1 : last]
+    usable = used.sqrt() > r * torch.finfo(shares.dtype).eps * shares[..., :1].sqrt()
+    few = usable.sum(-1) < 2
+    if check_values(shares) and bool(few.any()):
+        got = f"{int(usable.sum(-1).min())} from rank {first} on"
+        fail(DegenerateError, "two directions or more must have variance", got, "Pass more points, or lower first.")
+    weight = usable / rank if weighted else usable.to(shares.dtype)
+    whole = weight.sum(-1, keepdim=True).clamp_min(torch.finfo(shares.dtype).tiny)
+    height = torch.where(usable, torch.where(usable, used, 1.0).log(), 0.0)
+    along = rank.log() - (weight * rank.log()).sum(-1, keepdim=True) / whole
+    slope = (weight * along * height).sum(-1) / torch.where(few, 1.0, (weight * along.square()).sum(-1))
+    return torch.where(few, 0.0, -slope)

@@ -1,0 +1,227 @@
+"""What barcodes are made of: metrics, distances, thresholds, lists of clouds; and the generators they give."""
+
+import math
+import sys
+
+import gudhi
+import numpy as np
+import pytest
+import ripser
+import torch
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import pdist, squareform
+from support import assert_same, check_gradient, check_rejects, normal, some_mask
+
+from isonb.barcodes import rips as homology
+from isonb.barcodes.inputs import EXPONENTS, SQUARES
+from isonb.barcodes.rips import Persistence, h0_barcode, rips_barcode
+from isonb.errors import CloudWarning, DegenerateError, DependencyError, DtypeError, InputError, ShapeError
+from tests.barcodes.test_rips import KINDS, make_cloud
+
+SMOOTH = (*SQUARES, *EXPONENTS)
+CONSTANT = ("canberra", "braycurtis", "minkowski", "seuclidean", "hamming")
+
+
+def by_birth(diagram) -> np.ndarray:
+    diagram = np.asarray(diagram, dtype=float).reshape(-1, 2)
+    return diagram[np.lexsort(diagram.T[::-1])]
+
+
+def heights(condensed) -> torch.Tensor:
+    return torch.tensor(np.sort(linkage(condensed, "single")[:, 2])[::-1].copy())
+
+
+@pytest.mark.parametrize("metric", [*SMOOTH, *CONSTANT])
+def test_bars_under_a_metric_are_those_of_scipys_distances(metric):
+    x = torch.stack([normal(20, 6, seed=seed) + 1 for seed in range(2)])
+    bars, edges = h0_barcode(x, return_edges=True, metric=metric)
+    for cloud, its, pairs in zip(x, bars, edges, strict=True):
+        condensed = pdist(cloud.numpy(), metric)
+        assert_same(its, heights(condensed), rtol=1e-12)
+        assert_same(torch.tensor(squareform(condensed))[pairs[:, 0], pairs[:, 1]], its, rtol=1e-12)
+        want = ripser.ripser(squareform(condensed), distance_matrix=True)["dgms"][1]
+        found = rips_barcode(cloud, metric=metric)
+        np.testing.assert_allclose(by_birth(torch.stack(found[1], -1)), by_birth(want), rtol=1e-5)
+        assert_same(rips_barcode(torch.tensor(condensed), metric="precomputed"), found, rtol=1e-12)
+        assert_same(h0_barcode(torch.tensor(condensed), metric="precomputed"), its, rtol=1e-12)
+    mask = some_mask(2, 20)
+    for cloud, real, its in zip(x, mask, h0_barcode(x, mask=mask, metric=metric), strict=True):
+        alone = h0_barcode(cloud[real], metric=metric)
+        assert_same(its[: len(alone)], alone)
+
+
+def test_names_of_other_libraries_and_functions_are_metrics():
+    x = normal(12, 3)
+    assert torch.equal(h0_barcode(x, metric="manhattan"), h0_barcode(x, metric="cityblock"))
+    assert torch.equal(h0_barcode(x, metric="l2"), h0_barcode(x))
+    half = lambda a, b: 0.5 * np.abs(a - b).sum()  # noqa: E731
+    assert_same(h0_barcode(x, metric=half), h0_barcode(x, metric="l1") / 2)
+
+
+@pytest.mark.parametrize("metric", SMOOTH)
+def test_gradients_pass_through_these_metrics(metric):
+    x = normal(10, 3, seed=4)
+    check_gradient(lambda z: h0_barcode(z, metric=metric), x)
+    check_gradient(lambda z: [bar for bars in rips_barcode(z, metric=metric) for bar in bars], x)
+
+
+def test_the_direction_of_a_float32_row_is_that_of_float64():
+    """Cosine distances of 1e-6, of which a product of float32 keeps no digit."""
+    x = (normal(30, 8) * 1e-3 + 1).float()
+    assert_same(h0_barcode(x, metric="cosine"), h0_barcode(x.double(), metric="cosine"), rtol=1e-6, dtype=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("backend", ["_giotto", "_gudhi"])
+def test_bars_below_a_threshold_are_those_of_gudhi_and_ripser(kind, share, backend, monkeypatch):
+    monkeypatch.setattr(homology, "_giotto", getattr(homology, backend))
+    x = make_cloud(kind, 24, 2, 3)
+    matrix = squareform(pdist(x))
+    threshold = float(np.quantile(matrix, share))
+    tree = gudhi.RipsComplex(distance_matrix=matrix, max_edge_length=threshold).create_simplex_tree(max_dimension=2)
+    tree.compute_persistence(persistence_dim_max=True)
+    given = torch.tensor(matrix)
+    found = rips_barcode(given, metric="precomputed", threshold=threshold, keep_infinite=True)
+    cut = torch.where(given <= threshold, given, torch.inf)
+    assert_same(rips_barcode(cut, metric="precomputed", keep_infinite=True), found)
+    finite = rips_barcode(given, metric="precomputed", threshold=threshold)
+    for dimension, (birth, death) in enumerate(found):
+        want = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
+        ended = torch.isfinite(death)
+        assert int((~ended).sum()) == np.isinf(want).sum()
+        assert not bool(ended[: int((~ended).sum())].any())
+        kept = death > birth * (1 + 1e-12)
+        ours = by_birth(torch.stack((birth, death), -1)[kept])
+        np.testing.assert_allclose(ours, by_birth(want[want[:, 1] > want[:, 0] * (1 + 1e-12)]), rtol=1e-12)
+        assert_same(finite[dimension], [birth[ended], death[ended]])
+
+
+@pytest.mark.parametrize("backend", ["_giotto", "_gudhi"])
+def test_a_loop_without_a_triangle_is_infinite(backend, monkeypatch):
+    monkeypatch.setattr(homology, "_giotto", getattr(homology, backend))
+    ring = torch.tensor(make_cloud("circle", 6, 2, 0))
+    (loop,) = rips_barcode(ring, threshold=1.1, keep_infinite=True, return_generators=True)[1].diagram.tolist()
+    assert loop == [pytest.approx(1), math.inf]
+
+
+def test_a_threshold_and_points_is_the_same_threshold_and_distances():
+    for metric in ("euclidean", "cosine", "chebyshev"):
+        x = normal(40, 3)
+        matrix = torch.tensor(squareform(pdist(x.numpy(), metric)))
+        threshold = float(matrix.quantile(0.06))
+        found = rips_barcode(x, metric=metric, threshold=threshold, keep_infinite=True)
+        assert len(found[0][1]) == 40
+        assert 1 < int(torch.isinf(found[0][1]).sum()) < 40
+        assert_same(found, rips_barcode(matrix, metric="precomputed", threshold=threshold, keep_infinite=True))
+    assert_same(rips_barcode(x, threshold=99), rips_barcode(x))
+
+
+def test_a_list_of_clouds_gives_what_each_gives_alone():
+    clouds = [normal(n, 3, seed=n) for n in (2, 9, 30)]
+    bars = h0_barcode(clouds)
+    assert [len(one) for one in bars] == [1, 8, 29]
+    assert_same(bars, [h0_barcode(one) for one in clouds])
+    assert_same(rips_barcode(tuple(clouds), 2), [rips_barcode(one, 2) for one in clouds])
+    arrays = [one.numpy() for one in clouds]
+    assert_same(h0_barcode(arrays, return_edges=True), [h0_barcode(one, return_edges=True) for one in clouds])
+    assert rips_barcode([]) == []
+    check_rejects(h0_barcode, DtypeError, "must be a torch.Tensor; got float", [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("threshold", [math.inf, 1.2])
+def test_each_bar_has_its_vertices(kind, threshold):
+    x = torch.tensor(make_cloud(kind, 22, 3, 1))
+    options = {"threshold": threshold, "keep_infinite": True}
+    found = rips_barcode(x, 2, return_generators=True, **options)
+    assert_same([one.diagram.unbind(-1) for one in found], rips_barcode(x, 2, **options))
+    for dimension, one in enumerate(found):
+        assert isinstance(one, Persistence)
+        assert one.dimension == dimension
+        birth, death = one.diagram.unbind(-1)
+        endless = torch.isinf(death)
+        assert bool((one.pairing[endless][:, -2:] == -1).all())
+        tail, head = x[one.pairing[~endless][:, -2]], x[one.pairing[~endless][:, -1]]
+        assert_same((tail - head).norm(dim=-1), death[~endless])
+        if dimension:
+            assert_same((x[one.pairing[:, 0]] - x[one.pairing[:, 1]]).norm(dim=-1), birth)
+    vertex, low, high = found[0].pairing.T
+    assert sorted(vertex.tolist()) == list(range(len(x)))  # each point is born once
+    label = torch.arange(len(x))  # and ends when the component of an older one is joined
+    for dying, a, b in zip(vertex.flip(0).tolist(), low.flip(0).tolist(), high.flip(0).tolist(), strict=True):
+        if a >= 0:
+            assert dying == max(label[a], label[b])
+            label[label == dying] = min(label[a], label[b]).item()
+
+
+def test_generators_are_those_of_torch_topological_and_of_gudhi():
+    nn = pytest.importorskip("torch_topological.nn")
+    for seed in range(5):
+        x = normal(30, 3, seed=seed)
+        ours, theirs = rips_barcode(x, return_generators=True), nn.VietorisRipsComplex(dim=1)(x)
+        tree = gudhi.RipsComplex(points=x.numpy()).create_simplex_tree(max_dimension=2)
+        tree.compute_persistence()
+        flags = tree.flag_persistence_generators()
+        for one, other, flag in zip(ours, theirs, (flags[0], flags[1][0]), strict=True):
+            assert one.dimension == other.dimension
+            assert_same(
+                torch.tensor(by_birth(one.diagram)), torch.tensor(by_birth(other.diagram)), rtol=1e-6, dtype=False
+            )
+            for pairing in (other.pairing, flag):
+                edges = lambda pairs: {tuple(map(frozenset, (p[:-2], p[-2:]))) for p in np.asarray(pairs)}  # noqa: E731
+                if one.dimension:
+                    assert edges(one.pairing.tolist()) == edges(pairing.tolist())
+                else:  # which of two components is the elder is anyone's choice
+                    assert {edge for _, edge in edges(one.pairing.tolist())} == {e for _, e in edges(pairing.tolist())}
+        pair = [nn.PersistenceInformation(*one) for one in ours]
+        assert float(nn.WassersteinDistance()(pair, theirs)) == pytest.approx(0, abs=1e-5)
+        assert float(nn.WassersteinDistance()(ours, theirs)) == pytest.approx(0, abs=1e-5)
+
+
+def test_a_higher_dimension_is_that_of_gudhi():
+    cross = torch.cat([torch.eye(4), -torch.eye(4)]).double()
+    assert [len(death) for _, death in rips_barcode(cross, 3)] == [7, 0, 0, 1]
+
+
+def test_errors():
+    x = normal(9, 3)
+    check_rejects(h0_barcode, InputError, r"metric must be one that scipy takes.*'cosin'", x, metric="cosin")
+    check_rejects(h0_barcode, InputError, "metric must be a name or a function", x, metric=2)
+    check_rejects(
+        h0_barcode, InputError, "where a gradient is asked for", x.clone().requires_grad_(), metric="canberra"
+    )
+    check_rejects(
+        h0_barcode, DegenerateError, r"no row may be zero for cosine; got row \[2\]", x * (x != x[2]), metric="cosine"
+    )
+    flat = torch.where(torch.arange(9).unsqueeze(1) == 4, 3.7, x)
+    check_rejects(h0_barcode, DegenerateError, r"constant for correlation; got row \[4\]", flat, metric="correlation")
+    check_rejects(h0_barcode, DegenerateError, "squared scale", x.float() * 1e30, metric="sqeuclidean")
+    check_rejects(h0_barcode, ShapeError, r"n \(n - 1\) / 2 entries; got 5", torch.ones(5), metric="precomputed")
+    check_rejects(h0_barcode, DegenerateError, "finite", torch.full((3,), torch.inf), metric="precomputed")
+    check_rejects(
+        rips_barcode, DtypeError, "floating-point", torch.ones(3, 3).long(), metric="precomputed", threshold=1
+    )
+    check_rejects(rips_barcode, DtypeError, "must be a torch.Tensor", "x", metric="precomputed", threshold=1)
+    for wrong in (-1.0, float("nan"), "1", True):
+        check_rejects(rips_barcode, InputError, "threshold must be a length", x, threshold=wrong)
+    nothing = torch.full((6,), torch.inf, dtype=torch.float64)
+    (birth, death), (loops, _) = rips_barcode(nothing, metric="precomputed", keep_infinite=True)
+    assert (birth.tolist(), death.tolist(), len(loops)) == ([0.0] * 4, [math.inf] * 4, 0)
+    most = torch.finfo(torch.float32).max
+    far = torch.tensor([1.0, most, torch.inf])
+    assert rips_barcode(far, metric="precomputed", keep_infinite=True)[0][1].tolist() == [math.inf, most, 1.0]
+
+
+def test_without_scipy_its_metrics_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.spatial.distance", None)
+    with pytest.raises(DependencyError, match="scipy"):
+        h0_barcode(normal(5, 2), metric="canberra")
+    h0_barcode(normal(5, 2), metric="cosine")
+
+
+def test_a_wide_cloud_of_few_points_is_told():
+    for n, d in ((3, 100), (10, 1000)):
+        with pytest.warns(CloudWarning, match=f"{n} points in {d} dimensions"):
+            h0_barcode(normal(n, d))
+    h0_barcode(normal(8, 768))

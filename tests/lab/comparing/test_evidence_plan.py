@@ -1,0 +1,78 @@
+"""The plan of the evidence was written before the runs that cite it, and its numbers of seeds are the project's own."""
+
+import hashlib
+import re
+import subprocess
+from datetime import datetime
+
+import pandas as pd
+import pytest
+
+from isonb.lab.comparing import plan_seeds
+from isonb.lab.runs.recordings import recorded
+from isonb.lab.statistics.paired import seeds_needed
+from isonb.lab.statistics.seeds import minimum_detectable
+from isonb.runtime.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+
+PLAN = EXPERIMENTS_FOLDER / "evidence_plan.md"
+KINDS = {
+    "in the loss": ("istar", "cosreg", "entropy", "spectrum_control"),
+    "a layer": ("softdecay", "isobn"),
+    "second phase": ("isolayer",),
+}
+TASKS = {"sst2, minilm": "SST-2 (`minilm`)", "mrpc, minilm": "MRPC (`minilm`)", "cola, minilm": "CoLA (`minilm`)"}
+FAMILY = 9 * 5  # arms and tasks of the head to head
+
+
+def git(*words):
+    done = subprocess.run(["git", *words], cwd=PLAN.parent, capture_output=True)
+    return done.stdout if done.returncode == 0 else b""
+
+
+def citing():
+    """The runs of all recordings that cite a plan: its digest and when they started."""
+    found = []
+    for folder in sorted(RECORDINGS_FOLDER.iterdir()):
+        if (folder / "runs.parquet").is_file():
+            runs = recorded(folder.name).runs
+            found += [runs[["manifest.plan", "manifest.started"]].dropna()] if "manifest.plan" in runs else []
+    return pd.concat(found)
+
+
+def test_every_run_cites_the_plan_or_what_it_was_before_a_change_that_is_listed():
+    text = PLAN.read_text(encoding="utf-8")
+    versions = {hashlib.sha256(PLAN.read_bytes()).hexdigest(), *re.findall(r"`([0-9a-f]{64})`", text)}
+    runs = citing()
+    assert len(runs) > 20
+    assert set(runs["manifest.plan"]) <= versions
+
+
+def test_the_plan_is_older_than_every_run_that_cites_it():
+    written = {}
+    for line in git("log", "--format=%H %cI", "--", PLAN.name).decode().splitlines():
+        commit, when = line.split()
+        digest = hashlib.sha256(git("show", f"{commit}:./{PLAN.name}")).hexdigest()
+        written[digest] = min(datetime.fromisoformat(when), written.get(digest, datetime.max.astimezone()))
+    if not written:
+        pytest.skip("no history of the plan here")
+    for run in citing().itertuples(index=False):
+        assert written[run[0]] < datetime.fromisoformat(run[1])
+
+
+def test_the_seeds_of_the_plan_are_those_of_the_recorded_spread():
+    frame = plan_seeds(recorded("head_to_head").runs, gain=1.0)
+    frame = frame[~frame["arm"].str.contains("layers=-1")]
+    named = frame["arm"].str.split().str[0].map({name: kind for kind, names in KINDS.items() for name in names})
+    told = {
+        (task, kind): (float(spread), int(seeds))
+        for task, kind, spread, seeds in re.findall(
+            r"^\| (.+?) \| (in the loss|a layer|second phase) \| ([\d.]+) \| (\d+) \|$", PLAN.read_text(), re.MULTILINE
+        )
+    }
+    want = {}
+    for setting, task in TASKS.items():
+        for kind in KINDS:
+            spread = frame[frame["setting"].str.startswith(setting) & (named == kind)]["spread"].median()
+            want[task, kind] = (round(spread, 2), seeds_needed(spread, 1.0, alpha=0.05 / FAMILY))
+    assert told == want
+    assert f"{minimum_detectable(1.0, 20, alpha=0.05 / FAMILY):.2f} times the spread" in PLAN.read_text()

