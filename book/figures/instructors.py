@@ -12,27 +12,28 @@ from isonb.pages.charts import figures
 
 status = figures("status")
 EXERCISE = 10  # minutes planned for one exercise
+WORDS = 160  # of prose read in a minute, with the pictures between them
 COURSES: dict[int, dict[str, int]] = {
-    1: {"foundations/clouds_and_cones": 1, "foundations/microscope": 0, "results/who_is_right": 1},
+    1: {"foundations/clouds_and_cones": 3, "foundations/microscope": 0, "results/claims": 0},
     3: {
         "foundations/clouds_and_cones": 2,
-        "foundations/measuring_isotropy": 2,
         "foundations/microscope": 0,
-        "papers/istar": 1,
-        "results/who_is_right": 1,
-        "practice/audit_your_model": 1,
+        "foundations/measuring_isotropy": 3,
+        "papers/istar": 2,
+        "results/claims": 0,
+        "practice/audit_your_model": 2,
     },
     8: {
-        "foundations/clouds_and_cones": 3,
-        "foundations/measuring_isotropy": 3,
-        "foundations/barcodes": 3,
+        "foundations/clouds_and_cones": 4,
         "foundations/microscope": 0,
-        "papers/shrink_the_longest": 1,
-        "papers/istar": 2,
-        "papers/softdecay": 2,
-        "papers/isolayer": 2,
-        "results/head_to_head": 1,
-        "results/who_is_right": 2,
+        "foundations/measuring_isotropy": 4,
+        "foundations/barcodes": 4,
+        "papers/shrink_the_longest": 3,
+        "papers/istar": 4,
+        "papers/softdecay": 3,
+        "papers/isolayer": 3,
+        "results/the_dial": 0,
+        "results/claims": 0,
         "practice/audit_your_model": 2,
         "practice/use_it_in_training": 2,
     },
@@ -51,10 +52,9 @@ def exercises(chapter: Chapter) -> int:
     return len(re.findall(r"^[`:]{3,}\{exercise(?:-start)?\}", _text(chapter), re.MULTILINE))
 
 
-def stated_minutes(chapter: Chapter) -> int | None:
-    """The minutes to read that the box under the question states; None where it states none."""
-    found = re.search(r"\*\*Time\*\*:? (\d+) minutes? to read", _text(chapter))
-    return int(found[1]) if found else None
+def minutes(chapter: Chapter) -> int:
+    """The minutes to read its prose, at :data:`WORDS` a minute."""
+    return max(1, round(len(_text(chapter).split()) / WORDS))
 
 
 def teaching_page(records: Records) -> str:
@@ -69,11 +69,11 @@ def teaching_page(records: Records) -> str:
         lines += [f"**{part.capitalize()}**", ""]
         lines += ["| chapter | minutes to read | exercises | seconds to run | memory, MiB |", "|---|--:|--:|--:|--:|"]
         for chapter, run in of_part:
-            told = f"{stated_minutes(chapter) or '–'} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
+            told = f"{minutes(chapter)} | {exercises(chapter) or '–'} | {run['seconds']:.0f}"
             lines.append(f"| {status.link(chapter)} | {told} | {run.get('peak_mib') or '–'} |")
         lines.append("")
     lines += [
-        "The minutes to read are those that a chapter states. The rest was measured in its last run, on "
+        f"The minutes to read count {WORDS} words of prose a minute. The rest was measured in its last run, on "
         f"{status.machines(records)}. The seconds include the start of the kernel. By default as many chapters run "
         "side by side as there are cores.",
         "",
@@ -86,8 +86,8 @@ def _course(hours: int, plan: Sequence[tuple[Chapter, Mapping[str, Any], int]]) 
     lines += ["| chapter | minutes to read | exercises | seconds to run |", "|---|--:|--:|--:|"]
     for chapter, run, count in plan:
         done = f"{count} of {exercises(chapter)}" if count else "–"
-        lines.append(f"| {status.link(chapter)} | {stated_minutes(chapter) or '–'} | {done} | {run['seconds']:.0f} |")
-    total = sum((stated_minutes(chapter) or 0) + EXERCISE * count for chapter, _, count in plan)
+        lines.append(f"| {status.link(chapter)} | {minutes(chapter)} | {done} | {run['seconds']:.0f} |")
+    total = sum(minutes(chapter) + EXERCISE * count for chapter, _, count in plan)
     wait = sum(round(run["seconds"]) for _, run, _ in plan)
     told = f"Reading and exercises: {total} of {60 * hours} minutes, at {EXERCISE} an exercise; the rest is talk."
     return [*lines, "", f"{told} Running it all takes {wait} seconds.", ""]

@@ -25,7 +25,7 @@ EXAMPLES = """examples:
   python -m isonb.pages build                              run what must run, then the HTML
   python -m isonb.pages build --smoke                      the same with each chapter's smoke parameters
   python -m isonb.pages params barcodes                    which parameters a chapter takes
-  python -m isonb.pages execute barcodes -p corpus 100     one run with a parameter, into runs/
+  python -m isonb.pages execute clouds_and_cones -p draws 20  one run with a parameter, into runs/
   python -m isonb.pages student barcodes                   a notebook with empty solutions, in _build/student
   python -m isonb.pages slides                             slides of the pictures of all chapters, in _build/slides
   python -m isonb.pages lint --fix                         check the sources; spell them as Jupyter saves them

@@ -81,7 +81,7 @@ def test_work_is_not_overwritten(book, capsys):
     assert main(command) == main(command) == 0
     worked = nbformat.read(path, as_version=4)
     text = "\n".join(cell.source for cell in worked.cells if cell.cell_type == "markdown")
-    assert "**Exercise 1 (One · easy)**" in text
+    assert "**Exercise 1.1 (One · easy)**" in text
     assert not re.search(r"\{[\w:-]+\}`|```\{", path.read_text(encoding="utf-8")), "nothing raw"
     to_fill(worked)[0].source = "mine = 1"
     nbformat.write(worked, path)

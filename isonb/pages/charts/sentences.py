@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import altair as alt
 import pandas as pd
 import torch
 from torch import Tensor
 
-from isonb.lab.data.corpus import Sentence
 from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, points, slider
 
 __all__ = ["plane", "sentence_clouds", "turned_cloud"]
+
+
+class Sentence(Protocol):
+    """What a picture says of a sentence."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
 
 
 def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:

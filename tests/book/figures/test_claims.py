@@ -76,4 +76,4 @@ def test_every_recorded_cell_has_a_mark_and_every_link_leads_to_a_label_in_a_cha
         place = lines.index(f"({anchor})=")
         assert lines[place + 1].startswith("**The claims.**")
         assert "{doc}`A map <../results/claims>`" in "\n".join(lines[place : place + 12])
-        assert f"<{anchor}>`" in (BOOK / "results" / "claims.md").read_text(encoding="utf-8"), "and back"
+        assert f"<{anchor}>`" in (BOOK / "results" / "claims_cells.md").read_text(encoding="utf-8"), "and back"
