@@ -48,8 +48,8 @@ $(TOOLS): $(STAMP) requirements-dev.txt
 	@$(HASHED) -r requirements-dev.txt && $(PIP) check
 	@touch $@
 
-book: $(STAMP)  ## run every chapter and build the HTML into _build/html
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
+book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: pages to hand out)
+	@ISONB_SOLUTIONS=$(SOLUTIONS) $(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
 	@echo "The book is in _build/html/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
 models: $(STAMP)  ## fetch the language model smollm2 (93 MB) into the cache, for the dial on a model of one's own

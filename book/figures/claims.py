@@ -1,4 +1,4 @@
-"""The picture of *The claims*: a row a claim, a mark a cell, coloured by outcome, each mark a link to its judgement."""
+"""The picture of *What holds*: a row a claim, a mark a cell, coloured by outcome, each mark a link to its judgement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of *Clouds and cones*: the dimensions of a cloud as points, and a cloud in two planes."""
+"""Pictures of *Why are all my cosines high?*: the dimensions of a cloud as points, and a cloud in two planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of *Measuring isotropy*: estimates beside the true value, scores over the layers of a model."""
+"""Pictures of *Measuring*: estimates beside the true value, scores over the layers of a model."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ but then looks for the source of its base classes, and imports for that what it 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from sphinx.ext.autodoc.mock import MockFinder
 from sphinx.util.inspect import signature, stringify_signature
 
 from isonb.pages.chapters import Book, Chapter
+from isonb.pages.notebooks.student import without_solutions
 from isonb.pages.outputs import code_cells, graft
 
+SOLUTIONS = "ISONB_SOLUTIONS"  # "no" in the environment builds pages without solutions
 STOOD_IN = ["sentence_transformers", "torchmetrics", "transformers"]
 
 
@@ -29,7 +32,21 @@ def as_written(app: Any, name: str, content: list[str]) -> None:
     if str(app.env.doc2path(name)).endswith(".ipynb"):
         source = Chapter(Path(app.srcdir), name).fresh()
         graft(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
+        if os.environ.get(SOLUTIONS) == "no":
+            leave_solutions_out(source)
         content[0] = nbformat.writes(source)
+
+
+def leave_solutions_out(notebook: Any) -> None:
+    """Take the solutions of exercises out of a notebook, with their code and outputs: pages to hand out."""
+    kept, inside = [], False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source, inside = without_solutions(cell.source, inside)
+            kept += [cell] if cell.source else []
+        elif not inside:
+            kept.append(cell)
+    notebook.cells = kept
 
 
 def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, shown: str, returns: str) -> Any:

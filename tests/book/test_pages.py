@@ -175,3 +175,12 @@ def test_params_lists_the_grammar(book, capsys):
     assert main(["--root", str(book.root), "params", "sample"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["n", "=", "40", "int,", "5..500", "points"]
+
+
+def test_pages_to_hand_out_have_exercises_and_no_solution(copy, monkeypatch):
+    monkeypatch.setenv("ISONB_SOLUTIONS", "no")
+    html(copy)
+    text = page(copy, "sample")
+    assert "Exercise 1.1" in text
+    assert "Solution to" not in text
+    assert "Four." not in text, "what the second solution says"

@@ -40,14 +40,14 @@ the top, each with its range; the cell below checks them. Text has the values of
 that computes one prints it anew."""
 
 
-def _without_solutions(text: str, inside: bool) -> tuple[str, bool]:
+def without_solutions(text: str, inside: bool, prompt: str = "") -> tuple[str, bool]:
     """The lines of a Markdown cell outside solutions, each solution as a prompt; and whether it ends inside one."""
     kept: list[str] = []
     waiting = ""  # the fence that ends the head of a directive
     for line in text.splitlines():
         if match := DIRECTIVE.match(line):
             inside, waiting = match["end"] == "start", match["fence"]
-            kept += [PROMPT] if inside else []
+            kept += [prompt] if inside and prompt else []
         elif waiting and line.strip() == waiting:
             waiting = ""
         elif not inside and not waiting:
@@ -66,7 +66,7 @@ def student(chapter: Chapter) -> Any:
     inside = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source, inside = _without_solutions(cell.source, inside)
+            cell.source, inside = without_solutions(cell.source, inside, PROMPT)
         elif inside:
             cell.source = EMPTY
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "solution"]
