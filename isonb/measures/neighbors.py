@@ -142,7 +142,7 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
     :math:`1 / d = \operatorname{mean}_i \frac{1}{k - 1} \sum_{j < k} \ln (r_{ik} / r_{ij})` with :math:`r_{ij}` the
     distance from point i to its j-th neighbour: the inverse of the mean of the inverse local estimates, the right way
-    to pool them (MacKay and Ghahramani). Neighbours at distance 0 are left out of sum and count.
+    to pool them (MacKay and Ghahramani 2005). Neighbours at distance 0 are left out of sum and count.
 
     Shapes: ``x`` (..., n, d), half precision raised to float32, 3 <= k + 1 <= n, ``mask`` (..., n) optional; returns
     (...), above 0. Differentiable, the choice of neighbours a constant.

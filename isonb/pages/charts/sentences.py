@@ -16,7 +16,7 @@ from isonb.pages.charts import GREY, points, slider
 __all__ = ["plane", "sentence_clouds", "turned_cloud"]
 
 
-class Sentence(Protocol):
+class SaidSentence(Protocol):
     """What a picture says of a sentence."""
 
     @property
@@ -45,7 +45,7 @@ def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:
 
 
 def sentence_clouds(
-    views: Mapping[str, Tensor], sentences: Sequence[Sentence], *, edges: Mapping[str, Tensor] | None = None
+    views: Mapping[str, Tensor], sentences: Sequence[SaidSentence], *, edges: Mapping[str, Tensor] | None = None
 ) -> Any:
     """A panel a view of the same sentences, coloured by topic; a sentence under the pointer is ringed in every panel.
 
@@ -69,7 +69,7 @@ def sentence_clouds(
     return alt.hconcat(*panels)
 
 
-def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[Sentence], *, label: str) -> Any:
+def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[SaidSentence], *, label: str) -> Any:
     """One panel with a slider: the same sentences at each strength of a method, coloured by topic, text on hover.
 
     Args:
@@ -91,13 +91,13 @@ def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[Sentence], *
     return shown.properties(width=520, height=420).add_params(chosen)
 
 
-def _words(sentences: Sequence[Sentence]) -> pd.DataFrame:
+def _words(sentences: Sequence[SaidSentence]) -> pd.DataFrame:
     return pd.DataFrame({"id": [s.id for s in sentences], "sentence": [s.text for s in sentences]}).assign(
         topic=[s.topic for s in sentences]
     )
 
 
-def _table(at: Tensor, sentences: Sequence[Sentence]) -> pd.DataFrame:
+def _table(at: Tensor, sentences: Sequence[SaidSentence]) -> pd.DataFrame:
     return _words(sentences).assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
 
 

@@ -112,7 +112,11 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
 
     Its STS-B at rate 2e-4 is read where failed runs are counted.
     """
-    assert {name: len(runs) for name, runs in untaken().items()} == {"baselines_full": 1, "head_to_head_xeon": 97}
+    assert {name: len(runs) for name, runs in untaken().items()} == {
+        "baselines_full": 1,
+        "evidence_dose": 41,
+        "head_to_head_xeon": 97,
+    }
     changed = recorded("istar_doses").runs["run_id"].iloc[3]
 
     def longer(runs):
