@@ -176,7 +176,7 @@ def test_an_edit_on_both_sides_is_told_and_nothing_is_written(copy):
     chapter, notebook = copy
     chapter.source.write_text(chapter.source.read_text(encoding="utf-8") + "\nMore.\n", encoding="utf-8")
     before = chapter.source.read_bytes()
-    cell_with(notebook, "# Barcodes\n").source += " Indeed."
+    cell_with(notebook, "# Barcodes: loops").source += " Indeed."
     with pytest.raises(PairingError, match=r"barcodes_more\.md was edited since"):
         keep(Chapter(chapter.root, chapter.name), notebook)
     assert chapter.source.read_bytes() == before
