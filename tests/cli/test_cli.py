@@ -97,7 +97,10 @@ def test_examples_of_the_help_are_command_lines_that_parse(capsys):
             assert cli._parser(words[1:]).parse_args(words[1:]).command == name
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/practice/run_experiments.md", "book/experiments/README.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "book/practice/run_experiments.md", "book/practice/run_on_machines.md", "book/experiments/README.md"],
+)
 def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
     root = GRIDS.parents[1]
     text = (root / page).read_text(encoding="utf-8").replace("\\\n", "")
