@@ -107,14 +107,14 @@ def cosine_squares(sentences: list[str], views: dict[str, Tensor]) -> Any:
     table = pd.DataFrame(rows).replace({"row": named})
     panels = []
     for at, view in enumerate(views):
-        axis = alt.Axis(labelLimit=330, title=None) if at == 0 else None
-        base = alt.Chart(table[table["view"] == view], title=view, width=240, height=240).encode(
+        axis = alt.Axis(labelLimit=215, title=None) if at == 0 else None
+        base = alt.Chart(table[table["view"] == view], title=view, width=216, height=216).encode(
             alt.X("column:N", title=None, axis=alt.Axis(labelAngle=0)),
             alt.Y("row:N", axis=axis),
             tooltip=["row:N", alt.Tooltip("other:N", title="and"), "cosine:Q"],
         )
         shade = alt.Color("cosine:Q", scale=alt.Scale(scheme="blueorange", domain=[-1, 1]), legend=None)
-        words = base.mark_text(aria=False, fontSize=10, color="black").encode(text=alt.Text("cosine:Q", format=".2f"))
+        words = base.mark_text(aria=False, fontSize=9, color="black").encode(text=alt.Text("cosine:Q", format=".2f"))
         panels.append(base.mark_rect().encode(shade) + words)
     return alt.hconcat(*panels)
 

@@ -53,7 +53,9 @@ def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
     layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
     if "low" in gains:
         layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))
-    marks = base.mark_point(filled=True, size=60).encode(alt.X("gain:Q", title=title), alt.Shape("model:N", title=None))
+    marks = base.mark_point(filled=True, size=60).encode(
+        alt.X("gain:Q", title=title), alt.Shape("model:N", legend=None)
+    )
     return alt.layer(*layers, marks)
 
 
@@ -96,5 +98,7 @@ def happened_forest(gains: pd.DataFrame) -> Any:
     zero = alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))
     span = base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q"))
     title = "points over plain fine-tuning, 95% interval"
-    marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q", title=title), alt.Shape("arm:N", sort=arms))
+    marks = base.mark_point(filled=True, size=65).encode(
+        alt.X("mean:Q", title=title), alt.Shape("arm:N", sort=arms, legend=None)
+    )
     return alt.layer(zero, span, marks)

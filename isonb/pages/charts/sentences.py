@@ -47,7 +47,9 @@ def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:
 def sentence_clouds(
     views: Mapping[str, Tensor], sentences: Sequence[SaidSentence], *, edges: Mapping[str, Tensor] | None = None
 ) -> Any:
-    """A panel a view of the same sentences, coloured by topic; a sentence under the pointer is ringed in every panel.
+    """A panel a view of the same sentences, coloured by topic, each as large as its panel: a shape, not a size.
+
+    A sentence under the pointer is ringed in every panel.
 
     Args:
         views: the vectors (n, d) of each panel by its title, such as "as they are" and "whitened".
@@ -56,10 +58,9 @@ def sentence_clouds(
     """
     seen: dict[str, Tensor] = {}
     for title, x in views.items():
-        seen[title] = plane(x, onto=next(iter(seen.values()), None))
-    reach = float(torch.cat(list(seen.values())).abs().max()) * 1.05
+        seen[title] = _filling(plane(x, onto=next(iter(seen.values()), None)))
     under = alt.selection_point(name="sentence", fields=["id"], on="pointerover", clear="pointerout", empty=False)
-    axes = {"scale": alt.Scale(domain=[-reach, reach], nice=False), "axis": None}
+    axes = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
     panels = []
     for title, at in seen.items():
         dots = points(_table(at, sentences), size=36).encode(**_encoded(axes, columns=5)).add_params(under)
@@ -79,16 +80,22 @@ def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[SaidSentence
     """
     seen: dict[float, Tensor] = {}
     for strength, x in steps.items():
-        seen[strength] = plane(x, onto=next(reversed(seen.values()), None))
-    reach = float(torch.cat(list(seen.values())).abs().max()) * 1.05
-    axes = {"scale": alt.Scale(domain=[-reach, reach], nice=False), "axis": None}
+        seen[strength] = _filling(plane(x, onto=next(reversed(seen.values()), None)))
+    axes = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
     first, *_, last = seen
-    chosen = slider("strength", first, last, step=round((last - first) / (len(seen) - 1), 6), value=first, label=label)
+    chosen = slider(
+        "strength", first, last, step=round((last - first) / (len(seen) - 1), 6), value=max(first, 0.0), label=label
+    )
     table = pd.concat([_table(at, sentences).assign(step=strength) for strength, at in seen.items()])
     words = alt.LookupData(_words(sentences), key="id", fields=["sentence", "topic"])
     dots = points(table[["id", "step", "x", "y"]], size=36).transform_lookup("id", words)
     shown = dots.transform_filter(abs(alt.datum.step - chosen) < 1e-6).encode(**_encoded(axes, columns=5))
     return shown.properties(width=520, height=420).add_params(chosen)
+
+
+def _filling(at: Tensor) -> Tensor:
+    """Points that fill their panel: the shape of a cloud is to be seen, and not its size."""
+    return at / at.abs().max()
 
 
 def _words(sentences: Sequence[SaidSentence]) -> pd.DataFrame:

@@ -1,0 +1,28 @@
+"""What a paper reports, and what happened: differences of printed values, paired differences in points."""
+
+import pytest
+
+from isonb import pages
+from isonb.lab.studies.printed import printed
+from isonb.lab.studies.study import Study
+
+papers = pages.figures("papers")
+
+
+def test_a_reported_gain_is_the_difference_of_two_printed_values():
+    gains = papers.reported("istar", "Table 1", method="I-STAR", base="Base", metrics=["accuracy"], seeds=5)
+    row = gains[(gains.model == "BERT") & (gains.task == "RTE")].iloc[0]
+    values = printed("istar", "Table 1", model="BERT", task="RTE", metric="accuracy").set_index("method")
+    assert row.gain == pytest.approx(values.value["I-STAR"] - values.value["Base"], abs=1e-3)
+    errors = values["std"][["I-STAR", "Base"]]
+    assert row.high - row.gain == pytest.approx(2.306 * ((errors**2).sum() / 5) ** 0.5, rel=1e-3)
+
+
+def test_what_happened_is_the_heads_own_table_in_points():
+    study = Study.load("head_to_head")
+    here = papers.happened(study, {"lower": "I-STAR (lower)", "raise": "I-STAR (raise)"})
+    own = study.paired("score", "I-STAR (raise)", suites=["SST-2"]).iloc[0]
+    row = here[(here.arm == "raise") & (here.suite == "SST-2")].iloc[0]
+    assert (row["mean"], row.low, row.high) == pytest.approx(
+        (100 * own["mean"], 100 * own.low, 100 * own.high), abs=0.01
+    )

@@ -1,0 +1,39 @@
+"""One cloud of real sentences: every view has all of them with their words, and directions are turned alike."""
+
+import pytest
+import torch
+from support import normal
+
+from isonb.lab.data.corpus import sentences
+from isonb.pages.charts.sentences import plane, sentence_clouds, turned_cloud
+
+SOME = sentences()[:40]
+X = normal(40, 6) @ torch.diag(torch.tensor([5.0, 3.0, 1.0, 1.0, 0.5, 0.1], dtype=torch.float64))
+
+
+def rows(chart):
+    return [row for table in chart.to_dict()["datasets"].values() for row in table]
+
+
+def test_a_plane_is_turned_onto_the_other_view():
+    turn = torch.linalg.qr(normal(6, 6, seed=1)).Q
+    assert torch.allclose(plane(X @ turn, onto=plane(X)), plane(X), atol=1e-9)
+    assert plane(X).square().sum(0).argmax() == 0, "the widest direction first"
+
+
+@pytest.mark.filterwarnings("ignore:Automatically deduplicated")  # as pages.setup does
+def test_every_view_has_every_sentence_and_its_words():
+    edges = torch.tensor([[0, 1], [2, 3]])
+    chart = sentence_clouds({"as it is": X, "turned": -X}, SOME, edges={"turned": edges})
+    told = [row["sentence"] for row in rows(chart) if "sentence" in row]
+    assert sorted(told) == sorted(2 * [s.text for s in SOME])
+    assert sum("x2" in row for row in rows(chart)) == len(edges)
+    assert max(abs(row["x"]) for row in rows(chart)) == pytest.approx(1)
+
+
+def test_a_slider_starts_where_nothing_was_done():
+    chart = turned_cloud({-1.0: 2 * X, 0.0: X, 1.0: X.flip(-1)}, SOME, label="step")
+    (chosen,) = chart.to_dict()["params"]
+    assert (chosen["value"], chosen["bind"]["min"], chosen["bind"]["step"]) == (0.0, -1.0, 1.0)
+    steps = [row["step"] for row in rows(chart) if "step" in row]
+    assert {step: steps.count(step) for step in set(steps)} == {-1.0: 40, 0.0: 40, 1.0: 40}
