@@ -44,19 +44,7 @@ def joined_reported(
 
 def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
     """The gains of :func:`reported`: a row a task, a colour and a shape a model, intervals where there are any."""
-    base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
-        alt.Y("task:N", title=None),
-        alt.YOffset("model:N"),
-        alt.Color("model:N", title=None),
-        tooltip=["model", "task", "metric", alt.Tooltip("gain", format="+.2f")],
-    )
-    layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
-    if "low" in gains:
-        layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))
-    marks = base.mark_point(filled=True, size=60).encode(
-        alt.X("gain:Q", title=title), alt.Shape("model:N", legend=None)
-    )
-    return alt.layer(*layers, marks)
+    return _forest(gains.rename(columns={"model": "arm", "task": "suite", "gain": "mean"}), title, ["metric"])
 
 
 def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
@@ -82,23 +70,22 @@ def study_methods(study: Study) -> list[str]:
 
 def happened_forest(gains: pd.DataFrame) -> Any:
     """The differences of :func:`happened`: a row a task, an interval an arm."""
+    return _forest(gains, "points over plain fine-tuning, 95% interval", ["n", "outcome"])
+
+
+def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
+    """Columns ``suite`` (rows), ``arm`` (colour, shape), ``mean`` and, with intervals, ``low`` and ``high``."""
     arms = list(dict.fromkeys(gains.arm))
+    ends = [name for name in ("low", "high") if name in gains]
+    kinds = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
     base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
         alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
-        alt.Color("arm:N", title=None, sort=arms),
-        tooltip=[
-            "arm",
-            "suite",
-            *(alt.Tooltip(name, format="+.2f") for name in ("mean", "low", "high")),
-            "n",
-            "outcome",
-        ],
+        alt.Color("arm:N", **kinds),
+        tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", *ends)), *told],
     )
     base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
-    zero = alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))
-    span = base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q"))
-    title = "points over plain fine-tuning, 95% interval"
-    marks = base.mark_point(filled=True, size=65).encode(
-        alt.X("mean:Q", title=title), alt.Shape("arm:N", sort=arms, legend=None)
-    )
-    return alt.layer(zero, span, marks)
+    layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
+    if ends:
+        layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))
+    marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q", title=title), alt.Shape("arm:N", **kinds))
+    return alt.layer(*layers, marks)
