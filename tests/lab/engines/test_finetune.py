@@ -122,8 +122,8 @@ def test_two_processes_give_the_record_of_one(bert, tmp_path):
     two = read_record(Path(tmp_path) / "records" / f"{one.run_id}.json")
     assert set(two.metrics) == set(one.metrics)
     for name, value in one.metrics.items():
-        # in the narrow cloud of an untrained model two measures magnify rounding: TwoNN divides distances of neighbours,
-        # alpha-ReQ is fitted to the logarithms of the smallest variances
+        # in the narrow cloud of an untrained model two measures magnify rounding: TwoNN divides distances of
+        # neighbours, alpha-ReQ is fitted to the logarithms of the smallest variances
         near = {"two_nn": 1e-3, "alpha_req": 2e-2}.get(name.rpartition(".")[2], 1e-4)
         assert two.metrics[name] == pytest.approx(value, abs=1e-4, rel=near), name
     for name in ("step.train.loss", "step.train.penalty", "step.train.cls.isoscore", "step.validation.loss"):
