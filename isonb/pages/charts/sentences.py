@@ -83,13 +83,12 @@ def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[SaidSentence
         seen[strength] = _filling(plane(x, onto=next(reversed(seen.values()), None)))
     axes = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
     first, *_, last = seen
-    chosen = slider(
-        "strength", first, last, step=round((last - first) / (len(seen) - 1), 6), value=max(first, 0.0), label=label
-    )
+    step = (last - first) / (len(seen) - 1)
+    chosen = slider("strength", first, last, step=round(step, 6), value=max(first, 0.0), label=label)
     table = pd.concat([_table(at, sentences).assign(step=strength) for strength, at in seen.items()])
     words = alt.LookupData(_words(sentences), key="id", fields=["sentence", "topic"])
     dots = points(table[["id", "step", "x", "y"]], size=36).transform_lookup("id", words)
-    shown = dots.transform_filter(abs(alt.datum.step - chosen) < 1e-6).encode(**_encoded(axes, columns=5))
+    shown = dots.transform_filter(abs(alt.datum.step - chosen) < step / 2).encode(**_encoded(axes, columns=5))
     return shown.properties(width=520, height=420).add_params(chosen)
 
 
