@@ -7,10 +7,10 @@ import pytest
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 LIVE = (
-    "papers/shrink_the_longest",
-    "papers/istar",
-    "papers/softdecay",
-    "papers/isolayer",
+    "papers/shrink_the_longest_more",
+    "papers/istar_more",
+    "papers/softdecay_more",
+    "papers/isolayer_more",
     "results/plain_encoders",
 )
 
