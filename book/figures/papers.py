@@ -77,7 +77,7 @@ def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
     """Columns ``suite`` (rows), ``arm`` (colour, shape), ``mean`` and, with intervals, ``low`` and ``high``."""
     arms = list(dict.fromkeys(gains.arm))
     ends = [name for name in ("low", "high") if name in gains]
-    kinds = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
+    kinds: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
     base = alt.Chart(gains, width=430, height=alt.Step(26)).encode(
         alt.Y("suite:N", title=None, sort=list(dict.fromkeys(gains.suite))),
         alt.Color("arm:N", **kinds),
