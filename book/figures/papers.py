@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from isonb.lab.studies import comparing
+from isonb.lab.studies.files import study_file
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.pages.charts import GREY
@@ -54,18 +55,11 @@ def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
         study: the head to head.
         arms: its arms by the name that they get in the picture.
     """
-    tested = comparing.against_plain(study, study_methods(study))
+    tested = comparing.against_plain(study, study_file("arms").METHODS)
     tested = tested[tested.arm.isin(arms.values()) & tested["mean"].notna()]
     named = {arm: name for name, arm in arms.items()}
     points = tested[["mean", "low", "high", "visible"]] * 100
     return pd.concat([tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}), points.round(2)], axis=1)
-
-
-def study_methods(study: Study) -> list[str]:
-    """All arms that Holm's correction counts: those beside plain training."""
-    from isonb.lab.studies.files import study_file
-
-    return [arm for arm in study_file("arms").METHODS if arm in set(study.runs.arm)]
 
 
 def happened_forest(gains: pd.DataFrame) -> Any:
