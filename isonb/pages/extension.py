@@ -9,6 +9,7 @@ but then looks for the source of its base classes, and imports for that what it 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -59,16 +60,23 @@ def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, show
 
 def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """*Next* and *Previous* lead from numbered page to numbered page; from a supplement back to its page."""
-    book = Book(Path(app.srcdir))
-    path = [str(app.config.root_doc), *book.numbered]
-    above = {name: page for page, supplements in book.numbered.items() for name in supplements}
-    if page in above:
-        at = path.index(above[page])
-        context["prev"], context["next"] = _link(app, page, path[at]), _link(app, page, *path[at + 1 : at + 2])
+    numbered = _numbered(Path(app.srcdir))
+    path = [str(app.config.root_doc), *numbered]
+    above = next((one for one, supplements in numbered.items() if page in supplements), None)
+    if above is not None:
+        before, at = path.index(above), path.index(above)
     elif page in path:
-        at = path.index(page)
-        context["prev"] = _link(app, page, *path[max(at - 1, 0) : at])
-        context["next"] = _link(app, page, *path[at + 1 : at + 2])
+        before, at = path.index(page) - 1, path.index(page)
+    else:
+        return
+    context["prev"] = _link(app, page, *path[max(before, 0) : before + 1])
+    context["next"] = _link(app, page, *path[at + 1 : at + 2])
+
+
+@functools.cache
+def _numbered(root: Path) -> dict[str, tuple[str, ...]]:
+    """The table of contents is read once a build, and not for each page."""
+    return Book(root).numbered
 
 
 def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
