@@ -13,8 +13,6 @@ from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
-__all__ = ["PlainRows", "conform", "load_task"]
-
 
 def load_task(
     name: str,
