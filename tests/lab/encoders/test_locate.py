@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from isonb.lab.encoders import catalogue, loading, locate, text_models
 from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
-from isonb.lab.encoders.sentences import load_sentences
+from isonb.lab.encoders.loading import load_sentences
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
