@@ -6,7 +6,7 @@ from support import columns_of
 from isonb.lab.runs.publishing import publish
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.sweeps.grids import load_grid
 
