@@ -302,7 +302,7 @@ CLAIMS = (
     ),
     Claim(
         "C6",
-        "Which tokens are pushed makes no difference",
+        "Which tokens the loss acts on makes no difference",
         (
             Prediction(
                 f"score, {LAST} less {LOWER}, alike within {ALIKE}",

@@ -67,7 +67,7 @@ def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]
 
 
 def _named(claim: Claim) -> str:
-    """A claim's number or name, and what it says: "3. It gains", "late: A late push gains"."""
+    """A claim's number or name, and what it says: "3. It gains", "late: A late penalty gains"."""
     name, words = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
     return f"{name}: {words}" if name.isalpha() else f"{name}. {words}"
 
