@@ -29,7 +29,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from isonb.errors import ShapeError, fail
 from isonb.integrations.union import asked, one_number, trainable
 from isonb.lab.encoders.loading import Encoder
-from isonb.lab.encoders.task_model import is_decoder
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
 from isonb.lab.engines.stages import Series, finite, penalised_points, seeded
 from isonb.lab.methods import Contrast, Method
