@@ -55,7 +55,7 @@ def as_numpy(value: Any) -> Any:
     import numpy as np
 
     if isinstance(value, torch.Tensor):
-        return (value if value.dtype == torch.float64 else value.detach().float()).numpy()
+        return (value if value.dtype == torch.float64 else value.float()).detach().cpu().numpy()
     return np.asarray(value)
 
 
