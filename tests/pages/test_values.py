@@ -110,15 +110,3 @@ def test_lines_above_rows_run_over_all_columns():
     assert html.count('<tr class="head"><th scope="colgroup" colspan="2">') == 2
     assert html.index(">1<") < html.index("A &amp; B") < html.index(">c<") < html.index(">3<")
     assert repr(made).splitlines() == ["x  y", "1  2", "A & B", "c", "3  4"]
-
-
-def test_a_count_that_is_always_the_same_is_said_once():
-    rows = [{"arm": arm, "score": "0.51 ± 0.02 (5)", "IsoScore": "-0.1 (5)"} for arm in "ab"]
-    made = pages.table(rows, caption="Scores.")
-    assert made.rows == [("a", "0.51 ± 0.02", "-0.1"), ("b", "0.51 ± 0.02", "-0.1")]
-    assert made.caption == "Scores. n = 5."
-    other = pages.table(
-        [*rows, {"arm": "c", "score": "0.51 ± 0.02 (4)", "IsoScore": "theirs (2023)"}], caption="Scores."
-    )
-    assert other.rows[0][1] == "0.51 ± 0.02 (5)"
-    assert other.caption == "Scores."
