@@ -98,13 +98,12 @@ def test_intervals_are_students():
 @pytest.mark.parametrize(
     ("value", "error", "digits", "told"),
     [
-        (0.56, 0.0066, 3, "0.560 ± 0.013"),
-        (0.56, 0.0001, 3, "0.5600 ± 0.0002"),
-        (15.3, 4.6, 2, "15.30 ± 9.02"),
+        (0.56, 0.0066, 3, "0.560 (0.547 to 0.573)"),
+        (0.56, 0.0001, 3, "0.56000 (0.55980 to 0.56020)"),
+        (15.3, 4.6, 2, "15.3 (6.3 to 24.3)"),
         (5.0, 0.0, 1, "5.0"),
-        (-1.2e-5, 3e-4, 2, "0.000 ± 0.001"),
-        (7.2e-6, 2e-7, 2, "7.2e-06 ± 4e-07"),
-        (1.0, 1e-7, 3, "1.0000 (± less than 0.0001)"),
+        (-1.2e-5, 3e-4, 2, "-0.00001 (-0.00060 to 0.00058)"),
+        (1.0, 1e-7, 3, "1.000000 (1.000000 to 1.000000)"),
     ],
 )
 def test_an_estimate_is_cut_where_its_interval_begins(value, error, digits, told):
@@ -118,7 +117,7 @@ def test_rows_of_changes():
     arms = ["IsoBN", "none", "CosReg", "unknown"]
     made = pages.evidence.change_rows({"accuracy": frame}, suites=["live", "elsewhere", "alone"], arms=arms)
     assert made == [
-        {"task": "live", "arm": "IsoBN", "accuracy": "+0.400 (1)"},
+        {"task": "live", "arm": "IsoBN", "accuracy": "+0.400, n = 1"},
         {"task": "live", "arm": "none (value)", "accuracy": pages.spread([0.5, 0.6, 0.7])},
         {"task": "live", "arm": "CosReg", "accuracy": pages.spread([0.1, 0.2, 0.0], sign="+")},
         {"task": "alone", "arm": "CosReg", "accuracy": "–"},

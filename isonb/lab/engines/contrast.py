@@ -32,7 +32,7 @@ from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.union import asked, one_number, trainable
 from isonb.lab.encoders.loading import Encoder
-from isonb.lab.encoders.task_model import is_decoder
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
 from isonb.lab.methods import Contrast, Method
 from isonb.losses.istar import ShrinkageCovariance

@@ -50,7 +50,7 @@ class _Turned(torch.autograd.Function):
 class RandomDirection(nn.Module):
     """The value of a loss with another gradient: as long at the points, in a random direction.
 
-    What is left of the loss's effect is that of a push of this size.
+    What is left of the loss's effect is that of a step of this size.
     """
 
     def __init__(self, loss: nn.Module) -> None:

@@ -17,8 +17,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from isonb.pages.build import vendor
 from isonb.pages.chapters import Book
-from isonb.pages.notebooks.pair import readable
-from isonb.pages.notebooks.plain import CAPTION
+from isonb.pages.notebooks.plain import CAPTION, readable
 from isonb.pages.notebooks.words import Index
 from isonb.pages.run import Job
 from isonb.pages.vega import MIME, page_html

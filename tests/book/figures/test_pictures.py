@@ -106,8 +106,8 @@ def test_depth_is_the_share_of_the_last_layer_and_intervals_are_over_batches():
 
 def test_outcomes_are_counted_and_an_interval_that_touches_zero_tells_nothing():
     figures = pages.figures("methods")
-    assert figures.told(["not told apart", "above", "above"], "sets") == "above in 2, not told apart in 1 of 3 sets"
-    assert [figures.side(*ends) for ends in ((1, 2), (-2, -1), (0, 1))] == ["above", "below", "not told apart"]
+    assert figures.told(["not significant", "above", "above"], "sets") == "above in 2, not significant in 1 of 3 sets"
+    assert [figures.side(*ends) for ends in ((1, 2), (-2, -1), (0, 1))] == ["above", "below", "not significant"]
 
 
 def test_three_clouds_show_their_scores():

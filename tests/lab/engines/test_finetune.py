@@ -13,7 +13,8 @@ import torch
 
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import load_for_training
-from isonb.lab.encoders.task_model import TaskModel, is_decoder, task_loss
+from isonb.lab.encoders.task_model import TaskModel, task_loss
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.engines import finetune
 from isonb.lab.engines.trainer import Bar
 from isonb.lab.methods import method_from, methods

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from isonb.lab.studies import printed as module
-from isonb.lab.studies.printed import PAPERS, PrintedError, hyperparameters, printed, tables
+from isonb.lab.studies.printed import PAPERS, PrintedError, hyperparameters, printed
 
 COUNTS = {"isolayer": 139, "istar": 163, "shrink_the_longest": 165, "softdecay": 237}
 
@@ -75,7 +75,6 @@ def test_number(text, value):
     ("call", "names"),
     [
         (lambda: printed("bert"), "istar"),
-        (lambda: tables("bert"), "softdecay"),
         (lambda: hyperparameters("bert"), "isolayer"),
         (lambda: printed("istar", "Table 9"), "Table 1"),
         (lambda: printed("istar", colour="red"), "method"),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from isonb.lab.statistics.seeds import StatsError
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 
 association = study_file("association").association
 

@@ -5,9 +5,9 @@ from support import columns_of
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.files import study_file
-from isonb.lab.studies.plan import PlannedCell
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.table import PlannedCell
 from isonb.lab.studies.verdicts import NOT_TESTABLE, SUPPORTED, Reason
 
 istar_doses = study_file("istar_doses")

@@ -10,7 +10,7 @@ from support import columns_of
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NO_SETTING
 from isonb.lab.sweeps.grids import load_grid

@@ -10,7 +10,7 @@ from scipy import stats
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import recorded
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows
 

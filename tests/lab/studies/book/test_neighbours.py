@@ -6,7 +6,7 @@ from support import columns_of
 from isonb.lab.runs.publishing import publish
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.sweeps.grids import load_grid
 
@@ -54,7 +54,7 @@ def test_gains_and_clouds(recorded):
     assert set(found.index) == set(neighbours.ARMS[1:])
     assert found["mean"]["GOR 0.03"] == pytest.approx(0.01)
     assert found["outcome"]["mean direction R2"] == "below"
-    assert found["outcome"]["SIGReg 0.002"] == "not told apart"
+    assert found["outcome"]["SIGReg 0.002"] == "not significant"
     claims = {one.claim.number: one.outcome for one in study.verdicts()}
     assert claims["mean_direction"] == "contradicted"
     assert claims["sigreg"] == "inconclusive"

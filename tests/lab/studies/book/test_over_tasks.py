@@ -10,9 +10,9 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
-from isonb.lab.studies.plan import PlannedCell
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import PlannedCell
 
 versus = study_file("head_to_head")
 over_tasks_file = study_file("over_tasks")

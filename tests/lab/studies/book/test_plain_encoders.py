@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from isonb.lab.runs.recordings import recorded
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.summary import cell_rows
 from isonb.lab.studies.table import row_error
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.measures.isoscore import isoscore
 
 wanted = study_file("properties")

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from isonb.lab.statistics.seeds import StatsError, paired_p
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 
 rank_sets = study_file("rank_sets").rank_sets
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows
