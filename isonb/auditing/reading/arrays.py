@@ -203,14 +203,8 @@ def faiss_index(path: Path) -> Described:
         fix = "Audit what was put in; what it gives back was compressed."
         must = f"{path.name} must keep its vectors whole, as IndexFlat does"
         refuse(VectorsError, must, kind, fix, (lines[0], f"{lines[1]}  # rounded ones"))
-    step = max(1, PIECE // index.d)
-
-    def pieces() -> Iterator[Any]:
-        for i in range(0, whole.ntotal, step):
-            yield index.reconstruct_n(i, min(step, whole.ntotal - i))
-
     told = f"float32 of shape {(index.ntotal, index.d)}"
-    return single(f"{path.name} (FAISS, {kind})", told, lambda: spooled(pieces(), path.name, code), code)
+    return single(f"{path.name} (FAISS, {kind})", told, lambda: index.reconstruct_n(0, whole.ntotal), code)
 
 
 def opened(path: Path) -> Any:
