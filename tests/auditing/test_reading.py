@@ -136,12 +136,6 @@ def jsonl(records):
     return text("\n".join(map(json.dumps, records)) + "\n")
 
 
-def structured():
-    rows = np.zeros(N, [("id", "i8"), ("vec", "f4", (D,))])
-    rows["vec"] = X
-    return rows
-
-
 def arrow_stream(path):
     with pa.ipc.new_stream(path, pa.schema([("v", pa.list_(pa.float32()))])) as sink:
         sink.write_table(pa.table({"v": pa.array(ROWS, pa.list_(pa.float32()))}))
@@ -174,7 +168,6 @@ READ = {
     "numpy big-endian": ("a.npy", npy(X.astype(">f4"))),
     "numpy Fortran": ("a.npy", npy(np.asfortranarray(X))),
     "numpy int32": ("a.npy", npy((X * 100).astype("i4")), None, (X * 100).astype("i4")),
-    "numpy structured": ("a.npy", npy(structured()), "vec", X),
     "ml_dtypes bfloat16": ("a.npy", bfloat16, None, torch.from_numpy(X).bfloat16().float().numpy()),
     "npz compressed": ("a.npz", lambda path: np.savez_compressed(path, x=X, y=X[:, :3]), "x", X),
     "npz with ids": ("a.npz", lambda path: np.savez(path, ids=np.arange(N), emb=X)),
