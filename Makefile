@@ -80,7 +80,7 @@ bench-gpu: $(TOOLS)  ## the same on a CUDA card
 student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/student
 	@$(BIN)/python -m isonb.pages student
 
-slides: $(STAMP)  ## slides of the pictures of each chapter, in _build/slides (after make book)
+slides: $(STAMP)  ## slides of the two lessons, in _build/slides (after make book)
 	@$(BIN)/python -m isonb.pages slides
 
 lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS="--no-browser --port 8889")

@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
 def _kept(options: argparse.Namespace) -> dict[str, Any]:
     """Where rows come from, and what is kept beside records; a tracker that isn't there is refused at once."""
     if options.report_to:
-        from isonb.lab.engines.reports import Reports
+        from isonb.lab.engines.callbacks import Reports
 
         Reports(options.report_to)
     return {"data": options.data, "report_to": options.report_to, "keep_predictions": options.predictions}
