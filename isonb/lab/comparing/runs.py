@@ -10,9 +10,8 @@ import pandas as pd
 
 from isonb.errors import InputError, fail
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import recorded
+from isonb.lab.runs.recordings import recorded, scored
 from isonb.lab.runs.run_ids import canonical
-from isonb.lab.runs.scores import scored
 from isonb.lab.runs.table import FIRST, scan, table
 
 __all__ = ["CompareError", "Runs", "arm_names", "config_of", "read_runs", "setting_names", "table_of"]
@@ -29,7 +28,7 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
     """The runs as a table, with ``config``, ``setting``, ``arm`` and their scores; a failed run has none.
 
     ``setting`` is the configuration without method and seed, as one word; the scores are those of
-    :func:`~isonb.lab.runs.scores.scored`.
+    :func:`~isonb.lab.runs.recordings.scored`.
 
     Args:
         runs: the folder of a sweep, of records or of a recording; the file of a table that ``isonb collect`` wrote; a
