@@ -87,10 +87,10 @@ def h0_barcode(
 
 def _h0(cloud: Space) -> Pair:
     """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
-    edges, real = cloud.tree()
+    edges, real, known = cloud.tree()
     order = (edges[..., 0] * cloud.x.shape[-2] + edges[..., 1]).argsort(dim=-1)
     edges = edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
-    lengths = cloud.lengths(edges)
+    lengths = cloud.lengths(edges, None if known is None else known.gather(-1, order))
     if real is None:
         lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
     else:
