@@ -31,7 +31,7 @@ __all__ = ["way_of_neighbours", "way_of_tree"]
 
 DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
 FEW = 128  # the same where each is a row of differences
-ALL_PAIRS = 2**18  # coordinates of all pairs up to which no product pays
+ALL_PAIRS = 2**22  # coordinates of all pairs up to which no product pays
 BOXES = {1: 256, 2: 256, 3: 512, 4: 1024, 5: 2048, 6: 8192, 7: 16384, 8: 32768}  # points from which they pay, by d
 TREES = {1: 1024, 2: 1024, 3: 2048, 4: 4096, 5: 8192, 6: 16384, 7: 32768, 8: 65536}  # the same for a tree
 SUBTRACTED = 24  # dimensions up to which Prim subtracts as it goes,
