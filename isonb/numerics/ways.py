@@ -43,9 +43,9 @@ def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
     n, d = x.shape[1:]
     if not can_compile(x):
         return "product"
-    if n * n * d <= ALL_PAIRS:
-        return "differences"
-    return "boxes" if n >= BOXES.get(d, n + 1) else "product"
+    if n >= BOXES.get(d, n + 1):
+        return "boxes"
+    return "differences" if n * n * d <= ALL_PAIRS else "product"
 
 
 def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "neighbours"]:
