@@ -58,7 +58,7 @@ class FinetuneSettings(Options):
         None, "validation examples, drawn by sample_seed; nothing: all", low=2, high=10**8
     )
     sample_seed: int = option(0, "of the draw of examples", low=0, high=10**6)
-    holdout: float = option(0.0, "share of the training examples kept apart for early stopping", low=0, high=0.9)
+    holdout: float = option(0.0, "share of the training examples held out for early stopping", low=0, high=0.9)
     patience: int | None = option(None, "validations without improvement before training stops", low=1, high=1000)
     epochs: int = option(3, "passes over the training examples", low=1, high=1000)
     max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
