@@ -133,19 +133,22 @@ def test_lines_above_rows_run_over_all_columns():
 
 
 def test_a_count_that_is_always_the_same_is_said_once():
-    rows = [{"arm": arm, "score": "0.51 ± 0.02 (5)", "IsoScore": "-0.1 (5)"} for arm in "ab"]
+    rows = [{"arm": arm, "score": "0.51 (0.49 to 0.53), n = 5", "IsoScore": "-0.1, n = 5"} for arm in "ab"]
     made = pages.table(rows, caption="Scores.")
-    assert made.rows == [("a", "0.51 ± 0.02", "-0.1"), ("b", "0.51 ± 0.02", "-0.1")]
+    assert made.rows == [("a", "0.51 (0.49 to 0.53)", "-0.1"), ("b", "0.51 (0.49 to 0.53)", "-0.1")]
     assert made.caption == "Scores. n = 5."
     other = pages.table(
-        [*rows, {"arm": "c", "score": "0.51 ± 0.02 (4)", "IsoScore": "theirs (2023)"}], caption="Scores."
+        [*rows, {"arm": "c", "score": "0.51 (0.49 to 0.53), n = 4", "IsoScore": "theirs (2023)"}], caption="Scores."
     )
-    assert other.rows[0][1] == "0.51 ± 0.02 (5)"
+    assert other.rows[0][1] == "0.51 (0.49 to 0.53), n = 5"
     assert other.caption == "Scores."
 
 
 def test_a_sentence_has_room_and_the_text_is_unchanged():
-    row = {"SST-2": 1, "why": "no clear change: small & short", "gain": "0.58 ± 0.01"}
+    row = {"SST-2": 1, "why": "no clear change: small & short", "gain": "0.58 (0.57 to 0.59)"}
     html = pages.table([row], caption="Runs on STS-B.")._repr_html_()
-    assert '<td class="long">no clear change: small &amp; short</td><td>0.58&nbsp;± 0.01</td>' in html
+    assert (
+        '<td class="long">no clear change: small &amp; short</td><td>0.58 <span class="interval">(0.57 to 0.59)</span></td>'
+        in html
+    )
     assert "<caption>Runs on STS-B.</caption>" in html
