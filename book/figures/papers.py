@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.pages.charts import GREY

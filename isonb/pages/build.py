@@ -14,7 +14,7 @@ from typing import Any
 from isonb.pages.chapters import Book
 from isonb.pages.charts import figures
 from isonb.pages.errors import BuildError
-from isonb.pages.notebooks.pair import put_outputs
+from isonb.pages.notebooks.plain import put_outputs
 from isonb.pages.notebooks.words import Index
 from isonb.pages.run import Job, execute
 from isonb.pages.vega import write_bundle
@@ -85,6 +85,6 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None,
 def write_pages(book: Book, jobs: Sequence[Job]) -> None:
     """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
     index = Index(book)
-    records = [(job.chapter, put_outputs(job, index=index)) for job in jobs]
+    records = [(job.chapter, put_outputs(job, index)) for job in jobs]
     update(book.build / "status.md", figures("status").status_page(records))
     update(book.build / "teaching.md", figures("instructors").teaching_page(records))

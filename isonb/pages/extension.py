@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.ext.autodoc.mock import MockFinder
 from sphinx.util.inspect import signature, stringify_signature
 
@@ -25,6 +28,7 @@ from isonb.pages.notebooks.student import without_solutions
 from isonb.pages.outputs import code_cells, graft
 
 SOLUTIONS = "ISONB_SOLUTIONS"  # "no" in the environment builds pages without solutions
+TEX = re.compile(r"\\([a-zA-Z]+)")  # a command in a formula: its name is what is looked for
 STOOD_IN = ["sentence_transformers", "torchmetrics", "transformers"]
 
 
@@ -87,6 +91,21 @@ def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
     return {"link": app.builder.get_relative_uri(page, target[0]), "title": title}
 
 
+def keep_prose(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Keep the paragraphs of a page for the search, which reads no other file: those of code say nothing."""
+    if doctree is not None:
+        lines = (TEX.sub(r"\1", " ".join(one.astext().split())) for one in doctree.findall(nodes.paragraph))
+        app.prose[page] = "\n".join(filter(None, lines))
+
+
+def write_prose(app: Any, error: Exception | None) -> None:
+    """Put the paragraphs into the index of the search; ``static/search.js`` takes excerpts from them."""
+    index = Path(app.outdir, "searchindex.js")
+    if error is None and index.is_file():
+        told = json.dumps(app.prose, ensure_ascii=False)
+        index.write_text(f"const PROSE = {told};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
 def second_names(app: Any, env: Any) -> None:
     """Add the defining module's name of every documented function of isonb to the index of names."""
     names = env.get_domain("py").objects
@@ -103,4 +122,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-signature", own_signature)
     app.connect("env-updated", second_names)
     app.connect("html-page-context", along_the_book)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.prose = {}
+    app.connect("html-page-context", keep_prose)
+    app.connect("build-finished", write_prose)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

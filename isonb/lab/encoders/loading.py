@@ -61,12 +61,12 @@ class Encoded:
     input_ids: Tensor
 
 
-def load(name: str | Path, *, revision: str | None = None, device: str | torch.device = "cpu") -> Encoder:
+def load(name: str | Path, *, device: str | torch.device = "cpu") -> Encoder:
     """The encoder called ``name``: an embedded model ("minilm", "tiny"), a folder, or a hub id such as "org/model".
 
     An embedded model and a folder are read from the disk alone. A hub id is looked for below the folder that the
-    environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub (``revision`` pins a
-    commit and leaves ISONB_MODELS out); a bare one without an organisation is never looked for on the hub.
+    environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub; a bare one without an
+    organisation is never looked for on the hub.
     Raises :class:`ModelError` for a name that :func:`find` refuses, for weights that can't be read or don't fill the
     model, and for embedded weights with another checksum; :class:`~isonb.errors.DependencyError` when the carrying
     package is missing.
@@ -75,18 +75,12 @@ def load(name: str | Path, *, revision: str | None = None, device: str | torch.d
     >>> encoder.layers, encoder.dim
     (6, 384)
     """
-    encoder = _load(name, revision)
+    encoder = _load(name)
     encoder.model.eval().requires_grad_(False).to(device)
     return encoder
 
 
-def load_for_training(
-    name: str | Path,
-    dropout: float | None = None,
-    device: str | torch.device = "cpu",
-    *,
-    revision: str | None = None,
-) -> Encoder:
+def load_for_training(name: str | Path, dropout: float | None = None, device: str | torch.device = "cpu") -> Encoder:
     """The encoder called ``name`` as :func:`load` finds it, to be trained: training mode, every parameter free.
 
     ``dropout`` replaces every dropout probability of the model, in the embeddings, the attention weights and the
@@ -99,7 +93,7 @@ def load_for_training(
     """
     if dropout is not None and not 0 <= dropout < 1:
         raise InputError(f"dropout must be a probability in [0, 1); got {dropout!r}. None keeps the model's own.")
-    encoder = _load(name, revision, dropout)
+    encoder = _load(name, dropout)
     encoder.model.train().requires_grad_(True).to(device)
     return encoder
 
@@ -115,11 +109,11 @@ def as_encoder(model: Any, tokenizer: Any, name: str) -> Encoder:
     return Encoder(tokenizer, encoder, name, "")
 
 
-def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:
+def _load(name: str | Path, dropout: float | None = None) -> Encoder:
     """The model with its weights. Only a pooler may be missing from them: it then starts anew."""
     from transformers import AutoModel
 
-    source = find(name, revision=revision)
+    source = find(name)
     digest = source.weights()
     if dropout is not None:
         with_dropout(source.config, dropout)

@@ -51,17 +51,6 @@ def student(values: ArrayLike, *, level: float = 0.95) -> Interval:
     return Interval(float(x.mean()), float(x.mean()) - half, float(x.mean()) + half, level, len(x), "student")
 
 
-def dz(values: ArrayLike) -> float:
-    """Cohen's d_z of paired differences, mean / standard deviation (n - 1).
-
-    The limit for equal differences is signed infinity, and 0 when all are 0.
-    """
-    x = finite(values, "values", 2)
-    if _constant(x):
-        return math.copysign(math.inf, x.mean()) if x.mean() else 0.0
-    return float(x.mean() / x.std(ddof=1))
-
-
 def paired_p(differences: ArrayLike) -> float:
     """Two-sided p-value of Student's paired test that the mean difference is 0; 1 where all are 0.
 

@@ -31,8 +31,6 @@ from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.runs.settings import PROTOCOLS, Planned, check_names, plan
 from isonb.runtime.places import shipped_grids
 
-__all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid", "plan_digest"]
-
 SIZES = ("smoke", "small", "full", "paper")
 MAX_RUNS = 20_000
 

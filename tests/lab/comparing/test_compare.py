@@ -17,7 +17,7 @@ from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
 from isonb.lab.methods.control import control_of
 from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
