@@ -32,7 +32,14 @@ def forest(
     ``column`` names a further column of ``frame`` that splits the panels sideways, each with one axis for all suites.
     """
     if column is not None:
-        options = {"arms": arms, "suites": suites, "title": title, "width": width, "zero": zero, "ticks": ticks}
+        options: dict[str, Any] = {
+            "arms": arms,
+            "suites": suites,
+            "title": title,
+            "width": width,
+            "zero": zero,
+            "ticks": ticks,
+        }
         sides = [
             forest(part, **options, heads=not at).resolve_scale(x="shared", y="independent").properties(title=str(name))
             for at, (name, part) in enumerate(frame.groupby(column, sort=False))
