@@ -10,15 +10,14 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.asking import named
-from isonb.auditing.comparison import Comparison, Difference, K
+from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import copies
 from isonb.auditing.findings import Finding
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
-from isonb.auditing.relations import SAME, relation_of
-from isonb.auditing.shape import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
+from isonb.auditing.readings import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.told import counted
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail
@@ -85,7 +84,7 @@ def compare(
         differences = tuple(_differences(x, y, group))
         relation = relation_of(a, b, x, y, chosen)
         findings = worst_first(list(_findings(both, overlap, relation, len(x))))
-        cosines, moved, scale = both.own()
+        cosines, moved = both.own()
         return Comparison(
             n=len(both.rows),
             d=a.shape[1],
@@ -96,13 +95,12 @@ def compare(
             cka=both.cka(),
             overlap=overlap,
             differences=differences,
-            scale=scale,
             d_second=b.shape[1],
             source=source,
         )
 
 
-def _checked(a: Any, b: Any) -> None:
+def _check_sizes(a: Any, b: Any) -> None:
     if a.shape[0] != b.shape[0]:
         fix = "Compare the same texts in one order; dimensions may differ."
         fail(ShapeError, "both must have the same rows", f"{a.shape[0]:,} and {b.shape[0]:,} rows", fix)
@@ -117,7 +115,7 @@ class _Both:
     """One pass over both: which rows count, their cosines, and the products that CKA needs."""
 
     def __init__(self, a: Any, b: Any) -> None:
-        _checked(a, b)
+        _check_sizes(a, b)
         n, d, c = a.shape[0], a.shape[1], b.shape[1]
         self.alike = d == c
         self.means = [torch.zeros(size, dtype=torch.float64) for size in (d, c)]
@@ -139,19 +137,16 @@ class _Both:
         if len(self.rows) < 20:
             fail(ShapeError, "at least 20 rows must be finite and not zero", len(self.rows), "Rows are points.")
 
-    def own(self) -> tuple[dict[str, float], tuple[tuple[int, float], ...], tuple[float, ...]]:
-        """Of the cosines of the rows with themselves: quantiles, the lowest, and the percentiles."""
+    def own(self) -> tuple[dict[str, float], tuple[tuple[int, float], ...]]:
+        """Of the cosines of the rows with themselves: quantiles, and the lowest."""
         if not self.alike:
-            return {}, (), ()
+            return {}, ()
         lowest = self.cosines.argsort()[:NAMED]
         moved = tuple(zip(self.rows[lowest].tolist(), self.cosines[lowest].tolist(), strict=True))
         thinned = self.cosines.sort().values[:: -(-len(self.cosines) // MOST)]
-        ends, scale = (
-            torch.quantile(thinned, torch.as_tensor(shares, dtype=torch.float64))
-            for shares in (SHARES, torch.linspace(0, 1, 101, dtype=torch.float64))
-        )
-        cosines = {f"{share:g}": float(end) for share, end in zip(SHARES, ends, strict=True)}
-        return cosines | {"0": moved[0][1]}, moved, tuple(scale.tolist())
+        ends = torch.quantile(thinned, torch.tensor(SHARES, dtype=torch.float64)).tolist()
+        cosines = {f"{share:g}": end for share, end in zip(SHARES, ends, strict=True)}
+        return cosines | {"0": moved[0][1]}, moved
 
     def _add(self, x: Tensor, y: Tensor) -> None:
         if not len(x):

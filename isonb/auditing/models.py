@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
+import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,22 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.encoding import Counts, Embedder
-from isonb.auditing.encoding.choosing import Encoding, embedder_of
-from isonb.auditing.encoding.vector_files import embed_to, writing
+from isonb.auditing.choosing import Encoding, embedder_of
+from isonb.auditing.embedders import Counts, Embedder
 from isonb.auditing.findings import Finding, Layer, Reading
 from isonb.auditing.reading.rows import rows_of
+from isonb.auditing.readings import BY_LAYER, TWO_NN, Pairs, readings
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
-from isonb.auditing.shape import BY_LAYER, TWO_NN, readings
-from isonb.auditing.soundness import check_model, first_token_findings
-from isonb.auditing.texts import check_texts, distinct_rows, text_findings
-from isonb.auditing.thresholds import Pairs
+from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
 from isonb.auditing.told import clipped
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
+from isonb.runtime.files import replace
 
+PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
@@ -42,8 +44,8 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         fail(ShapeError, "at least 20 different texts must not be empty", got, "Give those the model is used on.")
     embedder, assumed = embedder_of(model, how)
     used = [every[i] for i in kept]
-    key = "" if how.work is None else embedder.fingerprint()
     with _folder(how.work) as folder:
+        key = "" if how.work is None else embedder.fingerprint()
         checks, faults = check_model(embedder, used)
         draw = torch.Generator().manual_seed(asked.seed)
         sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()
@@ -113,11 +115,11 @@ def _pairs(folder: Path, embedder: Embedder, pairs: Any, progress: bool, key: st
 
 def _layers(states: Any, rows: int, draw: torch.Generator) -> Iterator[Layer]:
     """The readings of each layer; an isotropic Gaussian of the same size is measured once for all of them."""
-    count, _, d = states.shape
+    _, count, d = states.shape
     cloud = torch.randn(rows, d, generator=draw)
     usual = {name: float(MEASURES[name](cloud)) for name in BY_LAYER}
     for number in range(count):
-        x = torch.from_numpy(states[number, :rows].astype("float32"))
+        x = torch.from_numpy(states[:, number].astype("float32"))
         if bool(x.isfinite().all()):
             group = torch.Generator().manual_seed(0)
             known = readings(x, usual, group, BY_LAYER)
@@ -145,3 +147,80 @@ def _of_texts(finding: Finding, kept: Sequence[int], d: int) -> Finding:
     if finding.name == "few rows":
         return dataclasses.replace(finding, advice=f"Give {2 * d:,} texts or more.")
     return dataclasses.replace(finding, rows=tuple(kept[row] for row in finding.rows))
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredVectors:
+    """Vectors (n, d) and those by layer (s, L+1, d), None where there are no layers, mapped from files; the counts."""
+
+    vectors: Any
+    layers: Any
+    counts: Counts
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """A disk that is full, or a folder that can't be written, is an :class:`~isonb.errors.InputError`."""
+    try:
+        yield
+    except OSError as error:
+        must, got = "the folder of the vectors must be writable and have room", f"{error.strerror or error} ({folder})"
+        raise InputError(f"{must}; got {got}. Name another by work, or make room.") from error
+
+
+def embed_to(
+    folder: Path,
+    embedder: Embedder,
+    texts: Sequence[str],
+    sampled: Sequence[int],
+    name: str,
+    progress: bool,
+    key: str = "",
+) -> StoredVectors:
+    """The vectors of all texts, and of the ``sampled`` ones those of every layer, in files of a folder of ``folder``.
+
+    Its name is ``name`` and a digest of ``key`` (the fingerprint of the model and its settings) and the texts, so that
+    nothing stale is read. Row i of ``vectors.npy`` is text i.
+    """
+    import numpy as np
+    from tqdm import tqdm
+
+    digest = hashlib.sha256(json.dumps([key, list(sampled), list(texts)]).encode()).hexdigest()[:16]
+    place = folder / f"{name}-{digest}"
+    done, counts, chosen = 0, Counts(), set(sampled)
+    with contextlib.suppress(OSError, ValueError, KeyError):  # nothing there yet: begin
+        state = json.loads((place / "state.json").read_text(encoding="utf-8"))
+        done, counts = int(state["done"]), Counts(*state["counts"])
+    quiet = None if progress else True  # None: the bar shows on a terminal only
+    with tqdm(total=len(texts), desc=f"encode {name}", unit="text", leave=False, disable=quiet, initial=done) as bar:
+        for start in range(done, len(texts), PIECE):
+            words = texts[start : start + PIECE]
+            vectors, layers = embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
+            counts = Counts(*(a + b for a, b in zip(counts, embedder.counts(words), strict=True)))
+            with writing(place):
+                place.mkdir(parents=True, exist_ok=True)
+                _write(place / "vectors.npy", start, len(texts), vectors)
+                if layers is not None:
+                    before = sum(row < start for row in sampled)
+                    _write(place / "layers.npy", before, len(sampled), layers.transpose(0, 1))
+                note = {"done": start + len(words), "counts": counts}
+                replace(place / "state.json", json.dumps(note).encode())
+            bar.update(len(words))
+    every = place / "layers.npy"
+    layered = np.load(every, mmap_mode="r") if every.is_file() else None
+    return StoredVectors(np.load(place / "vectors.npy", mmap_mode="r"), layered, counts)
+
+
+def _write(path: Path, start: int, total: int, rows: Tensor) -> None:
+    """Put rows into a .npy file of ``total``, of which ``start`` are there. A full disk kills who writes to a map."""
+    from numpy.lib import format as layout
+
+    shape = (total, *rows.shape[1:])
+    with path.open("r+b" if start else "wb") as file:
+        if not start:
+            layout.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        elif (layout.read_magic(file), layout.read_array_header_1_0(file))[1][0] != shape:
+            got = f"{shape[-1]} after others"
+            fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")
+        file.seek(start * 4 * math.prod(shape[1:]), 1)
+        file.write(rows.float().contiguous().numpy().tobytes())

@@ -11,8 +11,8 @@ import torch
 
 import isonb
 from isonb import cli
-from isonb.auditing.encoding.tokens import TokenEmbedder
-from isonb.cli.audit_files import read_pairs, read_texts
+from isonb.auditing.embedders import TokenEmbedder
+from isonb.cli.audits import read_pairs, read_texts
 from isonb.errors import InputError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.loading import load

@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 import sqlite3
-import struct
 
 import datasets
 import numpy as np
@@ -316,12 +315,6 @@ READ = {
     "GloVe": ("a.txt", written(glove), None, X),
     "numpy savetxt": ("a.txt", written(lambda p: np.savetxt(p, X, fmt="%.4f")), None, X),
     "numpy savetxt, commas": ("a.csv", written(lambda p: np.savetxt(p, X, fmt="%.4f", delimiter=",")), None, X),
-    "fvecs": (
-        "a.fvecs",
-        written(lambda p: p.write_bytes(b"".join(struct.pack("<i", D) + row.tobytes() for row in X))),
-        None,
-        X,
-    ),
     "folder of npy shards": ("shards", written(shards), None, X),
     "folder of parquet shards": ("data", written(parquet_shards), None, X),
 }
@@ -434,7 +427,7 @@ REFUSED = {
         "numpy.frombuffer",
     ),
     "float8 of ml_dtypes": ("a.npy", written(float8), "float8", "ml_dtypes.float8_e4m3fn"),
-    "npy in gzip": ("a.npy.gz", written(lambda p: p.write_bytes(b"\x1f\x8b rest")), "compressed", "gz -d"),
+    "npy in gzip": ("a.npy.gz", written(lambda p: p.write_bytes(b"\x1f\x8b rest")), "compressed", "gzip.open"),
     "no rows": ("a.npz", written(lambda p: np.savez(p, x=X[:0])), "rows", ""),
 }
 
@@ -452,7 +445,7 @@ def test_what_holds_no_vectors_is_refused_with_lines_that_help(case, tmp_path, c
     if code:
         assert len(lines) == 2
         assert code in " ".join([said, *lines])
-        if not lines[0].strip().startswith(("isonb ", "gz ")):
+        if not lines[0].strip().startswith("isonb "):
             compile("\n".join(line.strip() for line in lines), "lines", "exec")
 
 

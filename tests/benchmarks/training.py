@@ -218,10 +218,10 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
     """The same updates, validation and predictions by transformers alone."""
     from transformers import PrinterCallback, Trainer, TrainingArguments
 
-    settings, material = run_.settings, run_.material
+    settings, splits = run_.settings, run_.splits
     arguments = TrainingArguments(
         output_dir=folder,
-        max_steps=len(material.train.tokens) // settings.batch_size,
+        max_steps=len(splits["train"].tokens) // settings.batch_size,
         per_device_train_batch_size=settings.batch_size,
         per_device_eval_batch_size=EVALUATED,
         learning_rate=settings.learning_rate,
@@ -242,12 +242,12 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
         model=copy.deepcopy(run_.model),
         args=arguments,
         data_collator=Collator(run_.encoder.tokenizer),
-        train_dataset=material.train.tokens,
-        eval_dataset=material.validation.tokens,
+        train_dataset=splits["train"].tokens,
+        eval_dataset=splits["validation"].tokens,
     )
     trainer.remove_callback(PrinterCallback)
     trainer.train()
-    return len(trainer.predict(material.validation.tokens).predictions[0])
+    return len(trainer.predict(splits["validation"].tokens).predictions[0])
 
 
 PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "validations": 1, "epochs": 1}
@@ -259,7 +259,7 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
     run_ = prepare(given | PLAIN | size | {"precision": "float32"}, None)
     limit = "the callbacks of the lab, and the sentence vectors that a validation collects"
-    what, rows = "a fine-tuning run in which nothing is measured", f"{len(run_.material.train.tokens)} rows"
+    what, rows = "a fine-tuning run in which nothing is measured", f"{len(run_.splits['train'].tokens)} rows"
     with tempfile.TemporaryDirectory() as folder:
         missing = abs(by_the_engine(run_, folder) - by_the_trainer(run_, folder))
         peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.05, floor=True)

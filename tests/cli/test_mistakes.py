@@ -10,7 +10,7 @@ import pytest
 
 from isonb import cli
 from isonb.cli import commands
-from isonb.cli import progress as bars
+from isonb.cli import summary as bars
 from isonb.lab.encoders import locate
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps import execution

@@ -13,8 +13,7 @@ from isonb.errors import InputError, ShapeError
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.union import asked
 from isonb.lab.methods import Method, MethodError, catalogue, method_from, methods, resolved
-from isonb.lab.methods.declared import takes
-from isonb.lab.methods.shared import WithLoss
+from isonb.lab.methods.shared import WithLoss, takes
 from isonb.lab.options import OptionError, build, rules
 from isonb.layers.soft_decay import soft_decay
 from isonb.losses.common import Loss

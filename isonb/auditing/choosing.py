@@ -9,12 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from isonb.auditing.encoding import Embedder, FunctionEmbedder
-from isonb.auditing.encoding.sentences import SentenceEmbedder
-from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
+from isonb.auditing.embedders import Embedder, FunctionEmbedder, SentenceEmbedder, TokenEmbedder
 from isonb.auditing.findings import Finding
 from isonb.errors import InputError, fail, needs
 
+POOLS = ("auto", "mean", "cls", "last")
 USUAL = 256  # tokens that are read of a text by a model whose folder doesn't say
 
 
@@ -61,7 +60,7 @@ def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
         if how.pool != "auto":
             fix = "Leave pool out: its modules say how it pools."
             fail(InputError, "pool must be that of the model itself", repr(how.pool), fix)
-        return SentenceEmbedder(model, _called(model), how.max_length, how.batch_size, None), []
+        return SentenceEmbedder(model, _called(model), how.max_length, how.batch_size), []
     parts = list(model) if isinstance(model, tuple | list) else [model, how.tokenizer]
     if not isinstance(model, nn.Module | tuple | list) and hasattr(model, "tokenizer") and hasattr(model, "model"):
         parts = [model.model, model.tokenizer]  # an encoder of the lab, a pipeline
