@@ -11,8 +11,7 @@ from torch import Tensor
 
 from isonb.auditing.defects import SHIFTED, USED
 from isonb.auditing.findings import Remedy
-from isonb.auditing.shape import GROUPS, groups_of, jackknife
-from isonb.auditing.thresholds import Pairs, pair_score
+from isonb.auditing.readings import GROUPS, Pairs, groups_of, jackknife, pair_score
 from isonb.errors import DegenerateError, FitWarning
 from isonb.layers.soft_decay import soft_decay
 from isonb.measures.registry import MEASURES

@@ -16,8 +16,7 @@ from isonb.cli.audits import run_audit
 from isonb.cli.comparisons import control_lines, run_compare, run_plan
 from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
-from isonb.cli.progress import progress
-from isonb.cli.summary import scores, summary, time_words, title
+from isonb.cli.summary import progress, scores, summary, time_words, title
 from isonb.cli.tasks import check, named
 from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight

@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   python -m isonb.pages params barcodes                    which parameters a chapter takes
   python -m isonb.pages execute clouds_and_cones -p draws 20  one run with a parameter, into runs/
   python -m isonb.pages student barcodes                   a notebook with empty solutions, in _build/student
-  python -m isonb.pages slides                             slides of the pictures of all chapters, in _build/slides
+  python -m isonb.pages slides                             slides of the lessons, in _build/slides
   python -m isonb.pages lint --fix                         check the sources; spell them as Jupyter saves them
 """
 COMMANDS = {
@@ -36,7 +36,7 @@ COMMANDS = {
     "lint": ("check the sources of the chapters", "--fix chapters"),
     "play": ("write copies of the notebooks, to play with, to _build/lab", "--force chapters"),
     "student": ("write notebooks with empty solutions to _build/student", "--force chapters"),
-    "slides": ("write slides of the pictures of chapters that have run to _build/slides", "--smoke chapters"),
+    "slides": ("write the slides of the lessons, once they have run, to _build/slides", ""),
     "params": ("list a chapter's parameters", "chapter"),
     "clean": ("remove _build and the generated notebooks", ""),
 }
@@ -119,7 +119,7 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
             return f"Open _build/lab/start.ipynb in JupyterLab.{told}"
         case "slides":
-            page = write_slides(book, chapters, {c.name: _parameters(arguments, c) for c in chapters})
+            page = write_slides(book)
             return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
         case _:  # params
             shown = [f"{p.name} = {p.default!r}\t{p.takes}\t{p.help}" for p in chapters[0].parameters]

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats as scipy_stats
 
+from isonb.lab.statistics.seeds import student
 from isonb.pages.values import Table, table
 
 SPREAD = "mean (Student's 95% interval over runs)"
@@ -23,7 +23,6 @@ OUTCOME_COLORS = {
     "inconclusive": "#7f7f7f",
     "not testable": "#c9c9c9",
 }
-LEVEL = 0.95
 METRICS = {
     "matthews": "Matthews correlation",
     "pearson": "Pearson",
@@ -64,11 +63,9 @@ def half_width(values: Sequence[float]) -> float:
     >>> round(half_width([1.0, 2.0, 3.0]), 3)
     2.484
     """
-    n = len(values)
-    if n < 2:
-        return math.nan
-    std = float(pd.Series(list(values), dtype=float).std())
-    return float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / math.sqrt(n)
+    known = [float(value) for value in values if not math.isnan(value)]
+    mean = student(known) if len(known) > 1 else None
+    return math.nan if mean is None else (mean.high - mean.low) / 2
 
 
 def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool = True) -> str:

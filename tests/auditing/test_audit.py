@@ -11,7 +11,7 @@ import torch
 import isonb
 from isonb import cli
 from isonb.auditing.findings import SEVERITIES
-from isonb.auditing.shape import jackknife
+from isonb.auditing.readings import jackknife
 from isonb.errors import ShapeError
 from isonb.lab.statistics.seeds import student
 

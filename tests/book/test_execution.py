@@ -129,14 +129,6 @@ def test_the_examples_of_the_help_do_what_they_say():
             chapter.validate(dict(getattr(arguments, "p", [])))
 
 
-def test_a_text_parameter_takes_any_text(book, capsys):
-    book = plain_chapter(book, "words", "print(word)", parameters='word: str = "x"  # any')
-    for word in ("\N{EVERGREEN TREE} 'a' \\ \"b\": {c}", "\x7f\x85 \N{LINE SEPARATOR}"):
-        assert main(["--root", str(book.root), "execute", "words", "-p", "word", word, "--quiet"]) == 0
-        notebook = nbformat.read(book.root / capsys.readouterr().out.strip().removeprefix("Open: "), as_version=4)
-        assert notebook.cells[-1].outputs[0].text == word + "\n"
-
-
 def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     book = plain_chapter(book, "quick", "print('n is', n)", "import sys; print('warned', file=sys.stderr)")
     source = (book.root / "book" / "quick.md").read_bytes()
@@ -305,12 +297,6 @@ def test_half_a_notebook_is_never_kept_as_whole(book, monkeypatch):
     with pytest.raises(ChapterError, match="failed outside its cells"):
         run.execute([job], progress=False)
     assert not job.cached.exists()
-
-
-def test_a_kernel_that_dies_is_a_failure_with_a_message(book):
-    book = plain_chapter(book, "dying", "import os; os._exit(3)")
-    with pytest.raises(ChapterError, match="book/dying"):
-        run.execute([job_of(book, "dying")], progress=False)
 
 
 def test_missing_pieces_are_named(book, tmp_path):

@@ -2,15 +2,8 @@
 
 import pandas as pd
 import pytest
-from scipy import stats
 
 from isonb import pages
-
-
-def test_half_width_is_students():
-    values = [0.71, 0.74, 0.69, 0.75]
-    low, high = stats.t.interval(0.95, 3, loc=stats.tmean(values), scale=stats.sem(values))
-    assert pages.half_width(values) == pytest.approx((high - low) / 2)
 
 
 @pytest.mark.parametrize(

@@ -77,17 +77,6 @@ def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_
     assert set(plain) <= set(head_to_head.runs["run_id"])
 
 
-def test_the_best_score_on_the_holdout_decides():
-    study = Study.load(versus.TUNING)
-    tried = versus.tried(study)
-    for (suite, arm), part in tried.groupby(["suite", "arm"]):
-        assert part.chosen.sum() == 1, (suite, arm)
-        assert part.held[part.chosen].iloc[0] == part.held.max()
-    one = tried.iloc[0]
-    logged = study.series[(study.series.run_id == one.run_id) & (study.series.name == "step.validation.accuracy")]
-    assert one.held == pytest.approx(logged.value.max())
-
-
 def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():
     """The same run ends elsewhere on another kind; the tuning is of the same kind, too."""
     found = [Study.load(design) for design in (versus.DESIGN, versus.TUNING, versus.OTHER_CHOICE)]

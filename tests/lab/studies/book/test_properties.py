@@ -46,13 +46,6 @@ def test_stability_goes_from_a_line_to_a_ball(suite):
     assert float(isoscore(mixed).mean()) == pytest.approx(expected, abs=0.05)
 
 
-def test_sizes_go_up_to_all_points(suite):
-    assert suite["sample size"].values == (250, 500, 1000, 2000, 4000)
-    assert wanted.properties(64, 2)["sample size"].values == (32, 64)
-    for size in suite["sample size"].values:
-        assert suite["sample size"].build(size).shape == (2, size, 24)
-
-
 def runs(*rows, index=None):
     return pd.DataFrame(rows, index=index or range(1, len(rows) + 1), dtype=float)
 
