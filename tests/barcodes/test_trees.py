@@ -80,7 +80,9 @@ def test_distances_by_product_and_by_difference_agree():
 
 
 def test_batches_of_nothing():
-    assert h0_barcode(torch.ones(0, 5, 3)).shape == (0, 4)
+    for n, d in ((5, 3), (3000, 2), (600, 768)):  # each way
+        assert h0_barcode(torch.ones(0, n, d)).shape == (0, n - 1)
+        assert knn(torch.ones(0, n, d), 2)[1].shape == (0, n, 2)
 
 
 def test_without_numba_and_for_a_compiler_the_plain_loops_name_the_same(monkeypatch):
