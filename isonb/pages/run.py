@@ -104,7 +104,7 @@ def _run(job: Job, lock: int, cores: int, stop: threading.Event) -> str:
     order = {"source": str(source), "target": str(job.partial), "cwd": str(job.chapter.source.parent)}
     environment = {**DEFAULTS, "ISONB_BOOK": "1", "ISONB_CORES": str(cores)}
     leash = Leash({**order, "parameters": job.parameters}, log, environment=environment, locks=[lock])
-    answer = leash.wait(stop=stop)
+    answer = leash.wait(stop)
     if stop.is_set():
         _remove_working_files(job)
         return ""
@@ -124,19 +124,18 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     clean = job.chapter.fresh()
     outputs, stderr = harvest(executed, job.book.root, folder)
     graft(clean, outputs)
-    clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
+    clean.metadata["isonb_run"] = _record(job)
     _keep_stderr(job, stderr)
     update(job.cached, nbformat.writes(clean) + "\n")
     _remove_working_files(job)
     return ""
 
 
-def _record(job: Job, peak_mib: float | None) -> dict[str, Any]:
-    """What is known about a run that ends now: no host names, no folders. ``peak_mib``: the memory of its kernel."""
+def _record(job: Job) -> dict[str, Any]:
+    """What is known about a run that ends now: no host names, no folders."""
     here = machine.hardware()
     return {
         "seconds": round(job.seconds, 1),
-        "peak_mib": peak_mib,
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "hardware": ", ".join([here["cpu"], f"{here['cores']} cores", *here["gpus"][:1]]),
         "versions": {name: version for name, version in machine.versions(PACKAGES).items() if version},

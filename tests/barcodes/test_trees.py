@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from unittest import mock
 
 import pytest
 import torch
@@ -22,12 +21,10 @@ PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruv
 
 def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
     """The edges of one batch as an accelerator finds them."""
-    weights = weights_of(x, real)
+    weights = squared_distances(localized(x, real))
+    if real is not None:
+        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), trees.FAR)
     return PARALLEL[name](torch.minimum(weights, weights.mT))
-
-
-def weights_of(x: Tensor, real: Tensor | None) -> Tensor:
-    return trees._apart(squared_distances(localized(x, real)), real)
 
 
 def numbers(edges: Tensor, real: Tensor | None, n: int) -> Tensor:
@@ -50,7 +47,7 @@ def numbers(edges: Tensor, real: Tensor | None, n: int) -> Tensor:
 def test_every_way_names_the_same_edges_ties_and_all(n, d, kind, dtype, masked, seed):
     x = nasty(normal(2, n, d, seed=seed), kind).to(dtype)
     real = some_mask(2, n, keep=2) if masked and n > 2 else None
-    named = {name: numbers(way(x, real), real, n) for name, way in trees.WAYS.items()}
+    named = {name: numbers(way(x, real)[0], real, n) for name, way in trees.WAYS.items()}
     for name, found in named.items():
         assert torch.equal(found, named["differences"]), name
     for name in PARALLEL if kind in ("grid", "equal") else ():
@@ -73,7 +70,7 @@ def test_both_ways_in_parallel_find_one_tree_however_many_weights_are_equal(n, f
 def test_large_clouds_go_by_boruvka(monkeypatch, n, name):
     monkeypatch.setattr(parallel_trees, "TRIPLES", 2 * 8**3)
     monkeypatch.setattr(parallel_trees, name, lambda weights: name)
-    assert parallel_trees.parallel_trees(torch.ones(2, n, n)) == name
+    assert parallel_trees.parallel_trees(torch.ones(2, n, n, device="meta")) == name
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e18])
@@ -159,7 +156,7 @@ import numba.core.caching as caching
 caching.CacheImpl._locator_classes = []
 import torch
 from isonb.barcodes.trees import spanning_tree
-print(spanning_tree(torch.tensor([[0.0], [1.0], [3.0]])).tolist())
+print(spanning_tree(torch.tensor([[0.0], [1.0], [3.0]]))[0].tolist())
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[[0, 1], [1, 2]]"
@@ -171,26 +168,6 @@ def test_lengths_can_be_derived_twice():
     check_gradient(lambda x: edge_lengths(x, edges)[:3].square(), normal(4, 3), twice=True)
     slope = gradient(lambda x: edge_lengths(x, edges), torch.ones(4, 3))
     assert bool((slope == 0).all())
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    d=st.sampled_from([1, 3, 40, 770]),
-    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "offset", "far point"]),
-    scale=st.sampled_from([1e-30, 1.0, 1e30]),
-    seed=st.integers(0, 999),
-)
-def test_compiled_lengths_are_the_plain_ones_to_the_last_bit(d, kind, scale, seed):
-    x = (nasty(normal(2, 30, d, seed=seed), kind) * scale).float()
-    edges = torch.randint(0, 30, (2, 50, 2), generator=torch.Generator().manual_seed(seed))
-    with mock.patch.object(distances, "can_compile", return_value=False):
-        plain = edge_lengths(x, edges)
-    by_loop = edge_lengths(x, edges)
-    assert compiled.can_compile(x)
-    assert torch.equal(by_loop, plain)
-    ends = [x.gather(1, edges[..., k : k + 1].expand(2, 50, d)) for k in (0, 1)]
-    exact = (ends[0].double() - ends[1].double()).square().sum(-1).sqrt()
-    assert_same(plain, exact, rtol=1e-7, atol=0, dtype=False)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e12, 1e18])

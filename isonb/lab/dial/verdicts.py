@@ -8,8 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["HYPOTHESES", "MIDDLE", "Verdict", "judge"]
-
 MIDDLE = (10, 15, 20)
 Tables = Mapping[str, pd.DataFrame]
 Judged = tuple[bool, bool, str]  # as expected, contradicted, and the numbers

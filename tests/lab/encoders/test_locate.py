@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from isonb.lab.encoders import catalogue, loading, locate, text_models
 from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
-from isonb.lab.encoders.sentences import load_sentences
+from isonb.lab.encoders.loading import load_sentences
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
@@ -213,8 +213,7 @@ def test_a_folder_has_one_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # folders that would take the machine
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "modules.json", "model.safetensors"])
-@pytest.mark.parametrize("kind", ["device", "pipe"])
+@pytest.mark.parametrize(("name", "kind"), [("tokenizer.json", "device"), ("modules.json", "pipe")])
 def test_a_link_to_a_device_and_a_pipe_are_never_opened(folder: Path, name: str, kind: str) -> None:
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to("/dev/zero") if kind == "device" else os.mkfifo(folder / name)
@@ -236,9 +235,7 @@ def test_files_beyond_all_measure_are_never_read(folder: Path, name: str, most: 
     [
         ({"hidden_size": 2**26}, "GiB, and the machine has"),
         ({"num_hidden_layers": 10**9}, "1000000000 layers, where 1000 are the most"),
-        ({"intermediate_size": 10**12}, "GiB, and the machine has"),
         ({"vocab_size": 10**12}, "GiB, and the machine has"),
-        ({"max_position_embeddings": 10**12}, "GiB, and the machine has"),
     ],
 )
 def test_sizes_that_the_machine_cannot_hold(folder: Path, changes: dict[str, Any], why: str) -> None:
