@@ -157,12 +157,11 @@ class Store:
 
     def vectors(self, texts: Any, name: str) -> Tensor:
         """The vectors of further texts, each text encoded once."""
-        from isonb.lab.encoders.vectors import distinct
-
-        each, places, _ = distinct(check_texts(texts, name), [])
-        if not all(text.strip() for text in each):
+        texts = check_texts(texts, name)
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        if not all(text.strip() for text in place):
             fail(InputError, f"texts of {name} must not be empty", "an empty one", "Leave it out.")
-        return rows_of(self.embed(each, name)[0], places)
+        return rows_of(self.embed(list(place), name)[0], torch.tensor([place[text] for text in texts]))
 
     def embed(self, texts: Sequence[str], name: str, sampled: Sequence[int] = ()) -> tuple[Any, Any, Counts]:
         """Vectors (n, d) of texts, and by layer (s, L+1, d) of the ``sampled`` ones, mapped from files; the counts.
