@@ -175,7 +175,8 @@ class Store:
         place, chosen = self.folder / f"{name}-{digest}", set(sampled)
         files = place / "vectors.npy", place / "layers.npy"
         done, counts = 0, Counts()
-        with contextlib.suppress(OSError, ValueError, KeyError):  # nothing there yet: begin
+        with contextlib.suppress(OSError, EOFError, ValueError, KeyError):  # nothing there yet, or not whole: begin
+            np.load(files[0], mmap_mode="r")
             state = json.loads((place / "state.json").read_text(encoding="utf-8"))
             done, counts = int(state["done"]), Counts(*state["counts"])
         quiet = None if self.progress else True  # None: the bar shows on a terminal only
@@ -205,6 +206,7 @@ def _write(path: Path, start: int, total: int, rows: Tensor) -> None:
     with path.open("r+b" if start else "wb") as file:
         if not start:
             layout.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            file.truncate(file.tell() + 4 * math.prod(shape))
         elif (layout.read_magic(file), layout.read_array_header_1_0(file))[1][0] != shape:
             got = f"{shape[-1]} after others"
             fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")
