@@ -94,7 +94,7 @@ class Table:
 
     def _look(self, at: int, cell: str = "") -> str:
         """The class of a cell: a number, or a sentence that needs room. The style does the rest."""
-        return ' class="num"' if self.numeric[at] else ' class="long"' if len(cell) >= LONG else ""
+        return ' class="num"' if self.numeric[at] else ' class="long"' if len(INTERVAL.sub("", cell)) >= LONG else ""
 
     def _cells(self, row: Sequence[str]) -> str:
         tags = ['th scope="row"', *["td"] * (len(row) - 1)]
