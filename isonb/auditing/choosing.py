@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import nn
 
+from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, FunctionEmbedder, SentenceEmbedder, TokenEmbedder
-from isonb.auditing.findings import Finding
 from isonb.errors import InputError, fail, needs
 
 POOLS = ("auto", "mean", "cls", "last")

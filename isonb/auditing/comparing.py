@@ -12,13 +12,12 @@ from torch import Tensor
 
 from isonb.auditing.asking import named
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
-from isonb.auditing.defects import copies
-from isonb.auditing.findings import Finding
+from isonb.auditing.defects import Finding, copies
+from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
-from isonb.auditing.readings import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.told import counted
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail

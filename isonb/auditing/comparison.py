@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.findings import Finding
+from isonb.auditing.defects import Finding
 from isonb.auditing.reading.rows import NAMED, pieces
 from isonb.auditing.report import FindingsReport, stands_out
 from isonb.auditing.told import Columns, Section

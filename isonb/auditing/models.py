@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.choosing import Encoding, embedder_of
+from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Counts, Embedder
-from isonb.auditing.findings import Finding, Layer, Reading
+from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
 from isonb.auditing.reading.rows import rows_of
-from isonb.auditing.readings import BY_LAYER, TWO_NN, Pairs, readings
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
@@ -157,11 +157,12 @@ class Store:
 
     def vectors(self, texts: Any, name: str) -> Tensor:
         """The vectors of further texts, each text encoded once."""
-        texts = check_texts(texts, name)
-        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        if any(not text.strip() for text in place):
+        from isonb.lab.encoders.vectors import distinct
+
+        each, places, _ = distinct(check_texts(texts, name), [])
+        if not all(text.strip() for text in each):
             fail(InputError, f"texts of {name} must not be empty", "an empty one", "Leave it out.")
-        return rows_of(self.embed(list(place), name)[0], torch.tensor([place[text] for text in texts]))
+        return rows_of(self.embed(each, name)[0], places)
 
     def embed(self, texts: Sequence[str], name: str, sampled: Sequence[int] = ()) -> tuple[Any, Any, Counts]:
         """Vectors (n, d) of texts, and by layer (s, L+1, d) of the ``sampled`` ones, mapped from files; the counts.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, TokenEmbedder
-from isonb.auditing.findings import Check, Finding
 from isonb.auditing.reading.rows import NAMED
 from isonb.auditing.told import clipped, counted
 from isonb.errors import InputError, fail
@@ -28,6 +29,15 @@ FIXES = {
     "the empty text": "Leave empty texts out.",
     "finite numbers": "Look for half precision that overflows, and for broken weights.",
 }
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a model measures the same thing twice. ``state``: "ok", "fault" or "skipped"."""
+
+    name: str
+    state: str
+    text: str
 
 
 def probes_of(texts: Sequence[str]) -> list[str]:

@@ -133,42 +133,31 @@ def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
     made = TokenEmbedder(encoder, "mean", 64, batch_size=7)
     vectors, layers, _ = models.Store(tmp_path, made).embed(TEXTS[:30], "texts", [3, 11])
     for row in (0, 3, 29):
-        alone = made.states(made.read([TEXTS[row]]), [0], layers=True)[:, 0]
-        assert torch.allclose(torch.tensor(vectors[row]), alone[-1], atol=1e-5)
-    alone = made.states(made.read([TEXTS[11]]), [0], layers=True)[:, 0]
-    assert torch.allclose(torch.tensor(layers[1]), alone, atol=1e-5)
+        assert torch.allclose(torch.tensor(vectors[row]), made.together([TEXTS[row]])[0], atol=1e-5)
+    assert torch.allclose(torch.tensor(layers[1]), made.encode([TEXTS[11]], [0])[1][:, 0], atol=1e-5)
 
 
 def test_an_audit_that_was_stopped_goes_on(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(models, "PIECE", 16)
     whole = audit(folder, TEXTS, work=tmp_path / "whole")
-    asked = []
-    states = TokenEmbedder.states
+    encode, asked = TokenEmbedder.encode, []
 
-    def counted(self, sentences, rows, layers=False):
-        asked.append(len(rows))
-        if layers and sum(asked) > 100:
+    def counted(self, texts, layered):
+        asked.extend(texts)
+        if len(asked) == 64:
             raise KeyboardInterrupt
-        return states(self, sentences, rows, layers)
+        return encode(self, texts, layered)
 
-    monkeypatch.setattr(TokenEmbedder, "states", counted)
+    monkeypatch.setattr(TokenEmbedder, "encode", counted)
     with pytest.raises(KeyboardInterrupt):
         audit(folder, TEXTS, work=tmp_path / "cut")
     (state,) = (tmp_path / "cut").glob("texts-*/state.json")
-    done = json.loads(state.read_text())["done"]
-    assert 0 < done < 120
-    again = []
-
-    def noted(self, sentences, rows, layers=False):
-        again.append(len(rows) * layers)
-        return states(self, sentences, rows, layers)
-
-    monkeypatch.setattr(TokenEmbedder, "states", noted)
+    assert json.loads(state.read_text())["done"] == 48
+    asked.append("one more")  # never 64 again
     assert audit(folder, TEXTS, work=tmp_path / "cut") == whole
-    assert sum(again) == 120 - done
-    again.clear()
+    assert asked[65:] == TEXTS[48:]
     assert audit(folder, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
-    assert sum(again) == 120, "other texts are never mixed with those before"
+    assert len(asked) == 65 + 72 + 120, "other texts are never mixed with those before"
 
 
 def test_two_audits_do_not_share_a_folder(encoder, tmp_path):
