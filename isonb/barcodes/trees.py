@@ -101,9 +101,7 @@ def _joined(component: Tensor, joining: Tensor, sides: Tensor) -> Tensor:
 
 def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:
     """Boruvka on lists, a cloud at a time; a row off the mask hangs on the first real row."""
-    if real is None:
-        several, their = zip(*map(_of_lists, points), strict=True)
-        return torch.stack(several), torch.stack(their)
+    real = points.new_ones(points.shape[:2], dtype=torch.bool) if real is None else real
     edges = torch.zeros(len(real), points.shape[1] - 1, 2, dtype=torch.long, device=points.device)
     squares = precise(points.new_zeros(edges.shape[:2]))
     for c, its in enumerate(real):

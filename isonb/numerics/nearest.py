@@ -147,8 +147,10 @@ class Search:
             return index, square
         if self.way == "differences":
             return self._among_all(slice(None), rows_, labels, k)
-        parts = (boxes.search(rows_, labels, k) for boxes in self.boxes)
-        index, square = (torch.stack(part) for part in zip(*parts, strict=True))
+        index = own.new_empty(len(self.points), len(rows_), k)
+        square = torch.empty(index.shape, dtype=torch.float64)
+        for c, boxes in enumerate(self.boxes):
+            index[c], square[c] = boxes.search(rows_, labels, k)
         return index, square
 
     def _among_all(self, clouds: slice, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:

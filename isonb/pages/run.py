@@ -124,18 +124,19 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     clean = job.chapter.fresh()
     outputs, stderr = harvest(executed, job.book.root, folder)
     graft(clean, outputs)
-    clean.metadata["isonb_run"] = _record(job)
+    clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
     _keep_stderr(job, stderr)
     update(job.cached, nbformat.writes(clean) + "\n")
     _remove_working_files(job)
     return ""
 
 
-def _record(job: Job) -> dict[str, Any]:
-    """What is known about a run that ends now: no host names, no folders."""
+def _record(job: Job, peak_mib: float | None) -> dict[str, Any]:
+    """What is known about a run that ends now: no host names, no folders. ``peak_mib``: the memory of its kernel."""
     here = machine.hardware()
     return {
         "seconds": round(job.seconds, 1),
+        "peak_mib": peak_mib,
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "hardware": ", ".join([here["cpu"], f"{here['cores']} cores", *here["gpus"][:1]]),
         "versions": {name: version for name, version in machine.versions(PACKAGES).items() if version},

@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import secrets
 import shutil
 import signal
@@ -53,10 +54,14 @@ FIXED = {
 
 @dataclass(frozen=True)
 class Answer:
-    """How the work ended: ``kind`` is the error's type ("" for none, "stopped"), ``text`` its words."""
+    """How the work ended: ``kind`` is the error's type ("" for none, "stopped"), ``text`` its words.
+
+    ``peak_mib``: the memory of the largest process that it had started, such as a kernel.
+    """
 
     kind: str = ""
     text: str = ""
+    peak_mib: int = 0
 
     def __str__(self) -> str:
         """Type and words, as a traceback ends."""
@@ -208,7 +213,9 @@ def _main(folder: str, function: str) -> int:
         sys.stderr.write(COLOURS.sub("", "\n".join(map(str, lines))) + "\n")  # to the log, whole
     if ENDING.is_set():
         threading.Event().wait()  # the watch has work to do, and ends us
-    said.write(json.dumps(asdict(Answer(kind, _cut(text)))))
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of those that have ended
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
+    said.write(json.dumps(asdict(Answer(kind, _cut(text), round(peak / unit)))))
     said.flush()
     _remove(folder)  # the starter does so, too, unless it is killed just now
     return 1 if kind else 0

@@ -73,41 +73,6 @@ def test_large_clouds_go_by_boruvka(monkeypatch, n, name):
     assert parallel_trees.parallel_trees(torch.ones(2, n, n, device="meta")) == name
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e18])
-def test_lengths_neither_overflow_nor_vanish(scale):
-    x = normal(40, 60, dtype=torch.float32)
-    assert_same(h0_barcode(x * scale) / scale, h0_barcode(x), rtol=1e-5, atol=0)
-
-
-def hard_clouds() -> dict[str, Tensor]:
-    x = normal(120, 50)
-    tight = torch.cat([x[:60] * 1e-3, x[60:] * 1e-3 + 1.0])
-    return {
-        "offset": x + 1e4,
-        "far point": torch.cat([torch.full((1, 50), 1e4), x]),
-        "tight clusters": tight,
-        "copies": torch.cat([x, x[:30]]),
-    }
-
-
-@pytest.mark.parametrize("kind", ["offset", "far point", "tight clusters", "copies"])
-def test_float32_products_choose_the_right_tree(kind):
-    """The value on float32 points equals that on the same points in float64, where distances resolve everything."""
-    x = hard_clouds()[kind].float()
-    got, want = h0_barcode(x), h0_barcode(x.double())
-    assert_same(got, want, rtol=1e-6, atol=0, dtype=False)
-    assert int((got == 0).sum()) == (30 if kind == "copies" else 0)
-
-
-@pytest.mark.parametrize("d", [3, 60])
-def test_an_offset_or_a_far_first_point_changes_nothing(d):
-    x = (normal(50, d) * 64).round() / 64
-    assert_same(h0_barcode(x + 1e9), h0_barcode(x), rtol=1e-12)
-    far = torch.cat([torch.full((1, d), 1e9, dtype=torch.float64), x])
-    assert_same(h0_barcode(far)[1:], h0_barcode(x), rtol=1e-12)
-    assert_same(h0_barcode(far, mask=torch.arange(51) > 0)[:-1], h0_barcode(x), rtol=1e-12)
-
-
 def test_distances_by_product_and_by_difference_agree():
     for shape in ((70, 20), (3, 40, 50), (1100, 300)):
         x = normal(*shape)
@@ -115,24 +80,9 @@ def test_distances_by_product_and_by_difference_agree():
 
 
 def test_batches_of_nothing():
-    assert h0_barcode(torch.ones(0, 5, 3)).shape == (0, 4)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    n=st.integers(2, 60),
-    d=st.sampled_from([2, 40]),
-    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "far point"]),
-    masked=st.booleans(),
-    seed=st.integers(0, 999),
-)
-def test_float32_barcodes_and_gradients_by_the_compiled_loop_equal_float64(n, d, kind, masked, seed):
-    x = nasty(normal(2, n, d, seed=seed), kind).float()
-    mask = some_mask(2, n, keep=2) if masked and n > 2 else None
-    assert_same(h0_barcode(x, mask=mask), h0_barcode(x.double(), mask=mask), rtol=1e-6, atol=0, dtype=False)
-    if kind == "normal":  # no ties: the tree is one and the same
-        got, want = (gradient(lambda z: h0_barcode(z, mask=mask), points) for points in (x, x.double()))
-        assert_same(got, want, rtol=1e-4, atol=1e-5, dtype=False)
+    for n, d in ((5, 3), (3000, 2), (600, 768)):  # each way
+        assert h0_barcode(torch.ones(0, n, d)).shape == (0, n - 1)
+        assert knn(torch.ones(0, n, d), 2)[1].shape == (0, n, 2)
 
 
 def test_without_numba_and_for_a_compiler_the_plain_loops_name_the_same(monkeypatch):

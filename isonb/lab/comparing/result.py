@@ -15,8 +15,6 @@ import pandas as pd
 from isonb.lab.statistics.paired import GAIN, LOSS, OPEN
 from isonb.lab.statistics.seeds import Interval
 
-__all__ = ["REFUSED", "Pair", "RunComparison"]
-
 REFUSED = "refused"
 WIDE = 100
 STYLE = """

@@ -15,8 +15,6 @@ from isonb.lab.runs.run_ids import canonical
 from isonb.lab.runs.table import scan, table
 from isonb.lab.studies.table import settings_of_rows
 
-__all__ = ["CompareError", "Runs", "arm_names", "config_of", "read_runs", "setting_names", "table_of"]
-
 Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
 APART = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
 

@@ -21,7 +21,7 @@ from typing import Any
 from isonb.errors import fail
 from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
-from isonb.lab.methods import Method, method_class, resolved
+from isonb.lab.methods import Method, method_class
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
 from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.run_ids import counted, run_id
@@ -244,7 +244,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if experiment == "doses" and not chosen.two_phases:
         fail(OptionError, "a doses run needs a method with a second phase", chosen.name, "Use isolayer.")
     places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
-    written |= places | {"method": resolved(chosen)}
+    written |= places | {"method": {"name": chosen.name, **describe(chosen)}}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return written if inputs is None else written | {"inputs": inputs}

@@ -72,7 +72,6 @@ def test_code_of_a_folder_is_never_run(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"model_type": "nothing"}, "model type `nothing` but Transformers does not recognize"),
         ({"model_type": "t5", "is_encoder_decoder": True, "classifier_dropout": 0.0}, "t5 is an encoder-decoder"),
         ({"model_type": "vit"}, "vit is no encoder or decoder of text"),
         ({"hidden_size": "wide"}, "hidden_size"),
@@ -195,7 +194,7 @@ def test_the_digest_is_of_every_shard(model: Path) -> None:
     assert locate.fingerprint_now(str(model)) == fingerprint(model)
 
 
-@pytest.mark.parametrize("name", ["-rf", "~nouser/x", "./nosuch", "x" * 5000, "org/-x", "a--b/c", ""])
+@pytest.mark.parametrize("name", ["-rf", "~nouser/x", "./nosuch", "x" * 5000, ""])
 def test_names_that_lead_nowhere(name: str) -> None:
     with pytest.raises(ModelError, match="it is no folder and can't be a hub id"):
         locate.find(name)

@@ -148,39 +148,6 @@ def test_validation_points_are_logged_with_their_classes(tmp_path):
     json.dumps(trained.state.log_history, allow_nan=False)
 
 
-def test_a_resumed_run_has_the_values_of_all_steps(tmp_path):
-    changes = {"save_strategy": "steps", "save_steps": 2, "logging_steps": 2}
-    whole = train(tmp_path / "whole", dropout=0.3, changes=changes)
-
-    def stop(self, *args, **kwargs):
-        if self.state.global_step == 3:  # after the checkpoint of step 2, and one more measured step
-            raise KeyboardInterrupt
-        return forward(self, *args, **kwargs)
-
-    forward = Recording.training_step
-    Recording.training_step = stop
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "cut", dropout=0.3, changes=changes)
-    finally:
-        Recording.training_step = forward
-    tracker = Tracker(every=1)
-    resumed = Recording(
-        model=tiny.model("bert", 0.3),
-        args=TrainingArguments(
-            **tiny.arguments(tmp_path / "cut", per_device_train_batch_size=16, **changes) | {"max_steps": 4}
-        ),
-        train_dataset=tiny.sentences(40),
-        callbacks=[tracker],
-    )
-    resumed.train(resume_from_checkpoint=str(tmp_path / "cut" / "checkpoint-2"))
-    one, other = (series_from_log(trained.state.log_history) for trained in (whole, resumed))
-    assert one.keys() == other.keys()
-    for name, pairs in one.items():
-        assert [step for step, _ in other[name]] == [step for step, _ in pairs], name
-        assert [value for _, value in other[name]] == pytest.approx([value for _, value in pairs], rel=1e-6), name
-
-
 UNION = {"trainer": Penalised, "penalty": IsoScoreLoss(weight=0.2)}
 
 
