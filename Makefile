@@ -45,9 +45,9 @@ $(TOOLS): $(STAMP) requirements-dev.txt
 	@$(HASHED) -r requirements-dev.txt && $(PIP) check
 	@touch $@
 
-book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: pages to hand out)
+book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: without solutions, into _build/handout)
 	@ISONB_SOLUTIONS=$(SOLUTIONS) $(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
-	@echo "The book is in _build/html/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
+	@echo "The book is in _build/$(if $(filter no,$(SOLUTIONS)),handout,html)/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
 models: $(STAMP)  ## fetch the language model smollm2 (93 MB) into the cache, for the dial on a model of one's own
 	@$(BIN)/python book/recipes/smollm2/fetch_smollm2.py

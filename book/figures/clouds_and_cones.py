@@ -136,7 +136,13 @@ def cosine_histogram(views: dict[str, Tensor], topics: list[str]) -> Any:
             ]
     chart = alt.Chart(pd.DataFrame(rows).round(4), width=250, height=190).mark_bar(opacity=0.6)
     chart = chart.encode(
-        alt.X("from:Q", bin="binned", title="cosine", scale=alt.Scale(domain=[-1, 1]), axis=alt.Axis(tickCount=4)),
+        alt.X(
+            "from:Q",
+            bin="binned",
+            title="cosine",
+            scale=alt.Scale(domain=[-1, 1]),
+            axis=alt.Axis(values=[-0.5, 0, 0.5, 1]),
+        ),
         alt.X2("to:Q"),
         alt.Y("share:Q", title="share of pairs", stack=None, axis=alt.Axis(format="%")),
         alt.Color("pairs:N", title=None),

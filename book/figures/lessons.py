@@ -59,7 +59,7 @@ def score_bars(scores: Mapping[str, Mapping[str, float]]) -> Any:
         for cloud, value in readings.items()
     ]
     clouds = list(next(iter(scores.values())))
-    base = alt.Chart(pd.DataFrame(rows), width=150, height=alt.Step(62)).encode(
+    base = alt.Chart(pd.DataFrame(rows), width=150, height=alt.Step(84)).encode(
         alt.X("reading:Q", title=None, axis=alt.Axis(tickCount=3)), alt.Y("cloud:N", title=None, sort=clouds)
     )
     bars = base.mark_bar().encode(alt.Color("cloud:N", legend=None, sort=clouds))

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from isonb.auditing.choosing import Encoding, is_model
+from isonb.auditing.measured import Pairs, check_rate
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
-from isonb.auditing.readings import Pairs, check_rate
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.told import clipped

@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import nn
 
+from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, FunctionEmbedder, SentenceEmbedder, TokenEmbedder
-from isonb.auditing.findings import Finding
 from isonb.errors import InputError, fail, needs
 
 POOLS = ("auto", "mean", "cls", "last")
@@ -32,10 +32,8 @@ class Encoding:
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
             fail(InputError, f"pool must be one of {', '.join(POOLS)}", repr(self.pool), "The default is auto.")
-        for name in ("max_length", "batch_size"):
-            value = getattr(self, name)
-            if value is None and name == "max_length":
-                continue
+        limit = 1 if self.max_length is None else self.max_length
+        for name, value in (("max_length", limit), ("batch_size", self.batch_size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 fail(InputError, f"{name} must be an integer from 1", repr(value), "Leave it out.")
 
@@ -74,8 +72,7 @@ def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
 
 def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
     with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
-        from isonb.lab.encoders.loading import load
-        from isonb.lab.encoders.sentences import load_sentences
+        from isonb.lab.encoders.loading import load, load_sentences
 
     loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
     if loaded is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.findings import Finding
+from isonb.auditing.defects import Finding
 from isonb.auditing.reading.rows import NAMED, pieces
 from isonb.auditing.report import FindingsReport, stands_out
 from isonb.auditing.told import Columns, Section
@@ -45,9 +45,9 @@ class Comparison(FindingsReport):
 
     ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:
     quantiles of the cosine of a row with itself in the other cloud, "0" the lowest; ``moved``: the rows that moved
-    most, as (row, cosine); both are empty where the dimensions differ. ``cka``: linear CKA of all rows, 1 for the same
-    cloud up to rotation and scale. ``overlap``: the share of the 10 nearest neighbours that a row keeps, of
-    ``measured`` rows, with its 95% interval. ``differences``: of every reading.
+    most, as (row, cosine); both are empty where the dimensions differ. Of ``measured`` rows: ``cka``, linear CKA, 1 for
+    the same cloud up to rotation and scale; ``overlap``, the share of the 10 nearest neighbours that a row keeps, with
+    its 95% interval; ``differences`` of every reading.
     """
 
     n: int

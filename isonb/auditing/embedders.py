@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch import Tensor
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
 from isonb.errors import InputError, ShapeError, fail
+from isonb.points import pool
 
 if TYPE_CHECKING:
     from isonb.lab.encoders.loading import TokenizedSentences
@@ -109,10 +110,12 @@ class TokenEmbedder(Embedder):
     ``from_name``: the encoder was loaded from its name, so that its revision stands for all that it is.
     """
 
-    def __init__(self, encoder: Any, pool: str, max_length: int, batch_size: int = 32, from_name: bool = False) -> None:
-        self.encoder, self.pool, self.max_length, self.batch_size = encoder, pool, max_length, batch_size
+    def __init__(
+        self, encoder: Any, pooling: str, max_length: int, batch_size: int = 32, from_name: bool = False
+    ) -> None:
+        self.encoder, self.pool, self.max_length, self.batch_size = encoder, pooling, max_length, batch_size
         self.tokenizer, self.training = encoder.tokenizer, bool(encoder.model.training)
-        self.name, self.told = str(encoder.name), f"{pool} pooling"
+        self.name, self.told = str(encoder.name), f"{pooling} pooling"
         self.revision = encoder.revision if from_name else ""
         self.room_for_words()
 
@@ -123,41 +126,26 @@ class TokenEmbedder(Embedder):
         read = TokenizedSentences.read(self.encoder, self.readable(texts), self.max_length)
         return replace(read, pad=read.pad or 0)  # off the mask any token serves
 
-    def states(self, sentences: TokenizedSentences, rows: Sequence[int], layers: bool = False) -> Tensor:
-        """Pooled vectors (1, B, d) of the last layer, or (L+1, B, d) of all, of some texts in one batch."""
-        from isonb.lab.encoders.loading import forward
-
-        device = next(self.encoder.model.parameters()).device
-        with torch.no_grad():
-            hidden, mask, _ = forward(self.encoder.model, sentences.batch(rows, device))
-        return torch.stack([self._pooled(state, mask).float().cpu() for state in (hidden if layers else hidden[-1:])])
-
-    def _pooled(self, state: Tensor, mask: Tensor) -> Tensor:
-        if self.pool == "cls":
-            return state[:, 0]
-        if self.pool == "last":
-            return state[torch.arange(len(state), device=state.device), mask.sum(-1) - 1]
-        return torch.where(mask.unsqueeze(-1), state, 0.0).sum(1) / mask.sum(-1, keepdim=True)
-
     def together(self, texts: Sequence[str]) -> Tensor:
-        return self.states(self.read(texts), range(len(texts)))[0]
+        return self._pooled(texts, len(texts), slice(-1, None))[:, 0]
 
     def encode(self, texts: Sequence[str], layered: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Longest texts first: at most ``batch_size`` rows, and no more tokens than memory allows."""
-        sentences, chosen = self.read(texts), set(layered)
-        most = max(1, min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1))))
-        order = [row for rows in sentences.by_length(1) for row in rows]
-        done, vectors, layers = 0, [], []
-        while done < len(order):
-            rows = order[done : done + max(1, min(self.batch_size, most // len(sentences.ids[order[done]])))]
-            seen = [place for place, row in enumerate(rows) if row in chosen]
-            states = self.states(sentences, rows, layers=bool(seen))
-            vectors.append(states[-1])
-            layers += [states[:, seen]] if seen else []
-            done += len(rows)
-        asked = torch.tensor([row for row in order if row in chosen])
-        every = torch.cat(layers, 1)[:, asked.argsort()] if layers else None
-        return torch.cat(vectors)[torch.tensor(order).argsort()], every
+        """At most ``batch_size`` texts at a time, and no more tokens than memory allows."""
+        states = self._pooled(texts, self.batch_size, slice(0 if layered else -1, None))
+        return states[:, -1], states[list(layered)].transpose(0, 1) if layered else None
+
+    def _pooled(self, texts: Sequence[str], size: int, layers: slice) -> Tensor:
+        """Some layers of all texts (n, layers, d)."""
+        sentences, mode = self.read(texts), cast(Any, self.pool)
+        most = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
+        size = max(1, min(size, most // max(map(len, sentences.ids))))
+        order, pooled = [], []
+        with torch.no_grad():
+            for rows, states in sentences.passes(self.encoder, size, "", progress=False):
+                order += rows
+                points = [pool([state], states.mask, mode) for state in states.hidden[layers]]
+                pooled.append(torch.stack(points, 1).float().cpu())
+        return torch.cat(pooled)[torch.tensor(order).argsort()]
 
 
 class SentenceEmbedder(Embedder):

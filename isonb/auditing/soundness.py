@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, TokenEmbedder
-from isonb.auditing.findings import Check, Finding
 from isonb.auditing.reading.rows import NAMED
 from isonb.auditing.told import clipped, counted
 from isonb.errors import InputError, fail
@@ -30,6 +31,15 @@ FIXES = {
 }
 
 
+@dataclass(frozen=True)
+class Check:
+    """Whether a model measures the same thing twice. ``state``: "ok", "fault" or "skipped"."""
+
+    name: str
+    state: str
+    text: str
+
+
 def probes_of(texts: Sequence[str]) -> list[str]:
     """Texts of all lengths, shortest first."""
     ordered = sorted(set(texts), key=lambda text: (len(text), text))
@@ -42,11 +52,8 @@ def check_model(embedder: Embedder, texts: Sequence[str]) -> tuple[tuple[Check, 
     probes = probes_of(texts)
     checks = tuple(_checks(embedder, probes))
     failed = [check for check in checks if check.state == "fault"]
-    return checks, [Finding(one.name, "fault", f"{_capital(one)}.", FIXES[one.name]) for one in failed]
-
-
-def _capital(check: Check) -> str:
-    return f"{check.name[0].upper()}{check.name[1:]}: {check.text}"
+    told = {one.name: f"{one.name[0].upper()}{one.name[1:]}: {one.text}." for one in failed}
+    return checks, [Finding(name, "fault", text, FIXES[name]) for name, text in told.items()]
 
 
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
@@ -153,14 +160,10 @@ def text_findings(texts: Sequence[str], kept: Sequence[int]) -> Iterator[Finding
         severity = "warning" if repeats > len(texts) / 100 else "note"
         said = f"Repeats of an earlier text: {counted(repeats, 'text')} ({repeats / len(texts):.1%})."
         examples = tuple(f"{clipped(text)}, {count:,} times" for text, count in often[:NAMED])
-        rows = _later(texts, set(kept))
+        first = set(kept)
+        rows = tuple(i for i, text in enumerate(texts) if i not in first and text.strip())[:NAMED]
         yield Finding("duplicate texts", severity, said, "Left out here. Drop them.", rows=rows, examples=examples)
     yield from _boilerplate([texts[i] for i in kept])
-
-
-def _later(texts: Sequence[str], kept: set[int]) -> tuple[int, ...]:
-    later = (i for i, text in enumerate(texts) if i not in kept and text.strip())
-    return tuple(row for row, _ in zip(later, range(NAMED), strict=False))
 
 
 def _boilerplate(texts: Sequence[str]) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import (
+    SEVERITIES,
+    Finding,
     Quote,
     copies,
     dimensions,
@@ -19,10 +21,9 @@ from isonb.auditing.defects import (
     spread,
     strange_rows,
 )
-from isonb.auditing.findings import SEVERITIES, Finding, Match
-from isonb.auditing.reading.rows import read, rows_of
-from isonb.auditing.readings import (
+from isonb.auditing.measured import (
     AUDITED,
+    Match,
     Pairs,
     pair_thresholds,
     quantiles,
@@ -30,6 +31,7 @@ from isonb.auditing.readings import (
     random_cosines,
     readings,
 )
+from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
 from isonb.errors import InputError, ShapeError, fail

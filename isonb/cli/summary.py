@@ -15,8 +15,8 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.lab.methods import method_class, resolved
 from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import metrics_of
 from isonb.lab.runs.run_ids import canonical
-from isonb.lab.runs.scores import metrics_of
 from isonb.runtime.files import read_progress
 
 LOOK_EVERY = 0.5  # seconds

@@ -167,10 +167,22 @@ def test_index_leads_to_the_first_page(browser):
     visit.page.close()
 
 
-def test_search_finds_a_page_offline(browser):
+@pytest.mark.parametrize(
+    ("query", "first", "told"),
+    [
+        ("all scores above 0.6", "book/practice/scores_above.html", "0.6"),
+        ("similarity too high", "book/practice/scores_above.html", "similarity"),
+        ("threshold", "book/practice/scores_above.html", "threshold"),
+        ("lambda", "book/papers/istar.html", "lambda"),
+    ],
+)
+def test_search_offline_has_the_right_page_first_with_an_excerpt(browser, query, first, told):
     visit = open_page(browser, HTML / "search.html")
-    visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=isotropic")
+    visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=" + query.replace(" ", "+"))
     settle(visit.page)
-    visit.page.wait_for_selector("#search-results li a", timeout=20_000)
+    visit.page.wait_for_selector("#search-results li p.context", timeout=20_000)
+    best = visit.page.locator("#search-results li").first
+    assert best.locator("a").get_attribute("href").partition("#")[0] == first
+    assert told in best.locator("p.context").text_content().lower()
     assert visit.outside == visit.failed == visit.errors == []
     visit.page.close()

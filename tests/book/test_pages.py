@@ -12,6 +12,7 @@ from isonb.pages.__main__ import main
 from isonb.pages.build import html, mathjax, write_pages
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError, PairingError
+from isonb.pages.extension import badges
 from isonb.pages.lint import canonical
 from isonb.pages.notebooks.plain import put_outputs
 from isonb.pages.notebooks.words import Index
@@ -153,10 +154,42 @@ def test_params_lists_the_grammar(book, capsys):
     assert lines[0].split() == ["n", "=", "40", "int,", "5..500", "points"]
 
 
-def test_pages_to_hand_out_have_exercises_and_no_solution(copy, monkeypatch):
+def test_pages_to_hand_out_have_exercises_and_no_solution_and_lie_apart(copy, monkeypatch):
     monkeypatch.setenv("ISONB_SOLUTIONS", "no")
-    html(copy)
-    text = page(copy, "sample")
+    before = page(copy, "sample")
+    assert html(copy) == copy.build / "handout" / "index.html"
+    text = (copy.build / "handout" / "book" / "sample.html").read_text(encoding="utf-8")
     assert "Exercise 1.1" in text
     assert "Solution to" not in text
     assert "Four." not in text, "what the second solution says"
+    assert page(copy, "sample") == before, "those with solutions stay"
+    assert sorted(path.name for path in copy.build.iterdir() if path.name.startswith("handout")) == ["handout"]
+
+
+def test_pages_have_badges_once_an_address_is_configured(copy):
+    assert "colab" not in page(copy, "sample")
+    config = copy.root / "_config.yml"
+    text = config.read_text(encoding="utf-8")
+    address = "https://github.com/o/r/blob/pages/_sources/"
+    config.write_text(re.sub(r'isonb_notebooks: ""', f"isonb_notebooks: {address}", text), encoding="utf-8")
+    html(copy)
+    links = re.findall(r'href="(https://[^"]*\.ipynb)"', page(copy, "sample"))
+    where = "o/r/blob/pages/_sources/book/sample.ipynb"
+    assert links == [
+        f"https://colab.research.google.com/github/{where}",
+        "https://mybinder.org/v2/gh/o/r/pages?labpath=_sources/book/sample.ipynb",
+        f"https://kaggle.com/kernels/welcome?src=https://github.com/{where}",
+    ]
+
+
+def test_an_address_that_is_none_is_told(copy):
+    with pytest.raises(BuildError, match=r"isonb_notebooks must be the address.*got 'here'"):
+        badges("here", "book/sample")
+
+
+def test_the_search_has_the_prose_of_each_page(built):
+    index = (built.build / "html" / "searchindex.js").read_text(encoding="utf-8")
+    prose = json.loads(re.match(r"const PROSE = (.*);\n", index)[1])
+    assert {"book/sample", "book/intro"} <= set(prose)
+    assert "the number 0.33" in prose["book/sample"]
+    assert "pages.glue" not in prose["book/sample"], "code isn't prose"

@@ -86,17 +86,10 @@ def npy(path: Path) -> Described:
     code = f"numpy.load({str(path)!r})"
     with path.open("rb") as file:
         if _Header.read(file).dtype.hasobject:
-            pickled = code.replace(")", ", allow_pickle=True)")
-            return Described(path.name, [Member("", "pickled objects")], pickled)
+            return Described(path.name, [Member("", "pickled objects")], code.replace(")", ", allow_pickle=True)"))
         file.seek(0)
-        return of_array(_mapped(file), path.name, code)
-
-
-def of_array(array: Any, what: str, code: str) -> Described:
-    """One array, or the fields of a structured one."""
-    if array.dtype.names:
-        return of_arrays({name: array[name] for name in array.dtype.names}, array.__getitem__, what, code)
-    return single(what, f"{array.dtype} of shape {array.shape}", lambda: array, code)
+        array = _mapped(file)
+    return single(path.name, "", lambda: array, code)
 
 
 def npz(path: Path) -> Described:
@@ -203,14 +196,8 @@ def faiss_index(path: Path) -> Described:
         fix = "Audit what was put in; what it gives back was compressed."
         must = f"{path.name} must keep its vectors whole, as IndexFlat does"
         refuse(VectorsError, must, kind, fix, (lines[0], f"{lines[1]}  # rounded ones"))
-    step = max(1, PIECE // index.d)
-
-    def pieces() -> Iterator[Any]:
-        for i in range(0, whole.ntotal, step):
-            yield index.reconstruct_n(i, min(step, whole.ntotal - i))
-
     told = f"float32 of shape {(index.ntotal, index.d)}"
-    return single(f"{path.name} (FAISS, {kind})", told, lambda: spooled(pieces(), path.name, code), code)
+    return single(f"{path.name} (FAISS, {kind})", told, lambda: index.reconstruct_n(0, whole.ntotal), code)
 
 
 def opened(path: Path) -> Any:

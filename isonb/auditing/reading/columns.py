@@ -77,8 +77,7 @@ def _kind(type_: Any, cells: Any) -> str:
     if is_.is_dictionary(type_):
         return _kind(type_.value_type, cells)
     listed = _is_list(type_)
-    while _is_list(type_):  # rows that are matrices are refused by their shape
-        type_ = type_.value_type
+    type_ = type_.value_type if listed else type_
     if is_.is_floating(type_) or is_.is_decimal(type_):
         return "floats" if listed else "number"
     if is_.is_integer(type_):
@@ -138,7 +137,7 @@ def _vectors(columns: Iterator[Any], what: str, code: str) -> Iterator[Any]:
 
 
 def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
-    """The cells as an array (m, d), or (m, t, d) of lists of lists; missing ones NaN; None where all are missing."""
+    """The cells as an array (m, d), or of another shape as tensors; missing ones NaN; None where all are missing."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -156,17 +155,12 @@ def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
     if not len(there):
         return None
     lengths = pc.list_value_length(there).to_numpy(zero_copy_only=False)
-    d = int(lengths[0]) if width is None or _is_list(column.type.value_type) else width
+    d = int(lengths[0]) if width is None else width
     if (lengths != d).any():
         _ragged(lengths, what, code)
     inner = there.flatten()
-    if _is_list(inner.type) or isinstance(inner, pa.ExtensionArray):
-        values = _matrix(inner, None, what, code)
-        values = np.zeros((0, 0)) if values is None else values
-    else:
-        inner = inner.cast(pa.float64()) if pa.types.is_decimal(inner.type) else inner
-        values = inner.to_numpy(zero_copy_only=False)
-    values = values.reshape(len(there), *(shape or (d, *values.shape[1:])))
+    inner = inner.cast(pa.float64()) if pa.types.is_decimal(inner.type) else inner
+    values = inner.to_numpy(zero_copy_only=False).reshape(len(there), *(shape or (d,)))
     if not column.null_count:
         return values
     whole = np.full((len(column), *values.shape[1:]), np.nan, np.result_type(values.dtype, "float16"))

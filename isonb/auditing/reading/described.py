@@ -54,6 +54,11 @@ HELD = {
         "x = numpy.stack([numpy.frombuffer(cell, 'float32') for cell in {code}])",
         "numpy.save('vectors.npy', x)  # or numpy.unpackbits of 'uint8', of binary vectors",
     ),
+    ": list<": (  # rows of rows
+        POOL,
+        "x = {code}",
+        "numpy.save('vectors.npy', numpy.stack([numpy.stack(list(row)).mean(0) for row in x]))  # or by the mask",
+    ),
     "pickled": (
         "They are never loaded here, since they can run any code. If you trust the file:",
         "x = {code}",

@@ -118,7 +118,7 @@ def _shift(n: int, alpha: float, power: float) -> float:
 
 
 def share(count: int, n: int, *, level: float = 0.95) -> Interval:
-    """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934), from the beta law.
+    """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934).
 
     >>> failed = share(2, 5)
     >>> round(failed.estimate, 2), round(failed.low, 3), round(failed.high, 3)
@@ -127,10 +127,8 @@ def share(count: int, n: int, *, level: float = 0.95) -> Interval:
     if not 0 <= count <= n or n < 1 or not 0 < level < 1:
         got = f"{count} of {n} at level {level}"
         raise StatsError(f"a share needs 0 <= count <= n, n >= 1 and a level in (0, 1); got {got}. Pass such numbers.")
-    tail = (1 - level) / 2
-    low = float(scipy_stats.beta.ppf(tail, count, n - count + 1)) if count else 0.0
-    high = float(scipy_stats.beta.ppf(1 - tail, count + 1, n - count)) if count < n else 1.0
-    return Interval(count / n, low, high, level, n, "Clopper-Pearson")
+    ends = scipy_stats.binomtest(count, n).proportion_ci(level, method="exact")
+    return Interval(count / n, float(ends.low), float(ends.high), level, n, "Clopper-Pearson")
 
 
 def finite(values: ArrayLike, name: str, least: int) -> Array:

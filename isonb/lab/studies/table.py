@@ -23,8 +23,7 @@ from isonb.errors import fail, in_one_line
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import Recorded, RecordedError, recorded
-from isonb.lab.runs.scores import scored
+from isonb.lab.runs.recordings import Recorded, RecordedError, recorded, scored
 from isonb.lab.runs.table import FIRST, series_table, table
 from isonb.lab.statistics.seeds import Interval, finite
 from isonb.lab.studies.design import TASK_NAMES, Design, Settings
@@ -206,7 +205,7 @@ def _live(
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """Scores as :func:`~isonb.lab.runs.scores.scored` reads them, and which runs failed."""
+    """Scores as :func:`~isonb.lab.runs.recordings.scored` reads them, and which runs failed."""
     runs = scored(runs)
     by_suite = [failed(some) for _, some in runs.groupby("suite", sort=False)]
     return runs.assign(failed=pd.concat(by_suite) if by_suite else False)

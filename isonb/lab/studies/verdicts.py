@@ -152,15 +152,11 @@ class Prediction:
     needs: str = ""
 
     def __post_init__(self) -> None:
-        if self.direction not in DIRECTIONS:
-            known = ", ".join(DIRECTIONS)
-            fail(ClaimError, f"the direction must be one of {known}", repr(self.direction), "Choose one of these.")
+        _one_of("direction", self.direction, DIRECTIONS)
+        _one_of("decided_by", self.decided_by, DECIDERS)
         if not 0 <= self.margin < math.inf or (self.direction == "equal" and self.margin == 0):
             fix = "Pass the smallest difference that counts."
             fail(ClaimError, 'the margin must be >= 0, for "equal" above 0', self.margin, fix)
-        if self.decided_by not in DECIDERS:
-            known = ", ".join(DECIDERS)
-            fail(ClaimError, f"decided_by must be one of {known}", repr(self.decided_by), "Choose one of these.")
 
     @property
     def claimed(self) -> tuple[float, float]:
@@ -193,8 +189,12 @@ class Claim:
     needs: str = ""  # what it would take to test it
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            fail(ClaimError, f"the kind must be one of {', '.join(KINDS)}", repr(self.kind), "Choose one of these.")
+        _one_of("kind", self.kind, KINDS)
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        fail(ClaimError, f"{name} must be one of {', '.join(known)}", repr(value), "Choose one of these.")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.notebooks.markdown import Reader
 from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import INJECTED, code_cells, glued, graft, with_overrides
+from isonb.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft, with_overrides
 from isonb.pages.run import Job, parameter_text
 from isonb.runtime.files import update
 
@@ -26,6 +26,13 @@ NOTE = "isonb_written"  # the digest of a notebook as it was written
 CAPTION = "isonb_caption"
 FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell that raised
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}  # tags of cells whose code the book hides
+
+INSTALLS = """\
+# Opened alone, as on Colab, Binder or Kaggle: install what this notebook needs. Elsewhere nothing happens.
+import importlib.util
+
+if importlib.util.find_spec("isonb") is None:
+    %pip install --quiet "isonb[lab]" """.rstrip()
 
 
 def cell_texts(notebook: Any, words: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -40,7 +47,8 @@ def cell_texts(notebook: Any, words: Mapping[str, str]) -> list[tuple[str, str]]
 def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, str]) -> Any:
     """``notebook``, which has the cells of the chapter's source, with its prose in words, to be read anywhere.
 
-    Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs.
+    Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs. The first
+    code cell installs the package where it is missing.
     """
     words = index.words(chapter, values)
     made = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
@@ -61,6 +69,8 @@ def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, st
             fixed = {"editable": False, "deletable": False, "tags": [CAPTION]}
             caption = f"*{number}* {said}".strip()
             made.cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption", metadata=fixed))
+    first = next((at for at, cell in enumerate(made.cells) if cell.cell_type == "code"), len(made.cells))
+    made.cells.insert(first, nbformat.v4.new_code_cell(INSTALLS, id="install", metadata={"tags": [INSTALL]}))
     return made
 
 

@@ -36,7 +36,7 @@
       while (high - low > 0.02) { // the largest letters with which all words fit
         const size = (low + high) / 2;
         slide.style.fontSize = `${size}em`;
-        const fits = slide.scrollWidth <= slide.clientWidth && height(words) <= 0.8 * innerHeight;
+        const fits = slide.scrollWidth <= slide.clientWidth && slide.getBoundingClientRect().height <= innerHeight + 0.5;
         [low, high] = fits ? [size, high] : [low, size];
       }
       slide.style.fontSize = `${low}em`;

@@ -1,6 +1,6 @@
 // The search: a page with the words in its prose comes before one that has them in its code alone, and each result shows
 // where they stand. Sphinx puts this file into its own script; the build puts PROSE, the paragraphs by page, into the index.
-(() => {
+;(() => { // what stands before it doesn't end its last line
   "use strict";
   const asked = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase().match(/[\p{L}\d]+(\.\d+)?/gu) ?? [];
   const times = (text, word) => text.toLowerCase().split(word).length - 1;

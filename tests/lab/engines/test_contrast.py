@@ -76,22 +76,6 @@ def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("objective", ["simcse", "tension"])
-def test_the_seed_decides_everything(objective, folder):
-    settings = Contrast(objective, steps=2, batch_size=4, learning_rate=1e-3, negatives=1)
-
-    def once(seed, noise):
-        torch.manual_seed(noise)
-        encoder = load(folder)
-        return tune(encoder, TEXTS, settings, seed=seed, progress=False), weights(encoder.model)
-
-    (first, one), (again, two), (other, three) = once(0, 1), once(0, 2), once(3, 1)
-    assert first == again
-    assert torch.equal(one, two)
-    assert first != other
-    assert not torch.equal(one, three)
-
-
 def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(encoder):
     tokens = TokenizedSentences.read(encoder, TEXTS, 32)
     objective = Objective(encoder, tokens, Contrast("tension", steps=10, learning_rate=1.0, negatives=2))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.findings import Match, Reading
 from isonb.auditing.reading.rows import CHUNK
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
@@ -40,6 +39,50 @@ AUDITED = (
     "two_nn",
 )
 BY_LAYER = tuple(name for name in AUDITED if name not in ("explained_variance_1_centered", "common_mean"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A measure with its 95% interval, and what it is compared with.
+
+    ``measure``: its name in the registry of measures, ``name``: its title there. ``gaussian``: what an isotropic
+    Gaussian of as many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with
+    their number says less about the model.
+    """
+
+    measure: str
+    name: str
+    value: float
+    low: float
+    high: float
+    gaussian: float
+    fewer: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The readings of the vectors that one layer gives; layer 0 is the embedding output."""
+
+    number: int
+    rows: int
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A threshold chosen at a rate of false matches on one half, and what the other half says of it.
+
+    ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval: of the half of the pairs that don't
+    match (or of the queries) that weren't used for the choice, and of all pairs that match; ``recall`` is None without
+    labels. ``percentile``: how many in a hundred random pairs aren't above the threshold.
+    """
+
+    cloud: str
+    rate: float
+    threshold: float
+    percentile: float
+    false_matches: tuple[float, float, float]
+    recall: tuple[float, float, float] | None = None
 
 
 def groups_of(n: int, draw: torch.Generator) -> Tensor:
