@@ -137,7 +137,9 @@ def _panel(readings: pd.DataFrame) -> Any:
     marks = marks.transform_filter(f"reveal || datum.which == '{next(iter(MARKS))}'")
     domain, colors, shapes = list(MARKS), [c for c, _ in MARKS.values()], [s for _, s in MARKS.values()]
     legend = alt.Legend(title=None, columns=3, symbolOpacity=1)
-    reading = alt.X("reading:Q", scale=alt.Scale(domain=[-0.1, 1.05], nice=False), title="reading")
+    reading = alt.X(
+        "reading:Q", scale=alt.Scale(domain=[-0.1, 1.05], nice=False), title="reading", axis=alt.Axis(grid=False)
+    )
     points = marks.mark_point(filled=True, size=110, opacity=0.85, aria=False).encode(
         reading,
         row,

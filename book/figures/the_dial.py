@@ -147,16 +147,16 @@ def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Ch
     rows = rows[(rows["turn"] == "whitening") & rows["reader"].isin(readers)]
     shown = rows[(rows["encoder"] == "smollm2") | (rows["layer"] == rows.groupby("encoder")["layer"].transform("max"))]
     shown = shown.assign(vectors=shown["encoder"] + ", layer " + shown["layer"].astype(str))
-    base = alt.Chart(shown).encode(
-        x=alt.X("strength:Q", title="place of the dial, p"),
-        color=alt.Color("vectors:N", title=None),
-        strokeDash=dash("vectors:N", title=None),
+    base = alt.Chart(shown).encode(x=alt.X("strength:Q", title="place of the dial, p"))
+    band = base.mark_area(opacity=0.15).encode(
+        y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q", fill=alt.Fill("vectors:N", legend=None)
     )
-    band = base.mark_area(opacity=0.15).encode(y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q")
-    line = base.mark_line(point=True).encode(y="gain:Q")
+    line = base.mark_line(point=True).encode(
+        y="gain:Q", color=alt.Color("vectors:N", title=None), strokeDash=dash("vectors:N", title=None)
+    )
     panels: alt.Chart = (
         (band + line)
-        .properties(width=230, height=170)
+        .properties(width=200, height=170)
         .facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
         .resolve_scale(y="independent")
     )
@@ -182,7 +182,12 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
     ends = (
         alt.Chart(rows)
         .mark_rule()
-        .encode(x="gain_low:Q", x2="gain_high:Q", y=alt.Y("part:N", sort=list(PARTS)), color="order:N")
+        .encode(
+            x="gain_low:Q",
+            x2="gain_high:Q",
+            y=alt.Y("part:N", sort=list(PARTS)),
+            stroke=alt.Stroke("order:N", legend=None),
+        )
     )
     panels: alt.Chart = (
         (ends + bars).properties(width=230, height=130).facet(alt.Facet("layer:N", title=None, sort=layers), columns=2)
@@ -250,7 +255,7 @@ def interval(row: pd.Series[Any], name: str = "gain", digits: int = 3) -> str:
 def best_words(row: pd.Series[Any]) -> str:
     """The best place with its interval."""
     place = "raw" if row["best_turn"] == "raw" else f"{row['best']:g}"
-    return f"{place} ({row['best_low']:g} to {row['best_high']:g})"
+    return f"{place} ({round(row['best_low'], 2):g} to {round(row['best_high'], 2):g})"
 
 
 def at(scores: pd.DataFrame, reader: str, turn: str, strength: float, of: str = "all", **where: Any) -> pd.Series[Any]:

@@ -136,16 +136,16 @@ class TokenEmbedder(Embedder):
 
     def _pooled(self, texts: Sequence[str], size: int, layers: slice) -> Tensor:
         """Some layers of all texts (n, layers, d)."""
-        from isonb.lab.encoders.vectors import embed
-
         sentences, mode = self.read(texts), cast(Any, self.pool)
         most = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
         size = max(1, min(size, most // max(map(len, sentences.ids))))
-
-        def pooled(states: Any) -> Tensor:
-            return torch.stack([pool([state], states.mask, mode) for state in states.hidden[layers]], 1)
-
-        return embed(self.encoder, sentences, [pooled], size, progress=False)[0].cpu()
+        order, pooled = [], []
+        with torch.no_grad():
+            for rows, states in sentences.passes(self.encoder, size, "", progress=False):
+                order += rows
+                points = [pool([state], states.mask, mode) for state in states.hidden[layers]]
+                pooled.append(torch.stack(points, 1).float().cpu())
+        return torch.cat(pooled)[torch.tensor(order).argsort()]
 
 
 class SentenceEmbedder(Embedder):

@@ -157,12 +157,11 @@ class Store:
 
     def vectors(self, texts: Any, name: str) -> Tensor:
         """The vectors of further texts, each text encoded once."""
-        from isonb.lab.encoders.vectors import distinct
-
-        each, places, _ = distinct(check_texts(texts, name), [])
-        if not all(text.strip() for text in each):
+        texts = check_texts(texts, name)
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        if not all(text.strip() for text in place):
             fail(InputError, f"texts of {name} must not be empty", "an empty one", "Leave it out.")
-        return rows_of(self.embed(each, name)[0], places)
+        return rows_of(self.embed(list(place), name)[0], torch.tensor([place[text] for text in texts]))
 
     def embed(self, texts: Sequence[str], name: str, sampled: Sequence[int] = ()) -> tuple[Any, Any, Counts]:
         """Vectors (n, d) of texts, and by layer (s, L+1, d) of the ``sampled`` ones, mapped from files; the counts.
@@ -176,7 +175,8 @@ class Store:
         place, chosen = self.folder / f"{name}-{digest}", set(sampled)
         files = place / "vectors.npy", place / "layers.npy"
         done, counts = 0, Counts()
-        with contextlib.suppress(OSError, ValueError, KeyError):  # nothing there yet: begin
+        with contextlib.suppress(OSError, EOFError, ValueError, KeyError):  # nothing there yet, or not whole: begin
+            np.load(files[0], mmap_mode="r")
             state = json.loads((place / "state.json").read_text(encoding="utf-8"))
             done, counts = int(state["done"]), Counts(*state["counts"])
         quiet = None if self.progress else True  # None: the bar shows on a terminal only
@@ -206,6 +206,7 @@ def _write(path: Path, start: int, total: int, rows: Tensor) -> None:
     with path.open("r+b" if start else "wb") as file:
         if not start:
             layout.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            file.truncate(file.tell() + 4 * math.prod(shape))
         elif (layout.read_magic(file), layout.read_array_header_1_0(file))[1][0] != shape:
             got = f"{shape[-1]} after others"
             fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")

@@ -31,8 +31,6 @@ from isonb.lab.sweeps.grids import about_grid, load_grid
 from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
 
-__all__ = ["COMMANDS", "CommandError", "asked"]
-
 ASK_ABOVE = 24  # estimated hours above which a person at a terminal is asked
 
 

@@ -30,8 +30,8 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     Shapes: ``x`` (..., n, d), half precision raised to float32, 1 <= k <= n - 1, ``mask`` (..., n) optional; returns
     (..., n, k) in the unit of ``x`` and int64 (..., n, k). Rows off the mask are nobody's neighbours and get distances
     0 and indices -1. Differentiable in the distances (0 at a zero distance), the choice of neighbours a constant.
-    ``chunk`` rows are searched at a time (default: about a million numbers, or all of up to four million where that
-    spares half of the product), memory O(n chunk); with a gradient O(n k d) more.
+    ``chunk`` rows are multiplied at a time by all after them (default: a few hundred), memory O(n chunk); with a
+    gradient O(n k d) more.
 
     Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or k out of range.
 

@@ -165,6 +165,13 @@ def test_two_audits_do_not_share_a_folder(encoder, tmp_path):
         audit(encoder, TEXTS, work=tmp_path)
 
 
+def test_torn_files_of_a_cache_are_made_anew(folder, tmp_path):
+    whole = audit(folder, TEXTS, work=tmp_path)
+    (file,) = tmp_path.glob("texts-*/vectors.npy")
+    file.write_bytes(b"torn")
+    assert audit(folder, TEXTS, work=tmp_path) == whole
+
+
 def test_the_page_escapes_the_texts_of_users(encoder):
     evil = "<script>alert('x')</script><img src=x onerror=alert(1)> & so on"
     page = audit(encoder, [*TEXTS, evil, evil.upper(), evil]).html()

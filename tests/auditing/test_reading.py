@@ -222,6 +222,7 @@ READ = {
     "JSON of rows": ("a.json", text(json.dumps(ROWS))),
     "JSON of an id each": ("a.json", text(json.dumps(dict(zip(IDS, ROWS, strict=True))))),
     "JSON lines of rows": ("a.jsonl", jsonl(ROWS)),
+    "JSON lines that are long": ("a.json", jsonl({"note": "x" * 2**17, "v": row} for row in ROWS)),
     "LanceDB": ("a.lance", pylance),
     "FAISS flat": ("a.index", faiss_flat),
     "FAISS HNSW": ("a.faiss", lambda p: faiss_flat(p, lambda f: f.IndexHNSWFlat(D, 8))),

@@ -110,7 +110,7 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     """
     edges = torch.randint(0, len(x), (len(x) * k, 2), generator=torch.Generator().manual_seed(0))
     return [
-        Piece("product", lambda: x @ x.T, True),
+        Piece("product above the diagonal", lambda: gram(x), True),
         Piece("points moved and scaled", lambda: localized(x), True),
         Piece("distances to the chosen", lambda: edge_lengths(x, edges), True),
     ]

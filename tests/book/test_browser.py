@@ -35,7 +35,7 @@ TEXT = """() => {
   return article.textContent;
 }"""
 WIDER = """selector => [...document.querySelectorAll(selector)]
-  .filter(node => !node.closest('details:not([open])') && node.scrollWidth > node.clientWidth + 1)
+  .filter(node => !node.closest('details:not([open]), .solution') && node.scrollWidth > node.clientWidth + 1)
   .map(node => `${node.className || node.tagName}: ${node.textContent.slice(0, 40)}`)"""
 CUT = """() => [...document.querySelectorAll(
     '.isonb-table, .isonb-vega, article pre, .pst-scrollable-table-container, mjx-container[display="true"]')]

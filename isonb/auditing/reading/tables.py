@@ -108,16 +108,14 @@ def _is_number(field: str) -> bool:
 
 def json_file(path: Path) -> Described:
     """JSON: an object a line, a list of objects or of vectors, or an object of columns or of a vector an id."""
-    first, _, more = head_of(path).strip().partition("\n")
-    lines = path.suffix in (".jsonl", ".ndjson") and first.endswith(("}", "]"))
+    first, newline, _ = head_of(path).strip().partition("\n")
+    lines = path.suffix in (".jsonl", ".ndjson") and (first.endswith(("}", "]")) if newline else first[:1] == "{")
     if not lines:
         with opened(path) as file:
             try:
                 value = json.loads(file.read())
-            except ValueError:  # an object a line, maybe
-                lines = bool(more)
-                if not lines:
-                    raise
+            except ValueError:  # then an object a line, whatever it is called
+                lines = True
     if lines:
         code = f"pandas.read_json({str(path)!r}, lines=True)"
         return records(lambda: _json_lines(path), f"{path.name} (JSON lines)", code)

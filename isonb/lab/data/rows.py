@@ -26,18 +26,15 @@ def load_task(
 
     Where ``datasets`` isn't installed: as :class:`PlainRows`.
 
-    Parameters
-    ----------
-    name
-        A name of :data:`TASKS`, or a file of your own. Rows of one's own, and those that we generate, ignore
-        ``source``.
-    source
-        A folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache. None: the
-        folder in the environment variable ISONB_DATA, else the hub.
-    split
-        None: the task's first one.
-    limit, seed
-        At most so many rows, drawn by the seed and kept in file order; a smaller limit takes some of a larger one's.
+    Args:
+        name: of :data:`TASKS`, or a file of your own.
+        source: a folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache.
+            None: the folder in the environment variable ISONB_DATA, else the hub. For rows of one's own, and those
+            that we generate, it says nothing.
+        split: None takes the task's first one.
+        limit: at most so many rows, drawn by ``seed`` and kept in file order; a smaller limit takes some of a larger
+            one's.
+        seed: of the draw.
 
     Raises :class:`TaskError` for an unknown task or split and a bad limit or seed, before anything is read, and
     :class:`SourceError` for a missing folder, file or column, an empty split, a missing value, a label out of range,

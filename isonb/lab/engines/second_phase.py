@@ -219,29 +219,22 @@ def _balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor |
 
 def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> Tensor:
     """Stage 3 on cached features: the logits of the validation rows after it."""
-    seed, watched, cached = run_.settings.seed, run_.watched, {}
-    for name, split in run_.splits.items():
-        cached[name] = features(run_, split)
+    seed, cached = run_.settings.seed, {name: features(run_, split) for name, split in run_.splits.items()}
+    train, validation, held = cached["train"], cached["validation"], cached.get("held")
+
+    def score(model: SecondModel) -> dict[str, float]:
+        return run_.watched.score(model.logits(validation if held is None else held))
+
     torch.manual_seed(seed)
-    phase = run_.method.second(cached["train"].cloud, seed)
-    model = SecondModel(run_.model, phase, cached["train"].cloud.shape[-1], run_.task.outputs).to(run_.device)
-    held = cached.get("held", cached["validation"])
-    series.update(
-        fit_second(
-            model,
-            phase,
-            cached["train"],
-            lambda model: watched.score(model.logits(held)),
-            seed=seed,
-            select="held" in cached,
-            progress=progress,
-        )
-    )
+    phase = run_.method.second(train.cloud, seed)
+    model = SecondModel(run_.model, phase, train.cloud.shape[-1], run_.task.outputs).to(run_.device)
+    select = held is not None
+    series.update(fit_second(model, phase, train, score, seed=seed, select=select, progress=progress))
     with torch.no_grad():
-        points = phase.module(cached["validation"].cloud)[:CLOUD_ROWS]
+        points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
     series.update({f"k.end.second.{name}": curve for name, curve in variance_curves(points).items()})
-    return model.logits(cached["validation"])
+    return model.logits(validation)
 
 
 @torch.no_grad()

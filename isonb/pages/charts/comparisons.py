@@ -14,6 +14,11 @@ import pandas as pd
 from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, dash, points
 from isonb.pages.evidence import half_width, intervals
 
+ZERO: dict[str, Any] = {"strokeDash": [5, 3], "color": GREY, "aria": False}
+LEARNED = alt.condition("datum.learned", alt.value(1), alt.value(0.45))
+SOLID = alt.condition("datum.learned", alt.value([1, 0]), alt.value([3, 3]))
+"""How what was learned is drawn, and what wasn't: by the column ``learned``."""
+
 
 def forest(
     frame: pd.DataFrame,
@@ -25,43 +30,36 @@ def forest(
     width: int = 240,
     zero: bool = True,
     ticks: int = 5,
-    heads: bool = True,
 ) -> Any:
     """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
 
     ``column`` names a further column of ``frame`` that splits the panels sideways, each with one axis for all suites.
+    Rows that aren't ``learned``, where there is such a column, are pale and dashed.
     """
-    if column is not None:
-        options: dict[str, Any] = {
-            "arms": arms,
-            "suites": suites,
-            "title": title,
-            "width": width,
-            "zero": zero,
-            "ticks": ticks,
-        }
-        sides = [
-            forest(part, **options, heads=not at).resolve_scale(x="shared", y="independent").properties(title=str(name))
-            for at, (name, part) in enumerate(frame.groupby(column, sort=False))
-        ]
-        return alt.hconcat(*sides).resolve_scale(x="independent")
     # with rows and columns of panels Vega-Lite names the rows in the order of the data, whatever ``sort`` says
     place = {suite: number for number, suite in enumerate(suites)}
     frame = frame.sort_values("suite", key=lambda names: names.map(place), kind="stable")
-    base = alt.Chart(frame.round(4), width=width, height=alt.Step(17))
     row = alt.Y("arm:N", sort=list(arms), title=None)
+    ends = alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks))
     tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
-    layers = [
-        base.mark_rule(aria=False, strokeWidth=2).encode(
-            alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks)), alt.X2("high:Q"), row
-        ),
-        base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), row, tooltip=tips),
+    look = {"opacity": LEARNED, "strokeDash": SOLID} if "learned" in frame else {}
+
+    def side(part: pd.DataFrame, heads: bool) -> Any:
+        panel = alt.Chart(width=width, height=alt.Step(17))
+        base, zeros = panel.encode(row, **look), panel.mark_rule(**ZERO).encode(x=alt.datum(0))
+        bars = base.mark_rule(aria=False, strokeWidth=2).encode(ends, alt.X2("high:Q"))
+        marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), tooltip=tips)
+        head = alt.Header(labelAngle=0, labelAlign="left", labels=heads)
+        panels = alt.layer(*([zeros] if zero else []), bars, marks, data=part.round(4))
+        return panels.facet(row=alt.Row("suite:N", sort=list(suites), title=None, header=head))
+
+    if column is None:
+        return side(frame, True).resolve_scale(x="independent")
+    sides = [
+        side(part, not at).resolve_scale(x="shared", y="independent").properties(title=str(name))
+        for at, (name, part) in enumerate(frame.groupby(column, sort=False))
     ]
-    if zero:
-        layers.insert(0, base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0)))
-    head = alt.Header(labelAngle=0, labelAlign="left", labels=heads)
-    down = alt.Row("suite:N", sort=list(suites), title=None, header=head)
-    return alt.layer(*layers).facet(row=down).resolve_scale(x="independent")
+    return alt.hconcat(*sides).resolve_scale(x="independent")
 
 
 def courses(
@@ -136,11 +134,7 @@ def crosses(
     return panels.resolve_scale(x="independent", y="independent")
 
 
-LEARNED = alt.condition("datum.learned", alt.value(1), alt.value(0.45))
-SOLID = alt.condition("datum.learned", alt.value([1, 0]), alt.value([3, 3]))
-"""How what was learned is drawn, and what wasn't: by the column ``learned``."""
 SIGNED = "datum.value ? format(datum.value, '+.2f') : '0'"
-ZERO: dict[str, Any] = {"strokeDash": [5, 3], "color": GREY, "aria": False}
 
 
 def growing(frame: pd.DataFrame) -> pd.DataFrame:

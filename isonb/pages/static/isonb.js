@@ -185,6 +185,11 @@
     });
   });
 
+  document.addEventListener("DOMContentLoaded", () => { // where a page has no number, its pictures have none
+    const counted = [...document.querySelectorAll(".caption-number")];
+    counted.filter((number) => /^Fig\. \d+\s*$/.test(number.textContent)).forEach((number) => number.remove());
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     const hosts = document.querySelectorAll(".isonb-vega");
     if (!hosts.length) return;

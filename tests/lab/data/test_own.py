@@ -317,7 +317,7 @@ def test_flags_of_a_run_are_part_of_its_task(here):
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
     words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
-    config = asked(cli._parser(words).parse_args(words)).config
+    config = asked(cli._parser().parse_args(words)).config
     assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
     assert config == resolve(config)
     assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)

@@ -181,7 +181,7 @@ def test_a_damaged_record_is_found_told_and_run_again(out):
     assert path.with_name(path.name + ".damaged").read_bytes() == whole[: len(whole) // 2]
     other = out / "records" / f"{first.outcomes[1].run_id}.json"
     path.write_bytes(other.read_bytes())  # a good record, of another run
-    assert sweep([config(0)], out, **options).damaged[0].damaged.startswith("it is the record of")
+    assert sweep([config(0)], out, **options).outcomes[0].damaged.startswith("it is the record of")
 
 
 def test_status_tells_what_is_running_and_what_is_left(out):
