@@ -12,8 +12,6 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := $(VENV)/.installed-dev
 PIP = $(BIN)/python -m pip --disable-pip-version-check
-# Any Jupyter of this environment saves a chapter's notebook in its .md, too.
-SERVER = $(VENV)/etc/jupyter/jupyter_server_config.d
 # Every file that is installed has one of the hashes in the locks. torch comes first: where pip sees a build without CUDA
 # (2.x+cpu) and the lock names it, that one is taken, and the CUDA libraries that PyPI's build needs are left out.
 HASHED = $(PIP) install --quiet --progress-bar off --require-hashes --no-deps
@@ -40,7 +38,6 @@ $(STAMP): requirements.txt pyproject.toml
 	  *) $(HASHED) -r requirements.txt;; esac
 	@rm -rf _build/torch
 	@$(PIP) install --quiet --no-deps --no-build-isolation -e . && $(PIP) check
-	@mkdir -p $(SERVER) && echo '{"ServerApp": {"jpserver_extensions": {"isonb.pages.notebooks.server": true}}}' > $(SERVER)/isonb.json
 	@touch $@
 
 $(TOOLS): $(STAMP) requirements-dev.txt
@@ -48,9 +45,9 @@ $(TOOLS): $(STAMP) requirements-dev.txt
 	@$(HASHED) -r requirements-dev.txt && $(PIP) check
 	@touch $@
 
-book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: pages to hand out)
+book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTIONS=no: without solutions, into _build/handout)
 	@ISONB_SOLUTIONS=$(SOLUTIONS) $(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
-	@echo "The book is in _build/html/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
+	@echo "The book is in _build/$(if $(filter no,$(SOLUTIONS)),handout,html)/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
 models: $(STAMP)  ## fetch the language model smollm2 (93 MB) into the cache, for the dial on a model of one's own
 	@$(BIN)/python book/recipes/smollm2/fetch_smollm2.py
@@ -83,7 +80,7 @@ bench-gpu: $(TOOLS)  ## the same on a CUDA card
 student: $(STAMP)  ## notebooks of the chapters with empty solutions, in _build/student
 	@$(BIN)/python -m isonb.pages student
 
-slides: $(STAMP)  ## slides of the pictures of each chapter, in _build/slides (after make book)
+slides: $(STAMP)  ## slides of the two lessons, in _build/slides (after make book)
 	@$(BIN)/python -m isonb.pages slides
 
 lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS="--no-browser --port 8889")
@@ -91,8 +88,8 @@ lab: $(STAMP)  ## open copies of the chapters in JupyterLab, to play with (ARGS=
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab _build/lab/start.ipynb $(ARGS)
 
 edit: $(STAMP)  ## open the chapters themselves: what is saved in a notebook is saved in its .md (ARGS="...")
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages pair
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab book --ServerApp.jpserver_extensions=isonb.pages.notebooks.server=True $(ARGS)
+	@$(BIN)/jupytext --quiet --sync $$(grep -rl --include='*.md' '^jupytext:' book)
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/_build/edit $(ARGS)
 
 pins:  ## write both requirements files anew: the newest versions, with their hashes (TORCH=2.14.1 for another torch)
 	@rm -rf _build/pins && $(PYTHON) -m venv _build/pins && _build/pins/bin/python -m pip install --quiet uv

@@ -41,8 +41,7 @@ METHOD = '''
 
 from typing import ClassVar
 
-from isonb.lab.methods.declared import takes
-from isonb.lab.methods.shared import WithLoss
+from isonb.lab.methods.shared import WithLoss, takes
 from isonb.losses.fifth import FifthLoss
 
 

@@ -16,7 +16,7 @@ from isonb.pages.evidence import OUTCOME_COLORS
 
 OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "depends": "cross"}
 OUTCOME_SHAPES |= {"inconclusive": "diamond", "not testable": "square"}
-ACROSS = 16  # marks side by side: with the statements they fill a page's column, and a phone still shows them
+ACROSS = 12  # marks side by side: with the statements they fill a page's column, and a phone still shows them
 LETTERS = 36  # of a statement in one line
 STATEMENT = 262  # pixels that so many letters need in a wide font
 GAP = 9  # pixels between claims

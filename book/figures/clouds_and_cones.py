@@ -114,7 +114,8 @@ def cosine_squares(sentences: list[str], views: dict[str, Tensor]) -> Any:
             tooltip=["row:N", alt.Tooltip("other:N", title="and"), "cosine:Q"],
         )
         shade = alt.Color("cosine:Q", scale=alt.Scale(scheme="blueorange", domain=[-1, 1]), legend=None)
-        words = base.mark_text(aria=False, fontSize=9, color="black").encode(text=alt.Text("cosine:Q", format=".2f"))
+        words = base.transform_calculate(word="replace(format(datum.cosine, '.2f'), '0.', '.')")  # or numbers touch
+        words = words.mark_text(aria=False, fontSize=9, color="black").encode(text="word:N")
         panels.append(base.mark_rect().encode(shade) + words)
     return alt.hconcat(*panels)
 
@@ -135,7 +136,13 @@ def cosine_histogram(views: dict[str, Tensor], topics: list[str]) -> Any:
             ]
     chart = alt.Chart(pd.DataFrame(rows).round(4), width=250, height=190).mark_bar(opacity=0.6)
     chart = chart.encode(
-        alt.X("from:Q", title="cosine", scale=alt.Scale(domain=[-1, 1])),
+        alt.X(
+            "from:Q",
+            bin="binned",
+            title="cosine",
+            scale=alt.Scale(domain=[-1, 1]),
+            axis=alt.Axis(values=[-0.5, 0, 0.5, 1]),
+        ),
         alt.X2("to:Q"),
         alt.Y("share:Q", title="share of pairs", stack=None, axis=alt.Axis(format="%")),
         alt.Color("pairs:N", title=None),

@@ -1,4 +1,4 @@
-"""The picture of the methods index: each method above doing nothing, below it, or not told apart."""
+"""The picture of the methods index: each method above doing nothing, below it, or not significant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from isonb.pages.charts import GREY, OKABE_ITO
 
-WORDS = ABOVE, BELOW, OPEN, NO_SETTING = ("above", "below", "not told apart", "no working setting")
+WORDS = ABOVE, BELOW, OPEN, NO_SETTING = ("above", "below", "not significant", "no working setting")
 COLORS = (OKABE_ITO["blue"], OKABE_ITO["vermillion"], GREY, OKABE_ITO["purple"])
 SHAPES = ("triangle-up", "triangle-down", "circle", "cross")
 
@@ -19,7 +19,7 @@ def side(low: float, high: float) -> str:
     """Where an interval of a difference lies: above 0, below it, or on both sides.
 
     >>> side(0.1, 0.4), side(-0.4, -0.1), side(-0.1, 0.4)
-    ('above', 'below', 'not told apart')
+    ('above', 'below', 'not significant')
     """
     return ABOVE if low > 0 else BELOW if high < 0 else OPEN
 

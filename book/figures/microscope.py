@@ -90,25 +90,26 @@ def guess_chart(readings: pd.DataFrame, spectra: pd.DataFrame, dots: pd.DataFram
         slider("guess1", 0, 1, step=0.05, value=0.5, label="guess mean cosine"),
         alt.param(name="reveal", value=False, bind=alt.binding_checkbox(name="reveal ")),
     ]
-    upper = alt.hconcat(_plane(dots), _spectrum(spectra), spacing=14)
+    upper = alt.hconcat(_plane(dots, grid["shift"][-1], grid["stretch"][-1]), _spectrum(spectra), spacing=14)
     return alt.vconcat(upper, _panel(readings), spacing=16).add_params(*controls).configure_view(stroke=None)
 
 
-def _plane(dots: pd.DataFrame) -> Any:
-    """The first two coordinates, the origin a cross; the frame grows with the cloud, alike on both axes."""
+def _plane(dots: pd.DataFrame, shift: float, stretch: float) -> Any:
+    """The first two coordinates, the origin a cross; one frame for every ``shift`` and ``stretch``."""
     way = f"shift * {RADIUS} / SQRT2"
-    low, high = alt.ExprRef("-3.3 * stretch"), alt.ExprRef(f"3.3 * stretch + {way}")
+    farthest = RADIUS.replace("stretch", str(stretch))
+    low, high = -3.3 * stretch, alt.ExprRef(f"{3.3 * stretch} + {shift} * {farthest} / SQRT2")
     frame = alt.Scale(domainMin=low, domainMax=high, nice=False, zero=False)
     x = alt.X("x:Q", scale=frame, title="first coordinate", axis=alt.Axis(tickCount=4))
     y = alt.Y("y:Q", scale=frame, title="second coordinate", axis=alt.Axis(tickCount=4))
-    cloud = alt.Chart(dots, width=140, height=140).transform_filter("datum.i < n")
+    cloud = alt.Chart(dots, width=200, height=200).transform_filter("datum.i < n")
     cloud = cloud.transform_calculate(x=f"datum.u * stretch + {way}", y=f"datum.v + {way}")
     origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).mark_point(shape="cross", size=110, color=GREY, aria=False)
     return cloud.mark_circle(size=14, opacity=0.65, clip=True, aria=False).encode(x, y) + origin.encode(x, y)
 
 
 def _spectrum(spectra: pd.DataFrame) -> Any:
-    chart = alt.Chart(spectra, width=110, height=140)
+    chart = alt.Chart(spectra, width=170, height=200)
     chart = chart.transform_filter("datum.n == n && datum.d == d && datum.stretch == stretch")
     chart = chart.transform_flatten(["shares"], as_=["share"]).transform_window(rank="row_number()")
     share = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1]), title="share of the variance", axis=alt.Axis(tickCount=3))
@@ -119,7 +120,7 @@ def _spectrum(spectra: pd.DataFrame) -> Any:
 def _panel(readings: pd.DataFrame) -> Any:
     """A row a score: the guess, and once revealed the reading and that of a round cloud, as marks and as words."""
     here = " && ".join(f"datum.{name} == {name}" for name in ("shift", "stretch", "n", "d"))
-    chart = alt.Chart(readings, width=300, height=120).transform_filter(here)
+    chart = alt.Chart(readings, width=420, height=120).transform_filter(here)
     chart = chart.transform_calculate(guess=f"datum.score == '{SCORES[0]}' ? guess0 : guess1")
     row = alt.Y("score:N", sort=SCORES, title=None, axis=None)
     told = (
@@ -136,7 +137,9 @@ def _panel(readings: pd.DataFrame) -> Any:
     marks = marks.transform_filter(f"reveal || datum.which == '{next(iter(MARKS))}'")
     domain, colors, shapes = list(MARKS), [c for c, _ in MARKS.values()], [s for _, s in MARKS.values()]
     legend = alt.Legend(title=None, columns=3, symbolOpacity=1)
-    reading = alt.X("reading:Q", scale=alt.Scale(domain=[-0.1, 1.05], nice=False), title="reading")
+    reading = alt.X(
+        "reading:Q", scale=alt.Scale(domain=[-0.1, 1.05], nice=False), title="reading", axis=alt.Axis(grid=False)
+    )
     points = marks.mark_point(filled=True, size=110, opacity=0.85, aria=False).encode(
         reading,
         row,

@@ -10,10 +10,11 @@ import pandas as pd
 from scipy.stats import t as student
 
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.pages.charts import GREY
+from isonb.pages.charts.comparisons import LEARNED, SOLID
 
 
 def reported(paper: str, table: str, *, method: str, base: str, metrics: Sequence[str], seeds: int = 0) -> pd.DataFrame:
@@ -51,6 +52,8 @@ def reported_forest(gains: pd.DataFrame, *, title: str) -> Any:
 def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
     """The paired differences from plain fine-tuning in the head to head, in points: arm, task, mean, low, high, n.
 
+    ``learned``: whether no plain run failed on the task, and the method has a setting that works there.
+
     Args:
         study: the head to head.
         arms: its arms by the name that they get in the picture.
@@ -58,8 +61,11 @@ def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
     tested = comparing.against_plain(study, study_file("arms").METHODS)
     tested = tested[tested.arm.isin(arms.values()) & tested["mean"].notna()]
     named = {arm: name for name, arm in arms.items()}
+    always = study_file("over_tasks").steady(study)
+    learned = [r.suite in always and (r.arm, r.suite) not in study.no_setting for r in tested.itertuples()]
     points = tested[["mean", "low", "high", "visible"]] * 100
-    return pd.concat([tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}), points.round(2)], axis=1)
+    told = tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}).assign(learned=learned)
+    return pd.concat([told, points.round(2)], axis=1)
 
 
 def happened_forest(gains: pd.DataFrame) -> Any:
@@ -68,7 +74,10 @@ def happened_forest(gains: pd.DataFrame) -> Any:
 
 
 def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
-    """Columns ``suite`` (rows), ``arm`` (colour, shape), ``mean`` and, with intervals, ``low`` and ``high``."""
+    """Columns ``suite`` (rows), ``arm`` (colour, shape), ``mean`` and, with intervals, ``low`` and ``high``.
+
+    What isn't ``learned``, where there is such a column, is pale and dashed.
+    """
     arms = list(dict.fromkeys(gains.arm))
     ends = [name for name in ("low", "high") if name in gains]
     kinds: dict[str, Any] = {"title": None, "scale": alt.Scale(domain=arms), "legend": alt.Legend(symbolOpacity=1)}
@@ -78,6 +87,8 @@ def _forest(gains: pd.DataFrame, title: str, told: Sequence[str]) -> Any:
         tooltip=["arm", "suite", *(alt.Tooltip(name, format="+.2f") for name in ("mean", *ends)), *told],
     )
     base = base.encode(alt.YOffset("arm:N", sort=arms)) if len(arms) > 1 else base
+    if "learned" in gains:
+        base = base.encode(opacity=LEARNED, strokeDash=SOLID)
     layers = [alt.Chart(gains).mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0))]
     if ends:
         layers.append(base.mark_rule(strokeWidth=2, aria=False).encode(alt.X("low:Q"), alt.X2("high:Q")))

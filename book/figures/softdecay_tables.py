@@ -1,4 +1,4 @@
-"""The picture of *SoftDecay: all tables*: maps of sentence vectors."""
+"""The picture of *SoftDecay: all tables*: sentence vectors on a plane."""
 
 from __future__ import annotations
 
@@ -6,9 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from torch import Tensor
 
 from isonb.pages.charts import CLOUD, option_menu
+
+
+def plane_map(points: Tensor, *, seed: int = 0) -> NDArray[np.floating[Any]]:
+    """t-SNE of the points (n, d), n >= 5, after 50 principal components: (n, 2). Distances on such a map mean nothing.
+
+    Perplexity 40 and 300 iterations, as in Figure 4 of SoftDecay; fewer than 121 points get perplexity (n - 1) / 3.
+
+    >>> import torch
+    >>> flat = plane_map(torch.cat([torch.randn(9, 4), torch.randn(9, 4) + 50]))
+    >>> flat.shape, bool(((flat[:9].max(0) < flat[9:].min(0)) | (flat[9:].max(0) < flat[:9].min(0))).any())
+    ((18, 2), True)
+    """
+    x = points.double().cpu().numpy()
+    x = PCA(min(50, *x.shape, len(x) - 1), random_state=seed).fit_transform(x)
+    tsne = TSNE(2, perplexity=min(40.0, (len(x) - 1) / 3), max_iter=300, init="pca", random_state=seed)
+    return np.asarray(tsne.fit_transform(x))
 
 
 def sentence_maps(spots: pd.DataFrame, *, order: Sequence[str]) -> Any:

@@ -17,14 +17,17 @@ import pandas as pd
 import torch
 
 from isonb.lab.data.corpus import sentences
+from isonb.lab.dial.encode import POOLS
 from isonb.lab.dial.record import read
-from isonb.lab.dial.study import PARTS, PLACES, RAW, Turn
+from isonb.lab.dial.study import PART_PLACE, PARTS, PLACES, RAW, Turn
 from isonb.lab.dial.views import NEAR, picks
 from isonb.pages import CLOUD, dash
+from isonb.pages.evidence import with_interval
 
 TARGET = Path(__file__).with_suffix(".html")
 SCRIPT = Path(__file__).with_suffix(".js")
 SHOWN = {"smollm2": (15, "a language model (smollm2, middle layer)"), "minilm": (6, "a sentence encoder (minilm)")}
+KINDS_OF_MODEL = {"smollm2": "language model", "minilm": "trained for the cosine", "tiny": "small encoder"}
 CURVES = {
     "similarity": "similarity (Spearman, eight sets)",
     "neighbours": "10 neighbours (accuracy)",
@@ -144,16 +147,16 @@ def curves(tables: Mapping[str, pd.DataFrame], readers: Sequence[str]) -> alt.Ch
     rows = rows[(rows["turn"] == "whitening") & rows["reader"].isin(readers)]
     shown = rows[(rows["encoder"] == "smollm2") | (rows["layer"] == rows.groupby("encoder")["layer"].transform("max"))]
     shown = shown.assign(vectors=shown["encoder"] + ", layer " + shown["layer"].astype(str))
-    base = alt.Chart(shown).encode(
-        x=alt.X("strength:Q", title="place of the dial, p"),
-        color=alt.Color("vectors:N", title=None),
-        strokeDash=dash("vectors:N", title=None),
+    base = alt.Chart(shown).encode(x=alt.X("strength:Q", title="place of the dial, p"))
+    band = base.mark_area(opacity=0.15).encode(
+        y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q", fill=alt.Fill("vectors:N", legend=None)
     )
-    band = base.mark_area(opacity=0.15).encode(y=alt.Y("gain_low:Q", title="gain over raw"), y2="gain_high:Q")
-    line = base.mark_line(point=True).encode(y="gain:Q")
+    line = base.mark_line(point=True).encode(
+        y="gain:Q", color=alt.Color("vectors:N", title=None), strokeDash=dash("vectors:N", title=None)
+    )
     panels: alt.Chart = (
         (band + line)
-        .properties(width=230, height=170)
+        .properties(width=200, height=170)
         .facet(alt.Facet("reader:N", title=None, sort=list(readers)), columns=2)
         .resolve_scale(y="independent")
     )
@@ -179,7 +182,12 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
     ends = (
         alt.Chart(rows)
         .mark_rule()
-        .encode(x="gain_low:Q", x2="gain_high:Q", y=alt.Y("part:N", sort=list(PARTS)), color="order:N")
+        .encode(
+            x="gain_low:Q",
+            x2="gain_high:Q",
+            y=alt.Y("part:N", sort=list(PARTS)),
+            stroke=alt.Stroke("order:N", legend=None),
+        )
     )
     panels: alt.Chart = (
         (ends + bars).properties(width=230, height=130).facet(alt.Facet("layer:N", title=None, sort=layers), columns=2)
@@ -222,6 +230,58 @@ def cloud(seen: torch.Tensor, reached: Mapping[str, float | None]) -> alt.Chart:
         .encode(x=alt.X("first:Q", title="first direction"), y=alt.Y("second:Q", title="second direction"))
     )
     return chart
+
+
+def row(
+    table: pd.DataFrame,
+    reader: str,
+    *,
+    encoder: str = "smollm2",
+    layer: int = 15,
+    fit: str = "own",
+    pool: str = "mean",
+    **where: Any,
+) -> pd.Series[Any]:
+    """The row of one reader, encoder, layer, fit and pool in a recorded table; ``where``: other columns."""
+    wanted = pd.Series({"reader": reader, "encoder": encoder, "layer": layer, "fit": fit, "pool": pool, **where})
+    return table[(table[wanted.index] == wanted).all(axis=1)].iloc[0]
+
+
+def interval(row: pd.Series[Any], name: str = "gain", digits: int = 3) -> str:
+    """A difference with its 95% interval."""
+    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"], digits=digits)
+
+
+def best_words(row: pd.Series[Any]) -> str:
+    """The best place with its interval."""
+    place = "raw" if row["best_turn"] == "raw" else f"{row['best']:g}"
+    return f"{place} ({round(row['best_low'], 2):g} to {round(row['best_high'], 2):g})"
+
+
+def at(scores: pd.DataFrame, reader: str, turn: str, strength: float, of: str = "all", **where: Any) -> pd.Series[Any]:
+    """What one reader made of one turn, on a set or on all of them; ``where`` as in :func:`row`."""
+    return row(scores, reader, turn=turn, strength=strength, set=of, **where)
+
+
+def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: int = 3) -> list[dict[str, str]]:
+    """What to do with some layers of some encoders, one row a reader."""
+    made = []
+    for encoder, layer in ((encoder, layer) for encoder, some in layers.items() for layer in some):
+        for reader in ("similarity", "retrieval", "threshold", "neighbours", "linear head"):
+            gained, without = (
+                at(scores, reader, "whitening", PART_PLACE, encoder=encoder, layer=layer, pool=pool) for pool in POOLS
+            )
+            to_do = "leave it" if gained["gain_high"] < 0 else "no clear gain: leave it"
+            made.append(
+                {
+                    "model": f"{KINDS_OF_MODEL[encoder]} ({encoder}), layer {layer}",
+                    "reader": reader,
+                    "what to do": f"turn, p = {PART_PLACE}" if gained["gain_low"] > 0 else to_do,
+                    f"p = {PART_PLACE}": interval(gained, digits=digits),
+                    f"without the first token, p = {PART_PLACE}": interval(without, digits=digits),
+                }
+            )
+    return made
 
 
 def tables() -> dict[str, pd.DataFrame]:

@@ -15,8 +15,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import settings_of_rows
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
@@ -303,7 +302,7 @@ CLAIMS = (
     ),
     Claim(
         "C6",
-        "Which tokens are pushed makes no difference",
+        "Which tokens the loss acts on makes no difference",
         (
             Prediction(
                 f"score, {LAST} less {LOWER}, alike within {ALIKE}",

@@ -12,8 +12,7 @@ from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.bootstrap import spearman
 from isonb.lab.statistics.seeds import Interval
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Change, Claim, Evidence, Prediction, Units, difference

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from isonb.lab.studies.design import PLAIN, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, Units, difference
 
@@ -72,9 +71,9 @@ CLAIMS = (
         "λ = -1 lowers the score",
         (Prediction("score, λ = -1 less none", Change("score", FULL), "less", trained=True),),
     ),
-    Claim("strong", "Weaker pushes leave the score as it is", (_alike(THIRD), _alike(TENTH))),
-    Claim("early", "A push from the second epoch on leaves the score as it is", (_alike(LATE),)),
-    Claim("direction", "A push of the same length in a random direction leaves the score as it is", (_alike(RANDOM),)),
+    Claim("strong", "Weaker penalties leave the score as it is", (_alike(THIRD), _alike(TENTH))),
+    Claim("early", "A penalty from the second epoch on leaves the score as it is", (_alike(LATE),)),
+    Claim("direction", "A step of the same length in a random direction leaves the score as it is", (_alike(RANDOM),)),
     Claim(
         "objective",
         "Plain training ends lower by I-STAR's own objective",
@@ -82,7 +81,7 @@ CLAIMS = (
     ),
     Claim(
         "late",
-        "A push from the second epoch on loses less, and ends lower in its own objective than plain training",
+        "A penalty from the second epoch on loses less, and ends lower in its own objective than plain training",
         (
             Prediction(f"score, {LATE} less λ = -1", Change("score", LATE, FULL), "greater", trained=True),
             Prediction(f"objective, {LATE} less none", partial(_objective, arm=LATE, other=PLAIN), "less"),
@@ -90,7 +89,7 @@ CLAIMS = (
     ),
     Claim(
         "turned",
-        "A push of the same length in a random direction loses less",
+        "A step of the same length in a random direction loses less",
         (Prediction(f"score, {RANDOM} less λ = -1", Change("score", RANDOM, FULL), "greater", trained=True),),
     ),
     Claim(

@@ -10,8 +10,7 @@ from functools import partial
 
 import pandas as pd
 
-from isonb.lab.studies.design import Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isonb.lab.studies.design import PLAIN, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.verdicts import Change, Claim, Prediction
 from isonb.measures.registry import titles
 

@@ -9,8 +9,7 @@ import torch
 
 from isonb.lab.runs.protocols import PROTOCOLS
 from isonb.lab.studies.design import PLAIN as NONE
-from isonb.lab.studies.design import TASK_NAMES, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import TASK_NAMES, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, difference
 from isonb.measures.cosine import mean_cosine

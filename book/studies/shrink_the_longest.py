@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from isonb.lab.studies.design import PLAIN, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 

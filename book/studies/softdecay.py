@@ -13,8 +13,7 @@ from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.measuring.token_spectra import LABELS
 from isonb.lab.statistics.seeds import Interval
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design
-from isonb.lab.studies.plan import Settings
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Prediction, difference

@@ -3,10 +3,13 @@
 from isonb.auditing.asking import audit
 from isonb.auditing.comparing import compare
 from isonb.auditing.comparison import Comparison
-from isonb.auditing.findings import Check, Finding, Layer, Match, Reading, Remedy
+from isonb.auditing.defects import Finding
+from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.reading import vectors_of
 from isonb.auditing.reading.described import VectorsError
+from isonb.auditing.remedies import Remedy
 from isonb.auditing.report import Audit
+from isonb.auditing.soundness import Check
 
 __all__ = [
     "Audit",

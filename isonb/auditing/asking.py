@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from isonb.auditing.encoding.choosing import Encoding, is_model
+from isonb.auditing.choosing import Encoding, is_model
+from isonb.auditing.measured import Pairs, check_rate
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.report import Audit
-from isonb.auditing.texts import check_texts
-from isonb.auditing.thresholds import Pairs, check_rate
+from isonb.auditing.soundness import check_texts
 from isonb.auditing.told import clipped
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
 from isonb.errors import DtypeError, InputError, ShapeError, fail

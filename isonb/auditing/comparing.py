@@ -6,22 +6,22 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
 from isonb.auditing.asking import named
-from isonb.auditing.comparison import Comparison, Difference, K
-from isonb.auditing.defects import copies
-from isonb.auditing.findings import Finding
+from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
+from isonb.auditing.defects import Finding, copies
+from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
-from isonb.auditing.relations import SAME, relation_of
-from isonb.auditing.shape import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.told import counted
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail
+from isonb.measures.pairs import cka
 from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
@@ -30,7 +30,6 @@ SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
 MOVED = 0.99  # a cosine below which a row is another one
 KEPT = 0.9  # mean overlap of neighbours below which a search answers differently
 CHANCE = 3.0  # times the overlap of unrelated rows, up to which an overlap is no sign that the rows belong together
-MOST = 10_000_000  # values that torch takes quantiles of
 
 
 def compare(
@@ -47,16 +46,16 @@ def compare(
     Neighbours and CKA need the same rows in one order, and no more: the dimensions may differ, as of a Matryoshka cut,
     a PCA or another model. Cosines of a row with itself need the same dimensions.
 
-    Cosines of rows and CKA are of all rows, read in pieces. Rows that aren't finite or are zero in either are left out,
-    and a fault where they are so in one alone. Intervals are 95%, by a jackknife over ten groups of rows, the same in
-    both.
+    Cosines of rows are of all rows, read in pieces; CKA, neighbours and readings are of a sample. Rows that aren't
+    finite or are zero in either are left out, and a fault where they are so in one alone. Intervals are 95%, by a
+    jackknife over ten groups of rows, the same in both.
 
     Args:
         first: whatever :func:`isonb.audit` takes, (n, d).
         second: the same rows from elsewhere, (n, c).
         texts: makes ``first`` and ``second`` two models, which encode them.
         names: which array or column of each.
-        sample: rows at most that neighbours and readings are of.
+        sample: rows at most that CKA, neighbours and readings are of.
         seed: of the sample.
 
     Raises :class:`~isonb.errors.ShapeError` for other shapes, and fewer than 20 rows that count.
@@ -76,33 +75,33 @@ def compare(
             source = f"{first} and {second}, {len(texts):,} texts"
             first, second = (encoded(model, texts) for model in (first, second))
         a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
-        both = _Both(a, b)
+        _check_sizes(a, b)
+        rows, odd, own = _one_pass(a, b)
         draw = torch.Generator().manual_seed(seed)
-        chosen = both.rows[torch.randperm(len(both.rows), generator=draw)[:sample].sort().values]
+        chosen = rows[torch.randperm(len(rows), generator=draw)[:sample].sort().values]
         x, y = rows_of(a, chosen), rows_of(b, chosen)
         group = groups_of(len(x), draw)
         overlap = _overlap(x, y, group)
         differences = tuple(_differences(x, y, group))
         relation = relation_of(a, b, x, y, chosen)
-        findings = worst_first(list(_findings(both, overlap, relation, len(x))))
-        cosines, moved, scale = both.own()
+        findings = worst_first(list(_findings(rows, odd, own, overlap, relation, len(x))))
+        cosines, moved = _own(rows, own)
         return Comparison(
-            n=len(both.rows),
+            n=len(rows),
             d=a.shape[1],
             measured=len(x),
             findings=findings,
             cosines=cosines,
             moved=moved,
-            cka=both.cka(),
+            cka=_cka(x, y),
             overlap=overlap,
             differences=differences,
-            scale=scale,
             d_second=b.shape[1],
             source=source,
         )
 
 
-def _checked(a: Any, b: Any) -> None:
+def _check_sizes(a: Any, b: Any) -> None:
     if a.shape[0] != b.shape[0]:
         fix = "Compare the same texts in one order; dimensions may differ."
         fail(ShapeError, "both must have the same rows", f"{a.shape[0]:,} and {b.shape[0]:,} rows", fix)
@@ -113,64 +112,39 @@ def _checked(a: Any, b: Any) -> None:
         refuse(ShapeError, must, widest, "Reduce them first.", lines)
 
 
-class _Both:
-    """One pass over both: which rows count, their cosines, and the products that CKA needs."""
+def _one_pass(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The rows that count, those that are odd in one alone, and the cosine of each that counts with itself."""
+    n, alike = a.shape[0], a.shape[1] == b.shape[1]
+    good, odd = torch.zeros(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
+    cosines = torch.zeros(n, dtype=torch.float64)
+    for start in range(0, n, step := max(16, min(CHUNK, 2**20 // max(a.shape[1], b.shape[1])))):
+        here = slice(start, start + step)
+        x, y = numbers(a, here).double(), numbers(b, here).double()
+        fine = [one.isfinite().all(-1) & (one != 0).any(-1) for one in (x, y)]
+        good[here], odd[here] = fine[0] & fine[1], fine[0] != fine[1]
+        if alike:
+            cosines[here] = (unit_rows(x.nan_to_num()) * unit_rows(y.nan_to_num())).sum(-1)
+    rows = good.nonzero().flatten()
+    if len(rows) < 20:
+        fail(ShapeError, "at least 20 rows must be finite and not zero", len(rows), "Rows are points.")
+    return rows, odd.nonzero().flatten(), cosines[rows] if alike else None
 
-    def __init__(self, a: Any, b: Any) -> None:
-        _checked(a, b)
-        n, d, c = a.shape[0], a.shape[1], b.shape[1]
-        self.alike = d == c
-        self.means = [torch.zeros(size, dtype=torch.float64) for size in (d, c)]
-        self.origin: list[Tensor] = []
-        sizes = {"xx": (d, d), "yy": (c, c), "xy": (d, c)}
-        self.products = {key: torch.zeros(size, dtype=torch.float64) for key, size in sizes.items()}
-        good, odd = torch.zeros(n, dtype=torch.bool), torch.zeros(n, dtype=torch.bool)
-        cosines = torch.zeros(n, dtype=torch.float64)
-        for start in range(0, n, step := max(16, min(CHUNK, 2**20 // max(d, c)))):
-            here = slice(start, start + step)
-            pair = [numbers(a, here).double(), numbers(b, here).double()]
-            fine = [one.isfinite().all(-1) & (one != 0).any(-1) for one in pair]
-            good[here], odd[here] = fine[0] & fine[1], fine[0] != fine[1]
-            x, y = (one[good[here]] for one in pair)
-            if self.alike:
-                cosines[here][good[here]] = (unit_rows(x) * unit_rows(y)).sum(-1)
-            self._add(x, y)
-        self.rows, self.odd, self.cosines = good.nonzero().flatten(), odd.nonzero().flatten(), cosines[good]
-        if len(self.rows) < 20:
-            fail(ShapeError, "at least 20 rows must be finite and not zero", len(self.rows), "Rows are points.")
 
-    def own(self) -> tuple[dict[str, float], tuple[tuple[int, float], ...], tuple[float, ...]]:
-        """Of the cosines of the rows with themselves: quantiles, the lowest, and the percentiles."""
-        if not self.alike:
-            return {}, (), ()
-        lowest = self.cosines.argsort()[:NAMED]
-        moved = tuple(zip(self.rows[lowest].tolist(), self.cosines[lowest].tolist(), strict=True))
-        thinned = self.cosines.sort().values[:: -(-len(self.cosines) // MOST)]
-        ends, scale = (
-            torch.quantile(thinned, torch.as_tensor(shares, dtype=torch.float64))
-            for shares in (SHARES, torch.linspace(0, 1, 101, dtype=torch.float64))
-        )
-        cosines = {f"{share:g}": float(end) for share, end in zip(SHARES, ends, strict=True)}
-        return cosines | {"0": moved[0][1]}, moved, tuple(scale.tolist())
+def _own(rows: Tensor, cosines: Tensor | None) -> tuple[dict[str, float], tuple[tuple[int, float], ...]]:
+    """Of the cosines of the rows with themselves: quantiles, and the lowest."""
+    if cosines is None:
+        return {}, ()
+    lowest = cosines.argsort()[:NAMED]
+    moved = tuple(zip(rows[lowest].tolist(), cosines[lowest].tolist(), strict=True))
+    ends = numpy.quantile(cosines.numpy(), SHARES).tolist()  # torch's takes no more than 16 million values
+    return {f"{share:g}": end for share, end in zip(SHARES, ends, strict=True)}, moved
 
-    def _add(self, x: Tensor, y: Tensor) -> None:
-        if not len(x):
-            return
-        self.origin = self.origin or [x.mean(0), y.mean(0)]
-        x, y = x - self.origin[0], y - self.origin[1]
-        for mean, one in zip(self.means, (x, y), strict=True):
-            mean += one.sum(0)
-        for key, (one, other) in {"xx": (x, x), "yy": (y, y), "xy": (x, y)}.items():
-            self.products[key] += one.mT @ other
 
-    def cka(self) -> float:
-        """Linear CKA: the squared product of both clouds over the product of their own, all centred."""
-        away = dict(zip("xy", self.means, strict=True))
-        size = {
-            key: float((value - torch.outer(away[key[0]], away[key[1]]) / len(self.rows)).square().sum())
-            for key, value in self.products.items()
-        }
-        return size["xy"] / max(math.sqrt(size["xx"] * size["yy"]), 1e-300)
+def _cka(x: Tensor, y: Tensor) -> float:
+    try:
+        return float(cka(x.double(), y.double()))
+    except DegenerateError:  # all rows of one are the same
+        return math.nan
 
 
 def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
@@ -196,21 +170,25 @@ def _differences(x: Tensor, y: Tensor, group: Tensor) -> Iterator[Difference]:
 
 
 def _findings(
-    both: _Both, overlap: tuple[float, float, float], relation: Finding | None, measured: int
+    every: Tensor,
+    odd: Tensor,
+    own: Tensor | None,
+    overlap: tuple[float, float, float],
+    relation: Finding | None,
+    measured: int,
 ) -> Iterator[Finding]:
-    if len(both.odd):
-        text = f"Not finite or zero in one of the two alone: {counted(len(both.odd), 'row')}."
-        rows = tuple(both.odd[:NAMED].tolist())
+    if len(odd):
+        text = f"Not finite or zero in one of the two alone: {counted(len(odd), 'row')}."
+        rows = tuple(odd[:NAMED].tolist())
         yield Finding("odd rows", "fault", text, "Left out here. Look at the texts behind them.", rows=rows)
     if relation is not None:
         yield relation
-    low = (both.cosines < MOVED).nonzero().flatten() if both.alike else both.rows[:0]
-    if len(low):
-        worst = low[both.cosines[low].argsort()][:NAMED]
-        text = f"Moved, with a cosine below {MOVED}: {counted(len(low), 'row')} of {len(both.rows):,}."
-        rows = tuple(both.rows[worst].tolist())
+    if own is not None and bool((own < MOVED).any()):
+        text = f"Moved, with a cosine below {MOVED}: {counted(int((own < MOVED).sum()), 'row')} of {len(every):,}."
+        worst = own.argsort()[:NAMED]
+        rows = tuple(every[worst[own[worst] < MOVED]].tolist())
         yield Finding("moved rows", "warning", text, "Don't mix both in one index.", rows=rows)
-    elif both.alike and float(both.cosines.min()) > SAME:
+    elif own is not None and float(own.min()) > SAME:
         yield Finding("same rows", "note", "The rows are the same up to rounding and length.")
     chance = min(K, measured - 1) / (measured - 1)
     if relation is None and overlap[2] < CHANCE * chance < KEPT:

@@ -1,21 +1,26 @@
-"""What a comparison says: its numbers by name, as text, as a table, as JSON, as a chart and as a page."""
+"""How two clouds of the same rows are related as a whole, and what a comparison says, as text, JSON and a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from isonb.auditing.findings import Finding
-from isonb.auditing.report import FindingsReport, quantile_chart, stands_out
+import torch
+from torch import Tensor
+
+from isonb.auditing.defects import Finding
+from isonb.auditing.reading.rows import NAMED, pieces
+from isonb.auditing.report import FindingsReport, stands_out
 from isonb.auditing.told import Columns, Section
-from isonb.errors import ShapeError, fail
+from isonb.numerics.rows import unit_rows
 from isonb.runtime.terminal import printable
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 K = 10  # neighbours
+TRIED = 200  # rows that are looked for elsewhere
+SAME = 1 - 1e-5  # cosine of rows, or of clouds, that differ by rounding alone
+THERE = 0.999  # cosine from which a row is taken to be the one that is looked for
+MOST = 2048  # dimensions up to which a rotation is looked for
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,9 @@ class Comparison(FindingsReport):
 
     ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:
     quantiles of the cosine of a row with itself in the other cloud, "0" the lowest; ``moved``: the rows that moved
-    most, as (row, cosine); both are empty where the dimensions differ. ``cka``: linear CKA of all rows, 1 for the same
-    cloud up to rotation and scale. ``overlap``: the share of the 10 nearest neighbours that a row keeps, of
-    ``measured`` rows, with its 95% interval. ``differences``: of every reading.
+    most, as (row, cosine); both are empty where the dimensions differ. Of ``measured`` rows: ``cka``, linear CKA, 1 for
+    the same cloud up to rotation and scale; ``overlap``, the share of the 10 nearest neighbours that a row keeps, with
+    its 95% interval; ``differences`` of every reading.
     """
 
     n: int
@@ -54,7 +59,6 @@ class Comparison(FindingsReport):
     cka: float
     overlap: tuple[float, float, float]
     differences: tuple[Difference, ...]
-    scale: tuple[float, ...] = ()
     d_second: int = 0
     source: str = ""
 
@@ -63,19 +67,6 @@ class Comparison(FindingsReport):
         numbers = {f"row cosine {share}": value for share, value in self.cosines.items()}
         numbers |= {"CKA": self.cka, f"overlap@{K}": self.overlap[0]}
         return numbers | {f"rise of {key}": one.rise for one in self.differences for key in (one.name, one.measure)}
-
-    def to_frame(self) -> pd.DataFrame:
-        """The differences as a table."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(one) for one in self.differences])
-
-    def plot(self) -> Any:
-        """An altair chart of the cosines of the rows with themselves; ShapeError where the dimensions differ."""
-        if not self.scale:
-            got, fix = f"{self.d} and {self.d_second}", "Look at the differences: to_frame()."
-            fail(ShapeError, "a cosine of a row with itself needs the same dimensions", got, fix)
-        return quantile_chart(self.scale, "cosine of a row with itself")
 
     def _heads(self) -> tuple[str, str]:
         d = f"{self.d} dimensions in both" if self.d == self.d_second else f"{self.d} and {self.d_second} dimensions"
@@ -99,3 +90,54 @@ class Comparison(FindingsReport):
 def _cells(one: Difference) -> list[str]:
     rise = f"{one.rise:+z.3f} ({one.low:+z.3f} to {one.high:+z.3f})"
     return [one.name, f"{one.first:.3f}", f"{one.second:.3f}", rise]
+
+
+def relation_of(a: Any, b: Any, x: Tensor, y: Tensor, rows: Tensor) -> Finding | None:
+    """What relates matrices ``a`` and ``b``, of which ``x`` and ``y`` are the ``rows``; None where nothing does."""
+    d, c = x.shape[1], y.shape[1]
+    x, y = x.double(), y.double()
+    least = min(d, c)
+    if float(_cosines(x[:, :least], y[:, :least]).median()) > THERE:  # every row is where it was
+        cut = d != c and float(_cosines(x[:, :least], y[:, :least]).quantile(0.01)) > SAME
+        names = ("second", "first") if c < d else ("first", "second")
+        text = f"The {names[0]} are the first {least} of the {max(d, c)} dimensions of the {names[1]}."
+        return Finding("some dimensions", "note", text) if cut else None
+    return _rotation(x, y) or _order(a, b, x, rows)
+
+
+def _cosines(x: Tensor, y: Tensor) -> Tensor:
+    return (unit_rows(x) * unit_rows(y)).sum(-1)
+
+
+def _rotation(x: Tensor, y: Tensor) -> Finding | None:
+    r"""Whether :math:`y = s x Q`, Q orthonormal: the singular values of :math:`x^T y` sum to the product of norms."""
+    if max(x.shape[1], y.shape[1]) > MOST or len(x) <= min(x.shape[1], y.shape[1]):
+        return None  # so few rows can be rotated into any others
+    if float(torch.linalg.svdvals(x.mT @ y).sum() / (x.norm() * y.norm())) < SAME:
+        return None
+    text = "The second is a rotation of the first, up to scale: neighbours and readings are the same."
+    advice = "Vectors of the two can't be compared with each other: don't mix both in one index."
+    return Finding("rotation", "warning", text, advice)
+
+
+def _order(a: Any, b: Any, x: Tensor, rows: Tensor) -> Finding | None:
+    """Whether rows of the first stand elsewhere in the second, whole or cut to the dimensions that both have."""
+    least = min(a.shape[1], b.shape[1])
+    picked = torch.linspace(0, len(x) - 1, min(TRIED, len(x))).long()
+    wanted = unit_rows(x[picked, :least])
+    best, place = torch.full((len(picked),), -2.0, dtype=torch.float64), torch.zeros(len(picked), dtype=torch.long)
+    for start, part in pieces(b):
+        score, where = (wanted @ unit_rows(part[:, :least].double().nan_to_num()).mT).max(-1)
+        place = torch.where(score > best, start + where, place)
+        best = torch.maximum(best, score)
+    there = best > THERE
+    elsewhere = there & (place != rows[picked])
+    if float(there.double().mean()) < 0.9 or float(elsewhere.double().mean()) < 0.5:
+        return None
+    if len(set(place[there].tolist())) < 0.5 * int(there.sum()):  # rows that are all alike are everywhere
+        return None
+    shown = list(zip(rows[picked][elsewhere].tolist(), place[elsewhere].tolist(), strict=True))[:3]
+    told = ", ".join(f"row {one} is row {other}" for one, other in shown)
+    text = f"The rows are the same in another order: {told}."
+    fix = "Sort both by one id, and compare again; nothing else here counts."
+    return Finding("other order", "fault", text, fix, rows=tuple(rows[picked][elsewhere][:NAMED].tolist()))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from isonb.auditing.findings import Finding
 from isonb.auditing.reading.rows import NAMED, Pass
 from isonb.auditing.told import counted, fine
 from isonb.measures.neighbors import knn
 from isonb.numerics.rows import unit_rows
 
+SEVERITIES = ("fault", "warning", "note")
 K = 10  # neighbours
 PART = 1024  # rows whose cosines with all others are in memory
 # What warns is calibrated on minilm and seven sets of real texts: mean cosines of 0.03 to 0.19; rows that are hubs hold
@@ -31,6 +32,22 @@ TIE = 1e-7  # cosines that differ by less are equal, up to the rounding of float
 SPARSE = 0.5  # share of zeros from which dimensions that are never used are no surprise
 
 Quote = Callable[[int], str]  # the text behind a row
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know about the vectors: what was seen, and what to do.
+
+    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known.
+    """
+
+    name: str
+    severity: str
+    text: str
+    advice: str = ""
+    rows: tuple[int, ...] = ()
+    dims: tuple[int, ...] = ()
+    examples: tuple[str, ...] = ()
 
 
 def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
+import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,22 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.encoding import Counts, Embedder
-from isonb.auditing.encoding.choosing import Encoding, embedder_of
-from isonb.auditing.encoding.vector_files import embed_to, writing
-from isonb.auditing.findings import Finding, Layer, Reading
+from isonb.auditing.choosing import Encoding, embedder_of
+from isonb.auditing.defects import Finding
+from isonb.auditing.embedders import Counts, Embedder
+from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
-from isonb.auditing.shape import BY_LAYER, TWO_NN, readings
-from isonb.auditing.soundness import check_model, first_token_findings
-from isonb.auditing.texts import check_texts, distinct_rows, text_findings
-from isonb.auditing.thresholds import Pairs
+from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
 from isonb.auditing.told import clipped
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
+from isonb.runtime.files import replace
 
+PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
@@ -42,27 +44,26 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         fail(ShapeError, "at least 20 different texts must not be empty", got, "Give those the model is used on.")
     embedder, assumed = embedder_of(model, how)
     used = [every[i] for i in kept]
-    key = "" if how.work is None else embedder.fingerprint()
     with _folder(how.work) as folder:
+        store = Store(folder, embedder, how.progress, "" if how.work is None else embedder.fingerprint())
         checks, faults = check_model(embedder, used)
         draw = torch.Generator().manual_seed(asked.seed)
         sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()
-        files = embed_to(folder, embedder, used, sampled, "texts", how.progress, key)
-        known = None if pairs is None else _pairs(folder, embedder, pairs, how.progress, key)
-        asking = None if queries is None else _encoded(folder, embedder, queries, "queries", how.progress, key)
-        base = audit_vectors(files.vectors, asked, pairs=known, queries=asking, quote=lambda row: clipped(used[row]))
-        layers = () if files.layers is None else tuple(_layers(files.layers, len(sampled), draw))
+        vectors, states, counts = store.embed(used, "texts", sampled)
+        known = None if pairs is None else _pairs(store, *pairs)
+        asking = None if queries is None else store.vectors(queries, "queries")
+        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=lambda row: clipped(used[row]))
+        layers = () if states is None else tuple(_layers(states, draw))
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
-    ours = [*faults, *text_findings(every, kept), *_inputs(files.counts, len(used), embedder.max_length), *assumed]
+    ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder.max_length), *assumed]
     ours += first_token_findings(embedder, used)
-    sound = not faults
     return dataclasses.replace(
         base,
         findings=worst_first([*ours, *findings]),
         source=f"{embedder.name}, {embedder.told}, {len(every):,} texts",
         checks=checks,
         layers=layers,
-        next_steps=base.next_steps if sound else next_steps((), False, sound=False),
+        next_steps=next_steps((), False, sound=False) if faults else base.next_steps,
     )
 
 
@@ -89,35 +90,23 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
 
 
 def encoded(model: Any, texts: Any) -> Tensor:
-    embedder, _ = embedder_of(model, Encoding())
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
-        return _encoded(Path(folder), embedder, texts, "texts", True, "")
+        return Store(Path(folder), embedder_of(model, Encoding())[0]).vectors(texts, "texts")
 
 
-def _encoded(folder: Path, embedder: Embedder, texts: Any, name: str, progress: bool, key: str) -> Tensor:
-    """The vectors of further texts, each text encoded once."""
-    texts = check_texts(texts, name)
-    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    if any(not text.strip() for text in place):
-        fail(InputError, f"texts of {name} must not be empty", "an empty one", "Leave it out.")
-    files = embed_to(folder, embedder, list(place), [], name, progress, key)
-    return rows_of(files.vectors, torch.tensor([place[text] for text in texts]))
-
-
-def _pairs(folder: Path, embedder: Embedder, pairs: Any, progress: bool, key: str) -> Pairs:
-    first, second, labels = pairs
+def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:
     first, second = check_texts(first, "pairs"), check_texts(second, "pairs")
-    vectors = _encoded(folder, embedder, [*first, *second], "pairs", progress, key)
+    vectors = store.vectors([*first, *second], "pairs")
     return Pairs(vectors[: len(first)], vectors[len(first) :], labels)
 
 
-def _layers(states: Any, rows: int, draw: torch.Generator) -> Iterator[Layer]:
+def _layers(states: Any, draw: torch.Generator) -> Iterator[Layer]:
     """The readings of each layer; an isotropic Gaussian of the same size is measured once for all of them."""
-    count, _, d = states.shape
+    rows, count, d = states.shape
     cloud = torch.randn(rows, d, generator=draw)
     usual = {name: float(MEASURES[name](cloud)) for name in BY_LAYER}
     for number in range(count):
-        x = torch.from_numpy(states[number, :rows].astype("float32"))
+        x = torch.from_numpy(states[:, number].astype("float32"))
         if bool(x.isfinite().all()):
             group = torch.Generator().manual_seed(0)
             known = readings(x, usual, group, BY_LAYER)
@@ -145,3 +134,81 @@ def _of_texts(finding: Finding, kept: Sequence[int], d: int) -> Finding:
     if finding.name == "few rows":
         return dataclasses.replace(finding, advice=f"Give {2 * d:,} texts or more.")
     return dataclasses.replace(finding, rows=tuple(kept[row] for row in finding.rows))
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """A disk that is full, or a folder that can't be written, is an :class:`~isonb.errors.InputError`."""
+    try:
+        yield
+    except OSError as error:
+        must, got = "the folder of the vectors must be writable and have room", f"{error.strerror or error} ({folder})"
+        raise InputError(f"{must}; got {got}. Name another by work, or make room.") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Store:
+    """A folder with the vectors of a model; ``key``: the fingerprint of all that makes them, so that none is stale."""
+
+    folder: Path
+    embedder: Embedder
+    progress: bool = True
+    key: str = ""
+
+    def vectors(self, texts: Any, name: str) -> Tensor:
+        """The vectors of further texts, each text encoded once."""
+        texts = check_texts(texts, name)
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        if not all(text.strip() for text in place):
+            fail(InputError, f"texts of {name} must not be empty", "an empty one", "Leave it out.")
+        return rows_of(self.embed(list(place), name)[0], torch.tensor([place[text] for text in texts]))
+
+    def embed(self, texts: Sequence[str], name: str, sampled: Sequence[int] = ()) -> tuple[Any, Any, Counts]:
+        """Vectors (n, d) of texts, and by layer (s, L+1, d) of the ``sampled`` ones, mapped from files; the counts.
+
+        The files' folder is called ``name`` with a digest of the key and the texts. Row i of ``vectors.npy`` is text i.
+        """
+        import numpy as np
+        from tqdm import tqdm
+
+        digest = hashlib.sha256(json.dumps([self.key, sampled, texts]).encode()).hexdigest()[:16]
+        place, chosen = self.folder / f"{name}-{digest}", set(sampled)
+        files = place / "vectors.npy", place / "layers.npy"
+        done, counts = 0, Counts()
+        with contextlib.suppress(OSError, EOFError, ValueError, KeyError):  # nothing there yet, or not whole: begin
+            np.load(files[0], mmap_mode="r")
+            state = json.loads((place / "state.json").read_text(encoding="utf-8"))
+            done, counts = int(state["done"]), Counts(*state["counts"])
+        quiet = None if self.progress else True  # None: the bar shows on a terminal only
+        with tqdm(total=len(texts), desc=f"encode {name}", unit="text", leave=False, disable=quiet) as bar:
+            bar.update(done)
+            for start in range(done, len(texts), PIECE):
+                words = texts[start : start + PIECE]
+                vectors, layers = self.embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
+                counts = Counts(*(a + b for a, b in zip(counts, self.embedder.counts(words), strict=True)))
+                with writing(place):
+                    place.mkdir(parents=True, exist_ok=True)
+                    _write(files[0], start, len(texts), vectors)
+                    if layers is not None:
+                        _write(files[1], sum(row < start for row in sampled), len(sampled), layers.transpose(0, 1))
+                    note = {"done": start + len(words), "counts": counts}
+                    replace(place / "state.json", json.dumps(note).encode())
+                bar.update(len(words))
+        layered = np.load(files[1], mmap_mode="r") if files[1].is_file() else None
+        return np.load(files[0], mmap_mode="r"), layered, counts
+
+
+def _write(path: Path, start: int, total: int, rows: Tensor) -> None:
+    """Put rows into a .npy file of ``total``, of which ``start`` are there. A full disk kills who writes to a map."""
+    from numpy.lib import format as layout
+
+    shape = (total, *rows.shape[1:])
+    with path.open("r+b" if start else "wb") as file:
+        if not start:
+            layout.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+            file.truncate(file.tell() + 4 * math.prod(shape))
+        elif (layout.read_magic(file), layout.read_array_header_1_0(file))[1][0] != shape:
+            got = f"{shape[-1]} after others"
+            fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")
+        file.seek(start * 4 * math.prod(shape[1:]), 1)
+        file.write(rows.float().contiguous().numpy().tobytes())

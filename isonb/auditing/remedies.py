@@ -10,20 +10,34 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import SHIFTED, USED
-from isonb.auditing.findings import Remedy
-from isonb.auditing.shape import GROUPS, groups_of, jackknife
-from isonb.auditing.thresholds import Pairs, pair_score
+from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
 from isonb.errors import DegenerateError, FitWarning
-from isonb.layers.soft_decay import soft_decay
 from isonb.measures.registry import MEASURES
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
+from isonb.transforms.turns import SingularDecay
 
 GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
 MOST = 20  # directions that may be removed
 MEAN_COSINE, ISOSCORE_U = MEASURES["mean_cosine"], MEASURES["isoscore_unbiased"]
-ALPHA = -0.2  # where SoftDecay starts
 
 Change = Callable[[Tensor], Tensor]
+Numbers = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A transform fitted on one half of the rows and judged on the other.
+
+    ``before`` and ``after``: readings of the other half. ``gain``: of the score of labelled pairs, with its 95%
+    interval, or None. ``verdict``: what to expect of it, in words.
+    """
+
+    name: str
+    code: str
+    before: Numbers
+    after: Numbers
+    verdict: str
+    gain: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,17 +85,7 @@ def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
     why = already or ("" if k else "can't help: no direction stands out, so only the mean goes")
     yield _Fitted(f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k).fit(x).transform, why)
     yield _Fitted("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA().fit(x).transform, already)
-    yield _Fitted("SoftDecay", "isonb.SoftDecay()", _softened(x), already)
-
-
-def _softened(x: Tensor) -> Change:
-    """SoftDecay of one matrix as a linear map: its gain in each singular direction, for rows that it hasn't seen."""
-    squares, axes = torch.linalg.eigh(x.double().mT @ x.double())
-    sizes = squares.clamp_min(0).sqrt()
-    usable = sizes > 1e-7 * sizes[-1]
-    gains = torch.where(usable, soft_decay(torch.diag(sizes), ALPHA).diagonal() / sizes.clamp_min(1e-30), 0.0)
-    matrix = (axes * gains) @ axes.mT
-    return lambda rows: rows @ matrix.to(rows)
+    yield _Fitted("SoftDecay", "isonb.SingularDecay()", SingularDecay().fit(x).transform, already)
 
 
 def _roundness(x: Tensor, group: Tensor) -> list[float]:
@@ -163,12 +167,7 @@ def next_steps(
     best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
     if best is None and centring and not any(one.gain and one.name == "centring" for one in tried):
         best = next((one for one in tried if one.name == "centring"), None)
-    if best is None:
-        change = "better = x  # nothing is known to help"
-    elif best.name == "SoftDecay":
-        change = "better = isonb.soft_decay(x, -0.2)"
-    else:
-        change = f"better = {best.code}.fit(x).transform(x)"
+    change = f"better = {best.code}.fit(x).transform(x)" if best else "better = x  # nothing is known to help"
     return (
         f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",
         *cleaning,

@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from isonb.auditing.findings import Check, Finding, Layer, Match, Reading, Remedy
+from isonb.auditing.defects import Finding
+from isonb.auditing.measured import Layer, Match, Reading
+from isonb.auditing.remedies import Remedy
+from isonb.auditing.soundness import Check
 from isonb.auditing.told import Code, Columns, Item, Section, as_page, as_text, fine, fixed
 from isonb.errors import needs
 from isonb.measures.registry import titles

@@ -1,19 +1,25 @@
-"""Is the instrument sound? A text must give one vector: twice the same, alone as in a batch with longer ones."""
+"""Is the instrument sound? A text must give one vector, alone as in a batch; texts must not be empty or repeat."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from isonb.auditing.encoding import Embedder
-from isonb.auditing.encoding.tokens import TokenEmbedder
-from isonb.auditing.findings import Check, Finding
-from isonb.errors import InputError
+from isonb.auditing.defects import Finding
+from isonb.auditing.embedders import Embedder, TokenEmbedder
+from isonb.auditing.reading.rows import NAMED
+from isonb.auditing.told import clipped, counted
+from isonb.errors import InputError, fail
 from isonb.measures.first_token import first_token
 from isonb.numerics.rows import unit_rows
 
+WORDS = 4  # of an opening or ending that texts may share
+SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it is boilerplate
 PROBES = 8  # texts that are tried
 BATCH = 64  # texts that tell whether the first token is loud
 ROUNDING = 1e-3  # of a vector's length that sums in another order may move it
@@ -23,6 +29,15 @@ FIXES = {
     "the empty text": "Leave empty texts out.",
     "finite numbers": "Look for half precision that overflows, and for broken weights.",
 }
+
+
+@dataclass(frozen=True)
+class Check:
+    """Whether a model measures the same thing twice. ``state``: "ok", "fault" or "skipped"."""
+
+    name: str
+    state: str
+    text: str
 
 
 def probes_of(texts: Sequence[str]) -> list[str]:
@@ -37,11 +52,8 @@ def check_model(embedder: Embedder, texts: Sequence[str]) -> tuple[tuple[Check, 
     probes = probes_of(texts)
     checks = tuple(_checks(embedder, probes))
     failed = [check for check in checks if check.state == "fault"]
-    return checks, [Finding(one.name, "fault", f"{_capital(one)}.", FIXES[one.name]) for one in failed]
-
-
-def _capital(check: Check) -> str:
-    return f"{check.name[0].upper()}{check.name[1:]}: {check.text}"
+    told = {one.name: f"{one.name[0].upper()}{one.name[1:]}: {one.text}." for one in failed}
+    return checks, [Finding(name, "fault", text, FIXES[name]) for name, text in told.items()]
 
 
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
@@ -114,3 +126,54 @@ def first_token_findings(embedder: Embedder, texts: Sequence[str]) -> Iterator[F
     elif effects[loudest].loud:
         text = f"In layer {loudest + 1} {effects[loudest]}."
         yield Finding("first token", "note", text, "It counts where means over the tokens of that layer are used.")
+
+
+def check_texts(texts: Any, name: str = "texts") -> list[str]:
+    """The texts as a list of strings. InputError for one string, for none, and for what is no string."""
+    if texts is None or isinstance(texts, str | bytes) or not hasattr(texts, "__iter__"):
+        got = "nothing" if texts is None else f"one {type(texts).__name__}"
+        fail(InputError, f"{name} must be a list of strings", got, "Pass the texts that the model is used on.")
+    every = list(texts)
+    wrong = next((i for i, text in enumerate(every) if not isinstance(text, str)), None)
+    if wrong is not None:
+        got = f"{type(every[wrong]).__name__} at {wrong}"
+        fail(InputError, f"{name} must be a list of strings", got, "Leave out what is missing.")
+    return every
+
+
+def distinct_rows(texts: Sequence[str]) -> list[int]:
+    """The numbers of the texts that aren't empty, each text once."""
+    seen: set[str] = set()
+    return [i for i, text in enumerate(texts) if text.strip() and not (text in seen or seen.add(text))]  # type: ignore[func-returns-value]
+
+
+def text_findings(texts: Sequence[str], kept: Sequence[int]) -> Iterator[Finding]:
+    """Empty texts, repeats and boilerplate."""
+    empty = [i for i, text in enumerate(texts) if not text.strip()]
+    if empty:
+        text = f"Empty: {counted(len(empty), 'text')} of {len(texts):,}."
+        advice = "Left out here. A model gives them a vector all the same, and they match each other."
+        yield Finding("empty texts", "fault", text, advice, rows=tuple(empty[:NAMED]))
+    repeats = len(texts) - len(empty) - len(kept)
+    if repeats:
+        often = [(text, count) for text, count in Counter(texts).most_common(NAMED + 1) if count > 1 and text.strip()]
+        severity = "warning" if repeats > len(texts) / 100 else "note"
+        said = f"Repeats of an earlier text: {counted(repeats, 'text')} ({repeats / len(texts):.1%})."
+        examples = tuple(f"{clipped(text)}, {count:,} times" for text, count in often[:NAMED])
+        first = set(kept)
+        rows = tuple(i for i, text in enumerate(texts) if i not in first and text.strip())[:NAMED]
+        yield Finding("duplicate texts", severity, said, "Left out here. Drop them.", rows=rows, examples=examples)
+    yield from _boilerplate([texts[i] for i in kept])
+
+
+def _boilerplate(texts: Sequence[str]) -> Iterator[Finding]:
+    for side, cut in (("open", slice(None, WORDS)), ("end", slice(-WORDS, None))):
+        parts = (text.split() for text in texts)
+        common = Counter(" ".join(words[cut]) for words in parts if len(words) > WORDS).most_common(3)
+        often = [(part, count) for part, count in common if count >= max(LEAST, SHARE * len(texts))]
+        if often:
+            share = often[0][1] / len(texts)
+            said = f"Boilerplate: {share:.0%} of the texts {side} with the same {WORDS} words."
+            advice = "Cut it off before you encode: it makes texts alike that aren't."
+            examples = tuple(f"{clipped(part)}, {count:,} texts" for part, count in often)
+            yield Finding("boilerplate", "warning", said, advice, examples=examples)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import (
+    SEVERITIES,
+    Finding,
     Quote,
     copies,
     dimensions,
@@ -19,12 +21,19 @@ from isonb.auditing.defects import (
     spread,
     strange_rows,
 )
-from isonb.auditing.findings import SEVERITIES, Finding, Match
+from isonb.auditing.measured import (
+    AUDITED,
+    Match,
+    Pairs,
+    pair_thresholds,
+    quantiles,
+    query_thresholds,
+    random_cosines,
+    readings,
+)
 from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
-from isonb.auditing.shape import AUDITED, quantiles, random_cosines, readings
-from isonb.auditing.thresholds import Pairs, pair_thresholds, query_thresholds
 from isonb.errors import InputError, ShapeError, fail
 
 SAMPLE = 5000  # rows that the shape is measured on

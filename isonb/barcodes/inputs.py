@@ -21,6 +21,7 @@ from isonb.numerics.scale import power_of_two, precise
 __all__ = ["Metric", "Space", "space", "tree_edges"]
 
 Metric = str | Callable[..., float]
+Tree = tuple[Tensor, Tensor | None, Tensor | None]
 
 ALIASES = {"manhattan": "cityblock", "l1": "cityblock", "l2": "euclidean"}
 SQUARES = {"sqeuclidean": 1.0, "cosine": 0.5, "correlation": 0.5}  # so many times a squared Euclidean distance
@@ -41,19 +42,19 @@ class Space(NamedTuple):
     squares: float = 0.0
     most: float = math.inf
 
-    def tree(self) -> tuple[Tensor, Tensor | None]:
-        """Edges of the spanning tree and which of them are real, as by :func:`tree_edges`."""
+    def tree(self) -> Tree:
+        """Edges of the spanning tree, which of them are real, and lengths, as by :func:`tree_edges`."""
         x = self.x
         if self.given and self.most < math.inf and bool((apart := torch.isinf(x)).any()):
             near = x.detach().masked_fill(apart, 0)
             x = (near / power_of_two(near.max())).masked_fill(apart, 4)  # the others are below 2
         return tree_edges(x, self.mask, self.given)
 
-    def lengths(self, edges: Tensor) -> Tensor:
-        """Lengths (..., m) of edges (..., m, 2), differentiable."""
+    def lengths(self, edges: Tensor, known: Tensor | None = None) -> Tensor:
+        """Lengths (..., m) of edges (..., m, 2), differentiable; ``known`` those of :func:`tree_edges`."""
         if self.given:
             return lengths_in(self.x, edges)
-        lengths = edge_lengths(self.x, edges)
+        lengths = edge_lengths(self.x, edges, known)
         return fits((self.squares * lengths.square()).to(self.dtype)) if self.squares else lengths
 
     def weights(self) -> Tensor:
@@ -61,11 +62,13 @@ class Space(NamedTuple):
         return self.x if self.given else squared_distances(localized(precise(self.x)))
 
 
-def tree_edges(x: Tensor, mask: Tensor | None, given: bool = False) -> tuple[Tensor, Tensor | None]:
-    """Edges (..., n-1, 2) of the spanning tree of a checked cloud, the lower end first; which join two real rows."""
-    edges = (tree_of_distances if given else spanning_tree)(x, mask)
-    edges = torch.stack(edges.aminmax(dim=-1), -1)
-    return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1)
+def tree_edges(x: Tensor, mask: Tensor | None, given: bool = False) -> Tree:
+    """Of the spanning tree of a checked cloud: edges (..., n-1, 2), the lower end first; which join two real rows.
+
+    With them the Euclidean lengths (..., n-1) as constants, where they are known.
+    """
+    edges, lengths = (tree_of_distances(x, mask), None) if given else spanning_tree(x, mask)
+    return edges, None if mask is None else mask.gather(-1, edges.flatten(-2)).view(edges.shape).all(-1), lengths
 
 
 def space(

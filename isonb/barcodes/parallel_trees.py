@@ -17,13 +17,12 @@ TRIPLES = 2**26  # triples of nodes up to which paths are compared at once: 256 
 
 
 def parallel_trees(weights: Tensor) -> Tensor:
-    """Edges (b, n-1, 2) of the trees of weights (b, n, n); of the two directions of a pair the lesser counts.
+    """Edges (b, n-1, 2) of the trees of symmetric weights (b, n, n), which it may overwrite.
 
     Small clouds by paths, which takes about 30 steps; others by Boruvka, about 40 for each doubling of n.
     """
-    weights = torch.minimum(weights, weights.mT)  # a product rounds them apart
     b, n, _ = weights.shape
-    return by_paths(weights) if b * n**3 <= TRIPLES else by_boruvka(weights)
+    return by_paths(weights) if b * n**3 <= TRIPLES and weights.device.type != "cpu" else by_boruvka(weights)
 
 
 def by_paths(weights: Tensor) -> Tensor:

@@ -64,8 +64,8 @@ def h0_barcode(
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
     On the CPU the tree is that of exact distances, whatever the offset and the scale: see ``isonb.barcodes.trees``; on
-    accelerators, that of a product in float64. Memory O(n^2) a cloud up to 8,192 points; beyond, one strip of distances
-    at a time, for the first four metrics.
+    accelerators, that of a product in float64. Memory O(n d) and a strip of distances for the first four metrics;
+    O(n^2) a cloud for the others, and on accelerators up to 8,192 points.
 
     Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank, fewer than two points, an unknown
     metric, rows without a direction where it needs one, or a matrix that isn't one of distances. Points that look like
@@ -87,10 +87,10 @@ def h0_barcode(
 
 def _h0(cloud: Space) -> Pair:
     """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
-    edges, real = cloud.tree()
+    edges, real, known = cloud.tree()
     order = (edges[..., 0] * cloud.x.shape[-2] + edges[..., 1]).argsort(dim=-1)
     edges = edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
-    lengths = cloud.lengths(edges)
+    lengths = cloud.lengths(edges, None if known is None else known.gather(-1, order))
     if real is None:
         lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
     else:

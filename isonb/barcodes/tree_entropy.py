@@ -90,22 +90,24 @@ class _TreeEntropy(torch.autograd.Function):
     """Of clouds (C, m, d) with the edges (C, m-1, 2) of their trees, and which of those are real, None for all."""
 
     @staticmethod
-    def forward(ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, choice: Choice) -> Tensor:
+    def forward(
+        ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, known: Tensor | None, choice: Choice
+    ) -> Tensor:
         ends = numbered(edges, clouds.shape[1])
-        lengths = lengths_between(clouds.flatten(0, 1), ends)
+        lengths = lengths_between(clouds.flatten(0, 1), ends) if known is None else known.flatten()
         value, slopes = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), choice)
         ctx.save_for_backward(clouds, edges, real, ends, lengths, slopes)
         ctx.choice = choice
         return value
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         clouds, edges, real, ends, lengths, slopes = ctx.saved_tensors
         if torch.is_grad_enabled():
             value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.choice)
-            return *torch.autograd.grad(value, clouds, grad, create_graph=True), None, None, None
+            return *torch.autograd.grad(value, clouds, grad, create_graph=True), None, None, None, None
         slopes = (slopes * grad.unsqueeze(-1)).flatten()
-        return pulled(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None
+        return pulled(clouds.flatten(0, 1), ends, lengths, slopes).view_as(clouds), None, None, None, None
 
 
 def _bars(lengths: Tensor, real: Tensor | None) -> Tensor:

@@ -17,8 +17,6 @@ from isonb import __version__
 from isonb.errors import CODE, DependencyError, InputError, fail, on_a_screen
 from isonb.runtime.terminal import printable
 
-__all__ = ["main"]
-
 LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
 
 
@@ -30,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if not words:
-            _parser(words).print_help()
+            _parser().print_help()
             return 0
         options = _parsed(words)
         from isonb.cli.commands import COMMANDS
@@ -69,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """The words as options. What is left over after ``-o weight`` was meant as its value."""
-    parser = _parser(words)
+    parser = _parser()
     options, rest = parser.parse_known_args(words)
     for flag, given in (("-o", "option"), ("--set", "set")):
         names = [word for word in getattr(options, given, ()) if "=" not in word]
@@ -81,7 +79,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="isonb",
         description="Experiments on the isotropy of embedding spaces: four papers, their methods and baselines.",
@@ -90,7 +88,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"isonb {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, add in ADD.items():
-        add(name, commands, words)
+        add(name, commands)
     return parser
 
 
@@ -106,7 +104,7 @@ def _command(name: str, commands: Any, text: str, examples: str) -> argparse.Arg
     return parser
 
 
-def _add_run(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_run(name: str, commands: Any) -> None:
     examples = (
         "isonb run\n"
         "isonb run --method istar -o weight=-3 -o zeta=0.4 --seed 1\n"
@@ -171,7 +169,7 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
     add("--validation-split", metavar="NAME", help="split whose scores are reported")
 
 
-def _add_tasks(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_tasks(name: str, commands: Any) -> None:
     examples = "isonb tasks check reviews.csv\nisonb tasks check reviews.csv --target stars --kind regression"
     parser = _command(name, commands, "say what is understood of data of your own, and show three rows", examples)
     parser.add_argument("what", choices=("check",))
@@ -179,7 +177,7 @@ def _add_tasks(name: str, commands: Any, words: Sequence[str]) -> None:
     _add_own(parser)
 
 
-def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_sweep(name: str, commands: Any) -> None:
     examples = (
         "isonb sweep istar --size smoke\n"
         "isonb sweep book/experiments/softdecay.yaml --size small --data ~/data --workers 2\n"
@@ -202,7 +200,7 @@ def _add_sweep(name: str, commands: Any, words: Sequence[str]) -> None:
     _add_kept(parser)
 
 
-def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_status(name: str, commands: Any) -> None:
     examples = "isonb status runs\nisonb status runs book/experiments/istar.yaml --size small"
     add = _command(name, commands, "say how the runs of a folder stand", examples).add_argument
     add("out", metavar="OUT", help="folder of a sweep")
@@ -211,7 +209,7 @@ def _add_status(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--json", action="store_true", help="print it as JSON")
 
 
-def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_collect(name: str, commands: Any) -> None:
     examples = "isonb collect runs\nisonb collect runs --out table.parquet\nisonb collect executed --csv table.csv"
     text = "print means and standard deviations over seeds, or the values of executed chapters, and write one table"
     add = _command(name, commands, text, examples).add_argument
@@ -220,21 +218,21 @@ def _add_collect(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--json", action="store_true", help="print what is printed as JSON")
 
 
-def _add_compare(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_compare(name: str, commands: Any) -> None:
     from isonb.cli import comparisons
 
     text = "compare each method of your runs with its matched control, paired by seed: gains, intervals, verdicts"
     comparisons.add_compare(_command(name, commands, text, comparisons.COMPARE_EXAMPLES))
 
 
-def _add_plan(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_plan(name: str, commands: Any) -> None:
     from isonb.cli import comparisons
 
     text = "say how many seeds and hours a gain needs, from a pilot of three seeds"
     comparisons.add_plan(_command(name, commands, text, comparisons.PLAN_EXAMPLES))
 
 
-def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_audit(name: str, commands: Any) -> None:
     examples = (
         "isonb audit vectors.npy\n"
         "isonb audit table.parquet --name embedding --fail-on fault --fail-on 'mean cosine>0.5'\n"
@@ -278,7 +276,7 @@ def _add_audit(name: str, commands: Any, words: Sequence[str]) -> None:
     add("--device", default="cpu", help="where the model runs (%(default)s)")
 
 
-def _add_list(name: str, commands: Any, words: Sequence[str]) -> None:
+def _add_list(name: str, commands: Any) -> None:
     text = "list tasks, models, methods with their options, measures, protocols with the settings, or grids"
     parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
     parser.add_argument("what", choices=LISTS)

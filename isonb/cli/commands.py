@@ -16,8 +16,7 @@ from isonb.cli.audits import run_audit
 from isonb.cli.comparisons import control_lines, run_compare, run_plan
 from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
-from isonb.cli.progress import progress
-from isonb.cli.summary import scores, summary, time_words, title
+from isonb.cli.summary import progress, scores, summary, time_words, title
 from isonb.cli.tasks import check, named
 from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
@@ -31,8 +30,6 @@ from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
 from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
-
-__all__ = ["COMMANDS", "CommandError", "asked"]
 
 ASK_ABOVE = 24  # estimated hours above which a person at a terminal is asked
 
@@ -91,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
 def _kept(options: argparse.Namespace) -> dict[str, Any]:
     """Where rows come from, and what is kept beside records; a tracker that isn't there is refused at once."""
     if options.report_to:
-        from isonb.lab.engines.reports import Reports
+        from isonb.lab.engines.callbacks import Reports
 
         Reports(options.report_to)
     return {"data": options.data, "report_to": options.report_to, "keep_predictions": options.predictions}

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from isonb.lab.runs.record import Record
     from isonb.lab.runs.settings import Planned
 
-__all__ = ["add_compare", "add_plan", "control_lines", "run_compare", "run_plan"]
 
 COMPARE_EXAMPLES = (
     "isonb compare runs\n"

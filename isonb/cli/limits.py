@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from isonb.errors import InputError, fail
 
-__all__ = ["Limit", "LimitError", "broken", "check_names", "limit", "under"]
-
 LIMIT = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>[<>])\s*(?P<value>[-+]?(\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 NEAR = 5  # names that an error offers
 

@@ -14,8 +14,6 @@ from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
 from isonb.runtime.places import shipped_grids
 
-__all__ = ["LISTS", "columns", "grids", "measures", "methods", "models", "protocols", "tasks"]
-
 WIDTH = 100
 
 

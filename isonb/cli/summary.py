@@ -1,10 +1,13 @@
-"""Runs in a few words and a small table: means over seeds, beside the majority baseline or plain vectors."""
+"""Runs in a few words and a small table: a bar over one that goes on, means over seeds beside what they are held to."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,11 +15,11 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.lab.methods import method_class, resolved
 from isonb.lab.runs.record import Record
+from isonb.lab.runs.recordings import metrics_of
 from isonb.lab.runs.run_ids import canonical
-from isonb.lab.runs.scores import metrics_of
+from isonb.runtime.files import read_progress
 
-__all__ = ["main_metric", "method_words", "scores", "summary", "time_words", "title"]
-
+LOOK_EVERY = 0.5  # seconds
 APART = ("experiment", "model", "task", "method", "seed")
 
 
@@ -127,3 +130,33 @@ def _tell_apart(group: list[dict[str, Any]]) -> None:
 
 def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+@contextlib.contextmanager
+def progress(work: Path, look_every: float = LOOK_EVERY) -> Iterator[None]:
+    """Show the bar on a terminal inside the block: the time that went by, and the updates noted in ``work``."""
+    from tqdm import tqdm
+
+    ended = threading.Event()
+    with tqdm(desc="Run", unit="update", disable=None, leave=False) as bar:
+        thread = threading.Thread(target=_follow, args=(work, bar, ended, look_every), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _follow(work: Path, bar: Any, ended: threading.Event, look_every: float) -> None:
+    while not bar.disable:
+        last = ended.wait(look_every)
+        done, total = read_progress(work) or (bar.n, bar.total)
+        if bar.total is None and total is not None:
+            bar.initial = done  # a run taken up again did the first updates another time
+            bar.reset(total)
+            bar.initial = done
+        bar.n = done
+        bar.refresh()
+        if last:
+            return

@@ -16,8 +16,6 @@ from isonb.lab.data.task import TaskError
 from isonb.lab.data.tasks import TASKS
 from isonb.runtime.terminal import printable
 
-__all__ = ["check", "named"]
-
 SHOWN = 3  # rows
 MOST = 10  # labels in a line
 SHORTEST = 10  # letters of a text

@@ -3,10 +3,10 @@
 ::
 
     accelerator = Accelerator()
-    model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     pooling = Pooling("tokens", layers="all")
     for batches in groups(loader, 4):  # four micro-batches an update
-        log = update(accelerator, model, optimizer, batches, IStarLoss(), pooling, max_norm=1.0, scheduler=scheduler)
+        log = update(accelerator, model, optimizer, batches, IStarLoss(), pooling)
     score = measure(accelerator, model, loader, IsoScore(), pooling).compute()
 
 The effective batch is grouped here, not by the Accelerator: leave its ``gradient_accumulation_steps`` at 1.

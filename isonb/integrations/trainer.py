@@ -226,6 +226,8 @@ class _ShrinkageRefresh(TrainerCallback):  # type: ignore[misc]
         if kept is not None:
             shrinkage.cov = kept.to(self.trainer.args.device)
             return
+        if hasattr(train_dataloader, "set_epoch"):  # it stands at the order of the epoch before, also when resumed
+            train_dataloader.set_epoch(max(self.epoch - 1, 0))
         shrinkage.refresh(self.trainer.model, train_dataloader)
         if hasattr(train_dataloader, "end"):  # left early, Accelerate's loader would count as under way
             train_dataloader.end()

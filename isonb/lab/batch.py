@@ -23,7 +23,6 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,6 @@ from isonb.lab.sweeps.inline import get_ready_to_help
 from isonb.lab.sweeps.outcomes import Outcome, Report
 from isonb.runtime.files import replace
 from isonb.runtime.locks import held
-
-__all__ = ["BatchError", "batch", "bring", "main", "unpacked"]
 
 BROUGHT = "brought.zip"
 TRAVELS = (".json", ".txt", ".model", ".jinja", ".safetensors")  # of a model's folder
@@ -81,48 +78,40 @@ def batch(
             fail(BatchError, "one batch at a time may fill a pack", f"another at {pack}", "Wait, or name another pack.")
         records = work / "records"
         records.mkdir(parents=True, exist_ok=True)
-        _unpack(pack, work)
+        if pack.exists():  # beside what a killed batch had written and not yet packed
+            with _opened(pack) as made:
+                for name in made.namelist():
+                    if Path(name).parent.name == "records" and not (records / Path(name).name).exists():
+                        made.extract(name, work)
+            for path in records.glob("*.json"):
+                read_record(path)  # a damaged one is told of before anything starts
         there = scan(records).complete()
         ended = {name: Outcome(name, "skipped") for name in asked if name in there}
         todo = [run for name, run in asked.items() if name not in ended]
-        with _scratch(work) as scratch:
-            for outcome in _done(todo, min(processes, len(todo)), deadline, (str(records), data, scratch)):
-                ended[outcome.run_id] = outcome
-                replace(pack, _packed(records))
-                print(f"{len(ended)} of {len(asked)}  {outcome}", flush=True)
+        scratch = work / "scratch"  # for what runs put aside, and a killed batch may have left there
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        for outcome in _done(todo, min(processes, len(todo)), deadline, (str(records), data, str(scratch))):
+            ended[outcome.run_id] = outcome
+            replace(pack, _packed(records))
+            print(f"{len(ended)} of {len(asked)}  {outcome}", flush=True)
         replace(pack, _packed(records))
         shutil.rmtree(work)
     return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
 
 
-@contextlib.contextmanager
-def _scratch(work: Path) -> Iterator[str]:
-    """A folder for what runs put aside, emptied of what a killed batch has left there."""
-    folder = work / "scratch"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    yield str(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass
 class _Helper:
-    """A process that does one run after the other, and our end of its pipe."""
+    """A process that does one run after the other, and our end of its pipe; it ends with ours."""
 
-    process: Any
-    pipe: Any
-    run: Planned | None = None
-    since: float = 0.0
-
-    @classmethod
-    def start(cls, told: tuple[Any, ...]) -> _Helper:
-        """A new process; it ends with ours."""
+    def __init__(self, *told: Any) -> None:
         context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, *told), daemon=True)
-        process.start()
+        self.pipe: Any
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, *told), daemon=True)
+        self.process.start()
         theirs.close()
-        return cls(process, ours)
+        self.run: Planned | None = None
+        self.since = 0.0
 
     def give(self, run: Planned) -> None:
         """Begin a run."""
@@ -144,7 +133,7 @@ class _Helper:
 def _done(todo: Sequence[Planned], processes: int, deadline: float, told: tuple[Any, ...]) -> Iterator[Outcome]:
     """The outcomes of the runs as they end, until the deadline; what is under way then is ended."""
     waiting, took = list(todo), list[float]()
-    helpers = [_Helper.start(told) for _ in range(processes)]
+    helpers = [_Helper(*told) for _ in range(processes)]
     try:
         while True:
             for helper in helpers:
@@ -161,7 +150,7 @@ def _done(todo: Sequence[Planned], processes: int, deadline: float, told: tuple[
                     took.append(time.monotonic() - helper.since)
                     helper.run = None
                 else:
-                    helpers[helpers.index(helper)] = _Helper.start(told)
+                    helpers[helpers.index(helper)] = _Helper(*told)
                 yield outcome
     finally:
         for helper in helpers:
@@ -212,18 +201,6 @@ def _packed(records: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _unpack(pack: Path, work: Path) -> None:
-    """The records of a pack, beside those that a killed batch had written and not yet packed."""
-    if not pack.exists():
-        return
-    with _opened(pack) as made:
-        for name in made.namelist():
-            if Path(name).parent.name == "records" and not (work / "records" / Path(name).name).exists():
-                made.extract(name, work)
-    for path in (work / "records").glob("*.json"):
-        read_record(path)  # a damaged one is told of before anything starts
-
-
 @contextlib.contextmanager
 def _opened(file: Any) -> Iterator[zipfile.ZipFile]:
     try:
@@ -258,9 +235,8 @@ def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = Non
         if task.hub is None:
             continue
         if (root := sources.data_folder(data)) is None:
-            fail(
-                SourceError, "rows must lie in a folder to travel", f"those of {name} on the hub", "Name it by --data."
-            )
+            got = f"those of {name} on the hub"
+            fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
         for split in FINE_TUNED if experiment in FINE_TUNING else task.splits[:1]:
             for file in sources.parquet_files(root, task.folder, split):
                 files[f"data/{file.relative_to(root)}"] = file

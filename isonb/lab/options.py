@@ -81,9 +81,18 @@ def known_name(name: object, known: Iterable[str], where: str, also: Iterable[st
     """Raise :class:`OptionError`, with the nearest name, unless ``name`` is one of those ``known``."""
     if name not in (known := list(known)):
         names = [*also, *known]
-        close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Options: {', '.join(names) or 'none'}."
+        fix = f"{nearest(name, names)}Options: {', '.join(names) or 'none'}."
         fail(OptionError, f"{where} must be given options it has", shown(name), fix)
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The question whether the nearest of the names ``known`` was meant; empty where none is near.
+
+    >>> nearest("taget", ["kind", "target"])
+    "Did you mean 'target'? "
+    """
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def shown(value: object) -> str:

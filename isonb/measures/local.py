@@ -8,12 +8,10 @@ from torch import Tensor
 from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbors import log_gaps
-from isonb.numerics.nearest import check_k
-from isonb.numerics.scale import largest, power_of_two, precise, square_norms
+from isonb.numerics.nearest import Search, check_k
+from isonb.numerics.scale import largest, power_of_two, precise
 
 __all__ = ["knn_queries", "local_dimension"]
-
-SPARE = 4  # candidates beyond k
 
 
 @border
@@ -47,30 +45,14 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) ->
     queries, corpus = queries.to(corpus.device, dtype), corpus.to(dtype)
     size = power_of_two(torch.maximum(*(largest(one.detach(), (0, 1)) for one in (corpus, queries))))
     queries, corpus = precise(queries) / precise(size), precise(corpus) / precise(size)
-    index = torch.cat([corpus.new_empty(0, k, dtype=torch.long), *_search(queries.detach(), corpus.detach(), k, chunk)])
+    found = [corpus.new_empty(0, k, dtype=torch.long)]
+    for piece in torch.split(queries.detach(), chunk) if len(queries) else ():
+        own = torch.arange(len(piece) + len(corpus), device=corpus.device)
+        search, m = Search(torch.cat([piece, corpus.detach()]).unsqueeze(0), None), len(piece)
+        found.append(search(k, own[:m], (own >= m).long())[0][0] - m)  # those of another label: the corpus
+    index = torch.cat(found)
     distances = torch.linalg.vector_norm(queries.unsqueeze(1) - corpus[index], dim=-1) * precise(size)
     return fits(distances.to(dtype), "distances"), index
-
-
-def _search(asked: Tensor, points: Tensor, k: int, chunk: int) -> list[Tensor]:
-    """Indices of the rows nearest to those that are asked for, piece by piece."""
-    moved = points - points.mean(0)
-    norms, found = square_norms(moved), []
-    for piece in torch.split(asked, chunk):
-        own = piece - points.mean(0)
-        away = square_norms(own)
-        rough = torch.addmm(norms.expand(len(own), -1), own, moved.mT, alpha=-2) + away.unsqueeze(1)
-        bound, near = rough.topk(min(k + SPARE, len(points)), largest=False)
-        near = near.sort(-1).values
-        square = (points[near] - piece.unsqueeze(1)).square().sum(-1)
-        square, order = square.sort(dim=-1, stable=True)
-        index = near.gather(-1, order)[:, :k]
-        if points.device.type == "cpu" and near.shape[1] < len(points):
-            loss = 4 * (points.shape[1] + 4) * torch.finfo(points.dtype).eps * (away + norms.max())
-            for row in (square[:, k - 1] >= bound[:, -1] - loss).nonzero().flatten().tolist():
-                index[row] = (points - piece[row]).square().sum(-1).sort(stable=True).indices[:k]
-        found.append(index)
-    return found
 
 
 @border

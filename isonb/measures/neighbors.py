@@ -9,7 +9,7 @@ from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.distances import rows, weighted_rows
 from isonb.numerics.given_distances import check_cloud, nearest_in
-from isonb.numerics.nearest import check_k, distances_to, nearest
+from isonb.numerics.nearest import check_k, neighbours
 from isonb.numerics.rows import center_rows, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
 
@@ -30,8 +30,8 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     Shapes: ``x`` (..., n, d), half precision raised to float32, 1 <= k <= n - 1, ``mask`` (..., n) optional; returns
     (..., n, k) in the unit of ``x`` and int64 (..., n, k). Rows off the mask are nobody's neighbours and get distances
     0 and indices -1. Differentiable in the distances (0 at a zero distance), the choice of neighbours a constant.
-    ``chunk`` rows are searched at a time (default: about a million numbers, or all of up to four million where that
-    spares half of the product), memory O(n chunk); with a gradient O(n k d) more.
+    ``chunk`` rows are multiplied at a time by all after them (default: a few hundred), memory O(n chunk); with a
+    gradient O(n k d) more.
 
     Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank or k out of range.
 
@@ -41,8 +41,8 @@ def knn(x: Tensor, k: int, *, mask: Tensor | None = None, chunk: int | None = No
     """
     x, mask = cloud(x, mask)
     check_k(x, k, mask)
-    index = nearest(x, k, mask, chunk)
-    return fits(distances_to(x, index), "distances"), index
+    away, index = neighbours(x, k, mask, chunk)
+    return fits(away, "distances"), index
 
 
 @border
@@ -84,7 +84,7 @@ def two_nn(
         fail(InputError, "keep needs points, whose mean norm is its unit", "distances", "Use discard.")
     _check_fraction("discard", discard, 0.0 <= discard < 1.0)
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
-    away = precise(nearest_in(x, 2, mask) if given else fits(distances_to(x, nearest(x, 2, mask)), "distances"))
+    away = precise(nearest_in(x, 2, mask) if given else fits(neighbours(x, 2, mask)[0], "distances"))
     first, second = away[..., 0], away[..., 1]
     usable = first > _rounding(x).squeeze(-1)
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
@@ -162,7 +162,7 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
 def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Of each row, the sum over its neighbours of ln(r_k / r_j), and of how many: (..., n), 0 for masked rows."""
-    away = fits(distances_to(x, nearest(x, k, mask)), "distances")
+    away = fits(neighbours(x, k, mask)[0], "distances")
     near = (away > _rounding(x).to(away.dtype)) & torch.isfinite(away)
     logs = torch.where(near, away, 1.0).log()
     farthest = torch.where(near, away, 0.0).argmax(-1, keepdim=True)
@@ -237,14 +237,14 @@ def lsds(
     check_k(x, k, mask, itself=itself, least=1 + itself)
     if not t > 0:
         fail(InputError, "t must be positive", t, "It is the squared width of the weights.")
-    index = nearest(x, k - itself, mask)
+    away, index = neighbours(x.detach() if itself else x, k - itself, mask)
     if itself:
         index = torch.cat(
             (torch.arange(x.shape[-2], device=x.device).expand(index.shape[:-1]).unsqueeze(-1), index), -1
         )
         weights = _barycentric(x, index)
     else:
-        weights = torch.exp(-distances_to(x, index).square() / t)
+        weights = torch.exp(-away.square() / t)
         weights = weights / weights.sum(-1, keepdim=True) if normalize_weights else weights
     residual = weighted_rows(y, index.clamp_min(0), weights).sub_(y)
     if mask is not None:

@@ -14,20 +14,18 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
-from isonb.numerics.compiled import can_compile, squares_between
+from isonb.numerics.products import gram
 from isonb.numerics.rows import row_count
-from isonb.numerics.scale import largest, power_of_two, precise, square_norms
+from isonb.numerics.scale import largest, power_of_two, precise
 
 __all__ = [
     "PIECE",
     "about_middle",
     "edge_lengths",
-    "exact_squares",
     "lengths_between",
     "localized",
     "numbered",
     "pulled",
-    "rough_distances",
     "rows",
     "slack",
     "squared_distances",
@@ -36,7 +34,6 @@ __all__ = [
 
 PIECE = 2**18  # coordinates of differences held at a time on the CPU
 SUBTRACTED = 8  # dimensions up to which all pairs are subtracted
-BLOCK = 256  # rows multiplied at a time on the CPU, from the diagonal on: the other triangle is a copy
 
 
 def localized(x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -72,33 +69,12 @@ def squared_distances(x: Tensor) -> Tensor:
     n, d = x.shape[-2:]
     if d <= SUBTRACTED or n * n * d <= 2**16:
         return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
-    points = x.reshape(-1, n, d)
-    return _by_product(points, points.square().sum(-1)).view(*x.shape[:-1], n)
+    norms = x.square().sum(-1)  # exact for integers
 
+    def finish(block: Tensor, rows: slice, columns: slice) -> Tensor:
+        return block.mul_(-2).add_(norms[..., rows, None]).add_(norms[..., None, columns])
 
-def _by_product(points: Tensor, norms: Tensor) -> Tensor:
-    """Squared distances (b, n, n), alike in both directions: on the CPU those above the diagonal are computed."""
-    n = points.shape[1]
-    if n <= BLOCK or points.device.type != "cpu":
-        return _strip(points, norms, 0, n)
-    out = points.new_empty(len(points), n, n)
-    for low in range(0, n, BLOCK):
-        high = min(low + BLOCK, n)
-        strip = _strip(points, norms, low, high)
-        out[:, low:high, low:] = strip
-        out[:, high:, low:high] = strip[:, :, high - low :].mT
-    return out
-
-
-def _strip(points: Tensor, norms: Tensor, low: int, high: int) -> Tensor:
-    """Squared distances by matrix product from the rows ``low`` to ``high`` to those from ``low`` on."""
-    strip = torch.baddbmm(norms[:, None, low:], points[:, low:high], points[:, low:].mT, alpha=-2)
-    strip.add_(norms[:, low:high, None])
-    if high - low == strip.shape[-1]:
-        return torch.minimum(strip, strip.mT)
-    square = strip[..., : high - low]
-    square.copy_(torch.minimum(square, square.mT))
-    return strip
+    return gram(x, finish)
 
 
 def slack(x: Tensor, norms: Tensor) -> Tensor:
@@ -109,26 +85,6 @@ def slack(x: Tensor, norms: Tensor) -> Tensor:
     """
     info, d = torch.finfo(x.dtype), x.shape[-1]
     return norms * float((6 + d**0.5) * info.eps) + d * info.tiny
-
-
-def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Symmetric squared distances (b, n, n) of clouds (b, n, d) on the CPU, and their slack (b, n).
-
-    The exact one, also of points that ``points`` is a rounded and moved copy of, differs from an entry by less than the
-    slack of both rows together. None where squares don't fit.
-    """
-    norms = square_norms(points)
-    if not 1e-20 < float(norms.amax()) < 1e20:
-        return None
-    return _by_product(points, norms), slack(points, norms)
-
-
-def exact_squares(x: Tensor, edges: Tensor) -> Tensor:
-    """Squared lengths (m,) of edges (m, 2) between rows (n, d), by differences in float64."""
-    if can_compile(x):
-        return squares_between(x, edges)
-    parts = (precise(x[piece[:, 0]]) - precise(x[piece[:, 1]]) for piece in _pieces(x, edges))
-    return torch.cat([gap.square_().sum(-1) for gap in parts])
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:
@@ -153,9 +109,15 @@ def weighted_rows(x: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     return out.view(*index.shape[:-1], d)
 
 
-def edge_lengths(x: Tensor, edges: Tensor) -> Tensor:
-    """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0."""
-    lengths: Tensor = _Lengths.apply(x.reshape(-1, x.shape[-1]), numbered(edges, x.shape[-2]))  # type: ignore[no-untyped-call]
+def edge_lengths(x: Tensor, edges: Tensor, known: Tensor | None = None) -> Tensor:
+    """Lengths of edges (..., m, 2) of the cloud (..., n, d) -> (..., m); the gradient of a zero length is 0.
+
+    ``known``: their numbers, where the caller has them.
+    """
+    if known is not None and not (x.requires_grad and torch.is_grad_enabled()):
+        return known
+    known = None if known is None else known.reshape(-1)
+    lengths: Tensor = _Lengths.apply(x.reshape(-1, x.shape[-1]), numbered(edges, x.shape[-2]), known)  # type: ignore[no-untyped-call]
     return lengths.view(edges.shape[:-1])
 
 
@@ -171,22 +133,21 @@ class _Lengths(torch.autograd.Function):
     """Lengths of edges (m, 2) between rows (n, d), a piece of edges at a time; no difference is kept."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, edges: Tensor) -> Tensor:
-        length = lengths_between(x, edges)
+    def forward(ctx: Any, x: Tensor, edges: Tensor, known: Tensor | None) -> Tensor:
+        length = lengths_between(x, edges) if known is None else known
         ctx.save_for_backward(x, edges, length)
         return length
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         x, edges, length = ctx.saved_tensors
-        return pulled(x, edges, None if torch.is_grad_enabled() else length, grad), None
+        return pulled(x, edges, None if torch.is_grad_enabled() else length, grad), None, None
 
 
 def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
     """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers."""
-    if x.device.type == "cpu" and x.dtype == torch.float32:
-        return exact_squares(x.detach(), edges).sqrt_().float()
-    return torch.cat([_lengths(_gaps(x, piece)) for piece in _pieces(x, edges)])
+    wide = precise(x) if x.device.type == "cpu" else x
+    return torch.cat([_lengths(_gaps(wide, piece)) for piece in _pieces(x, edges)]).to(x.dtype)
 
 
 def pulled(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Tensor:

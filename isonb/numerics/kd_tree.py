@@ -20,21 +20,22 @@ LEAF = 12  # most points of a box that isn't split
 
 
 class KdTree(NamedTuple):
-    """The points (m, d) in the order (m,) of the leaves; of each box its range (2,) there and its corners (d,)."""
+    """The points (m, d) in the order (m,) of the leaves; of each box its range there, and its corners (2, boxes, d).
+
+    The third of the numbers of each range (boxes, 3) is the label that all of the box have, or -1.
+    """
 
     points: Tensor
     order: Tensor
     ranges: Tensor
-    low: Tensor
-    high: Tensor
+    corners: Tensor
 
     def search(self, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Indices and squared distances (r, k) of the nearest of another label, of rows (r,); -1 and inf for none."""
         place = torch.full_like(label, -1).scatter_(0, self.order, torch.arange(len(self.order)))
-        place, back = place[some].sort()  # neighbours one after another: what one read is in the cache for the next
+        asked = torch.stack(place[some].sort())  # one near another: what one read is in the cache for the next
         index, square = some.new_empty(len(some), k), self.points.new_empty(len(some), k)
-        alike, stack, gaps = torch.empty_like(self.ranges[:, 0]), some.new_empty(64), self.points.new_empty(64)
-        run(_search, IN_ORDER, *self, label[self.order], alike, place, back, stack, gaps, index, square)
+        run(_search, IN_ORDER, *self, label[self.order], asked, square.new_empty(2, 64), index, square)
         return index, square
 
 
@@ -43,16 +44,17 @@ def kd_tree(points: Tensor, real: Tensor | None) -> KdTree:
     order = torch.arange(len(points)) if real is None else real.nonzero().flatten()
     boxes = 2 ** (max(0, (len(order) - 1) // LEAF).bit_length() + 1) - 1
     corners = torch.empty(2, boxes, points.shape[1], dtype=torch.float64)
-    tree = KdTree(points.double().contiguous(), order, order.new_zeros(boxes, 2), *corners)
+    tree = KdTree(points.double().contiguous(), order, order.new_zeros(boxes, 3), corners)
     run(_build, IN_ORDER, *tree)
     return tree._replace(points=tree.points[order])
 
 
-def _build(points: Any, order: Any, ranges: Any, low: Any, high: Any) -> None:
+def _build(points: Any, order: Any, ranges: Any, corners: Any) -> None:
     """Split each box at the median of its widest side; box b has the halves 2b + 1 and 2b + 2."""
+    low, high = corners
     ranges[0, 1] = len(order)
     for box in range(len(ranges)):
-        start, stop = ranges[box]
+        start, stop, _ = ranges[box]
         if start == stop:
             continue
         axis = 0
@@ -89,24 +91,13 @@ def _build(points: Any, order: Any, ranges: Any, low: Any, high: Any) -> None:
 
 
 def _search(
-    points: Any,
-    order: Any,
-    ranges: Any,
-    low: Any,
-    high: Any,
-    label: Any,
-    alike: Any,
-    places: Any,
-    back: Any,
-    stack: Any,
-    gaps: Any,
-    index: Any,
-    square: Any,
+    points: Any, order: Any, ranges: Any, corners: Any, label: Any, asked: Any, stack: Any, index: Any, square: Any
 ) -> None:
     """The nearer half of each box first; equal distances by the lower index."""
     d, k = points.shape[1], index.shape[1]
+    (low, high), (places, back), (boxes, gaps), alike = corners, asked, stack, ranges[:, 2]
     for box in range(len(ranges) - 1, -1, -1):
-        start, stop = ranges[box]
+        start, stop = ranges[box, 0], ranges[box, 1]
         alike[box] = label[start] if stop > start else -1
         if stop - start > LEAF:
             alike[box] = alike[2 * box + 1] if alike[2 * box + 1] == alike[2 * box + 2] else -1
@@ -119,13 +110,13 @@ def _search(
         near[:], away[:] = -1, float("inf")
         if places[r] < 0:  # off the mask
             continue
-        own, mine, stack[0], gaps[0] = points[places[r]], label[places[r]], 0, 0.0
+        own, mine, boxes[0], gaps[0] = points[places[r]], label[places[r]], 0, 0.0
         while depth > 0:
             depth -= 1
-            box = stack[depth]
+            box = int(boxes[depth])
             if gaps[depth] > away[k - 1] or alike[box] == mine:
                 continue
-            start, stop = ranges[box]
+            start, stop = ranges[box, 0], ranges[box, 1]
             if stop - start > LEAF:
                 one, other = 0.0, 0.0
                 for t in range(d):
@@ -134,8 +125,8 @@ def _search(
                     gap = max(low[2 * box + 2, t] - own[t], own[t] - high[2 * box + 2, t], 0.0)
                     other += gap * gap
                 first = 1 if one > other else 2  # the farther one, which waits below
-                stack[depth], gaps[depth] = 2 * box + first, max(one, other)
-                stack[depth + 1], gaps[depth + 1] = 2 * box + 3 - first, min(one, other)
+                boxes[depth], gaps[depth] = 2 * box + first, max(one, other)
+                boxes[depth + 1], gaps[depth + 1] = 2 * box + 3 - first, min(one, other)
                 depth += 2
                 continue
             for j in range(start, stop):

@@ -21,17 +21,15 @@ from isonb.numerics import compiled_nearest
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import PIECE, about_middle, edge_lengths, rows, slack
 from isonb.numerics.kd_tree import kd_tree
-from isonb.numerics.products import upper_gram
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 from isonb.numerics.ways import way_of_neighbours
 
-__all__ = ["Search", "check_k", "distances_to", "nearest", "nearest_by_cosine", "squared_gaps"]
+__all__ = ["Search", "check_k", "nearest", "nearest_by_cosine", "neighbours", "squared_gaps"]
 
 SPARE = 4  # candidates beyond k
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
-WHOLE = 2**22  # most of them where half of the product is spared by holding all of it,
-COLUMNS = 128  # and fewest columns
+STRIP = 256  # rows of a cloud on the CPU that are multiplied by those after them at a time
 
 
 def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: int = 0) -> None:
@@ -43,28 +41,33 @@ def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: i
         fail(ShapeError, wanted, repr(k), "Pass a smaller k or more points.")
 
 
-def distances_to(x: Tensor, index: Tensor) -> Tensor:
-    """Lengths (..., n, k) from each row to its neighbours; 0 from masked rows, inf to neighbours there are not."""
-    own = torch.arange(x.shape[-2], device=x.device).unsqueeze(-1).expand(index.shape)
-    edges = torch.stack((own, torch.where(index < 0, own, index)), -1)
-    step = max(1, _entries(x) * x.shape[-2] // max(1, index.shape[-1] * x.numel()))
-    pieces = (edges[..., low : low + step, :, :] for low in range(0, x.shape[-2], step))
-    away = torch.cat([edge_lengths(x, piece.flatten(-3, -2)).view(piece.shape[:-1]) for piece in pieces], -2)
-    return torch.where((index < 0) & (index[..., :1] >= 0), torch.inf, away)
-
-
 def _entries(x: Tensor) -> int:
     return ENTRIES.get(x.device.type, 2**27)
 
 
-@torch.no_grad()
+def neighbours(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None) -> tuple[Tensor, Tensor]:
+    """Lengths, differentiable, and indices (..., n, k) of the nearest other rows of a checked cloud.
+
+    Nearest first, ties by index. Off the mask lengths are 0 and indices -1, inf and -1 where there are no more.
+    """
+    clouds, real = x.detach().reshape(-1, *x.shape[-2:]), None if mask is None else mask.reshape(-1, mask.shape[-1])
+    with torch.no_grad():
+        search = Search(clouds, real)
+        index, square = search(k, chunk=chunk)
+        lengths = square.sqrt_() if search.unit is None else square.sqrt_().mul_(search.unit)
+        if real is not None:
+            index, lengths = torch.where(real.unsqueeze(-1), index, -1), torch.where(real.unsqueeze(-1), lengths, 0.0)
+        index, lengths = (part.view(*x.shape[:-1], k) for part in (index, lengths.to(x.dtype)))
+    if x.requires_grad and torch.is_grad_enabled():
+        own = torch.arange(x.shape[-2], device=x.device).unsqueeze(-1).expand(index.shape)
+        edges = torch.stack((own, torch.where(index < 0, own, index)), -1)
+        lengths = edge_lengths(x, edges.flatten(-3, -2), lengths.flatten(-2)).view(index.shape)
+    return lengths, index
+
+
 def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None) -> Tensor:
-    """Indices (..., n, k) of the nearest other rows of a checked cloud, nearest first, ties by index; -1 for none."""
-    real = None if mask is None else mask.reshape(-1, mask.shape[-1])
-    index = Search(x.detach().reshape(-1, *x.shape[-2:]), real)(k, chunk=chunk)[0]
-    if real is not None:
-        index = torch.where(real.unsqueeze(-1), index, -1)
-    return index.view(*x.shape[:-1], k)
+    """The indices alone."""
+    return neighbours(x.detach(), k, mask, chunk)[1]
 
 
 @torch.no_grad()
@@ -79,8 +82,8 @@ def nearest_by_cosine(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     unit = unit_rows(precise(x))
     unit = torch.cat([unit, (unit == 0).all(-1, keepdim=True).to(unit)], -1)
-    index = nearest(unit, k)
-    return index, 1 - distances_to(unit, index).square() / 2
+    away, index = neighbours(unit, k)
+    return index, 1 - away.square() / 2
 
 
 class _Copy(NamedTuple):
@@ -96,33 +99,32 @@ class _Copy(NamedTuple):
 
 
 def _copy(points: Tensor, real: Tensor | None) -> _Copy:
-    """Of clouds (b, n, d); off the CPU, and where float32 overflows, in float64."""
-    on_cpu = points.device.type == "cpu"
-    copy = about_middle(points if on_cpu else precise(points), real)
-    size = largest(copy, (-2, -1))
-    if on_cpu and not bool(size.isfinite().all()):
-        copy = about_middle(precise(points), real)
-        size = largest(copy, (-2, -1))
-    size = power_of_two(size)
+    """Of clouds (b, n, d); off the CPU in float64."""
+    points = points if points.device.type == "cpu" else precise(points)
+    whole = power_of_two(largest(points, (-2, -1)))  # moving the points would overflow
+    copy = about_middle(points / whole, real)
+    size = power_of_two(largest(copy, (-2, -1)))
     norms = square_norms(copy.div_(size))
     loss = slack(copy, norms)
-    return _Copy(copy, norms, precise(size)[..., 0].square(), loss + loss.amax(1, keepdim=True))
+    return _Copy(copy, norms, (precise(whole) * size)[..., 0].square(), loss + loss.amax(1, keepdim=True))
 
 
 class Search:
-    """The search among the real points of clouds (b, n, d), made ready once for any number of calls."""
+    """The search among the real points of clouds (b, n, d), made ready once for any number of calls.
+
+    Squared distances are in the square of ``unit`` (b, 1, 1), where that isn't None.
+    """
 
     def __init__(self, points: Tensor, real: Tensor | None) -> None:
+        self.unit = None
         if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
-            points = points / power_of_two(largest(points, (-2, -1)))
+            self.unit = power_of_two(largest(points, (-2, -1)))
+            points = points / self.unit
         self.points, self.real, self.way = points.contiguous(), real, way_of_neighbours(points)
         if self.way == "boxes":
-            self.boxes = [kd_tree(points[c], self._of(c)) for c in range(len(points))]
+            self.boxes = [kd_tree(one, None if real is None else real[c]) for c, one in enumerate(points)]
         elif self.way == "product":
             self.copy = _copy(points, real)
-
-    def _of(self, cloud: int) -> Tensor | None:
-        return None if self.real is None else self.real[cloud]
 
     def __call__(
         self, k: int, some: Tensor | None = None, label: Tensor | None = None, chunk: int | None = None
@@ -131,102 +133,74 @@ class Search:
 
         All rows and other rows by default. Nearest first, ties by index; -1 and infinity where there are too few.
         """
-        b, n, _ = self.points.shape
-        own = torch.arange(n, device=self.points.device)
+        own = torch.arange(self.points.shape[1], device=self.points.device)
+        rows_, labels = own if some is None else some, own if label is None else label
         if self.way == "product":
-            return self._by_product(k, some, own, label, chunk)
-        some, label = own if some is None else some, own if label is None else label
-        index, square = own.new_empty(b, len(some), k), torch.empty(b, len(some), k, dtype=torch.float64)
-        for c in range(b):
-            if self.way == "boxes":
-                index[c], square[c] = self.boxes[c].search(some, label, k)
-            else:
-                index[c], square[c] = compiled_nearest.among_all(self.points[c], self._of(c), some, label, k)
-        return index, square
-
-    def _by_product(
-        self, k: int, some: Tensor | None, own: Tensor, label: Tensor | None, chunk: int | None
-    ) -> tuple[Tensor, Tensor]:
-        b, n, d = self.points.shape
-        wide, m = min(k + SPARE, n - 1), n if some is None else len(some)
-        compiled = can_compile(self.points) and wide <= compiled_nearest.WIDEST
-        # half of the product is worth more than strips of it that lie in the cache
-        halved = (
-            compiled and some is label is None and n > compiled_nearest.BLOCK and d >= COLUMNS and b * n * n <= WHOLE
-        )
-        step = m if halved else max(1, _entries(self.points) // max(1, b * max(n, 0 if compiled else wide * d)))
-        step = min(m, chunk or step)
-        block = compiled_nearest.BLOCK if halved and step == n else step
-        room = self.copy.norms.new_empty(
-            b * step * n if compiled else 0
-        )  # new memory for each strip costs a tenth more
-        index, square = own.new_empty(b, m, k), precise(self.copy.norms[:0]).new_empty(b, m, k)
-        for low in range(0, m, step):
-            which = slice(low, min(low + step, m)) if some is None else some[low : low + step]
-            found = (
-                _compiled(self, which, own, label, k, wide, block, room)
-                if compiled
-                else _plain(self, which, own, label, k, wide)
-            )
-            index[:, low : low + step], square[:, low : low + step], outside = found
-            failing = square[:, low : low + step, -1] >= outside
-            if wide < n - 1 and own.device.type == "cpu" and bool(failing.any()):
+            way = _compiled if can_compile(self.points) and k <= compiled_nearest.WIDEST else _plain
+            index, square, bound = way(self, rows_, label, k, chunk)
+            failing = square[..., -1] >= bound
+            if own.device.type == "cpu" and bool(failing.any()):
                 for c in failing.any(1).nonzero().flatten().tolist():
-                    place = failing[c].nonzero().flatten() + low
-                    rows_ = own[place] if some is None else some[place]
-                    index[c, place], square[c, place] = self._among_all(c, rows_, own if label is None else label, k)
+                    again = failing[c].nonzero().flatten()
+                    found = self._among_all(slice(c, c + 1), rows_[again], labels, k)
+                    index[c, again], square[c, again] = found[0][0], found[1][0]
+            return index, square
+        if self.way == "differences":
+            return self._among_all(slice(None), rows_, labels, k)
+        index = own.new_empty(len(self.points), len(rows_), k)
+        square = torch.empty(index.shape, dtype=torch.float64)
+        for c, boxes in enumerate(self.boxes):
+            index[c], square[c] = boxes.search(rows_, labels, k)
         return index, square
 
-    def _among_all(self, cloud: int, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        if can_compile(self.points):
-            return compiled_nearest.among_all(self.points[cloud], self._of(cloud), some, label, k)
-        every = label.new_ones(1, len(some), 1) * torch.arange(len(label))
-        real = None if self.real is None else self.real[cloud : cloud + 1]
-        index, square = _ranked(self.points[cloud : cloud + 1], real, some, label, every, k)
-        return index[0], square[0]
+    def _among_all(self, clouds: slice, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """From all differences."""
+        points, real = self.points[clouds], None if self.real is None else self.real[clouds]
+        every = torch.arange(len(label)).expand(len(points), len(some), -1)
+        if not can_compile(points):
+            return _ranked(points, real, some, label, every, k)
+        every = every if real is None else torch.where(real.unsqueeze(1), every, -1)
+        return compiled_nearest.ranked(points, every, some, label, k)
 
 
-Strip = tuple[Tensor, Tensor, Tensor]
+Found = tuple[Tensor, Tensor, Tensor]
 """Indices and squared distances (b, m, k), and a bound (b, m): no point left out is nearer than that."""
 
 
-def _plain(search: Search, which: slice | Tensor, own: Tensor, label: Tensor | None, k: int, wide: int) -> Strip:
+def _plain(search: Search, some: Tensor, label: Tensor | None, k: int, chunk: int | None) -> Found:
     copy, norms, unit, loss = search.copy
-    rough = torch.baddbmm(norms.unsqueeze(1), copy[:, which], copy.mT, alpha=-2).add_(norms[:, which].unsqueeze(2))
-    label = own if label is None else label
-    out = label[which].unsqueeze(1) == label
-    rough.masked_fill_(out if search.real is None else out | ~search.real.unsqueeze(1), math.inf)
-    bound, candidates = rough.topk(wide, -1, largest=False)
-    index, square = _ranked(search.points, search.real, own[which], label, candidates.sort(-1).values, k)
-    return index, square, precise(bound.amax(-1) - loss[:, which]) * unit
+    b, n, d = copy.shape
+    wide, parts = min(k + SPARE, n - 1), []
+    labels = torch.arange(n, device=copy.device) if label is None else label
+    for piece in torch.split(some, chunk or max(1, _entries(copy) // max(1, b * max(n, wide * d)))):
+        rough = torch.baddbmm(norms.unsqueeze(1), copy[:, piece], copy.mT, alpha=-2)
+        rough.add_(norms[:, piece].unsqueeze(2))
+        out = labels[piece].unsqueeze(1) == labels
+        rough.masked_fill_(out if search.real is None else out | ~search.real.unsqueeze(1), math.inf)
+        bound, candidates = rough.topk(wide, -1, largest=False)
+        found = _ranked(search.points, search.real, piece, labels, candidates.sort(-1).values, k)
+        parts.append((*found, precise(bound.amax(-1) - loss[:, piece]) * unit))
+    index, square, bound = (torch.cat(part, 1) for part in zip(*parts, strict=True))
+    return index, square, bound if wide < n - 1 else torch.full_like(bound, math.inf)
 
 
-def _compiled(
-    search: Search,
-    which: slice | Tensor,
-    own: Tensor,
-    label: Tensor | None,
-    k: int,
-    wide: int,
-    block: int,
-    room: Tensor,
-) -> Strip:
-    """By compiled loops, with the product in ``room``: of fewer than all rows a block, its upper blocks."""
+def _compiled(search: Search, some: Tensor, label: Tensor | None, k: int, chunk: int | None) -> Found:
+    """By compiled loops over tiles of the product; of a whole cloud those above the diagonal."""
     copy, norms, unit, loss = search.copy
-    m, (b, n) = len(own[which]), norms.shape
-    product = room[: b * m * n].view(b, m, n)
-    if block < m:
-        upper_gram(product, copy, block)
-    else:
-        torch.bmm(copy[:, which], copy.mT, out=product)
-    if label is None:
-        product.diagonal(int(own[which][0]), 1, 2).fill_(-torch.inf)
-    else:
-        product.masked_fill_(label[which].unsqueeze(1) == label, -torch.inf)
+    b, n, _ = copy.shape
+    m, wide = len(some), min(k + SPARE, n - 1)
     half = norms / 2 if search.real is None else torch.where(search.real, norms / 2, math.inf)
-    label = own if label is None else label
-    index, square, bound = compiled_nearest.choose(search.points, half, product, own[which], label, k, wide, block)
-    return index, square, precise(2 * bound + norms[:, which] - loss[:, which]) * unit
+    least, whose = half.new_full((b, m, wide), math.inf), torch.full((b, m, wide), -1, dtype=torch.int32)
+    step = chunk or (n if b * n * n <= STRIP**2 else STRIP)
+    width = max(STRIP, ENTRIES["cpu"] // max(1, b * step))
+    for low in range(0, m, step):
+        left = copy[:, low : low + step] if label is None else copy[:, some[low : low + step]]
+        for start in range(low if label is None else 0, n, width):
+            tile = torch.bmm(left, copy[:, start : start + width].mT)
+            compiled_nearest.keep(half, tile, (low, start), some, label, least, whose)
+    index, square = compiled_nearest.ranked(search.points, whose, some, some if label is None else label, k)
+    bound = precise(2 * least[..., -1] - loss[:, some]) * unit
+    return index, square, bound if wide < n - 1 else torch.full_like(bound, math.inf)
 
 
 def _ranked(

@@ -11,7 +11,7 @@ from isonb.checks import check_values
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import precise
 
-__all__ = ["add_upper_gram", "gram", "left_factors", "upper_gram"]
+__all__ = ["add_upper_gram", "gram", "left_factors"]
 
 _BLOCK = 192  # most rows of the result computed together
 _PARTS = 4  # fewest blocks; of four, five eighths of the product are computed
@@ -22,10 +22,7 @@ def _cuts(x: Tensor) -> Iterator[tuple[slice, slice]]:
     """Row blocks, each with the columns from its first on; one block of everything where cutting doesn't pay."""
     n, d = x.shape[-2:]
     cut = x.device.type == "cpu" and n >= _WORTH[0] and d >= _WORTH[1] and n * x.numel() >= _WORTH[2]
-    return _steps(n, min(_BLOCK, -(-n // _PARTS)) if cut else max(n, 1))
-
-
-def _steps(n: int, size: int) -> Iterator[tuple[slice, slice]]:
+    size = min(_BLOCK, -(-n // _PARTS)) if cut else max(n, 1)
     return ((slice(i, min(i + size, n)), slice(i, None)) for i in range(0, n, size))
 
 
@@ -49,12 +46,6 @@ def gram(x: Tensor, finish: Finish = lambda block, *_: block) -> Tensor:
         out[..., rows, columns] = block
         out[..., rows.stop :, rows] = block[..., rows.stop - rows.start :].mT
     return out
-
-
-def upper_gram(out: Tensor, x: Tensor, block: int) -> None:
-    """``x x^T`` of x (..., n, d) into ``out`` (..., n, n), of row i from column i // block * block on."""
-    for rows, columns in _steps(x.shape[-2], block):
-        out[..., rows, columns] = x[..., rows, :] @ x[..., columns, :].mT
 
 
 def add_upper_gram(out: Tensor, x: Tensor) -> None:

@@ -15,7 +15,6 @@ Trees (:mod:`isonb.barcodes.trees`):
 parallel         accelerators up to ``DENSE`` points, small clouds on      all weights, few steps over them
                  the CPU without numba
 differences      few dimensions or few coordinates in all                  Prim, compiled
-product          up to ``DENSE`` points                                    Prim on a product, compiled and mended
 neighbours       else                                                      Boruvka on lists of neighbours
 ===============  ========================================================  =============================================
 """
@@ -32,10 +31,11 @@ __all__ = ["way_of_neighbours", "way_of_tree"]
 
 DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
 FEW = 128  # the same where each is a row of differences
-ALL_PAIRS = 2**18  # coordinates of all pairs up to which no product pays
+ALL_PAIRS = 2**22  # coordinates of all pairs up to which no product pays
 BOXES = {1: 256, 2: 256, 3: 512, 4: 1024, 5: 2048, 6: 8192, 7: 16384, 8: 32768}  # points from which they pay, by d
 TREES = {1: 1024, 2: 1024, 3: 2048, 4: 4096, 5: 8192, 6: 16384, 7: 32768, 8: 65536}  # the same for a tree
-SUBTRACTED = 24  # dimensions up to which Prim subtracts as it goes
+SUBTRACTED = 24  # dimensions up to which Prim subtracts as it goes,
+SUBTRACTIONS = 2**27  # and coordinates of all pairs
 
 
 def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
@@ -43,18 +43,16 @@ def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
     n, d = x.shape[1:]
     if not can_compile(x):
         return "product"
-    if n * n * d <= ALL_PAIRS:
-        return "differences"
-    return "boxes" if n >= BOXES.get(d, n + 1) else "product"
+    if n >= BOXES.get(d, n + 1):
+        return "boxes"
+    return "differences" if n * n * d <= ALL_PAIRS else "product"
 
 
-def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "product", "neighbours"]:
+def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "neighbours"]:
     """Of each of the clouds (b, n, d)."""
     n, d = x.shape[1:]
     if not can_compile(x):
         return "parallel" if n <= (FEW if x.device.type == "cpu" else DENSE) else "neighbours"
     if n >= TREES.get(d, n + 1):
         return "neighbours"
-    if d <= SUBTRACTED or n * n * d <= ALL_PAIRS:
-        return "differences"
-    return "product" if n <= DENSE else "neighbours"
+    return "differences" if d <= SUBTRACTED or n * n * d <= SUBTRACTIONS else "neighbours"

@@ -14,7 +14,7 @@ from isonb.pages import lint
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
-from isonb.pages.notebooks.pair import pair, readable
+from isonb.pages.notebooks.plain import readable
 from isonb.pages.notebooks.slides import write_slides
 from isonb.pages.notebooks.student import write_copies, write_students
 from isonb.pages.notebooks.words import Index
@@ -27,17 +27,16 @@ EXAMPLES = """examples:
   python -m isonb.pages params barcodes                    which parameters a chapter takes
   python -m isonb.pages execute clouds_and_cones -p draws 20  one run with a parameter, into runs/
   python -m isonb.pages student barcodes                   a notebook with empty solutions, in _build/student
-  python -m isonb.pages slides                             slides of the pictures of all chapters, in _build/slides
+  python -m isonb.pages slides                             slides of the lessons, in _build/slides
   python -m isonb.pages lint --fix                         check the sources; spell them as Jupyter saves them
 """
 COMMANDS = {
     "build": ("lint, run, and build _build/html", "--jobs --force --smoke --quiet"),
     "execute": ("run chapters without building pages", "--jobs --force --smoke --quiet -p chapters"),
     "lint": ("check the sources of the chapters", "--fix chapters"),
-    "pair": ("write the .ipynb beside each .md, to open in JupyterLab", "--keep --force chapters"),
     "play": ("write copies of the notebooks, to play with, to _build/lab", "--force chapters"),
     "student": ("write notebooks with empty solutions to _build/student", "--force chapters"),
-    "slides": ("write slides of the pictures of chapters that have run to _build/slides", "--smoke chapters"),
+    "slides": ("write the slides of the lessons, once they have run, to _build/slides", ""),
     "params": ("list a chapter's parameters", "chapter"),
     "clean": ("remove _build and the generated notebooks", ""),
 }
@@ -49,7 +48,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--smoke": {"action": "store_true", "help": "each chapter's smoke parameters: quick, small numbers"},
     "--quiet": {"action": "store_true", "help": "no progress bar"},
     "--fix": {"action": "store_true", "help": "rewrite them as Jupyter would save them"},
-    "--keep": {"action": "store_true", "help": "write edits of the notebooks into their sources first"},
     "-p": {**PAIR, "help": "set a parameter of one chapter; the notebook goes to runs/"},
     "chapters": {**CHAPTER, "nargs": "*"},
     "chapter": {**CHAPTER, "dest": "chapters", "nargs": 1},
@@ -121,15 +119,11 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             told = f" Kept as you left them: {', '.join(kept)}." if kept else ""
             return f"Open _build/lab/start.ipynb in JupyterLab.{told}"
         case "slides":
-            page = write_slides(book, chapters, {c.name: _parameters(arguments, c) for c in chapters})
+            page = write_slides(book)
             return f"Open {page.relative_to(book.root)} in a browser; no network is needed."
-        case "params":
+        case _:  # params
             shown = [f"{p.name} = {p.default!r}\t{p.takes}\t{p.help}" for p in chapters[0].parameters]
             return "\n".join(shown).expandtabs(24) or "This chapter has no parameters."
-    words = Index(book)
-    for chapter in chapters:
-        pair(chapter, force=arguments.force, kept=arguments.keep, index=words)
-    return f"{len(chapters)} notebooks stand beside their sources. Edit them with: make edit"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from isonb.pages.chapters import Book
 from isonb.pages.charts import figures
 from isonb.pages.errors import BuildError
-from isonb.pages.notebooks.pair import put_outputs
+from isonb.pages.notebooks.plain import put_outputs
 from isonb.pages.notebooks.words import Index
 from isonb.pages.run import Job, execute
 from isonb.pages.vega import write_bundle
@@ -22,6 +22,7 @@ from isonb.runtime.files import update
 from isonb.runtime.locks import held
 
 MATHJAX_PACKAGE = "sphinx-mathjax-offline"  # MathJax 3.2.2 in a Python package, so that no other index is needed
+SOLUTIONS = "ISONB_SOLUTIONS"  # "no" in the environment builds pages without solutions, to hand out
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
 
@@ -50,10 +51,16 @@ def vendor(book: Book) -> None:
 
 
 def html(book: Book) -> Path:
-    """Run Jupyter Book from scratch (a cached page would hide its warnings) and return the index page."""
+    """Run Jupyter Book from scratch (a cached page would hide its warnings) and return the index page.
+
+    Pages to hand out lie apart, in ``_build/handout``: those with the solutions stay.
+    """
+    apart = os.environ.get(SOLUTIONS) == "no"
+    output = book.build / "handout.new" if apart else book.root  # Jupyter Book writes into _build of that
     for folder in ("html", ".doctrees", "jupyter_execute"):
-        shutil.rmtree(book.build / folder, ignore_errors=True)
+        shutil.rmtree(output / "_build" / folder, ignore_errors=True)
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(book.root), "-n", "-W", "--keep-going", "-q"]
+    command += ["--path-output", str(output)]
     environment = {**os.environ, "ISONB_BOOK": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     log = book.build / "html.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +75,11 @@ def html(book: Book) -> Path:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         told = [line for line in lines if "WARNING" in line or "ERROR" in line or "rror:" in line] or lines[-30:]
         raise BuildError(f"jupyter-book found problems (exit code {code}):\n" + "\n".join(told))
-    return book.build / "html" / "index.html"
+    if apart:
+        shutil.rmtree(book.build / "handout", ignore_errors=True)
+        (output / "_build" / "html").rename(book.build / "handout")
+        shutil.rmtree(output)
+    return book.build / ("handout" if apart else "html") / "index.html"
 
 
 def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None, **options: Any) -> Path:
@@ -85,6 +96,6 @@ def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None,
 def write_pages(book: Book, jobs: Sequence[Job]) -> None:
     """The notebooks with their outputs, and the tables of the status page and of the page for instructors."""
     index = Index(book)
-    records = [(job.chapter, put_outputs(job, index=index)) for job in jobs]
+    records = [(job.chapter, put_outputs(job, index)) for job in jobs]
     update(book.build / "status.md", figures("status").status_page(records))
     update(book.build / "teaching.md", figures("instructors").teaching_page(records))

@@ -100,6 +100,11 @@ class Chapter:
         """Whether it is started before the others (front matter ``isonb: {early: true}``): it takes the longest."""
         return bool(self.cells.metadata.get("isonb", {}).get("early", False))
 
+    @property
+    def slides(self) -> bool:
+        """Whether it is a lesson's slides (front matter ``isonb: {slides: true}``)."""
+        return bool(self.cells.metadata.get("isonb", {}).get("slides", False))
+
     def validate(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Parameter values checked before any kernel starts; errors name the chapter."""
         try:

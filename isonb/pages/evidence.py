@@ -1,7 +1,7 @@
 """Evidence in tables and pictures: spreads, claims and their cells, intervals by arm, curves with a band.
 
-One meaning of "±" in the whole book: half of a 95% interval. Of a mean over runs that is Student's (``spread``), of a
-number with a standard error 1.96 of these (``estimate``).
+One notation in the whole book, ``0.120 (0.080 to 0.160)``: a number and its 95% interval, to two digits of the error.
+Of a mean over runs the interval is Student's (``spread``), of a number with a standard error 1.96 of these.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats as scipy_stats
 
+from isonb.lab.statistics.seeds import student
 from isonb.pages.values import Table, table
 
-SPREAD = "mean ± half of Student's 95% interval over runs (their number)"
+SPREAD = "mean (Student's 95% interval over runs)"
 OUTCOME_COLORS = {
     "supported": "#009E73",
     "contradicted": "#D55E00",
@@ -23,7 +23,6 @@ OUTCOME_COLORS = {
     "inconclusive": "#7f7f7f",
     "not testable": "#c9c9c9",
 }
-LEVEL = 0.95
 METRICS = {
     "matthews": "Matthews correlation",
     "pearson": "Pearson",
@@ -64,38 +63,30 @@ def half_width(values: Sequence[float]) -> float:
     >>> round(half_width([1.0, 2.0, 3.0]), 3)
     2.484
     """
-    n = len(values)
-    if n < 2:
-        return math.nan
-    std = float(pd.Series(list(values), dtype=float).std())
-    return float(scipy_stats.t.ppf((1 + LEVEL) / 2, n - 1)) * std / math.sqrt(n)
+    known = [float(value) for value in values if not math.isnan(value)]
+    mean = student(known) if len(known) > 1 else None
+    return math.nan if mean is None else (mean.high - mean.low) / 2
 
 
 def spread(values: Iterable[float], digits: int = 3, sign: str = "", count: bool = True) -> str:
-    """The mean ± half of Student's 95% interval and the number of values; one value alone without ±; a dash for none.
+    """The mean, Student's 95% interval and the number of values; one value alone without an interval; a dash for none.
 
-    ``sign="+"`` shows the sign of a difference.
+    ``sign="+"`` shows the sign of a difference; ``digits`` are those of a mean whose error says none.
 
     >>> spread([0.5, 0.6, 0.7]), spread([0.25], 2, "+"), spread([])
-    ('0.600 ± 0.248 (3)', '+0.25 (1)', '–')
-    >>> spread([2e-5, 3e-5, 4e-5], sign="+"), spread([0, 0, 0], sign="+")
-    ('+0.00003 ± 0.00002 (3)', '0.000 ± 0 (3)')
-    >>> spread([0.2529, 0.2530, 0.2531])  # more digits where half of the interval would read 0
-    '0.2530 ± 0.0002 (3)'
+    ('0.60 (0.35 to 0.85), n = 3', '+0.25, n = 1', '–')
+    >>> spread([2e-5, 3e-5, 4e-5], sign="+", count=False), spread([0, 0], sign="+", count=False)
+    ('+0.000030 (+0.000005 to +0.000055)', '0.000 (0.000 to 0.000)')
     """
     known = [float(value) for value in values if not math.isnan(float(value))]
     if not known:
         return "–"
     mean, half = sum(known) / len(known), half_width(known)
-    number = f" ({len(known)})" if count else ""
-    if len(set(known)) == 1 < len(known):
-        half = 0.0
-    elif 0 < half < 0.5 * 10**-digits:  # small is not nothing; beside a mean that isn't 0 two digits more are enough
-        finer = _first_digit(half)
-        digits = finer if round(mean, digits) == 0 or finer <= digits + 2 else digits
-    mean = 0.0 if round(mean, digits) == 0 else mean  # no -0.000
-    plus = "" if math.isnan(half) else f" ± {half:.{digits}f}" if half else " ± 0"
-    return f"{mean:{sign if mean else ''}.{digits}f}{plus}{number}"
+    number = f", n = {len(known)}" if count else ""
+    if len(known) == 1:
+        return _signed(mean, digits, sign) + number
+    half = 0.0 if len(set(known)) == 1 else half
+    return with_interval(mean, mean - half, mean + half, sign, digits) + number
 
 
 def _first_digit(value: float) -> int:
@@ -108,34 +99,35 @@ def _first_digit(value: float) -> int:
 
 
 def estimate(value: float, error: float, digits: int = 3) -> str:
-    """A number ± 1.96 of its standard ``error``: one digit more where the interval is narrow, powers of ten if tiny.
+    """A number and 1.96 of its standard ``error`` to both sides; one without an error has ``digits``.
 
-    >>> estimate(0.5601, 0.0066), estimate(-0.00291, 0.00005), estimate(7.2e-6, 2e-7)
-    ('0.560 ± 0.013', '-0.0029 ± 0.0001', '7.2e-06 ± 4e-07')
-    >>> estimate(1.0, 1e-6)
-    '1.0000 (± less than 0.0001)'
+    >>> estimate(0.5601, 0.0066), estimate(7.2e-6, 2e-7), estimate(1.0, 0.0)
+    ('0.560 (0.547 to 0.573)', '0.00000720 (0.00000681 to 0.00000759)', '1.000')
     """
     value, half = float(value), 1.96 * float(error)
-    if half == 0:
-        return f"{value:.{digits}f}"
-    finest = 10.0 ** -(digits + 1)
-    if abs(value) + half < finest / 2:
-        return f"{value:.1e} ± {half:.0e}"
-    if half < finest / 2:
-        return f"{value:.{digits + 1}f} (± less than {finest:.{digits + 1}f})"
-    places = digits if half >= 5 * finest else digits + 1
-    value = 0.0 if round(value, places) == 0 else value  # no -0.000
-    return f"{value:.{places}f} ± {half:.{places}f}"
+    return with_interval(value, value - half, value + half, "", digits) if half else _signed(value, digits, "")
 
 
-def with_interval(mean: float, low: float, high: float, digits: int = 3) -> str:
-    """A difference with its sign and its interval; an end that would read 0 shows on which side of it it lies.
+def with_interval(mean: float, low: float, high: float, sign: str = "+", digits: int = 3) -> str:
+    """A number and its interval, to two digits of the error; an end that would read 0 shows on which side it lies.
 
-    >>> with_interval(-0.0002, -0.0018, 0.0013), with_interval(0.0055, 0.0002, 0.0108)
-    ('0.000 [-0.002, +0.001]', '+0.006 [+0.0002, +0.011]')
+    ``sign="+"`` is for differences. ``digits`` stand where there is no width; a number that isn't near 0 has three more
+    at most.
+
+    >>> with_interval(-0.0002, -0.0018, 0.0013), with_interval(0.12, 0.08, 0.16, "")
+    ('-0.0002 (-0.0018 to +0.0013)', '0.120 (0.080 to 0.160)')
+    >>> with_interval(0.0055, 0.0000012, 0.0108), with_interval(56, 21, 91, "")
+    ('+0.0055 (+0.000001 to +0.0108)', '56 (21 to 91)')
     """
-    mean = round(mean, digits) + 0.0
-    return f"{mean:{'+' if mean else ''}.{digits}f} [{_signed(low, digits)}, {_signed(high, digits)}]"
+    half = (high - low) / 2
+    if half > 0:
+        fine = max(0, _first_digit(half) + 1)
+        digits = min(fine, digits + 3) if round(mean, digits) else fine
+    return (
+        f"{mean + 0.0:{sign if round(mean, digits) else 'z'}.{digits}f} ("
+        + " to ".join(_signed(end, digits, sign) for end in (low, high))
+        + ")"
+    )
 
 
 def p_words(p: float) -> str:
@@ -182,9 +174,8 @@ def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
             "cell": row["cell"],
             "verdict": row["outcome"],
             "n": row["n"],
-            "mean": _signed(row["mean"]),
-            "95% interval": _around(row["low"], row["high"]),
-            "minimum detectable effect": _signed(row["visible"] or None).lstrip("+"),
+            "mean (95% interval)": _mean(row["mean"], row["low"], row["high"]),
+            "minimum detectable effect": _signed(row["visible"], sign="") if row["visible"] else "–",
         }
         for row in rows
     ]
@@ -205,41 +196,26 @@ def intervals(frame: pd.DataFrame, by: Sequence[str], value: str = "value") -> p
     return means.assign(low=low, high=high)[[*by, "mean", "low", "high", "n"]].round(4)
 
 
-def _around(low: float | None, high: float | None) -> str:
-    """The interval of a mean that stands beside it: as :func:`ends`, or ± half of it where the ends would look alike.
+def _mean(mean: float | None, low: float | None, high: float | None) -> str:
+    """The mean of a claim's cell, with its interval where it has one: a printed number has none.
 
-    >>> _around(-0.1, 0.25), _around(-0.84954, -0.84952), _around(0.00002, 0.0003), _around(None, None)
-    ('-0.100 to +0.250', '± 0.00001', '+0.00002 to +0.0003', '–')
+    >>> _mean(0.1, -0.05, 0.25), _mean(0.007, 0.007, 0.007), _mean(None, None, None)
+    ('+0.10 (-0.05 to +0.25)', '+0.007', '–')
     """
-    if low is None or high is None or low == high or round(low, 3) != round(high, 3) or not round(low, 3):
-        return ends(low, high)
-    half = (high - low) / 2
-    return f"± {half:.{_first_digit(half)}f}"
-
-
-def ends(low: float | None, high: float | None) -> str:
-    """An interval, with a digit more where its ends would look alike; a dash where it has no width: a printed number.
-
-    >>> ends(-0.1, 0.25), ends(0.0101, 0.0104), ends(0.007, 0.007)
-    ('-0.100 to +0.250', '+0.0101 to +0.0104', '–')
-    """
-    if low is None or high is None or low == high:
+    if mean is None:
         return "–"
-    digits = next((k for k in (3, 4, 5) if round(low, k) != round(high, k)), 6)
-    return f"{_signed(low, digits)} to {_signed(high, digits)}"
+    return _signed(mean) if low is None or high is None or low == high else with_interval(mean, low, high)
 
 
-def _signed(value: float | None, digits: int = 3) -> str:
+def _signed(value: float, digits: int = 3, sign: str = "+") -> str:
     """A difference with its sign.
 
-    >>> _signed(0.0123), _signed(-7e-5), _signed(3e-6), _signed(0.0)
-    ('+0.012', '-0.00007', '+0.000003', '0.000')
+    >>> _signed(0.0123), _signed(-7e-5), _signed(3e-6, sign=""), _signed(0.0)
+    ('+0.012', '-0.00007', '0.000003', '0.000')
     """
-    if value is None:
-        return "–"
     if value and round(value, digits) == 0:  # small is not nothing
-        return f"{value:+.{_first_digit(value)}f}" if abs(value) >= 1e-7 else f"{value:+.0e}"
-    return f"{value:{'+' if value else ''}.{digits}f}"
+        return f"{value:{sign}.{_first_digit(value)}f}" if abs(value) >= 1e-7 else f"{value:{sign}.0e}"
+    return f"{value:{sign if value else ''}.{digits}f}"
 
 
 def change_rows(
@@ -247,8 +223,8 @@ def change_rows(
 ) -> list[dict[str, str]]:
     """One row a suite and arm that ran there, one column a name of ``values``: tables of suite, arm, seed and value.
 
-    Cells are mean ± half of Student's 95% interval and the number of runs: of the value in the rows of ``base``, in the
-    others of the difference from it at the same seed, with a sign.
+    Cells are as :func:`spread` gives them: of the value in the rows of ``base``, in the others of the difference from
+    it at the same seed, with a sign.
     """
     series = {name: table.set_index(["suite", "arm", "seed"])["value"].sort_index() for name, table in values.items()}
     ran = {key[:2] for numbers in series.values() for key in numbers.index}

@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from docutils import nodes  # type: ignore[import-untyped]
 from sphinx.ext.autodoc.mock import MockFinder
 from sphinx.util.inspect import signature, stringify_signature
 
+from isonb.pages.build import SOLUTIONS
 from isonb.pages.chapters import Book, Chapter
+from isonb.pages.errors import BuildError
 from isonb.pages.notebooks.student import without_solutions
 from isonb.pages.outputs import code_cells, graft
 
-SOLUTIONS = "ISONB_SOLUTIONS"  # "no" in the environment builds pages without solutions
+ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
+TEX = re.compile(r"\\([a-zA-Z]+)")  # a command in a formula: its name is what is looked for
 STOOD_IN = ["sentence_transformers", "torchmetrics", "transformers"]
 
 
@@ -35,7 +41,32 @@ def as_written(app: Any, name: str, content: list[str]) -> None:
         graft(source, [cell.outputs for cell in code_cells(nbformat.reads(content[0], as_version=4))])
         if os.environ.get(SOLUTIONS) == "no":
             leave_solutions_out(source)
+        if app.config.isonb_notebooks:
+            title, _, rest = source.cells[0].source.partition("\n")
+            source.cells[0].source = f"{title}\n\n{badges(app.config.isonb_notebooks, name)}\n{rest}"
         content[0] = nbformat.writes(source)
+
+
+def badges(address: str, page: str) -> str:
+    """Links that open the notebook of a page elsewhere; ``address`` is where the notebooks are on GitHub.
+
+    >>> badges("https://github.com/o/r/blob/main", "book/intro").split()[3]
+    '<https://colab.research.google.com/github/o/r/blob/main/book/intro.ipynb>`'
+    """
+    match = ADDRESS.fullmatch(address)
+    if match is None:
+        raise BuildError(
+            "isonb_notebooks must be the address of a branch on GitHub, or of a folder of one; "
+            f"got {address!r}. Write https://github.com/OWNER/NAME/blob/BRANCH into _config.yml."
+        )
+    repository, branch, folder = match.groups()
+    path = f"{folder}{page}.ipynb"
+    links = {
+        "Colab": f"https://colab.research.google.com/github/{repository}/blob/{branch}/{path}",
+        "Binder": f"https://mybinder.org/v2/gh/{repository}/{branch}?labpath={path}",
+        "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{repository}/blob/{branch}/{path}",
+    }
+    return " ".join(f"{{bdg-link-primary}}`Open in {name} <{link}>`" for name, link in links.items())
 
 
 def leave_solutions_out(notebook: Any) -> None:
@@ -87,6 +118,21 @@ def _link(app: Any, page: str, *target: str) -> dict[str, str] | None:
     return {"link": app.builder.get_relative_uri(page, target[0]), "title": title}
 
 
+def keep_prose(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Keep the paragraphs of a page for the search, which reads no other file: those of code say nothing."""
+    if doctree is not None:
+        lines = (TEX.sub(r"\1", " ".join(one.astext().split())) for one in doctree.findall(nodes.paragraph))
+        app.prose[page] = "\n".join(filter(None, lines))
+
+
+def write_prose(app: Any, error: Exception | None) -> None:
+    """Put the paragraphs into the index of the search; ``static/search.js`` takes excerpts from them."""
+    index = Path(app.outdir, "searchindex.js")
+    if error is None and index.is_file():
+        told = json.dumps(app.prose, ensure_ascii=False)
+        index.write_text(f"const PROSE = {told};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
 def second_names(app: Any, env: Any) -> None:
     """Add the defining module's name of every documented function of isonb to the index of names."""
     names = env.get_domain("py").objects
@@ -98,9 +144,13 @@ def second_names(app: Any, env: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
+    app.add_config_value("isonb_notebooks", "", "env", [str])
     app.connect("builder-inited", lambda app: sys.meta_path.insert(0, MockFinder(STOOD_IN)))
     app.connect("source-read", as_written)
     app.connect("autodoc-process-signature", own_signature)
     app.connect("env-updated", second_names)
     app.connect("html-page-context", along_the_book)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.prose = {}
+    app.connect("html-page-context", keep_prose)
+    app.connect("build-finished", write_prose)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -22,8 +22,7 @@ from markdown_it import MarkdownIt
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import LintError, ParameterError
-from isonb.pages.notebooks.edits import canonical
-from isonb.pages.notebooks.plain import FOLDED, cell_pieces
+from isonb.pages.notebooks.plain import FOLDED, cell_texts
 from isonb.runtime.files import update
 
 ANSWER, LIMITS = "**The answer.**", "What this does not show"
@@ -40,6 +39,7 @@ SOLUTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 PICTURE = re.compile(r"^[`:]{3,}\{(?:figure|image)\}[^\n]*\n(?P<options>(?::[^\n]*\n)*)", re.MULTILINE)
+HEADER_FILTER = "isonb,-jupytext.text_representation.jupytext_version"
 CONFIG = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
@@ -140,7 +140,7 @@ def _exercises(chapter: Chapter) -> Iterator[str]:
 
 def _open(chapter: Chapter) -> list[bool]:
     """Whether each code cell is open on the page: not folded by its tags, nor in a solution."""
-    cells = zip(chapter.cells.cells, cell_pieces(chapter.cells, {}), strict=True)
+    cells = zip(chapter.cells.cells, cell_texts(chapter.cells, {}), strict=True)
     return [
         not (solution or FOLDED & set(cell.metadata.get("tags", [])))
         for cell, (_, solution) in cells
@@ -155,6 +155,17 @@ def _short(chapter: Chapter) -> Iterator[str]:
             size = f"{len(lines)} lines of up to {max(map(len, lines))}"
             must = f"an open cell has at most {LINES} lines of {WIDTH} columns"
             yield f"code cell {number}: {must}; it has {size}. Fold it"
+
+
+def canonical(text: str) -> str:
+    """The source as jupytext writes it: one spelling of header, cell options and white space."""
+    notebook = jupytext.reads(text, fmt="md:myst")
+    header = notebook.metadata.setdefault("jupytext", {})
+    header.pop("formats", None)  # pyproject.toml says what is paired with what
+    header["notebook_metadata_filter"] = HEADER_FILTER
+    header.get("text_representation", {}).pop("jupytext_version", None)
+    whole = nbformat.reads(jupytext.writes(notebook, fmt="ipynb"), as_version=4)
+    return str(jupytext.writes(whole, fmt="md:myst"))
 
 
 def _round_trip(chapter: Chapter) -> Iterator[str]:

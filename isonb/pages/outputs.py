@@ -15,13 +15,14 @@ from isonb.pages.values import GLUE_PREFIX
 
 WIDGET = "application/vnd.jupyter.widget"
 INJECTED = "injected-parameters"
+INSTALL = "isonb-install"  # of the cell by which a notebook that is opened alone installs what it needs
 KERNEL_FILE = re.compile(r"/[^\s\"\\]*/ipykernel_\d+/\d+\.py")  # in JSON
 
 
 def code_cells(notebook: Any) -> list[Any]:
-    """The chapter's own code cells: without the cell that papermill injects."""
+    """The chapter's own code cells: without the cell that papermill injects, and the one that installs."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return [cell for cell in cells if INJECTED not in cell.metadata.get("tags", [])]
+    return [cell for cell in cells if not {INJECTED, INSTALL} & set(cell.metadata.get("tags", []))]
 
 
 def glued(notebook: Any) -> dict[str, str]:

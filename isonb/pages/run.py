@@ -104,7 +104,7 @@ def _run(job: Job, lock: int, cores: int, stop: threading.Event) -> str:
     order = {"source": str(source), "target": str(job.partial), "cwd": str(job.chapter.source.parent)}
     environment = {**DEFAULTS, "ISONB_BOOK": "1", "ISONB_CORES": str(cores)}
     leash = Leash({**order, "parameters": job.parameters}, log, environment=environment, locks=[lock])
-    answer = leash.wait(stop=stop)
+    answer = leash.wait(stop)
     if stop.is_set():
         _remove_working_files(job)
         return ""

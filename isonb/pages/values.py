@@ -15,7 +15,8 @@ from isonb.pages.errors import PageError
 from isonb.pages.vega import in_book
 
 LONG = 26  # letters of a cell that gets the room of a sentence
-COUNTED = re.compile(r"([-+]?\d[-+\d.e]*(?: ± \d[-+\d.e]*)?) \((\d+)\)")  # a mean with the number of its runs
+COUNTED = re.compile(r"([-+]?\d.*), n = (\d+)")  # a mean with the number of its runs
+INTERVAL = re.compile(r" (\([^ ()]+ to [^ ()]+\))")
 FEW = 4  # counts that may stand in their cells though they are one and the same
 GLUE_PREFIX = "application/papermill.record/"  # MyST-NB's type for a value that is kept and not shown
 
@@ -56,8 +57,8 @@ def _format(value: object, fmt: str | None) -> str:
 
 
 def _text(cell: str) -> str:
-    """A cell as HTML: a ± stays with the number before it."""
-    return html.escape(cell).replace(" ± ", "&nbsp;± ")
+    """A cell as HTML: an interval isn't broken."""
+    return INTERVAL.sub(r' <span class="interval">\1</span>', html.escape(cell))
 
 
 class Table:
@@ -93,7 +94,7 @@ class Table:
 
     def _look(self, at: int, cell: str = "") -> str:
         """The class of a cell: a number, or a sentence that needs room. The style does the rest."""
-        return ' class="num"' if self.numeric[at] else ' class="long"' if len(cell) >= LONG else ""
+        return ' class="num"' if self.numeric[at] else ' class="long"' if len(INTERVAL.sub("", cell)) >= LONG else ""
 
     def _cells(self, row: Sequence[str]) -> str:
         tags = ['th scope="row"', *["td"] * (len(row) - 1)]
@@ -152,17 +153,15 @@ def table(
 def _counted_once(text: Sequence[Sequence[str]], caption: str) -> tuple[list[list[str]], str]:
     """Columns of cells and a caption; the number of runs goes from the cells to the caption where all have the same.
 
-    >>> _counted_once([["0.5 ± 0.1 (3)"] * 4, ["–"] * 4], "Scores: mean ± half (their number).")
-    ([['0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1', '0.5 ± 0.1'], ['–', '–', '–', '–']], 'Scores: mean ± half (3 each).')
+    >>> _counted_once([["1 (0 to 2), n = 3"] * 4, ["–"] * 4], "Scores.")
+    ([['1 (0 to 2)', '1 (0 to 2)', '1 (0 to 2)', '1 (0 to 2)'], ['–', '–', '–', '–']], 'Scores. n = 3.')
     """
     matches = [match for column in text for cell in column if (match := COUNTED.fullmatch(cell))]
     numbers = {match[2] for match in matches}
     if len(numbers) != 1 or len(matches) < FEW:
         return [list(column) for column in text], caption
-    (number,) = numbers
-    said = caption.replace("(their number)", f"({number} each)")
-    said = said if said != caption else f"{caption} n = {number}.".lstrip()
-    return [[COUNTED.sub(r"\1", cell) if COUNTED.fullmatch(cell) else cell for cell in column] for column in text], said
+    said = f"{caption} n = {numbers.pop()}.".lstrip()
+    return [[COUNTED.sub(r"\1", cell) for cell in column] for column in text], said
 
 
 def _is_number(cell: object) -> bool:

@@ -35,7 +35,6 @@ def replace(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-        _flush_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             part.unlink()
@@ -86,16 +85,6 @@ def read_progress(folder: Path) -> tuple[int, int] | None:
     except (OSError, ValueError):  # not there yet, or just being written
         return None
     return done, total
-
-
-def _flush_folder(folder: Path) -> None:
-    """The move itself survives a power cut; a system that can't flush a folder has no say in it."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _refused(path: Path, error: OSError) -> DiskError:

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import resource
-import runpy
 import secrets
 import shutil
 import signal
@@ -23,9 +22,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -56,7 +54,7 @@ FIXED = {
 
 @dataclass(frozen=True)
 class Answer:
-    """How the work ended: ``kind`` is the error's type ("" for none, "stopped", "timeout"), ``text`` its words.
+    """How the work ended: ``kind`` is the error's type ("" for none, "stopped"), ``text`` its words.
 
     ``peak_mib``: the memory of the largest process that it had started, such as a kernel.
     """
@@ -71,10 +69,10 @@ class Answer:
 
 
 class Leash:
-    """A process at work on ``function(work)``; ``function`` is ``FILE.py:NAME``, ``MODULE:NAME`` or "".
+    """A process at work on ``function(work)``; ``function`` is ``MODULE:NAME``, or "" for :func:`notebook`.
 
     What it says goes to the file ``log``. Its folder for temporary files, and for what kernels write about themselves,
-    goes with it. It inherits ``locks``. Ctrl-C doesn't reach it: :meth:`wait` for it, or :meth:`end` it.
+    goes with it. It inherits ``locks``. Ctrl-C doesn't reach it: whoever starts it has to :meth:`wait` for it.
     """
 
     def __init__(
@@ -104,24 +102,17 @@ class Leash:
             self.process.stdin.write((json.dumps(dict(work)) + "\n").encode())
             self.process.stdin.flush()
 
-    def wait(self, *, timeout: float | None = None, stop: threading.Event | None = None) -> Answer:
-        """Wait until it ends, for ``timeout`` seconds, or until ``stop`` is set; none of its processes is left then."""
-        start = time.monotonic()
-        early = None
+    def wait(self, stop: threading.Event) -> Answer:
+        """Wait until it ends or ``stop`` is set; none of its processes is left then."""
         try:
-            while early is None and self.process.poll() is None:
-                if stop is not None and stop.is_set():
-                    early = Answer("stopped", "the run was stopped before its end")
-                elif timeout is not None and time.monotonic() - start > timeout:
-                    early = Answer("timeout", f"the run took longer than {timeout:g} seconds")
-                else:
-                    time.sleep(LOOK_EVERY)
-            return early or self._answer(self.process.returncode)
+            while self.process.poll() is None:
+                if stop.wait(LOOK_EVERY):
+                    return Answer("stopped", "the run was stopped before its end")
+            return self._answer(self.process.returncode)
         finally:
-            self.end()
+            self._end()
 
-    def end(self) -> None:
-        """End the process, and all it has started, if it still runs. To end it twice does no harm."""
+    def _end(self) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -210,7 +201,8 @@ def _main(folder: str, function: str) -> int:
         threading.Event().wait()  # the starter has gone already, and the watch ends us
     kind, text = "", ""
     try:
-        _named(function)(json.loads(told))
+        module, _, name = function.partition(":")
+        (getattr(importlib.import_module(module), name) if function else notebook)(json.loads(told))
     except SystemExit as ended:
         kind, text = ("ExitCode", str(ended.code)) if ended.code else ("", "")
     except BaseException as error:
@@ -221,7 +213,9 @@ def _main(folder: str, function: str) -> int:
         sys.stderr.write(COLOURS.sub("", "\n".join(map(str, lines))) + "\n")  # to the log, whole
     if ENDING.is_set():
         threading.Event().wait()  # the watch has work to do, and ends us
-    said.write(json.dumps(asdict(Answer(kind, _cut(text), _peak_of_children()))))
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of those that have ended
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
+    said.write(json.dumps(asdict(Answer(kind, _cut(text), round(peak / unit)))))
     said.flush()
     _remove(folder)  # the starter does so, too, unless it is killed just now
     return 1 if kind else 0
@@ -236,20 +230,6 @@ def _cut(text: str) -> str:
     if len(text) <= LONGEST_TEXT:
         return text
     return f"{text[: LONGEST_TEXT - 500]} [... {len(text)} characters ...] {text[-400:]}"
-
-
-def _peak_of_children() -> int:
-    """MiB that the largest process started here has held, of those that have ended: the kernel, once it is down."""
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
-    return round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 2**20)
-
-
-def _named(function: str) -> Callable[[Mapping[str, Any]], None]:
-    if not function:
-        return notebook
-    where, _, name = function.rpartition(":")
-    names = runpy.run_path(where) if where.endswith(".py") else vars(importlib.import_module(where))
-    return names[name]  # type: ignore[no-any-return]
 
 
 def _watch(pipe: int, folder: str) -> None:

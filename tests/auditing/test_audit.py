@@ -10,8 +10,8 @@ import torch
 
 import isonb
 from isonb import cli
-from isonb.auditing.findings import SEVERITIES
-from isonb.auditing.shape import jackknife
+from isonb.auditing.defects import SEVERITIES
+from isonb.auditing.measured import jackknife
 from isonb.errors import ShapeError
 from isonb.lab.statistics.seeds import student
 

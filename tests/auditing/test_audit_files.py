@@ -11,8 +11,8 @@ import torch
 
 import isonb
 from isonb import cli
-from isonb.auditing.encoding.tokens import TokenEmbedder
-from isonb.cli.audit_files import read_pairs, read_texts
+from isonb.auditing.embedders import TokenEmbedder
+from isonb.cli.audits import read_pairs, read_texts
 from isonb.errors import InputError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.loading import load
@@ -162,22 +162,18 @@ def test_rows_of_a_file_that_are_not_numbers(at, capsys):
 
 
 def test_any_mapped_file_gives_the_same(at):
-    """Another byte order, a copy on write with changes of its own, a part of a file; none is changed or forgotten."""
+    """Another byte order, and maps with changes of their own; none is changed or forgotten."""
     x = torch.randn(5000, 300, generator=torch.Generator().manual_seed(0)).numpy()
     np.save("x.npy", x)
     np.save("big.npy", x.astype(">f4"))
     want = isonb.audit(x, sample=200)
     assert isonb.audit(np.load("x.npy", mmap_mode="r"), sample=200) == want
     assert isonb.audit(np.load("big.npy", mmap_mode="r"), sample=200) == want
-    assert isonb.audit(np.load("x.npy", mmap_mode="r")[1000:], sample=200).n == 4000
-    changed = np.load("x.npy", mmap_mode="c")
-    changed[7] = 0
-    assert isonb.audit(changed, sample=200).findings[0].rows == (7,)
-    assert not changed[7].any()
-    written = np.load("x.npy", mmap_mode="r+")
-    written[8] = 0
-    assert isonb.audit(written, sample=200).findings[0].rows == (8,)
-    assert not written[8].any()
+    for mode in ("c", "r+"):
+        changed = np.load("x.npy", mmap_mode=mode)
+        changed[7] = 0
+        assert isonb.audit(changed, sample=200).findings[0].rows == (7,)
+        assert not changed[7].any()
 
 
 def test_a_line_of_ten_megabytes_is_read_as_far_as_the_model_reads(model):

@@ -6,10 +6,9 @@ import json
 import pytest
 import torch
 
-import isonb
+from isonb.auditing import models
 from isonb.auditing.asking import audit
-from isonb.auditing.encoding import vector_files
-from isonb.auditing.encoding.tokens import TokenEmbedder
+from isonb.auditing.embedders import TokenEmbedder
 from isonb.errors import InputError, ShapeError
 from isonb.lab.data import corpus
 from isonb.lab.encoders.loading import load, load_for_training
@@ -122,15 +121,6 @@ def test_planted_twins_are_listed_by_text(encoder):
     assert any(TEXTS[0] in example and TEXTS[0].upper() in example for example in twins.examples)
 
 
-def test_hubs_are_named_by_text():
-    x = torch.nn.functional.normalize(torch.randn(600, 24, generator=torch.Generator().manual_seed(0)), dim=-1)
-    x[:, 0] += 0.9
-    x[5] = x.mean(0)
-    (hubs,) = [one for one in isonb.audit(x, [f"text {i}" for i in range(600)]).findings if one.name == "hubs"]
-    assert hubs.rows[0] == 5
-    assert hubs.examples[0].startswith('"text 5", of ')
-
-
 def test_cut_texts_and_unknown_words(encoder):
     found = {one.name: one for one in audit(encoder, TEXTS, max_length=8).findings}
     lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
@@ -141,44 +131,33 @@ def test_cut_texts_and_unknown_words(encoder):
 
 def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
     made = TokenEmbedder(encoder, "mean", 64, batch_size=7)
-    found = vector_files.embed_to(tmp_path, made, TEXTS[:30], [3, 11], "texts", False)
+    vectors, layers, _ = models.Store(tmp_path, made).embed(TEXTS[:30], "texts", [3, 11])
     for row in (0, 3, 29):
-        alone = made.states(made.read([TEXTS[row]]), [0], layers=True)[:, 0]
-        assert torch.allclose(torch.tensor(found.vectors[row]), alone[-1], atol=1e-5)
-    alone = made.states(made.read([TEXTS[11]]), [0], layers=True)[:, 0]
-    assert torch.allclose(torch.tensor(found.layers[:, 1]), alone, atol=1e-5)
+        assert torch.allclose(torch.tensor(vectors[row]), made.together([TEXTS[row]])[0], atol=1e-5)
+    assert torch.allclose(torch.tensor(layers[1]), made.encode([TEXTS[11]], [0])[1][:, 0], atol=1e-5)
 
 
-def test_an_audit_that_was_stopped_goes_on(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(vector_files, "PIECE", 16)
-    whole = audit(encoder, TEXTS, work=tmp_path / "whole")
-    asked = []
-    states = TokenEmbedder.states
+def test_an_audit_that_was_stopped_goes_on(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "PIECE", 16)
+    whole = audit(folder, TEXTS, work=tmp_path / "whole")
+    encode, asked = TokenEmbedder.encode, []
 
-    def counted(self, sentences, rows, layers=False):
-        asked.append(len(rows))
-        if layers and sum(asked) > 100:
+    def counted(self, texts, layered):
+        asked.extend(texts)
+        if len(asked) == 64:
             raise KeyboardInterrupt
-        return states(self, sentences, rows, layers)
+        return encode(self, texts, layered)
 
-    monkeypatch.setattr(TokenEmbedder, "states", counted)
+    monkeypatch.setattr(TokenEmbedder, "encode", counted)
     with pytest.raises(KeyboardInterrupt):
-        audit(encoder, TEXTS, work=tmp_path / "cut")
+        audit(folder, TEXTS, work=tmp_path / "cut")
     (state,) = (tmp_path / "cut").glob("texts-*/state.json")
-    done = json.loads(state.read_text())["done"]
-    assert 0 < done < 120
-    again = []
-
-    def noted(self, sentences, rows, layers=False):
-        again.append(len(rows) * layers)
-        return states(self, sentences, rows, layers)
-
-    monkeypatch.setattr(TokenEmbedder, "states", noted)
-    assert audit(encoder, TEXTS, work=tmp_path / "cut") == whole
-    assert sum(again) == 120 - done
-    again.clear()
-    assert audit(encoder, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
-    assert sum(again) == 120, "other texts are never mixed with those before"
+    assert json.loads(state.read_text())["done"] == 48
+    asked.append("one more")  # never 64 again
+    assert audit(folder, TEXTS, work=tmp_path / "cut") == whole
+    assert asked[65:] == TEXTS[48:]
+    assert audit(folder, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
+    assert len(asked) == 65 + 72 + 120, "other texts are never mixed with those before"
 
 
 def test_two_audits_do_not_share_a_folder(encoder, tmp_path):
@@ -186,11 +165,11 @@ def test_two_audits_do_not_share_a_folder(encoder, tmp_path):
         audit(encoder, TEXTS, work=tmp_path)
 
 
-def test_torn_files_of_a_cache_are_made_anew(encoder, tmp_path):
-    whole = audit(encoder, TEXTS, work=tmp_path)
+def test_torn_files_of_a_cache_are_made_anew(folder, tmp_path):
+    whole = audit(folder, TEXTS, work=tmp_path)
     (file,) = tmp_path.glob("texts-*/vectors.npy")
     file.write_bytes(b"torn")
-    assert audit(encoder, TEXTS, work=tmp_path) == whole
+    assert audit(folder, TEXTS, work=tmp_path) == whole
 
 
 def test_the_page_escapes_the_texts_of_users(encoder):

@@ -103,8 +103,9 @@ def test_a_hub_stays_one_in_any_order():
     x[:, 0] += 0.9
     x[5] = x.mean(0)
     order = torch.randperm(600, generator=torch.Generator().manual_seed(1))
-    hubs = findings(x)["hubs"]
+    hubs = findings(x, texts=[f"text {i}" for i in range(600)])["hubs"]
     assert hubs.rows[0] == 5
+    assert hubs.examples[0].startswith('"text 5", of ')
     assert order[findings(x[order])["hubs"].rows[0]] == 5
     assert hubs.severity == "warning"
 

@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 import sqlite3
-import struct
 
 import datasets
 import numpy as np
@@ -45,23 +44,12 @@ def table(type_, values=ROWS, **more):
     return pa.table({"id": IDS, "vector": pa.array(values, type=type_), **more})
 
 
-def written(saver):
-    """A maker of a file: ``saver`` writes it at the path that it is given."""
-    return lambda path: (saver(path), None)
-
-
 def npy(array):
-    return written(lambda path: np.save(path, array))
-
-
-def npy_bytes(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
+    return lambda path: np.save(path, array)
 
 
 def text(content):
-    return written(lambda path: path.write_text(content, encoding="utf-8"))
+    return lambda path: path.write_text(content, encoding="utf-8")
 
 
 def pylance(path):
@@ -74,13 +62,6 @@ def faiss_flat(path, index=None):
     if not index.is_trained:
         index.train(X)
     index.add(X)
-    faiss.write_index(index, str(path))
-
-
-def faiss_ids(path):
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexIDMap2(faiss.IndexFlatL2(D))
-    index.add_with_ids(X, np.arange(N) + 1000)
     faiss.write_index(index, str(path))
 
 
@@ -140,25 +121,19 @@ def pg_dump(path):
 
 
 def torch_in(held):
-    return written(lambda path: torch.save(held, path))
+    return lambda path: torch.save(held, path)
 
 
 def safe(**held):
-    return written(lambda path: save_file({name: torch.as_tensor(x) for name, x in held.items()}, path))
+    return lambda path: save_file({name: torch.as_tensor(x) for name, x in held.items()}, path)
 
 
 def parquet(made):
-    return written(lambda path: pq.write_table(made() if callable(made) else made, path))
+    return lambda path: pq.write_table(made() if callable(made) else made, path)
 
 
 def jsonl(records):
     return text("\n".join(map(json.dumps, records)) + "\n")
-
-
-def structured():
-    rows = np.zeros(N, [("id", "i8"), ("vec", "f4", (D,))])
-    rows["vec"] = X
-    return rows
 
 
 def arrow_stream(path):
@@ -189,56 +164,36 @@ SHUFFLED = sorted(UNORDERED)  # dim_10 before dim_2
 
 # What is written under which name; which part; the numbers that should come.
 READ = {
-    "numpy float32": ("a.npy", npy(X), None, X),
-    "numpy big-endian": ("a.npy", npy(X.astype(">f4")), None, X),
-    "numpy Fortran": ("a.npy", npy(np.asfortranarray(X)), None, X),
-    "numpy float64": ("a.npy", npy(X.astype("f8")), None, X),
+    "numpy float32": ("a.npy", npy(X)),
+    "numpy big-endian": ("a.npy", npy(X.astype(">f4"))),
+    "numpy Fortran": ("a.npy", npy(np.asfortranarray(X))),
     "numpy int32": ("a.npy", npy((X * 100).astype("i4")), None, (X * 100).astype("i4")),
-    "numpy structured": ("a.npy", npy(structured()), "vec", X),
-    "numpy without suffix": ("embeddings", written(lambda path: path.write_bytes(npy_bytes(X))), None, X),
-    "ml_dtypes bfloat16": ("a.npy", written(bfloat16), None, torch.from_numpy(X).bfloat16().float().numpy()),
-    "npz of one": ("a.npz", written(lambda path: np.savez(path, X)), None, X),
-    "npz compressed": ("a.npz", written(lambda path: np.savez_compressed(path, x=X, y=X[:, :3])), "x", X),
-    "npz with ids": ("a.npz", written(lambda path: np.savez(path, ids=np.arange(N), emb=X)), None, X),
-    "npz of an id each": ("a.npz", written(lambda path: np.savez(path, **dict(zip(IDS, X, strict=True)))), None, X),
-    "pandas parquet of lists": ("a.parquet", written(pd.DataFrame({"id": IDS, "v": list(X)}).to_parquet), None, X),
-    "pandas parquet wide": ("a.parquet", written(wide_frame(UNORDERED, id=range(N)).to_parquet), None, X),
-    "pandas parquet wide, sorted": ("a.parquet", written(wide_frame(UNORDERED)[SHUFFLED].to_parquet), None, X),
-    "pandas parquet of text": ("a.parquet", written(pd.DataFrame({"v": CELLS}).to_parquet), "v", X),
-    "pandas feather": ("a.feather", written(pd.DataFrame({"v": list(X)}).to_feather), None, X),
-    "pandas csv of text": ("a.csv", written(lambda p: pd.DataFrame({"v": CELLS}).to_csv(p)), None, X),
-    "pandas csv wide": ("a.csv", written(lambda p: pd.DataFrame(X).to_csv(p, index=False)), None, X),
-    "pandas csv with an id": ("a.csv", written(lambda p: wide_frame(UNORDERED, id=IDS).to_csv(p)), None, X),
+    "ml_dtypes bfloat16": ("a.npy", bfloat16, None, torch.from_numpy(X).bfloat16().float().numpy()),
+    "npz compressed": ("a.npz", lambda path: np.savez_compressed(path, x=X, y=X[:, :3]), "x", X),
+    "npz with ids": ("a.npz", lambda path: np.savez(path, ids=np.arange(N), emb=X)),
+    "npz of an id each": ("a.npz", lambda path: np.savez(path, **dict(zip(IDS, X, strict=True)))),
+    "pandas parquet of lists": ("a.parquet", pd.DataFrame({"id": IDS, "v": list(X)}).to_parquet),
+    "pandas parquet wide, sorted": ("a.parquet", wide_frame(UNORDERED)[SHUFFLED].to_parquet),
+    "pandas csv of text": ("a.csv", lambda p: pd.DataFrame({"v": CELLS}).to_csv(p)),
+    "pandas csv with an id": ("a.csv", lambda p: wide_frame(UNORDERED, id=IDS).to_csv(p)),
     "pandas jsonl": (
         "a.jsonl",
-        written(lambda p: pd.DataFrame({"v": ROWS}).to_json(p, orient="records", lines=True, double_precision=15)),
-        None,
-        X,
+        lambda p: pd.DataFrame({"v": ROWS}).to_json(p, orient="records", lines=True, double_precision=15),
     ),
-    "csv, semicolons": ("a.csv", written(lambda p: wide_frame(UNORDERED).to_csv(p, sep=";", index=False)), None, X),
-    "csv in gzip": ("a.csv.gz", written(gzipped), None, X),
-    "polars parquet": ("a.parquet", written(lambda p: polars().DataFrame({"v": ROWS}).write_parquet(p)), None, X),
-    "polars array": (
-        "a.parquet",
-        written(lambda p: polars().DataFrame({"v": polars().Series(X)}).write_parquet(p)),
-        None,
-        X,
-    ),
-    "polars ipc": ("a.arrow", written(lambda p: polars().DataFrame({"v": ROWS}).write_ipc(p)), None, X),
-    "polars ndjson": ("a.ndjson", written(lambda p: polars().DataFrame({"v": ROWS}).write_ndjson(p)), None, X),
-    "arrow large list": ("a.parquet", parquet(table(pa.large_list(pa.float32()))), None, X),
-    "arrow fixed-size list": ("a.parquet", parquet(table(pa.list_(pa.float32(), D))), None, X),
+    "csv, semicolons": ("a.csv", lambda p: wide_frame(UNORDERED).to_csv(p, sep=";", index=False)),
+    "csv in gzip": ("a.csv.gz", gzipped),
+    "polars array": ("a.parquet", lambda p: polars().DataFrame({"v": polars().Series(X)}).write_parquet(p)),
+    "polars ipc": ("a.arrow", lambda p: polars().DataFrame({"v": ROWS}).write_ipc(p)),
+    "polars ndjson": ("a.ndjson", lambda p: polars().DataFrame({"v": ROWS}).write_ndjson(p)),
     "arrow halffloat": (
         "a.arrow",
-        written(lambda p: pa.feather.write_feather(table(pa.list_(pa.float16())), p)),
+        lambda p: pa.feather.write_feather(table(pa.list_(pa.float16())), p),
         None,
         X.astype("f2"),
     ),
     "arrow tensors": (
         "a.parquet",
         parquet(lambda: pa.table({"v": pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(X))})),
-        None,
-        X,
     ),
     "arrow struct payload": (
         "a.parquet",
@@ -252,84 +207,54 @@ READ = {
         None,
         MISSING,
     ),
-    "arrow floats beside token ids": ("a.parquet", parquet(table(pa.list_(pa.float32()), ids=[[1, 2]] * N)), None, X),
-    "arrow stream": ("a.arrows", written(arrow_stream), None, X),
-    "pgvector copy": ("a.tsv", text("".join(f"{i}\t{cell}\n" for i, cell in enumerate(CELLS))), None, X),
-    "pgvector csv": (
-        "a.csv",
-        text("id,embedding\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(CELLS))),
-        None,
-        X,
-    ),
-    "pgvector pg_dump": ("a.sql", written(pg_dump), None, MISSING),
-    "Postgres arrays": ("a.tsv", text("v\n" + "".join("{" + cell[1:-1] + "}\n" for cell in CELLS)), None, X),
+    "arrow floats beside token ids": ("a.parquet", parquet(table(pa.list_(pa.float32()), ids=[[1, 2]] * N))),
+    "arrow stream": ("a.arrows", arrow_stream),
+    "pgvector copy": ("a.tsv", text("".join(f"{i}\t{cell}\n" for i, cell in enumerate(CELLS)))),
+    "pgvector csv": ("a.csv", text("id,embedding\n" + "".join(f'{i},"{cell}"\n' for i, cell in enumerate(CELLS)))),
+    "pgvector pg_dump": ("a.sql", pg_dump, None, MISSING),
+    "Postgres arrays": ("a.tsv", text("v\n" + "".join("{" + cell[1:-1] + "}\n" for cell in CELLS))),
     "qdrant scroll": (
         "a.json",
         text(json.dumps({"result": {"points": [{"id": 1, "payload": {"t": "a"}, "vector": r} for r in ROWS]}})),
-        None,
-        X,
     ),
-    "qdrant named vectors": (
-        "a.jsonl",
-        jsonl({"id": 1, "vector": {"text": r, "image": r[:3]}} for r in ROWS),
-        "vector.text",
-        X,
-    ),
-    "chroma get": ("a.json", text(json.dumps({"ids": IDS, "embeddings": ROWS, "documents": IDS})), None, X),
-    "OpenAI answer": (
-        "a.json",
-        text(json.dumps({"data": [{"index": 1, "embedding": r} for r in ROWS], "model": "m"})),
-        None,
-        X,
-    ),
-    "JSON of rows": ("a.json", text(json.dumps(ROWS)), None, X),
-    "JSON of an id each": ("a.json", text(json.dumps(dict(zip(IDS, ROWS, strict=True)))), None, X),
-    "JSON lines of rows": ("a.jsonl", jsonl(ROWS), None, X),
-    "LanceDB": ("a.lance", written(pylance), None, X),
-    "FAISS flat": ("a.index", written(faiss_flat), None, X),
-    "FAISS ids": ("a.faiss", written(faiss_ids), None, X),
-    "FAISS HNSW": ("a.faiss", written(lambda p: faiss_flat(p, lambda f: f.IndexHNSWFlat(D, 8))), None, X),
-    "FAISS IVF": ("a.faiss", written(lambda p: faiss_flat(p, lambda f: f.index_factory(D, "IVF2,Flat"))), None, X),
-    "HDF5": ("a.h5", written(lambda p: hdf5(p, train=X, ids=np.arange(N))), None, X),
-    "HDF5 groups": ("a.hdf5", written(lambda p: hdf5(p, obsm__X_pca=X, obsm__X_umap=X[:, :2])), "obsm/X_pca", X),
-    "datasets": ("set", written(saved_set), None, X),
-    "datasets with splits": ("set", written(saved_splits), "train.embedding", X),
-    "torch tensor": ("a.pt", torch_in(torch.from_numpy(X)), None, X),
-    "torch dictionary": ("a.pt", torch_in({"emb": torch.from_numpy(X), "ids": torch.arange(N)}), None, X),
-    "torch bfloat16": (
-        "a.pt",
-        torch_in(torch.from_numpy(X).bfloat16()),
-        None,
-        torch.from_numpy(X).bfloat16().float().numpy(),
-    ),
-    "torch list": ("a.pt", torch_in(list(torch.from_numpy(X))), None, X),
+    "chroma get": ("a.json", text(json.dumps({"ids": IDS, "embeddings": ROWS, "documents": IDS}))),
+    "OpenAI answer": ("a.json", text(json.dumps({"data": [{"index": 1, "embedding": r} for r in ROWS], "model": "m"}))),
+    "JSON of rows": ("a.json", text(json.dumps(ROWS))),
+    "JSON of an id each": ("a.json", text(json.dumps(dict(zip(IDS, ROWS, strict=True))))),
+    "JSON lines of rows": ("a.jsonl", jsonl(ROWS)),
+    "JSON lines that are long": ("a.json", jsonl({"note": "x" * 2**17, "v": row} for row in ROWS)),
+    "LanceDB": ("a.lance", pylance),
+    "FAISS flat": ("a.index", faiss_flat),
+    "FAISS HNSW": ("a.faiss", lambda p: faiss_flat(p, lambda f: f.IndexHNSWFlat(D, 8))),
+    "FAISS IVF": ("a.faiss", lambda p: faiss_flat(p, lambda f: f.index_factory(D, "IVF2,Flat"))),
+    "HDF5": ("a.h5", lambda p: hdf5(p, train=X, ids=np.arange(N))),
+    "HDF5 groups": ("a.hdf5", lambda p: hdf5(p, obsm__X_pca=X, obsm__X_umap=X[:, :2]), "obsm/X_pca", X),
+    "datasets": ("set", saved_set),
+    "datasets with splits": ("set", saved_splits, "train.embedding", X),
+    "torch tensor": ("a.pt", torch_in(torch.from_numpy(X))),
+    "torch dictionary": ("a.pt", torch_in({"emb": torch.from_numpy(X), "ids": torch.arange(N)})),
+    "torch list": ("a.pt", torch_in(list(torch.from_numpy(X)))),
     "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
-    "safetensors half": ("a.safetensors", safe(emb=X.astype("f2")), None, X.astype("f2")),
     "JSON lines, missing for long": (
         "a.jsonl",
         jsonl({"v": None if i < 5000 else ROWS[0]} for i in range(5001)),
         None,
         np.concatenate([np.full((5000, D), np.nan, "f4"), X[:1]]),
     ),
-    "word2vec text": ("a.vec", written(word2vec), None, X),
-    "word2vec binary": ("a.bin", written(word2vec_binary), None, X),
-    "GloVe": ("a.txt", written(glove), None, X),
-    "numpy savetxt": ("a.txt", written(lambda p: np.savetxt(p, X, fmt="%.4f")), None, X),
-    "numpy savetxt, commas": ("a.csv", written(lambda p: np.savetxt(p, X, fmt="%.4f", delimiter=",")), None, X),
-    "fvecs": (
-        "a.fvecs",
-        written(lambda p: p.write_bytes(b"".join(struct.pack("<i", D) + row.tobytes() for row in X))),
-        None,
-        X,
-    ),
-    "folder of npy shards": ("shards", written(shards), None, X),
-    "folder of parquet shards": ("data", written(parquet_shards), None, X),
+    "word2vec text": ("a.vec", word2vec),
+    "word2vec binary": ("a.bin", word2vec_binary),
+    "GloVe": ("a.txt", glove),
+    "numpy savetxt": ("a.txt", lambda p: np.savetxt(p, X, fmt="%.4f")),
+    "numpy savetxt, commas": ("a.csv", lambda p: np.savetxt(p, X, fmt="%.4f", delimiter=",")),
+    "folder of npy shards": ("shards", shards),
+    "folder of parquet shards": ("data", parquet_shards),
 }
 
 
 @pytest.mark.parametrize("case", READ)
 def test_what_tools_write_is_read(case, tmp_path):
-    name, make, part, want = READ[case]
+    name, make, *more = READ[case]
+    part, want = more or (None, X)
     make(tmp_path / name)
     got = plain(matrix(tmp_path / name, name=part))
     assert got.shape == want.shape
@@ -392,40 +317,45 @@ REFUSED = {
         "packed bits",
         "unpackbits",
     ),
-    "FAISS bits": ("a.faiss", written(faiss_bits), "bits", "unpackbits"),
+    "FAISS bits": ("a.faiss", faiss_bits, "bits", "unpackbits"),
     "complex": ("a.npy", npy(X + 1j), "complex", "x.real"),
     "text": ("a.npy", npy(np.array([["a", "b"]] * N)), "<U1", "embeddings, not texts"),
     "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)", "x.mean(1)"),
     "an axis too many": ("a.npy", npy(X[:, None]), "(60, 1, 16)", "x.squeeze()"),
     "one vector": ("a.npy", npy(X.ravel()), "(960,)", "x.reshape(-1, 384)"),
-    "pickled objects": ("a.npy", written(pickled_array), "never loaded", "allow_pickle=True"),
-    "a pickle": ("a.pkl", written(lambda p: p.write_bytes(pickle.dumps(ROWS))), "never loaded", "read_pickle"),
+    "pickled objects": ("a.npy", pickled_array, "never loaded", "allow_pickle=True"),
+    "a pickle": ("a.pkl", lambda p: p.write_bytes(pickle.dumps(ROWS)), "never loaded", "read_pickle"),
     "a pickled model": ("a.pt", torch_in({"model": Odd()}), "never loaded", "weights_only=False"),
     "cut by numpy": ("a.csv", text("v\n" + '"[0.1 0.2 ... 0.3]"\n' * N), "numpy has cut it", ""),
     "ragged lists": ("a.parquet", parquet(pa.table({"v": [*ROWS[:-1], [1.0]]})), "59 of length 16", "len(v) == 16"),
-    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[row, row] for row in ROWS]})), "(60, 2, 16)", "x.mean(1)"),
+    "lists of lists": (
+        "a.parquet",
+        parquet(pa.table({"v": [[row, row] for row in ROWS]})),
+        "list<element: list",
+        "mean(0)",
+    ),
     "two columns": ("a.parquet", parquet(two_columns), "title: list", "--name title"),
     "texts alone": ("a.txt", text("a dog\na cat sat\n"), "isonb audit MODEL --texts", "minilm"),
     "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: string", "numpy.stack"),
     "compressed FAISS": (
         "a.faiss",
-        written(lambda p: faiss_flat(p, lambda f: f.index_factory(D, "SQ8"))),
+        lambda p: faiss_flat(p, lambda f: f.index_factory(D, "SQ8")),
         "whole",
         "reconstruct_n",
     ),
-    "SQLite": ("a.db", written(sqlite), "SQLite", "sqlite3.connect"),
-    "Chroma's folder": ("db", written(chroma), "Chroma", "get_collection"),
-    "shards of two kinds": ("mixed", written(mixed), "12 .npy, 1 .parquet", "*.npy"),
-    "an empty folder": ("nothing", written(lambda p: p.mkdir()), "nothing", ""),
-    "no file": ("none.npy", written(lambda p: None), "no file", ""),
+    "SQLite": ("a.db", sqlite, "SQLite", "sqlite3.connect"),
+    "Chroma's folder": ("db", chroma, "Chroma", "get_collection"),
+    "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet", "*.npy"),
+    "an empty folder": ("nothing", lambda p: p.mkdir(), "nothing", ""),
+    "no file": ("none.npy", lambda p: None, "no file", ""),
     "unknown bytes": (
         "a.dat",
-        written(lambda p: p.write_bytes(b"\x01\x00\x02" * 99)),
+        lambda p: p.write_bytes(b"\x01\x00\x02" * 99),
         "unknown kind",
         "numpy.fromfile",
     ),
-    "torn npy": ("a.npy", written(lambda p: p.write_bytes(b"\x93NUMPY\x01")), "must be readable", ""),
-    "torn parquet": ("a.parquet", written(lambda p: p.write_bytes(b"PAR1torn")), "must be readable", ""),
+    "torn npy": ("a.npy", lambda p: p.write_bytes(b"\x93NUMPY\x01"), "must be readable", ""),
+    "torn parquet": ("a.parquet", lambda p: p.write_bytes(b"PAR1torn"), "must be readable", ""),
     "torn JSON lines": ("a.jsonl", text('{"v": [1.0, 2.0]}\n{"v": [1'), "line 2", ""),
     "bytes in parquet": (
         "a.parquet",
@@ -433,9 +363,9 @@ REFUSED = {
         "bytes",
         "numpy.frombuffer",
     ),
-    "float8 of ml_dtypes": ("a.npy", written(float8), "float8", "ml_dtypes.float8_e4m3fn"),
-    "npy in gzip": ("a.npy.gz", written(lambda p: p.write_bytes(b"\x1f\x8b rest")), "compressed", "gz -d"),
-    "no rows": ("a.npz", written(lambda p: np.savez(p, x=X[:0])), "rows", ""),
+    "float8 of ml_dtypes": ("a.npy", float8, "float8", "ml_dtypes.float8_e4m3fn"),
+    "npy in gzip": ("a.npy.gz", lambda p: p.write_bytes(b"\x1f\x8b rest"), "compressed", "gzip.open"),
+    "no rows": ("a.npz", lambda p: np.savez(p, x=X[:0]), "rows", ""),
 }
 
 
@@ -452,7 +382,7 @@ def test_what_holds_no_vectors_is_refused_with_lines_that_help(case, tmp_path, c
     if code:
         assert len(lines) == 2
         assert code in " ".join([said, *lines])
-        if not lines[0].strip().startswith(("isonb ", "gz ")):
+        if not lines[0].strip().startswith("isonb "):
             compile("\n".join(line.strip() for line in lines), "lines", "exec")
 
 
@@ -566,16 +496,12 @@ def test_a_tensor_without_its_graph():
     assert buffer.tell() < 5000
 
 
-@pytest.mark.parametrize("name", ["it's.npy", "it's.raw", "it's not there.npy"])
+@pytest.mark.parametrize("name", ["it's.npy", "it's not there.npy"])
 def test_the_lines_of_an_error_are_python_whatever_the_name_of_the_file(name, tmp_path):
-    path = tmp_path / name
-    if name.endswith(".npy") and "not" not in name:
-        np.save(path, np.random.default_rng(0).integers(0, 256, (N, D), dtype="uint8"))
-    elif name.endswith(".raw"):
-        path.write_bytes(X.tobytes())
+    np.save(tmp_path / "it's.npy", bits())
     with pytest.raises(InputError) as refused:
-        isonb.audit(str(path))
+        isonb.audit(str(tmp_path / name))
     lines = str(refused.value).split(CODE)[1:]
-    assert any(repr(str(path)) in line or repr(str(tmp_path)) in line for line in lines)
+    assert any(repr(str(tmp_path / name)) in line or repr(str(tmp_path)) in line for line in lines)
     for line in lines:
         compile(line, "pasted", "exec")

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from unittest import mock
 
 import pytest
 import torch
@@ -22,12 +21,10 @@ PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruv
 
 def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
     """The edges of one batch as an accelerator finds them."""
-    weights = weights_of(x, real)
+    weights = squared_distances(localized(x, real))
+    if real is not None:
+        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), trees.FAR)
     return PARALLEL[name](torch.minimum(weights, weights.mT))
-
-
-def weights_of(x: Tensor, real: Tensor | None) -> Tensor:
-    return trees._apart(squared_distances(localized(x, real)), real)
 
 
 def numbers(edges: Tensor, real: Tensor | None, n: int) -> Tensor:
@@ -50,7 +47,7 @@ def numbers(edges: Tensor, real: Tensor | None, n: int) -> Tensor:
 def test_every_way_names_the_same_edges_ties_and_all(n, d, kind, dtype, masked, seed):
     x = nasty(normal(2, n, d, seed=seed), kind).to(dtype)
     real = some_mask(2, n, keep=2) if masked and n > 2 else None
-    named = {name: numbers(way(x, real), real, n) for name, way in trees.WAYS.items()}
+    named = {name: numbers(way(x, real)[0], real, n) for name, way in trees.WAYS.items()}
     for name, found in named.items():
         assert torch.equal(found, named["differences"]), name
     for name in PARALLEL if kind in ("grid", "equal") else ():
@@ -73,42 +70,7 @@ def test_both_ways_in_parallel_find_one_tree_however_many_weights_are_equal(n, f
 def test_large_clouds_go_by_boruvka(monkeypatch, n, name):
     monkeypatch.setattr(parallel_trees, "TRIPLES", 2 * 8**3)
     monkeypatch.setattr(parallel_trees, name, lambda weights: name)
-    assert parallel_trees.parallel_trees(torch.ones(2, n, n)) == name
-
-
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e18])
-def test_lengths_neither_overflow_nor_vanish(scale):
-    x = normal(40, 60, dtype=torch.float32)
-    assert_same(h0_barcode(x * scale) / scale, h0_barcode(x), rtol=1e-5, atol=0)
-
-
-def hard_clouds() -> dict[str, Tensor]:
-    x = normal(120, 50)
-    tight = torch.cat([x[:60] * 1e-3, x[60:] * 1e-3 + 1.0])
-    return {
-        "offset": x + 1e4,
-        "far point": torch.cat([torch.full((1, 50), 1e4), x]),
-        "tight clusters": tight,
-        "copies": torch.cat([x, x[:30]]),
-    }
-
-
-@pytest.mark.parametrize("kind", ["offset", "far point", "tight clusters", "copies"])
-def test_float32_products_choose_the_right_tree(kind):
-    """The value on float32 points equals that on the same points in float64, where distances resolve everything."""
-    x = hard_clouds()[kind].float()
-    got, want = h0_barcode(x), h0_barcode(x.double())
-    assert_same(got, want, rtol=1e-6, atol=0, dtype=False)
-    assert int((got == 0).sum()) == (30 if kind == "copies" else 0)
-
-
-@pytest.mark.parametrize("d", [3, 60])
-def test_an_offset_or_a_far_first_point_changes_nothing(d):
-    x = (normal(50, d) * 64).round() / 64
-    assert_same(h0_barcode(x + 1e9), h0_barcode(x), rtol=1e-12)
-    far = torch.cat([torch.full((1, d), 1e9, dtype=torch.float64), x])
-    assert_same(h0_barcode(far)[1:], h0_barcode(x), rtol=1e-12)
-    assert_same(h0_barcode(far, mask=torch.arange(51) > 0)[:-1], h0_barcode(x), rtol=1e-12)
+    assert parallel_trees.parallel_trees(torch.ones(2, n, n, device="meta")) == name
 
 
 def test_distances_by_product_and_by_difference_agree():
@@ -118,24 +80,9 @@ def test_distances_by_product_and_by_difference_agree():
 
 
 def test_batches_of_nothing():
-    assert h0_barcode(torch.ones(0, 5, 3)).shape == (0, 4)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    n=st.integers(2, 60),
-    d=st.sampled_from([2, 40]),
-    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "far point"]),
-    masked=st.booleans(),
-    seed=st.integers(0, 999),
-)
-def test_float32_barcodes_and_gradients_by_the_compiled_loop_equal_float64(n, d, kind, masked, seed):
-    x = nasty(normal(2, n, d, seed=seed), kind).float()
-    mask = some_mask(2, n, keep=2) if masked and n > 2 else None
-    assert_same(h0_barcode(x, mask=mask), h0_barcode(x.double(), mask=mask), rtol=1e-6, atol=0, dtype=False)
-    if kind == "normal":  # no ties: the tree is one and the same
-        got, want = (gradient(lambda z: h0_barcode(z, mask=mask), points) for points in (x, x.double()))
-        assert_same(got, want, rtol=1e-4, atol=1e-5, dtype=False)
+    for n, d in ((5, 3), (3000, 2), (600, 768)):  # each way
+        assert h0_barcode(torch.ones(0, n, d)).shape == (0, n - 1)
+        assert knn(torch.ones(0, n, d), 2)[1].shape == (0, n, 2)
 
 
 def test_without_numba_and_for_a_compiler_the_plain_loops_name_the_same(monkeypatch):
@@ -159,7 +106,7 @@ import numba.core.caching as caching
 caching.CacheImpl._locator_classes = []
 import torch
 from isonb.barcodes.trees import spanning_tree
-print(spanning_tree(torch.tensor([[0.0], [1.0], [3.0]])).tolist())
+print(spanning_tree(torch.tensor([[0.0], [1.0], [3.0]]))[0].tolist())
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[[0, 1], [1, 2]]"
@@ -171,26 +118,6 @@ def test_lengths_can_be_derived_twice():
     check_gradient(lambda x: edge_lengths(x, edges)[:3].square(), normal(4, 3), twice=True)
     slope = gradient(lambda x: edge_lengths(x, edges), torch.ones(4, 3))
     assert bool((slope == 0).all())
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    d=st.sampled_from([1, 3, 40, 770]),
-    kind=st.sampled_from(["normal", "grid", "equal", "copies", "clusters", "offset", "far point"]),
-    scale=st.sampled_from([1e-30, 1.0, 1e30]),
-    seed=st.integers(0, 999),
-)
-def test_compiled_lengths_are_the_plain_ones_to_the_last_bit(d, kind, scale, seed):
-    x = (nasty(normal(2, 30, d, seed=seed), kind) * scale).float()
-    edges = torch.randint(0, 30, (2, 50, 2), generator=torch.Generator().manual_seed(seed))
-    with mock.patch.object(distances, "can_compile", return_value=False):
-        plain = edge_lengths(x, edges)
-    by_loop = edge_lengths(x, edges)
-    assert compiled.can_compile(x)
-    assert torch.equal(by_loop, plain)
-    ends = [x.gather(1, edges[..., k : k + 1].expand(2, 50, d)) for k in (0, 1)]
-    exact = (ends[0].double() - ends[1].double()).square().sum(-1).sqrt()
-    assert_same(plain, exact, rtol=1e-7, atol=0, dtype=False)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e12, 1e18])

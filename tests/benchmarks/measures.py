@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 import isonb
-from isonb.barcodes.compiled_prim import grow
+from isonb.barcodes.compiled_prim import prim
 from isonb.barcodes.trees import spanning_tree
-from isonb.numerics.distances import edge_lengths, localized, squared_distances, weighted_rows
-from isonb.numerics.nearest import distances_to
+from isonb.numerics.distances import edge_lengths, localized, weighted_rows
 from isonb.numerics.products import add_upper_gram, gram
 from isonb.streaming.moments import summarised
 from tests.benchmarks import peers
@@ -109,11 +108,11 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
 
     The points are moved to their middle at first: far from the origin the product would have no digits left.
     """
-    index = torch.randint(0, len(x), (len(x), k), generator=torch.Generator().manual_seed(0))
+    edges = torch.randint(0, len(x), (len(x) * k, 2), generator=torch.Generator().manual_seed(0))
     return [
-        Piece("product", lambda: x @ x.T, True),
+        Piece("product above the diagonal", lambda: gram(x), True),
         Piece("points moved and scaled", lambda: localized(x), True),
-        Piece("distances to the chosen", lambda: distances_to(x, index), True),
+        Piece("distances to the chosen", lambda: edge_lengths(x, edges), True),
     ]
 
 
@@ -218,12 +217,7 @@ def h0(
     ]
 
     def pieces() -> list[Piece]:
-        edges, weights, first = spanning_tree(x), squared_distances(x), torch.zeros(len(x), dtype=torch.long)
-        return [
-            Piece("product above the diagonal", lambda: gram(x), True),
-            Piece("trees", lambda: grow(weights, first)),
-            Piece("exact lengths", lambda: edge_lengths(x, edges), True),
-        ]
+        return [Piece("trees by differences", lambda: prim(x, None)), Piece("edges", lambda: spanning_tree(x), True)]
 
     rounds = 5 if x.ndim == 2 else 7
     return Comparison(what, size_of(x), ours, others, 1e-4, rounds, pieces if batch else tuple)

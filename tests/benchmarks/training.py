@@ -16,7 +16,7 @@ from isonb.lab.data.batches import Collator
 from isonb.lab.engines.finetune import prepare
 from isonb.lab.engines.stages import EVALUATED, Finetuning
 from isonb.lab.engines.trainer import train
-from isonb.numerics.distances import lengths_between, pulled
+from isonb.numerics.distances import pulled
 from isonb.numerics.products import gram
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
 from tests.benchmarks.measures import shrinkage_matrix
@@ -81,11 +81,9 @@ def entropy_loss(small: bool) -> Iterator[Comparison]:
     x = gaussian(*((12, 8) if small else (64, 768)))
 
     def pieces() -> list[Piece]:
-        edges = spanning_tree(x)
-        lengths = lengths_between(x, edges)
+        edges, lengths = spanning_tree(x)
         return [
-            Piece("tree", lambda: spanning_tree(x), True),
-            Piece("exact lengths", lambda: lengths_between(x, edges), True),
+            Piece("tree and its lengths", lambda: spanning_tree(x), True),
             Piece("gradient by the points", lambda: pulled(x, edges, lengths, lengths), True),
         ]
 
@@ -218,10 +216,10 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
     """The same updates, validation and predictions by transformers alone."""
     from transformers import PrinterCallback, Trainer, TrainingArguments
 
-    settings, material = run_.settings, run_.material
+    settings, splits = run_.settings, run_.splits
     arguments = TrainingArguments(
         output_dir=folder,
-        max_steps=len(material.train.tokens) // settings.batch_size,
+        max_steps=len(splits["train"].tokens) // settings.batch_size,
         per_device_train_batch_size=settings.batch_size,
         per_device_eval_batch_size=EVALUATED,
         learning_rate=settings.learning_rate,
@@ -242,12 +240,12 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
         model=copy.deepcopy(run_.model),
         args=arguments,
         data_collator=Collator(run_.encoder.tokenizer),
-        train_dataset=material.train.tokens,
-        eval_dataset=material.validation.tokens,
+        train_dataset=splits["train"].tokens,
+        eval_dataset=splits["validation"].tokens,
     )
     trainer.remove_callback(PrinterCallback)
     trainer.train()
-    return len(trainer.predict(material.validation.tokens).predictions[0])
+    return len(trainer.predict(splits["validation"].tokens).predictions[0])
 
 
 PLAIN = {"group_by_length": False, "track_every": 0, "cloud_examples": 0, "validations": 1, "epochs": 1}
@@ -259,7 +257,7 @@ def fine_tuning(small: bool) -> Iterator[Comparison]:
     given = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "embedded"}
     run_ = prepare(given | PLAIN | size | {"precision": "float32"}, None)
     limit = "the callbacks of the lab, and the sentence vectors that a validation collects"
-    what, rows = "a fine-tuning run in which nothing is measured", f"{len(run_.material.train.tokens)} rows"
+    what, rows = "a fine-tuning run in which nothing is measured", f"{len(run_.splits['train'].tokens)} rows"
     with tempfile.TemporaryDirectory() as folder:
         missing = abs(by_the_engine(run_, folder) - by_the_trainer(run_, folder))
         peer = Peer("plain Trainer", lambda: by_the_trainer(run_, folder), float(missing), 1.05, floor=True)

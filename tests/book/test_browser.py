@@ -34,6 +34,20 @@ TEXT = """() => {
   article.querySelectorAll('script, pre, code, mjx-container, .isonb-vega').forEach((node) => node.remove());
   return article.textContent;
 }"""
+WIDER = """selector => [...document.querySelectorAll(selector)]
+  .filter(node => !node.closest('details:not([open]), .solution') && node.scrollWidth > node.clientWidth + 1)
+  .map(node => `${node.className || node.tagName}: ${node.textContent.slice(0, 40)}`)"""
+CUT = """() => [...document.querySelectorAll(
+    '.isonb-table, .isonb-vega, article pre, .pst-scrollable-table-container, mjx-container[display="true"]')]
+  .filter(node => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflowX === 'visible')
+  .map(node => node.textContent.slice(0, 40))"""
+TICKS = "svg => [...svg.querySelectorAll('.role-axis-label text')].map(label => label.textContent)"
+UNEVEN = """chart => {
+  const titles = [...chart.querySelectorAll('svg .role-title-text text')].filter(title => title.textContent.trim());
+  const boxes = titles.map(title => title.getBoundingClientRect());
+  const lower = (a, b) => b.bottom - a.bottom > 0.6 && b.bottom - a.bottom < 12;
+  return titles.filter((_, k) => boxes.some(box => lower(box, boxes[k]))).map(title => title.textContent);
+}"""
 MOVE = """slider => {
   slider.value = slider.value === slider.max ? slider.min : slider.max;
   slider.dispatchEvent(new Event('input'));
@@ -70,6 +84,9 @@ def test_page_reads_offline_by_day_and_by_night(browser, path):
         unset = "() => [...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).length"
         assert visit.page.evaluate(unset) == 0, "formulas that were not typeset"
         assert visit.page.locator("mjx-merror").count() == 0, "formulas with an error"
+        narrow = "/api/" in name_of(path)  # examples of the reference are as wide as the code that they come from
+        assert narrow or visit.page.evaluate(WIDER, "article pre") == [], "lines of code wider than their column"
+        assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
         leftover = RAW.findall(visit.page.evaluate(TEXT))
         assert leftover == [], "markup or machine paths left in the text"
         use_theme(visit.page, "dark")
@@ -102,6 +119,7 @@ def test_charts_are_drawn_and_described(browser, path):
             marks += chart.locator("svg .role-scope, svg .mark-group.role-mark").count()
             assert marks > 0, f"chart {number} drew nothing"
             label = chart.locator("[role='graphics-document']").first.get_attribute("aria-label")
+            assert chart.evaluate(UNEVEN) == [], f"chart {number} has titles at unequal heights"
             assert len(label or "") > 20, f"chart {number} has no text alternative"
     finally:
         visit.page.close()
@@ -116,10 +134,11 @@ def test_sliders_change_the_picture_and_survive_the_dark(browser, path):
         for number in range(sliders.count()):
             slider = sliders.nth(number)
             picture = slider.locator("xpath=ancestor::div[@class='isonb-vega']").locator("svg")
-            before = picture.evaluate("svg => svg.outerHTML")
+            before, ticks = picture.evaluate("svg => svg.outerHTML"), picture.evaluate(TICKS)
             value = slider.evaluate(MOVE)
             visit.page.wait_for_timeout(400)
             assert picture.evaluate("svg => svg.outerHTML") != before, f"slider {number} changes nothing"
+            assert picture.evaluate(TICKS) == ticks, f"slider {number} moves the axes"
             if number == 0:
                 use_theme(visit.page, "dark")
                 assert sliders.nth(0).input_value() == value, "the redraw for dark mode forgot the slider"
@@ -134,6 +153,9 @@ def test_page_fits_a_phone(browser, path):
     visit = open_page(browser, path, width=400)
     try:
         assert visit.page.evaluate("() => document.documentElement.scrollWidth") <= 401
+        assert visit.page.evaluate(CUT) == [], "cut, and nothing to scroll"
+        formulas = visit.page.evaluate(WIDER, "article mjx-container[display='true']")
+        assert "/api/" in name_of(path) or formulas == [], "formulas wider than a phone"
     finally:
         visit.page.close()
 
@@ -145,10 +167,22 @@ def test_index_leads_to_the_first_page(browser):
     visit.page.close()
 
 
-def test_search_finds_a_page_offline(browser):
+@pytest.mark.parametrize(
+    ("query", "first", "told"),
+    [
+        ("all scores above 0.6", "book/practice/scores_above.html", "0.6"),
+        ("similarity too high", "book/practice/scores_above.html", "similarity"),
+        ("threshold", "book/practice/scores_above.html", "threshold"),
+        ("lambda", "book/papers/istar.html", "lambda"),
+    ],
+)
+def test_search_offline_has_the_right_page_first_with_an_excerpt(browser, query, first, told):
     visit = open_page(browser, HTML / "search.html")
-    visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=isotropic")
+    visit.page.goto((HTML / "search.html").resolve().as_uri() + "?q=" + query.replace(" ", "+"))
     settle(visit.page)
-    visit.page.wait_for_selector("#search-results li a", timeout=20_000)
+    visit.page.wait_for_selector("#search-results li p.context", timeout=20_000)
+    best = visit.page.locator("#search-results li").first
+    assert best.locator("a").get_attribute("href").partition("#")[0] == first
+    assert told in best.locator("p.context").text_content().lower()
     assert visit.outside == visit.failed == visit.errors == []
     visit.page.close()

@@ -15,7 +15,7 @@ from plain import plain_chapter
 from waiting import gone, until
 
 from isonb.pages import build as building
-from isonb.pages import run
+from isonb.pages import chapters, run
 from isonb.pages.__main__ import EXAMPLES, main, parser
 from isonb.pages.chapters import Book
 from isonb.pages.errors import ChapterError, ParameterError
@@ -47,52 +47,33 @@ def test_second_run_runs_nothing_and_gives_the_same_bytes(built, no_kernel):
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
 
 
-def test_what_changes_the_key(book, monkeypatch):
-    key = job_of(book).key
-    source = book.root / "book" / "sample.md"
-    text = source.read_text(encoding="utf-8")
-    source.write_text(text.replace("Much.", "Very much. And `code`."), encoding="utf-8")
-    assert job_of(Book(book.root)).key == key, "an edit of prose"
-    source.write_text(text.replace("2 + 2", "2 + 3"), encoding="utf-8")
-    assert job_of(Book(book.root)).key != key, "an edit of code"
-    source.write_text(text, encoding="utf-8")
-    assert job_of(Book(book.root)).key == key
-    assert job_of(book, n=20).key != key, "another parameter"
-    (book.root / "requirements.txt").write_text("torch==1\n", encoding="utf-8")
-    assert job_of(Book(book.root)).key != key, "another pin"
+def test_what_makes_a_chapter_run_again(book, tmp_path, monkeypatch):
+    """Its code and parameters, the package, and what lies beside the pages; no prose, and nothing that tools leave."""
+    monkeypatch.setattr(chapters, "PACKAGE", tmp_path / "package")
+    source = (book.root / "book" / "sample.md").read_text(encoding="utf-8")
 
+    def key_after(place, text):
+        path = (tmp_path if place.startswith("package") else book.root) / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return job_of(Book(book.root)).key
 
-def test_an_edit_of_the_module_a_recorded_table_or_a_grid_changes_the_key(book, tmp_path, monkeypatch):
-    from isonb.pages import chapters
-
-    package = tmp_path / "package"
-    (package / "data").mkdir(parents=True)
-    (package / "maths.py").write_text("x = 1\n", encoding="utf-8")
-    monkeypatch.setattr(chapters, "PACKAGE", package)
-    keys = [Book(book.root).environment]
-    (package / "maths.py").write_text("x = 2\n", encoding="utf-8")
-    keys.append(Book(book.root).environment)
-    (package / "data" / "sentences.txt").write_text("one\n", encoding="utf-8")
-    keys.append(Book(book.root).environment)
-    (book.root / "book" / "recorded").mkdir()
-    (book.root / "book" / "recorded" / "table.csv").write_text("a\n1\n", encoding="utf-8")
-    keys.append(Book(book.root).environment)
-    (book.root / "book" / "experiments").mkdir()
-    for seeds in ("[0]", "[0, 1]"):
-        (book.root / "book" / "experiments" / "grid.yaml").write_text(f"seed: {seeds}\n", encoding="utf-8")
-        keys.append(Book(book.root).environment)
-    assert len(set(keys)) == 6
-
-
-def test_what_does_not_change_the_key(book, stand_in):
-    key = Book(book.root).environment
-    for name in ("book/intro.md", "book/sample.md", "book/references.bib"):
-        with (book.root / name).open("a", encoding="utf-8") as page:
-            page.write("\nMore words.\n")
-    for name in ("book/sample.ipynb", "book/.ipynb_checkpoints/sample-checkpoint.md", "book/__pycache__/x.pyc"):
-        (book.root / name).parent.mkdir(exist_ok=True)
-        (book.root / name).write_text("{}", encoding="utf-8")
-    assert Book(book.root).environment == key
+    keys = [job_of(book, n=20).key, job_of(book).key]
+    keys += [key_after("package/maths.py", "x = 1\n"), key_after("package/maths.py", "x = 2\n")]
+    keys += [key_after("package/data/sentences.txt", "one\n"), key_after("book/recorded/table.csv", "a\n1\n")]
+    keys += [key_after("book/experiments/grid.yaml", f"seed: {seeds}\n") for seeds in ("[0]", "[0, 1]")]
+    keys += [key_after("requirements.txt", "torch==1\n"), key_after("book/sample.md", source.replace("2 + 2", "2 + 3"))]
+    assert len(set(keys)) == len(keys) == 10
+    prose = source.replace("2 + 2", "2 + 3").replace("Much.", "Very much. And `code`.")
+    assert key_after("book/sample.md", prose) == keys[-1]
+    left = (
+        "sample.ipynb",
+        ".ipynb_checkpoints/sample-checkpoint.md",
+        "__pycache__/x.pyc",
+        "references.bib",
+        "intro.md",
+    )
+    assert {key_after(f"book/{name}", "{}") for name in left} == {keys[-1]}
 
 
 def test_a_failed_cell_is_reported_and_the_others_are_kept(book, capsys):
@@ -127,14 +108,6 @@ def test_the_examples_of_the_help_do_what_they_say():
         arguments = parser().parse_args(line.removeprefix("python -m isonb.pages ").split())
         for chapter in real.pick(getattr(arguments, "chapters", [])):
             chapter.validate(dict(getattr(arguments, "p", [])))
-
-
-def test_a_text_parameter_takes_any_text(book, capsys):
-    book = plain_chapter(book, "words", "print(word)", parameters='word: str = "x"  # any')
-    for word in ("\N{EVERGREEN TREE} 'a' \\ \"b\": {c}", "\x7f\x85 \N{LINE SEPARATOR}"):
-        assert main(["--root", str(book.root), "execute", "words", "-p", "word", word, "--quiet"]) == 0
-        notebook = nbformat.read(book.root / capsys.readouterr().out.strip().removeprefix("Open: "), as_version=4)
-        assert notebook.cells[-1].outputs[0].text == word + "\n"
 
 
 def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
@@ -305,12 +278,6 @@ def test_half_a_notebook_is_never_kept_as_whole(book, monkeypatch):
     with pytest.raises(ChapterError, match="failed outside its cells"):
         run.execute([job], progress=False)
     assert not job.cached.exists()
-
-
-def test_a_kernel_that_dies_is_a_failure_with_a_message(book):
-    book = plain_chapter(book, "dying", "import os; os._exit(3)")
-    with pytest.raises(ChapterError, match="book/dying"):
-        run.execute([job_of(book, "dying")], progress=False)
 
 
 def test_missing_pieces_are_named(book, tmp_path):

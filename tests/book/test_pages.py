@@ -1,4 +1,4 @@
-"""From a source to a page: outputs, status page, strictness, pairing."""
+"""From a source to a page: outputs, status page, strictness, the notebook beside it."""
 
 import json
 import re
@@ -12,8 +12,10 @@ from isonb.pages.__main__ import main
 from isonb.pages.build import html, mathjax, write_pages
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError, PairingError
-from isonb.pages.notebooks.edits import canonical
-from isonb.pages.notebooks.pair import pair
+from isonb.pages.extension import badges
+from isonb.pages.lint import canonical
+from isonb.pages.notebooks.plain import put_outputs
+from isonb.pages.notebooks.words import Index
 from isonb.pages.outputs import harvest
 from isonb.pages.run import Job
 
@@ -92,14 +94,6 @@ def test_a_missing_mathjax_is_told(monkeypatch):
         mathjax()
 
 
-def test_round_trip_keeps_source_and_header(book):
-    text = (book.root / "book" / "sample.md").read_text(encoding="utf-8")
-    assert canonical(text) == text
-    assert pair(book.chapters[0])
-    assert not pair(book.chapters[0], kept=True)
-    assert (book.root / "book" / "sample.md").read_text(encoding="utf-8") == text
-
-
 def test_the_notebook_says_what_the_page_says(copy):
     """The value of the run, the number of the figure and of the exercises as sphinx counts them; its outputs stay."""
     notebook = nbformat.read(copy.chapters[0].notebook, as_version=4)
@@ -117,40 +111,23 @@ def test_the_notebook_says_what_the_page_says(copy):
     assert downloaded.read_bytes() == copy.chapters[0].notebook.read_bytes(), "the page offers the plain notebook"
 
 
-def test_values_come_from_the_last_run_where_the_notebook_has_none(copy):
-    chapter = copy.chapters[0]
-    text = chapter.notebook.read_text(encoding="utf-8")
-    chapter.notebook.unlink()
-    assert pair(chapter)
-    assert "the number 0.33." in chapter.notebook.read_text(encoding="utf-8")
-    shutil.rmtree(copy.build / "executed")
-    chapter.notebook.unlink()
-    assert pair(chapter)
-    assert "the number (run this chapter)." in chapter.notebook.read_text(encoding="utf-8")
-    chapter.notebook.write_text(text, encoding="utf-8")
-    pair(chapter)
-    assert "the number 0.33." in chapter.notebook.read_text(encoding="utf-8"), "from its own outputs"
-
-
-def test_pairing_keeps_outputs_and_loses_no_edit(copy):
-    chapter = copy.chapters[0]
-    before = chapter.notebook.read_bytes()
-    assert not pair(chapter)
-    assert chapter.notebook.read_bytes() == before, "outputs stay"
+def test_a_built_notebook_that_was_run_is_written_anew_and_one_that_was_edited_is_not(copy):
+    """Papermill, run in place, leaves cells of its own: no edit."""
+    (chapter,) = copy.chapters
+    source, before = chapter.source.read_text(encoding="utf-8"), chapter.notebook.read_bytes()
+    assert canonical(source) == source
     notebook = nbformat.read(chapter.notebook, as_version=4)
-    notebook.cells[-1].source += "\n\nAn edit."
-    nbformat.write(notebook, chapter.notebook)
-    with pytest.raises(PairingError, match=r"sample\.ipynb was edited.*pair --keep"):
-        pair(chapter)
+    notebook.cells.insert(2, nbformat.v4.new_code_cell("# Parameters", metadata={"tags": ["injected-parameters"]}))
+    for edit, stands in [("", False), ("\n\nAn edit.", True)]:
+        notebook.cells[-1].source += edit
+        nbformat.write(notebook, chapter.notebook)
+        if stands:
+            with pytest.raises(PairingError, match=r"sample\.ipynb was edited.*make edit"):
+                put_outputs(Job(copy, chapter), Index(copy))
+        else:
+            put_outputs(Job(copy, chapter), Index(copy))
+            assert chapter.notebook.read_bytes() == before
     assert "An edit." in chapter.notebook.read_text(encoding="utf-8")
-    source = chapter.source.read_text(encoding="utf-8")
-    pair(chapter, kept=True)
-    assert chapter.source.read_text(encoding="utf-8") == source + "\nAn edit.\n"
-    chapter.source.write_text(source, encoding="utf-8")
-    chapter = Book(copy.root).chapters[0]
-    nbformat.write(notebook, chapter.notebook)
-    assert pair(chapter, force=True)
-    assert "An edit." not in chapter.notebook.read_text(encoding="utf-8")
 
 
 def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
@@ -177,10 +154,42 @@ def test_params_lists_the_grammar(book, capsys):
     assert lines[0].split() == ["n", "=", "40", "int,", "5..500", "points"]
 
 
-def test_pages_to_hand_out_have_exercises_and_no_solution(copy, monkeypatch):
+def test_pages_to_hand_out_have_exercises_and_no_solution_and_lie_apart(copy, monkeypatch):
     monkeypatch.setenv("ISONB_SOLUTIONS", "no")
-    html(copy)
-    text = page(copy, "sample")
+    before = page(copy, "sample")
+    assert html(copy) == copy.build / "handout" / "index.html"
+    text = (copy.build / "handout" / "book" / "sample.html").read_text(encoding="utf-8")
     assert "Exercise 1.1" in text
     assert "Solution to" not in text
     assert "Four." not in text, "what the second solution says"
+    assert page(copy, "sample") == before, "those with solutions stay"
+    assert sorted(path.name for path in copy.build.iterdir() if path.name.startswith("handout")) == ["handout"]
+
+
+def test_pages_have_badges_once_an_address_is_configured(copy):
+    assert "colab" not in page(copy, "sample")
+    config = copy.root / "_config.yml"
+    text = config.read_text(encoding="utf-8")
+    address = "https://github.com/o/r/blob/pages/_sources/"
+    config.write_text(re.sub(r'isonb_notebooks: ""', f"isonb_notebooks: {address}", text), encoding="utf-8")
+    html(copy)
+    links = re.findall(r'href="(https://[^"]*\.ipynb)"', page(copy, "sample"))
+    where = "o/r/blob/pages/_sources/book/sample.ipynb"
+    assert links == [
+        f"https://colab.research.google.com/github/{where}",
+        "https://mybinder.org/v2/gh/o/r/pages?labpath=_sources/book/sample.ipynb",
+        f"https://kaggle.com/kernels/welcome?src=https://github.com/{where}",
+    ]
+
+
+def test_an_address_that_is_none_is_told(copy):
+    with pytest.raises(BuildError, match=r"isonb_notebooks must be the address.*got 'here'"):
+        badges("here", "book/sample")
+
+
+def test_the_search_has_the_prose_of_each_page(built):
+    index = (built.build / "html" / "searchindex.js").read_text(encoding="utf-8")
+    prose = json.loads(re.match(r"const PROSE = (.*);\n", index)[1])
+    assert {"book/sample", "book/intro"} <= set(prose)
+    assert "the number 0.33" in prose["book/sample"]
+    assert "pages.glue" not in prose["book/sample"], "code isn't prose"

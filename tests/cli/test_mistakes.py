@@ -10,7 +10,7 @@ import pytest
 
 from isonb import cli
 from isonb.cli import commands
-from isonb.cli import progress as bars
+from isonb.cli import summary as bars
 from isonb.lab.encoders import locate
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.sweeps import execution
@@ -64,11 +64,20 @@ def here(tmp_path, monkeypatch):
         ("run --set task=2024-13-45", "the task must be one of isonb's; got '2024-13-45'"),
         ("run --set task=[cola]", "the task must be one of isonb's"),
         ("run --set learning_rate=" + "9" * 5000, "learning_rate of a finetune run must be float"),
+        ("run --task colla", "Did you mean 'cola'?"),
+        ("run --method istar -o wait=1", "weight"),
+        ("run --method istar -o weight=heavy", "weight of method istar must be float"),
+        ("run --set =3", "--set must be NAME=VALUE"),
+        ("run --set epochs=0", "epochs of a finetune run must be int 1..1000"),
+        ("run --set epochs=[1", "'[1'"),
+        ("run --protocol huge", "protocol must be one of small"),
+        ("run --seed -1", "seed"),
         ("run --seed one", "argument --seed: invalid int value"),
         ("run --sede 1", "unrecognized arguments: --sede 1"),
         ("walk", "invalid choice: 'walk'"),
         ("sweep grid.yaml --size smoke", "Did you mean 'method'"),
         ("sweep grid.yaml", "has; got 'small'"),
+        ("sweep nowhere.yaml --size smoke", "nowhere.yaml"),
         ("status nosuch", "OUT must be the folder of a sweep; got 'nosuch'"),
         ("collect nosuch", "OUT must be the folder of a sweep or of executed chapters; got 'nosuch'"),
         ("collect data", "OUT must be the folder of a sweep"),

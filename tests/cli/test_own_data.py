@@ -99,12 +99,9 @@ def test_one_file_for_both_splits(here, capsys, how):
 SETS = (["toxic"], ["toxic", "threat"], ["threat"], [])
 SEVERAL = {
     "lists of words": lambda i: SETS[i % 4],
-    "ones and noughts": lambda i: [i % 2, 1, 0],
     "a mapping": lambda i: {"toxic": i % 2},
     "a list as Python prints it": lambda i: str(SETS[i % 3]),
-    "a list as JSON": lambda i: json.dumps(SETS[i % 3]),
     "words joined by a bar": lambda i: ["a", "b", "a|b"][i % 3],
-    "words joined by a semicolon": lambda i: ["a", "b", "b;a"][i % 3],
 }
 
 
@@ -127,11 +124,9 @@ def test_a_label_with_a_mark_can_be_one_label():
 
 WORDS = {
     "64-bit numbers": ["9007199254740992", "9007199254740993", "9007199254740994"],
-    "19 digits": ["1234567890123456789", "1234567890123456788", "5"],
     "a nought behind": ["1.10", "1.1", "2"],
     "a sign": ["+1", "1", "-1"],
     "words that read as numbers": ["infinity", "inf", "1"],
-    "cases": ["No", "NO", "no"],
     "5,000 digits": ["9" * 5000, "8", "7"],
 }
 
@@ -146,11 +141,6 @@ def test_labels_stay_the_words_they_are(case):
     assert all(task.labels[row["label"]] == words[int(row["text"].split()[1]) % 3] for row in rows)
 
 
-def test_whole_numbers_of_a_file_stay_what_they_are():
-    jsonl("my.jsonl", [{"text": f"text {i}", "label": 2**53 + i % 3} for i in range(60)])
-    assert own_task("my.jsonl").labels == tuple(str(2**53 + i) for i in range(3))
-
-
 def test_names_for_numbers_do_not_merge_them(capsys):
     csv("my.csv", *[(f"text {i}", ["007", "7"][i % 2]) for i in range(60)])
     code, _, err = said(capsys, "tasks", "check", "my.csv", "--labels", "a,b")
@@ -158,13 +148,9 @@ def test_names_for_numbers_do_not_merge_them(capsys):
     assert "a label must be one of those there are; got '007'" in err
 
 
-LAUGHS = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
-    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
-)
+LAUGHS = "- &a0 [x]\n" + "".join(f"- &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 YAMLS = {
-    "aliases of aliases": f"{LAUGHS}data_files: my.csv\n",
-    "merged mappings": "a0: &a0 {x: 1}\n"
-    + "".join(f"a{n}: &a{n} {{{', '.join(f'k{i}: *a{n - 1}' for i in range(9))}}}\n" for n in range(1, 12)),
+    "aliases of aliases": f"data_files: my.csv\nlabels:\n{LAUGHS}",
     "brackets": f"labels: {'[' * 3000}{']' * 3000}\n",
 }
 
@@ -174,12 +160,6 @@ def test_a_small_yaml_file_cannot_take_all_memory(here, capsys, case):
     csv("my.csv", *CLEAN)
     (here / "my.yaml").write_text(YAMLS[case])
     refused_in_one_line(capsys, "my.yaml")
-
-
-def test_an_alias_in_good_faith_is_read(here):
-    csv("my.csv", *CLEAN)
-    (here / "my.yaml").write_text("metrics: &m [accuracy]\ndata_files: my.csv\nlabels: [a, b]\n")
-    assert own_task("my.yaml").metrics == ("accuracy",)
 
 
 MISTAKES = {

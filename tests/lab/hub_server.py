@@ -13,7 +13,6 @@ import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -40,7 +39,7 @@ class HubServer:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -57,19 +56,10 @@ class _Handler(BaseHTTPRequestHandler):
     server_hub: HubServer
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are kept in the server's list, not printed."""
 
-    def _answer(self) -> None:
+    def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         url = urlsplit(self.path)
         path = unquote(url.path).strip("/")
@@ -83,6 +73,8 @@ class _Handler(BaseHTTPRequestHandler):
                 asked = path.removeprefix(f"api/{repository}").strip("/")
                 return self._about(name, folder, asked, body, parse_qs(url.query))
         return self._send(404, b"{}", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository not found"})
+
+    do_HEAD = do_POST = do_GET
 
     def _file(self, folder: Path, name: str) -> None:
         file = folder / name

@@ -155,18 +155,12 @@ def test_rows_are_the_same_without_datasets(cola, monkeypatch):
     assert list(without.select([3, 1])) == list(with_it.select([3, 1]))
 
 
-@pytest.mark.parametrize("options", [{"minutes": 0}, {"minutes": 1, "processes": 0}])
-def test_a_batch_without_time_or_processes_is_refused(tmp_path, options):
-    with pytest.raises(BatchError, match="minutes must be above 0 and processes at least 1"):
-        batch.batch([], tmp_path / "runs.zip", **options)
-
-
-def test_one_batch_at_a_time_fills_a_pack(tmp_path):
+def test_a_batch_that_cannot_begin_is_refused(tmp_path):
+    for options in ({"minutes": 0}, {"minutes": 1, "processes": 0}):
+        with pytest.raises(BatchError, match="minutes must be above 0 and processes at least 1"):
+            batch.batch([], tmp_path / "runs.zip", **options)
     with held([tmp_path / "runs.zip.lock"]), pytest.raises(BatchError, match="one batch at a time may fill a pack"):
         batch.batch([], tmp_path / "runs.zip", minutes=1)
-
-
-def test_a_pack_that_isnt_whole_is_told_of_before_anything_starts(tmp_path):
     (tmp_path / "runs.zip").write_bytes(b"PK")
     with pytest.raises(BatchError, match="a pack must be a whole zip"):
         batch.batch([], tmp_path / "runs.zip", minutes=1)

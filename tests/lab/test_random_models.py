@@ -25,24 +25,16 @@ def states(encoder: loading.Encoder) -> torch.Tensor:
     return loading.hidden_states(encoder, batch["input_ids"], batch["attention_mask"])
 
 
-def test_every_kind_loads_and_encodes(folder: Path) -> None:
-    encoder = loading.load(folder)
-    assert (encoder.layers, encoder.dim) == (2, 16)
-    assert encoder.max_length >= random_models.LENGTH
-    assert states(encoder).isfinite().all()
-    assert not encoder.model.training
-    assert not any(weight.requires_grad for weight in encoder.model.parameters())
-
-
-def test_training_mode_and_gradients(folder: Path) -> None:
-    encoder = loading.load_for_training(folder)
-    assert encoder.model.training
-    assert all(weight.requires_grad for weight in encoder.model.parameters())
-    frozen = loading.load(folder)
-    assert all(map(torch.equal, encoder.model.parameters(), frozen.model.parameters()))
-    assert encoder.revision == frozen.revision
-    own = {type(module): module.p for module in frozen.model.modules() if isinstance(module, nn.Dropout)}
-    assert own == {type(module): module.p for module in encoder.model.modules() if isinstance(module, nn.Dropout)}
+def test_every_kind_loads_as_it_is_and_for_training(folder: Path) -> None:
+    frozen, trained = loading.load(folder), loading.load_for_training(folder)
+    assert (frozen.layers, frozen.dim) == (2, 16)
+    assert frozen.max_length >= random_models.LENGTH
+    assert states(frozen).isfinite().all()
+    assert (frozen.model.training, trained.model.training) == (False, True)
+    assert not any(weight.requires_grad for weight in frozen.model.parameters())
+    assert all(weight.requires_grad for weight in trained.model.parameters())
+    assert all(map(torch.equal, trained.model.parameters(), frozen.model.parameters()))
+    assert trained.revision == frozen.revision
 
 
 def test_dropout_is_set_everywhere(folder: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isonb.auditing.encoding.tokens import TokenEmbedder
+from isonb.auditing.embedders import TokenEmbedder
 from isonb.auditing.soundness import first_token_findings
 from isonb.errors import ShapeError
 from isonb.measures.first_token import first_token

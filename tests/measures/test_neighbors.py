@@ -54,11 +54,6 @@ def test_two_nn_equals_scikit_dimension(n, d, discard):
         assert math.isfinite(two_nn(x, discard).item())
 
 
-def test_two_nn_worked_example():
-    squares = torch.arange(1, 21).double().square().unsqueeze(-1)
-    assert two_nn(squares).item() == pytest.approx(5.474583, abs=1e-6)
-
-
 def test_two_nn_drops_duplicates():
     x = normal(80, 4)
     doubled = torch.cat([x, x[:10]])
@@ -137,11 +132,6 @@ def test_lsds_equals_plain_loops(mode, normalize):
     x, y = uneven(40, 6), uneven(40, 9, seed=4)
     got = lsds(x, y, k=5, t=0.7, mode=mode, normalize_weights=normalize).item()
     assert got == pytest.approx(lsds_by_loops(x.numpy(), y.numpy(), 5, 0.7, mode, normalize), rel=1e-10)
-
-
-def test_lsds_worked_example():
-    x = torch.tensor([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]]).double()
-    assert lsds(x, x, k=1, t=0.5).item() == pytest.approx(0.012521, abs=1e-6)
 
 
 def test_lsds_of_the_whole_cloud_and_of_duplicates():

@@ -18,11 +18,9 @@ from support import (
 )
 from torch import Tensor
 
-import isonb.measures.neighbors
-import isonb.numerics.nearest
 from isonb.errors import ShapeError
 from isonb.measures.neighbors import knn, lsds, mle_dimension, two_nn
-from isonb.numerics import compiled_nearest, kd_tree
+from isonb.numerics import kd_tree, nearest
 from isonb.numerics.compiled import can_compile
 
 
@@ -72,12 +70,13 @@ def test_a_product_too_coarse_for_float32_is_found_out():
     """Two clusters whose points a float32 product can't tell apart: the candidates fail the certificate."""
     x = draw_cloud("tight", 400, 64, 0).float()
     assert_same(knn(x, 3)[0], sorted_neighbors(x, 3)[0], rtol=1e-6, atol=0, dtype=False)
-    calls, again = [], compiled_nearest.among_all
-    with mock.patch.object(
-        compiled_nearest,
-        "among_all",
-        lambda points, real, some, *rest: calls.append(len(some)) or again(points, real, some, *rest),
-    ):
+    calls, again = [], nearest.Search._among_all
+
+    def counted(search, clouds, some, *rest):
+        calls.append(len(some))
+        return again(search, clouds, some, *rest)
+
+    with mock.patch.object(nearest.Search, "_among_all", counted):
         knn(x, 3)
         assert sum(calls) > 100
         calls.clear()
@@ -140,7 +139,7 @@ def test_compiled_choice_is_the_plain_one(kind, n, d, k, chunk, share, seed):
         mask[:, : min(n, k + 1)] = True
     k = min(k, n - 1)
     without = {"way_of_neighbours": lambda x: "product", "can_compile": lambda x: False}
-    with mock.patch.multiple(isonb.numerics.nearest, **without):
+    with mock.patch.multiple(nearest, **without):
         plain, order = knn(x, k, mask=mask, chunk=chunk)
     away, index = knn(x, k, mask=mask, chunk=chunk)
     assert can_compile(x)

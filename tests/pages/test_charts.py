@@ -66,37 +66,11 @@ def test_page_html_cannot_be_broken_by_data():
     assert "&lt;description&gt;" in html
 
 
-def test_the_plugin_leaves_other_outputs_alone():
-    class Data:
-        mime_type, content = "text/plain", "1"
-
-    assert vega.VegaMimeRenderer.handle_mime(None, Data, False) is None
-    Data.mime_type, Data.content = vega.MIME, {"description": "d"}
-    assert vega.VegaMimeRenderer.handle_mime(None, Data, True) is None
-    assert "isonb-vega" in vega.VegaMimeRenderer.handle_mime(None, Data, False)[0].astext()
-
-
 def test_the_entry_point_is_registered():
     from importlib.metadata import entry_points
 
     (plugin,) = [e for e in entry_points(group="myst_nb.mime_renderers") if e.name == "isonb_vega"]
     assert plugin.load() is vega.VegaMimeRenderer
-
-
-def test_bundle_is_one_script_without_exports(tmp_path):
-    path = tmp_path / "vega.js"
-    vega.write_bundle(path)
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith("(() => {")
-    assert "window.vegaEmbed" in text
-    assert len(text) > 500_000
-
-
-def test_slider_is_a_bound_parameter():
-    spec = chart().add_params(pages.slider("cut", 0, 1, step=0.1, label="cut-off")).to_dict()
-    (parameter,) = spec["params"]
-    bound = {"input": "range", "min": 0, "max": 1, "step": 0.1, "name": "cut-off "}
-    assert parameter == {"name": "cut", "value": 0, "bind": bound}
 
 
 @pytest.mark.parametrize("arguments", [(1, 1, 0.1), (0, 1, 0)])

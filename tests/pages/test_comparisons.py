@@ -2,12 +2,10 @@
 
 import math
 
-import altair as alt
 import pandas as pd
 import pytest
 import torch
 import vl_convert
-from scipy import stats
 
 from isonb import pages
 from isonb.lab.statistics.seeds import student
@@ -32,12 +30,6 @@ def test_a_forest_names_its_rows_in_the_order_in_which_it_draws_them(suites):
     chart = pages.forest(frame, arms=["a", "b"], suites=suites, title="change", column="what")
     picture = vl_convert.vegalite_to_svg(chart.resolve_scale(x="independent", y="independent").to_dict())
     assert sorted(suites, key=lambda name: picture.index(f">{name}<")) == suites
-
-
-def test_courses_can_be_faceted_and_filtered():
-    chart = pages.courses(FRAME.assign(step=[1, 1, 2, 2]), arms=["a", "b"], x="step", x_title="update", title="score")
-    drawn = chart.facet(column=alt.Column("suite:N")).to_dict()
-    assert [layer["mark"]["type"] for layer in drawn["spec"]["layer"]] == ["area", "line"]
 
 
 def test_crosses_have_students_intervals_both_ways_and_a_line_through_all_of_a_panel():
@@ -67,14 +59,6 @@ def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
     assert text.count("datum.seeds == seeds") == 2
 
 
-def test_a_distribution_function_is_that_of_the_values_over_the_largest():
-    found = pages.figures("softdecay").distributions(
-        {0: torch.tensor([4.0, 2.0, 1.0]), 1: torch.tensor([8.0, 1.0])}, "one"
-    )
-    assert found.groupby("layer").x.max().tolist() == [1.0, 1.0]
-    assert found[(found.layer == 0) & (found.share.sub(0.5).abs() < 1e-9)].x.tolist() == [0.5]
-
-
 def test_a_cloud_and_its_scores_are_filtered_alike():
     spots, scores = pages.figures("istar").cloud_frames(
         torch.tensor([[0.0, 1.0], [2.0, 3.0]]),
@@ -87,30 +71,6 @@ def test_a_cloud_and_its_scores_are_filtered_alike():
     assert text.count('"filter": "datum.t == 0"') == 3
 
 
-def test_intervals_are_students():
-    frame = pd.DataFrame({"arm": ["a"] * 4 + ["b"], "value": [1.0, 2.0, 4.0, 5.0, 7.0]})
-    found = pages.intervals(frame, ["arm"]).set_index("arm")
-    low, high = stats.t.interval(0.95, 3, 3.0, stats.sem([1.0, 2.0, 4.0, 5.0]))
-    assert found.loc["a"].tolist() == pytest.approx([3.0, low, high, 4], abs=1e-4)
-    assert found.loc["b"].tolist() == [7.0, 7.0, 7.0, 1], "one value has no interval"
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "digits", "told"),
-    [
-        (0.56, 0.0066, 3, "0.560 ± 0.013"),
-        (0.56, 0.0001, 3, "0.5600 ± 0.0002"),
-        (15.3, 4.6, 2, "15.30 ± 9.02"),
-        (5.0, 0.0, 1, "5.0"),
-        (-1.2e-5, 3e-4, 2, "0.000 ± 0.001"),
-        (7.2e-6, 2e-7, 2, "7.2e-06 ± 4e-07"),
-        (1.0, 1e-7, 3, "1.0000 (± less than 0.0001)"),
-    ],
-)
-def test_an_estimate_is_cut_where_its_interval_begins(value, error, digits, told):
-    assert pages.estimate(value, error, digits) == told
-
-
 def test_rows_of_changes():
     scores = {"none": (0.5, 0.6, 0.7), "CosReg": (0.6, 0.8, 0.7), "IsoBN": (0.9,), "λ = -1": (0.8,)}
     rows = [("live", arm, seed, s) for arm, part in scores.items() for seed, s in enumerate(part)]
@@ -118,7 +78,7 @@ def test_rows_of_changes():
     arms = ["IsoBN", "none", "CosReg", "unknown"]
     made = pages.evidence.change_rows({"accuracy": frame}, suites=["live", "elsewhere", "alone"], arms=arms)
     assert made == [
-        {"task": "live", "arm": "IsoBN", "accuracy": "+0.400 (1)"},
+        {"task": "live", "arm": "IsoBN", "accuracy": "+0.400, n = 1"},
         {"task": "live", "arm": "none (value)", "accuracy": pages.spread([0.5, 0.6, 0.7])},
         {"task": "live", "arm": "CosReg", "accuracy": pages.spread([0.1, 0.2, 0.0], sign="+")},
         {"task": "alone", "arm": "CosReg", "accuracy": "–"},

@@ -51,13 +51,6 @@ def test_each_violation_is_a_typed_error(line, message):
         parse_parameters(line)
 
 
-def test_values_come_in_their_type():
-    given = {"n_points": "50", "rate": "1", "kind": "sphere", "center": "false", "layers": 12}
-    checked = validate_parameters(list(parsed().values()), given)
-    assert checked == {"n_points": 50, "rate": 1.0, "kind": "sphere", "center": False, "layers": 12}
-    assert isinstance(checked["rate"], float)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -1,5 +1,6 @@
 """Slides: what is on them, and that a deck works from the disk alone."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -30,48 +31,35 @@ SPEC = {
 }
 
 
-def figure(caption):
-    out = new_output("display_data", {MIME: SPEC, "text/plain": "Two points"})
-    below = new_markdown_cell(f"*Fig. 1.1* {caption}", metadata={"tags": [CAPTION]})
-    return [new_code_cell("draw()", outputs=[out]), below]
-
-
-def notebook(closing="## Summary\n\n- One thing.\n- Another, $x_1 < 2$.\n\nNext: more."):
-    opening = "# A & B\n\n**The answer.** It is 0.43\nof all [Other](other.ipynb).\n\nMore text."
+def notebook():
+    below = new_markdown_cell("*Fig. 1.1* Points.", metadata={"tags": [CAPTION]})
     cells = [
-        new_markdown_cell(opening),
-        new_markdown_cell("## The idea\n\nWords.\n\n### A closer look"),
-        *figure("Points of 0.43, at scale $r$."),
-        *figure("More."),
-        new_code_cell("print()", outputs=[new_output("stream", text="no slide")]),
-        new_markdown_cell(f"## The experiment\n\nWords.\n\n{closing}\n\n## References\n\n- A book."),
+        new_markdown_cell("# A & B\n\nIt is 0.43\nof all [Other](other.ipynb).\n\n## A question\n\nWhy $x_1 < 2$?"),
+        new_code_cell("draw()", outputs=[new_output("display_data", {MIME: SPEC, "text/plain": "Two points"})]),
+        below,
+        new_code_cell("print()", outputs=[new_output("stream", text="not shown")]),
+        new_markdown_cell("Words below.\n\n## An answer\n\n| a | b |\n|---|---|\n| 1 | 2 |"),
     ]
     return new_notebook(cells=cells)
 
 
-def test_title_answer_figures_and_summary():
-    made = slides_of(notebook())
-    assert [(slide.title, slide.level) for slide in made] == [
-        ("A & B", 1),
-        ("A closer look", 2),
-        ("A closer look", 2),
-        ("Summary", 2),
-    ]
-    assert "It is 0.43\nof all <em>Other</em>." in made[0].body
-    assert "More text" not in made[0].body
-    assert "<figcaption><p><em>Fig. 1.1</em> Points of 0.43, at scale \\(r\\).</p>" in made[1].body
-    assert "Two points \\u003c/script>" in made[1].body
-    assert made[3].body.count("<li>") == 2
-    assert "\\(x_1 &lt; 2\\)" in made[3].body
-    assert "A book" not in made[3].body
+def test_a_heading_begins_a_slide_with_its_words_and_pictures():
+    title, question, answer = slides_of(notebook())
+    assert title.startswith("<h1>A &amp; B</h1>")
+    assert "It is 0.43\nof all <em>Other</em>." in title
+    assert "\\(x_1 &lt; 2\\)" in question
+    assert question.index("<figure>") < question.index("Words below.")
+    assert "Two points \\u003c/script>" in question
+    assert "Fig. 1.1" not in question
+    assert "not shown" not in question
+    assert "<td>2</td>" in answer
 
 
 def test_a_deck_is_one_page():
-    page = deck(slides_of(notebook()))
-    assert page.count("<section ") == page.count("</section>") == 4
+    page = deck("A & B", slides_of(notebook()))
+    assert page.count("<section ") == page.count("</section>") == 3
     assert "<title>A &amp; B</title>" in page
-    assert "<h1>A &amp; B</h1>" in page
-    assert "4 / 4" in page
+    assert "3 / 3" in page
     assert "http" not in page.replace("http-equiv", "")
 
 
@@ -85,9 +73,12 @@ def test_every_entry_of_the_bibliography_has_author_and_year():
 
 @pytest.fixture(scope="module")
 def decks(tmp_path_factory):
-    """The sample book with an executed notebook, and its slides."""
+    """A book of one lesson, as if it had run, and its slides."""
     root = tmp_path_factory.mktemp("book") / "sample"
     shutil.copytree(SAMPLE, root)
+    source = root / "book" / "sample.md"
+    text = source.read_text(encoding="utf-8").replace("isonb:\n", "isonb:\n  slides: true\n", 1)
+    source.write_text(text, encoding="utf-8")
     book = Book(root)
     (chapter,) = book.chapters
     job, run = Job(book, chapter), chapter.fresh()
@@ -96,17 +87,26 @@ def decks(tmp_path_factory):
     run.metadata["isonb_run"] = {}
     job.cached.parent.mkdir(parents=True)
     nbformat.write(run, job.cached)
-    return write_slides(book, [chapter])
+    return write_slides(book)
 
 
 def test_slides_of_a_book(decks, capsys):
     folder = decks.parent
-    assert 'href="sample.html">A sample chapter</a> (3 slides)' in decks.read_text(encoding="utf-8")
+    assert 'href="sample.html">A sample chapter</a>' in decks.read_text(encoding="utf-8")
     assert {path.name for path in (folder / "static").iterdir()} == set(ASSETS)
     assert main(["--root", str(folder.parents[1]), "slides"]) == 0
     assert "Open _build/slides/index.html" in capsys.readouterr().out
-    assert main(["--root", str(folder.parents[1]), "slides", "--smoke"]) == 1
-    assert "hasn't run with these parameters" in capsys.readouterr().err
+
+
+def test_both_lessons_have_slides_and_each_slide_one_picture():
+    lessons = [chapter for chapter in Book(ROOT).chapters if chapter.slides]
+    assert [lesson.slug for lesson in lessons] == ["teaching-slides_one_hour", "teaching-slides_three_hours"]
+    for lesson in lessons:
+        heads = [h for cell in lesson.cells.cells for h in re.findall(r"^## (.*)", cell.source, re.MULTILINE)]
+        for kind in ("Definition", "Question", "Answer", "Exercise", "Exit ticket"):
+            assert any(head.startswith(kind) for head in heads), f"{lesson.slug} has no {kind}"
+        between = "\n".join("picture" if "pages.show(" in cell.source else cell.source for cell in lesson.cells.cells)
+        assert all(part.count("picture") <= 1 for part in re.split(r"^#+ ", between, flags=re.MULTILINE))
 
 
 @pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH")
@@ -114,7 +114,8 @@ def test_a_deck_from_the_disk(decks):
     with sync_playwright() as playwright, launch(playwright) as browser:
         visit = open_page(browser, decks.parent / "sample.html")
         page = visit.page
-        page.wait_for_function("() => document.querySelector('figure .isonb-vega').style.zoom > 1")
+        page.wait_for_function("() => document.documentElement.dataset.fitted === ''")
+        page.wait_for_function("() => document.querySelector('figure .isonb-vega').style.zoom > 1.5")
         assert (visit.outside, visit.failed, visit.errors) == ([], [], [])
         assert page.locator("figure svg.marks").count() == 1
         places = []
@@ -126,5 +127,7 @@ def test_a_deck_from_the_disk(decks):
         page.locator("input[type=range]").first.focus()
         page.keyboard.press("ArrowRight")
         assert float(page.locator("input[type=range]").first.input_value()) > 3, "a slider keeps its arrows"
-        boxes = page.evaluate("[...document.querySelectorAll('section')].map(s => s.getBoundingClientRect().height)")
-        assert max(boxes) <= 901
+        heights = page.evaluate(
+            "[...document.querySelectorAll('section:has(figure)')].map(s => s.getBoundingClientRect().height)"
+        )
+        assert max(heights) <= 901

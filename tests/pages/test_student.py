@@ -10,7 +10,8 @@ import pytest
 
 from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
-from isonb.pages.notebooks.student import EMPTY, needed_from_solutions, student
+from isonb.pages.notebooks.plain import FOLDED
+from isonb.pages.notebooks.student import EMPTY, names, needed_from_solutions, student
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = Book(ROOT)
@@ -99,3 +100,31 @@ def test_a_chapter_that_goes_on_with_a_solution_is_refused(book, capsys):
     assert main(["--root", str(book.root), "student"]) == 1
     assert "must run without its solutions; it uses two of one" in capsys.readouterr().err
     assert not (book.build / "student").exists()
+
+
+NUMBERED = [chapter for chapter in BOOK.chapters if chapter.name in BOOK.numbered]
+
+
+@pytest.mark.parametrize("chapter", NUMBERED, ids=lambda chapter: chapter.slug)
+def test_no_exercise_of_a_numbered_page_needs_a_name_from_a_folded_cell(chapter):
+    inside = {cell.id for cell in to_fill(student(chapter))}
+    seen, folded, missing = set(), set(), {}
+    for cell in chapter.code:
+        used, made = names(cell.source)
+        tags = set(cell.metadata.get("tags", []))
+        if cell.id in inside and used & folded - seen:
+            missing[cell.source.splitlines()[0]] = sorted(used & folded - seen)
+        (folded if FOLDED & tags and "parameters" not in tags else seen).update(made)
+    assert missing == {}
+
+
+@pytest.mark.parametrize("chapter", [c for c in NUMBERED if "/papers/" in c.name], ids=lambda chapter: chapter.slug)
+def test_a_paper_has_four_exercises_from_easy_to_hard_and_half_of_them_ask_to_think_first(chapter):
+    text = chapter.source.read_text(encoding="utf-8")
+    asked = re.findall(r"\{exercise-start\} ([^\n]*) · (\w+)\n(.*?)\{admonition\} Hint", text, re.DOTALL)
+    levels = [("easy", "medium", "hard").index(level) for _, level, _ in asked]
+    assert len(asked) == 4
+    assert levels == sorted(levels)
+    assert {0, 2} <= set(levels)
+    thinking = [title for title, _, body in asked if re.search(r"[Pp]redict|[Ss]ketch|[Ee]xplain", title + body)]
+    assert len(thinking) >= 2, thinking

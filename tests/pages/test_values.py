@@ -63,11 +63,6 @@ def test_three_kinds_of_data_give_one_table(data):
     assert repr(pages.table(data)).split() == ["x", "y", "1", "2.5", "2", "3.5"]
 
 
-def test_index_becomes_the_first_column():
-    frame = pd.DataFrame({"v": [1.0]}, index=pd.Index(["row"], name="name"))
-    assert repr(pages.table(frame, index=True)).split() == ["name", "v", "row", "1"]
-
-
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
@@ -81,14 +76,6 @@ def test_index_becomes_the_first_column():
 def test_bad_tables_are_refused(data, options, message):
     with pytest.raises(PageError, match=message):
         pages.table(data, **options)
-
-
-def test_table_is_displayed_once(shell):
-    with capture_output() as shown:
-        made = pages.table([{"x": 1}])
-        shell.display_formatter.format(made)
-    assert len(shown.outputs) == 1
-    assert "isonb-table" in shown.outputs[0].data["text/html"]
 
 
 @pytest.mark.parametrize(
@@ -117,35 +104,9 @@ def test_glue_keeps_formatted_text(shell, value, fmt, text):
     assert shown.stdout == f"name: {text}\n", "who changes a parameter sees the new value in the cell that computes it"
 
 
-def test_glue_refuses_a_blank_name_and_a_wrong_format():
-    with pytest.raises(PageError, match="needs a name"):
-        pages.glue(" ", 1)
-    with pytest.raises(PageError, match="doesn't fit"):
-        pages.glue("x", "word", ".2f")
-
-
 def test_lines_above_rows_run_over_all_columns():
     made = pages.table([{"x": 1, "y": 2}, {"x": 3, "y": 4}], heads={1: ["A & B", "c"]})
     html = made._repr_html_()
     assert html.count('<tr class="head"><th scope="colgroup" colspan="2">') == 2
     assert html.index(">1<") < html.index("A &amp; B") < html.index(">c<") < html.index(">3<")
     assert repr(made).splitlines() == ["x  y", "1  2", "A & B", "c", "3  4"]
-
-
-def test_a_count_that_is_always_the_same_is_said_once():
-    rows = [{"arm": arm, "score": "0.51 ± 0.02 (5)", "IsoScore": "-0.1 (5)"} for arm in "ab"]
-    made = pages.table(rows, caption="Scores.")
-    assert made.rows == [("a", "0.51 ± 0.02", "-0.1"), ("b", "0.51 ± 0.02", "-0.1")]
-    assert made.caption == "Scores. n = 5."
-    other = pages.table(
-        [*rows, {"arm": "c", "score": "0.51 ± 0.02 (4)", "IsoScore": "theirs (2023)"}], caption="Scores."
-    )
-    assert other.rows[0][1] == "0.51 ± 0.02 (5)"
-    assert other.caption == "Scores."
-
-
-def test_a_sentence_has_room_and_the_text_is_unchanged():
-    row = {"SST-2": 1, "why": "no clear change: small & short", "gain": "0.58 ± 0.01"}
-    html = pages.table([row], caption="Runs on STS-B.")._repr_html_()
-    assert '<td class="long">no clear change: small &amp; short</td><td>0.58&nbsp;± 0.01</td>' in html
-    assert "<caption>Runs on STS-B.</caption>" in html

@@ -9,7 +9,7 @@ import pytest
 
 from isonb.cli import lists
 from isonb.errors import DependencyError
-from isonb.lab.encoders.catalogue import CACHE_VARIABLE, fetched_place
+from isonb.lab.encoders.catalogue import CACHE_VARIABLE, EMBEDDED, embedded_place
 from isonb.lab.encoders.loading import load
 
 
@@ -53,4 +53,4 @@ def test_steps_that_were_done_are_not_done_again(cache, monkeypatch):
     assert recipe.fetch() == cache
     assert sorted(path.name for path in cache.iterdir()) == ["config.json"]
     monkeypatch.setattr(recipe, "_convert", lambda *_: pytest.fail("converted again"))
-    assert fetched_place("smollm2") == recipe.fetch()
+    assert embedded_place(EMBEDDED["smollm2"]) == recipe.fetch()

@@ -1,4 +1,4 @@
-"""Files are whole or not there, and readable by whom the umask says."""
+"""Files are whole or not there."""
 
 import os
 
@@ -13,15 +13,6 @@ def test_the_file_and_its_folder_are_made_and_nothing_else(tmp_path):
     replace(path, b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_the_umask_counts(tmp_path):
-    before = os.umask(0o027)
-    try:
-        replace(tmp_path / "file", b"")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
 
 def test_the_same_text_is_not_written_again(tmp_path):

@@ -43,11 +43,10 @@ time.sleep(600)
 """
 
 
-@pytest.fixture
-def tasks(tmp_path):
-    path = tmp_path / "tasks.py"
-    path.write_text(TASKS, encoding="utf-8")
-    return path
+@pytest.fixture(autouse=True)
+def tasks(tmp_path, monkeypatch):
+    (tmp_path / "leashed.py").write_text(TASKS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
 
 @pytest.fixture
@@ -70,12 +69,11 @@ def pids(path):
     [("", 0, ("", "")), ("", 3, ("ExitCode", "3")), ("no tree", 0, ("ValueError", "no tree"))],
     ids=["well", "an exit code", "an error"],
 )
-def test_work_is_done_without_importing_isonb_or_torch(tasks, temporary, tmp_path, error, code, answer):
+def test_work_is_done_without_importing_isonb_or_torch(temporary, tmp_path, error, code, answer):
     work = {"word": "tree \N{EVERGREEN TREE}", "error": error, "code": code}
     environment = {"PYTHONIOENCODING": "utf-8"}
-    held = Leash(work, tmp_path / "log", function=f"{tasks}:report", environment=environment)
-    said = held.wait()
-    held.end()  # twice does no harm
+    held = Leash(work, tmp_path / "log", function="leashed:report", environment=environment)
+    said = held.wait(threading.Event())
     assert (said.kind, said.text) == answer
     first, *traceback = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert first == "tree \N{EVERGREEN TREE} [] True"
@@ -83,41 +81,36 @@ def test_work_is_done_without_importing_isonb_or_torch(tasks, temporary, tmp_pat
     assert list(temporary.iterdir()) == []
 
 
-def test_a_long_error_is_cut(tasks, tmp_path):
+def test_a_long_error_is_cut(tmp_path):
     work = {"word": "", "error": "x" * 100_000, "code": 0}
-    said = Leash(work, tmp_path / "log", function=f"{tasks}:report").wait()
+    said = Leash(work, tmp_path / "log", function="leashed:report").wait(threading.Event())
     assert said.text.startswith("xxx")
     assert len(said.text) < LONGEST_TEXT
 
 
-@pytest.mark.parametrize("how", ["timeout", "stopped", "end"])
-def test_ending_it_ends_what_it_started(tasks, temporary, tmp_path, how):
-    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function=f"{tasks}:hang")
+def test_stopping_it_ends_what_it_started(temporary, tmp_path):
+    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
     started = pids(tmp_path / "pids")
     stop = threading.Event()
-    if how == "end":
-        held.end()
-    else:
-        if how == "stopped":
-            stop.set()
-        assert held.wait(timeout=0.1, stop=stop).kind == how
+    stop.set()
+    assert held.wait(stop).kind == "stopped"
     assert all(gone(pid) for pid in started)
     assert list(temporary.iterdir()) == []
 
 
-def test_a_killed_process_takes_along_what_it_had_started(tasks, temporary, tmp_path):
-    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function=f"{tasks}:hang")
+def test_a_killed_process_takes_along_what_it_had_started(temporary, tmp_path):
+    held = Leash({"pids": str(tmp_path / "pids")}, tmp_path / "log", function="leashed:hang")
     process, helper = pids(tmp_path / "pids")
     os.kill(process, signal.SIGKILL)
-    said = held.wait()
+    said = held.wait(threading.Event())
     assert (said.kind, "SIGKILL" in said.text) == ("ProcessEnded", True)
     assert gone(helper)
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_it_ends_with_its_starter(tasks, temporary, tmp_path, number):
-    starter = subprocess.Popen([sys.executable, "-c", STARTER, f"{tasks}:hang", str(tmp_path / "pids")])
+def test_it_ends_with_its_starter(temporary, tmp_path, number):
+    starter = subprocess.Popen([sys.executable, "-c", STARTER, "leashed:hang", str(tmp_path / "pids")])
     started = pids(tmp_path / "pids")
     starter.send_signal(number)
     starter.wait(30)

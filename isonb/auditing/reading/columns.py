@@ -7,29 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from isonb.auditing.reading.described import (
-    Described,
-    Member,
-    VectorsError,
-    check_dtype,
-    check_shape,
-    largest_of,
-    refuse,
-)
-from isonb.auditing.reading.rows import spooled
+from isonb.auditing.reading.described import Described, Member, VectorsError, checked, refuse, spooled
 from isonb.errors import DtypeError
 
 Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most so many rows each
 ROWS = 4096  # of a batch
 LOOKED = 50  # rows that show what text holds
-OPENS = ("[", "{", "(", "<", "tensor(", "array(", "np.array(", "Vector(", "HalfVector(")
-WRAPPED = re.compile(r"^\s*(?:tensor|array|np\.array|Vector|HalfVector)\((.*)\)\s*$", re.DOTALL)
-NAMED = re.compile(r"[,\s]+(?:dtype|device|shape|grad_fn)=.*$", re.DOTALL)
-SPARSE = re.compile(r"^\{(.*)\}/(\d+)$", re.DOTALL)  # pgvector's sparsevec: indices from 1, then the dimensions
+BRACKETS = (("[", "]"), ("{", "}"), ("(", ")"), ("<", ">"))
+VECTOR = re.compile(r"[\w.]{0,12}[\[{(<].*[\]})>]", re.DOTALL)  # in brackets, after a word such as "tensor" or not
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
@@ -41,20 +30,30 @@ def described_table(schema: Any, batches: Batches, what: str, code: str, first: 
     if first is None:
         first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
     head = _flat(schema.empty_table() if first is None else first)
-    table = _Table(schema.names, batches, what)
+
+    def read(paths: Sequence[str]) -> Iterator[Any]:
+        heads = [max((n for n in schema.names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
+        return map(_flat, batches(list(dict.fromkeys(heads)), ROWS))
+
+    def of_lists(path: str) -> Any:
+        cells = (table.column(path).combine_chunks() for table in read([path]))
+        return spooled(_vectors(cells, what, place := f"{code}[{path!r}]"), what, place)
+
+    def of_columns(paths: Sequence[str]) -> Any:
+        return spooled(map(partial(_beside, paths), read(paths)), what, code)
+
     members, numbers = [], {}
     for path, type_ in zip(head.schema.names, head.schema.types, strict=True):
         kind = _kind(type_, head.column(path))
         if kind == "number":
             numbers[path] = type_
-        take = table.taker(path, f"{code}[{path!r}]") if kind in ("floats", "integers", "text") else None
+        take = partial(of_lists, path) if kind in ("floats", "integers", "text") else None
         members.append(Member(path, str(type_), take, certain=kind != "integers"))
     if not any(member.take for member in members):
-        groups = _groups(numbers)
-        members = [member for member in members if not any(member.name in names for names in groups.values())]
-        for name, names in groups.items():
+        for name, names in _groups(numbers).items():
             told = f"{len(names)} columns of numbers ({names[0]} to {names[-1]})"
-            members.append(Member(name, told, table.group_taker(names)))
+            members = [member for member in members if member.name not in names]
+            members.append(Member(name, told, partial(of_columns, names)))
     return Described(what, members, code)
 
 
@@ -74,19 +73,19 @@ def _kind(type_: Any, cells: Any) -> str:
 
     is_ = pa.types
     if isinstance(type_, pa.BaseExtensionType):
-        return _kind(type_.storage_type, None)
+        return _kind(type_.storage_type, cells)
     if is_.is_dictionary(type_):
         return _kind(type_.value_type, cells)
-    if _is_list(type_):
-        inner = type_.value_type
-        while _is_list(inner):  # rows that are matrices: refused by their shape
-            inner = inner.value_type
-        if is_.is_floating(inner) or is_.is_decimal(inner):
-            return "floats"
-        return "integers" if is_.is_integer(inner) or is_.is_boolean(inner) else ""
-    if is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_):
-        return "text" if cells is not None and looks_like_vector(cells[:LOOKED].to_pylist()) else ""
-    return "number" if is_.is_integer(type_) or is_.is_floating(type_) or is_.is_decimal(type_) else ""
+    listed = _is_list(type_)
+    type_ = type_.value_type if listed else type_
+    if is_.is_floating(type_) or is_.is_decimal(type_):
+        return "floats" if listed else "number"
+    if is_.is_integer(type_):
+        return "integers" if listed else "number"
+    if is_.is_boolean(type_) and listed:
+        return "integers"
+    text = is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
+    return "text" if text and not listed and looks_like_vector(cells[:LOOKED].to_pylist()) else ""
 
 
 def _is_list(type_: Any) -> bool:
@@ -96,7 +95,7 @@ def _is_list(type_: Any) -> bool:
     return isinstance(type_, kinds)
 
 
-def _groups(numbers: dict[str, Any]) -> dict[str, list[str]]:
+def _groups(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
     """Columns of numbers that make vectors: those whose names count (dim_0, dim_1, ...), else all of fractions."""
     import pyarrow as pa
 
@@ -105,64 +104,40 @@ def _groups(numbers: dict[str, Any]) -> dict[str, list[str]]:
         if match := NUMBERED.match(name):
             counted.setdefault(match[1] or "columns", []).append((int(match[2]), name))
     groups = {prefix: [name for _, name in sorted(named)] for prefix, named in counted.items() if len(named) > 1}
-    if groups:
-        return groups
     fractions = [name for name, type_ in numbers.items() if not pa.types.is_integer(type_)]
-    names = fractions if len(fractions) > 1 else list(numbers) if not fractions else []
-    return {"columns": names} if len(names) > 1 else {}
+    names = fractions or list(numbers)
+    return groups or ({"columns": names} if len(names) > 1 else {})
 
 
-class _Table:
-    """A table that is read in batches of the columns that are asked for, ``names`` its columns."""
+def _beside(paths: Sequence[str], table: Any) -> Any:
+    """The matrix of columns that hold a dimension each."""
+    import numpy as np
 
-    def __init__(self, names: Sequence[str], batches: Batches, what: str) -> None:
-        self.names, self.batches, self.what = names, batches, what
+    columns = [table.column(path).to_numpy() for path in paths]
+    return np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
 
-    def _read(self, paths: Sequence[str]) -> Iterator[Any]:
-        heads = [max((n for n in self.names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
-        return map(_flat, self.batches(list(dict.fromkeys(heads)), ROWS))
 
-    def group_taker(self, paths: Sequence[str]) -> Callable[[], Any]:
-        """What gives the matrix of columns that hold a dimension each."""
+def _vectors(columns: Iterator[Any], what: str, code: str) -> Iterator[Any]:
+    """The matrix of each piece of a column of vectors; a cell that is missing becomes NaN."""
+    import numpy as np
 
-        def pieces() -> Iterator[Any]:
-            import numpy as np
-
-            for table in self._read(paths):
-                columns = [table.column(path).to_numpy() for path in paths]
-                yield np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
-
-        return lambda: spooled(pieces(), self.what)
-
-    def taker(self, path: str, code: str) -> Callable[[], Any]:
-        """What gives the matrix of a column of vectors, whose cells may be missing."""
-
-        def pieces() -> Iterator[Any]:
-            import numpy as np
-
-            width: int | None = None
-            waiting = 0  # rows before the first vector
-            for table in self._read([path]):
-                matrix = _matrix(table.column(path).combine_chunks(), width, self.what, code)
-                if matrix is None:
-                    waiting += table.num_rows
-                    continue
-                if width is None:
-                    width = matrix.shape[-1]
-                    check_shape(matrix.shape, self.what, code)
-                    kind, size = matrix.dtype.kind, matrix.dtype.itemsize
-                    check_dtype(kind, size, str(matrix.dtype), partial(largest_of, matrix), self.what, code)
-                    yield np.full((waiting, width), np.nan, "float32")
-                yield matrix
-            if width is None:
-                must = f"{self.what} must hold vectors in {path}"
-                refuse(VectorsError, must, "missing values alone", "Name another.", [code, ""])
-
-        return lambda: spooled(pieces(), self.what)
+    width, waiting = None, 0  # rows before the first vector
+    for column in columns:
+        matrix = _matrix(column, width, what, code)
+        if matrix is None:
+            waiting += len(column)
+            continue
+        if width is None:
+            width = checked(matrix, what, code).shape[1]
+            yield np.full((waiting, width), np.nan, "float32")
+        yield matrix
+    if width is None:
+        must, lines = f"{what} must hold vectors", (f"print({code}.count())", f"print({code}.head())")
+        refuse(VectorsError, must, "missing values alone", "Name another column.", lines)
 
 
 def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
-    """The cells as an array (m, d), or (m, t, d) of lists of lists; missing ones NaN; None where all are missing."""
+    """The cells as an array (m, d), or of another shape as tensors; missing ones NaN; None where all are missing."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -180,17 +155,12 @@ def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
     if not len(there):
         return None
     lengths = pc.list_value_length(there).to_numpy(zero_copy_only=False)
-    d = int(lengths[0]) if width is None or _is_list(column.type.value_type) else width
+    d = int(lengths[0]) if width is None else width
     if (lengths != d).any():
         _ragged(lengths, what, code)
     inner = there.flatten()
-    if _is_list(inner.type) or isinstance(inner, pa.ExtensionArray):
-        values = _matrix(inner, None, what, code)
-        values = np.zeros((0, 0)) if values is None else values
-    else:
-        inner = inner.cast(pa.float64()) if pa.types.is_decimal(inner.type) else inner
-        values = inner.to_numpy(zero_copy_only=False)
-    values = values.reshape(len(there), *(shape or (d, *values.shape[1:])))
+    inner = inner.cast(pa.float64()) if pa.types.is_decimal(inner.type) else inner
+    values = inner.to_numpy(zero_copy_only=False).reshape(len(there), *(shape or (d,)))
     if not column.null_count:
         return values
     whole = np.full((len(column), *values.shape[1:]), np.nan, np.result_type(values.dtype, "float16"))
@@ -204,11 +174,7 @@ def _ragged(lengths: Any, what: str, code: str) -> None:
     kinds, counts = np.unique(lengths, return_counts=True)
     usual = int(kinds[counts.argmax()])
     told = ", ".join(f"{count:,} of length {kind}" for kind, count in list(zip(kinds, counts, strict=True))[:4])
-    frame, _, column = code.rpartition("[")  # the column keeps its closing bracket
-    lines = (
-        f"table = {frame}",
-        f"isonb.audit(table[[len(v) == {usual} for v in table[{column}]][{column})  # or pool what is longer",
-    )
+    lines = (f"x = [v for v in {code} if len(v) == {usual}]", "isonb.audit(x)  # or pool what is longer")
     must = f"every row of {what} must hold a vector of one length"
     refuse(VectorsError, must, told, "Leave the others out.", lines)
 
@@ -216,30 +182,22 @@ def _ragged(lengths: Any, what: str, code: str) -> None:
 def numbers_in(cell: str) -> list[float]:
     """The numbers of a cell.
 
-    >>> numbers_in("[0.5, -1]"), numbers_in("{1:2.5,3:1}/4"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
-    ([0.5, -1.0], [2.5, 0.0, 1.0, 0.0], [1.0, 2.0])
+    >>> numbers_in("[0.5, -1]"), numbers_in("{2.5 1}"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
+    ([0.5, -1.0], [2.5, 1.0], [1.0, 2.0])
 
     Raises DtypeError for other text, and for what numpy has cut by "...".
     """
-    text = cell.strip()
     try:
-        values = json.loads(text)
-        if isinstance(values, list):
-            return [float("nan") if value is None else float(value) for value in values]
+        return [float("nan") if value is None else float(value) for value in json.loads(cell)]
     except (ValueError, TypeError):
         pass
+    opens, closes = next((pair for pair in BRACKETS if pair[0] in cell and pair[1] in cell), (" ", " "))
+    body = cell[cell.find(opens) + 1 : cell.rfind(closes)]
     try:
-        if sparse := SPARSE.match(text):
-            dense = [0.0] * int(sparse[2])
-            for place, value in (pair.split(":") for pair in sparse[1].split(",") if pair):
-                dense[int(place) - 1] = float(value)
-            return dense
-        wrapped = WRAPPED.match(text)
-        body = NAMED.sub("", wrapped[1]) if wrapped else text
-        return [float(part) for part in body.strip("[](){}<> \n").replace(",", " ").replace(";", " ").split()]
-    except (ValueError, IndexError):
-        why = "numpy has cut it by '...' when it was printed" if "..." in text else "it is no list of numbers"
-        shown = text if len(text) < 60 else f"{text[:40]}...{text[-12:]}"
+        return [float(part) for part in body.replace(",", " ").replace(";", " ").split()]
+    except ValueError:
+        why = "numpy has cut it by '...' when it was printed" if "..." in cell else "it is no list of numbers"
+        shown = cell if len(cell) < 60 else f"{cell[:40]}...{cell[-12:]}"
         must = "a cell of text must hold a vector"
         raise DtypeError(f"{must}; got {shown!r}: {why}. Keep lists, not printed arrays.") from None
 
@@ -247,9 +205,7 @@ def numbers_in(cell: str) -> list[float]:
 def looks_like_vector(cells: Sequence[str | None]) -> bool:
     """Whether the first cell that isn't missing reads as two numbers or more, in brackets."""
     text = next((cell.strip() for cell in cells if cell and cell.strip()), "")
-    if not text.startswith(OPENS):
-        return False
     try:
-        return "..." in text or len(numbers_in(text)) > 1
+        return VECTOR.fullmatch(text) is not None and ("..." in text or len(numbers_in(text)) > 1)
     except DtypeError:
         return False

@@ -1,74 +1,75 @@
-"""What a path holds: by its first bytes, then by its suffix; folders of shards, saved data sets and Lance tables."""
+"""The table of formats, and what a path holds: by its first bytes, then its suffix; folders of shards, data sets."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
-from isonb.auditing.reading import array_files as arrays
-from isonb.auditing.reading import table_files as tables
-from isonb.auditing.reading import tensor_files as tensors
-from isonb.auditing.reading import text_files as texts
-from isonb.auditing.reading.described import Described, Member, VectorsError, matrix_in, refuse
-from isonb.auditing.reading.rows import Joined
+from isonb.auditing.reading import arrays, tables
+from isonb.auditing.reading.described import Described, Member, VectorsError, refuse
+from isonb.auditing.reading.rows import RowSource, joined
 from isonb.errors import InputError, needs
 
 Reader = Callable[[Path], Described]
-MAGIC: tuple[tuple[bytes, Reader], ...] = (
-    (b"\x93NUMPY", arrays.npy),
-    (b"PAR1", tables.parquet),
-    (b"ARROW1", tables.arrow),
-    (b"\xff\xff\xff\xff", tables.arrow),
-    (b"\x89HDF", tensors.hdf5),
-    *((start, tensors.faiss_index) for start in (b"IxF", b"IxM", b"IHN", b"Iw", b"IxP", b"IxR", b"IxS", b"IB")),
+# What reads a format, the suffixes of its files, and how they may begin.
+FORMATS: tuple[tuple[Reader, tuple[str, ...], tuple[bytes, ...]], ...] = (
+    (arrays.npy, (".npy",), (b"\x93NUMPY",)),
+    (arrays.npz, (".npz",), ()),
+    (tables.parquet, (".parquet",), (b"PAR1",)),
+    (tables.arrow, (".feather", ".arrow", ".ipc"), (b"ARROW1", b"\xff\xff\xff\xff")),
+    (tables.separated, (".csv", ".tsv"), ()),
+    (tables.json_file, (".jsonl", ".ndjson", ".json"), ()),
+    (arrays.torch_file, (".pt", ".pth"), ()),
+    (arrays.safetensors, (".safetensors",), ()),
+    (arrays.hdf5, (".h5", ".hdf5"), (b"\x89HDF",)),
+    (arrays.faiss_index, (".faiss", ".index"), (b"IxF", b"IxM", b"IHN", b"Iw", b"IxP", b"IxR", b"IxS", b"IB")),
+    (arrays.words, (".txt", ".vec", ".glove"), ()),
+    (tables.sql_dump, (".sql",), ()),
 )
-READERS: dict[Reader, tuple[str, ...]] = {
-    arrays.npy: (".npy",),
-    arrays.npz: (".npz",),
-    tables.parquet: (".parquet",),
-    tables.arrow: (".feather", ".arrow", ".ipc"),
-    tables.separated: (".csv", ".tsv"),
-    texts.json_file: (".jsonl", ".ndjson", ".json"),
-    tensors.torch_file: (".pt", ".pth"),
-    tensors.safetensors: (".safetensors",),
-    tensors.hdf5: (".h5", ".hdf5"),
-    tensors.faiss_index: (".faiss", ".index"),
-    arrays.fvecs: (".fvecs",),
-    texts.words: (".txt", ".vec", ".glove"),
-    texts.sql_dump: (".sql",),
-}
-SUFFIXES = {suffix: reader for reader, suffixes in READERS.items() for suffix in suffixes}
+SUFFIXES = {suffix: reader for reader, suffixes, _ in FORMATS for suffix in suffixes}
 PACKED = (".gz", ".bz2", ".zst", ".lz4")
+UNPACKED = (tables.separated, tables.json_file, arrays.words)  # while they are read
 OURS = ("dataset_info.json", "state.json", "dataset_dict.json")  # what describes a data set, and holds no row
 BESIDE = (".json", ".txt")
-TEXTS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".txt", ".vec", ".glove", ".tab")
-FIXES = {
+ARRAY = "numpy.save('vectors.npy', numpy.stack([numpy.frombuffer(row[-1], 'float32') for row in rows]))"
+STRANGE = {  # what is not read, by how it begins, and the lines that take the vectors out of {path}
     b"SQLite format 3": (
         "an SQLite database",
         "rows = sqlite3.connect({path!r}).execute('select * from TABLE').fetchall()",
-        "numpy.save('vectors.npy', numpy.stack([numpy.frombuffer(row[-1], 'float32') for row in rows]))",
+        ARRAY,
     ),
     b"PK\x03\x04": (
         "an archive or a spreadsheet",
         "table = pandas.read_excel({path!r})",
         "table.to_parquet('vectors.parquet')",
     ),
+    b"\x1f\x8b": (
+        "a compressed file of numbers",
+        "x = numpy.load(gzip.open({path!r}))",
+        "numpy.save('vectors.npy', x)",
+    ),
+    b"\x80": (
+        "pickled objects, which are never loaded, since they can run any code",
+        "x = pandas.read_pickle({path!r})  # if you trust the file",
+        "numpy.save('vectors.npy', numpy.stack(list(x)))",
+    ),
+    b"": (
+        "a file of an unknown kind",
+        "x = numpy.fromfile({path!r}, 'float32').reshape(-1, 384)  # its type, and your model's dimensions",
+        "numpy.save('vectors.npy', x)",
+    ),
 }
-MODEL = (
-    "a model",
-    "A model is audited on texts.",
-    "texts = open('texts.txt').read().splitlines()",
-    "print(isonb.audit('{folder}', texts))",
-)
-FOLDERS = {
+MODEL = ("a model", "texts = open('texts.txt').read().splitlines()", "print(isonb.audit({path!r}, texts))")
+FOLDERS = {  # the same of folders, by a file in them
     "chroma.sqlite3": (
         "a database of Chroma",
-        "Take them out:",
-        "collection = chromadb.PersistentClient('{folder}').get_collection('NAME')",
+        "collection = chromadb.PersistentClient({path!r}).get_collection('NAME')",
         "numpy.save('vectors.npy', collection.get(include=['embeddings'])['embeddings'])",
     ),
     "config.json": MODEL,
@@ -76,26 +77,15 @@ FOLDERS = {
 }
 
 
-def describe(path: Path, name: str | None = None) -> Described:
-    """The members of a file or folder. VectorsError for a place that is not there or that nothing here reads."""
-    try:
-        there = path.exists()
-    except (OSError, ValueError):  # a name too long, a zero byte
-        there = False
-    if not there and any(mark in path.name for mark in "*?["):
-        return _shards(sorted(path.parent.glob(path.name), key=_counted), path, name)
-    if not there:
-        lines = (
-            f"print(sorted(pathlib.Path({str(path.parent)!r}).iterdir()))",
-            f"isonb.audit(isonb.auditing.vectors_of({str(path)!r}))",
-        )
-        refuse(VectorsError, "the vectors must be in a file", f"no file {path}", "Check the path.", lines)
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """What a damaged file makes a library raise is an error of isonb."""
     try:
         with needs(f"reading {path.suffix or path.name}", "lab"):
-            return _folder(path, name) if path.is_dir() else _reader(path)(path)
+            yield
     except (InputError, ImportError):
         raise
-    except Exception as error:  # what a damaged file makes a library raise is its own business
+    except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         lines = (
             f"print(pathlib.Path({str(path)!r}).stat(), pathlib.Path({str(path)!r}).open('rb').read(64))",
@@ -105,44 +95,57 @@ def describe(path: Path, name: str | None = None) -> Described:
         refuse(VectorsError, f"{path.name} must be readable", reason[:200], told, lines, error)
 
 
-def _kind(path: Path) -> str:
-    """The suffix that says what a file is, without that of its packing."""
-    return (path.with_suffix("").suffix if path.suffix in PACKED else path.suffix).lower()
+def describe(path: Path, name: str | None = None) -> Described:
+    """The members of a file, a folder or the files of a pattern. VectorsError for a place that is not there."""
+    if path.is_dir():
+        return _folder(path, name)
+    if path.is_file():
+        return _reader(path)(path)
+    files = sorted(path.parent.glob(path.name), key=_counted) if set(path.name) & set("*?[") else []
+    if not files:
+        lines = (f"print(sorted(pathlib.Path({str(path.parent)!r}).iterdir()))", "isonb.audit('FILE')")
+        refuse(VectorsError, "the vectors must be in a file", f"no file {path}", "Check the path.", lines)
+    return _shards(files, path, name)
 
 
 def _reader(path: Path) -> Reader:
     with path.open("rb") as file:
         head = file.read(64)
-    for start, reader in MAGIC:
-        if head.startswith(start):
+    for reader, _, starts in FORMATS:
+        if head.startswith(starts):  # never by none
             return reader
-    if head.startswith(b"PK\x03\x04") and zipfile.is_zipfile(path):
-        members = zipfile.ZipFile(path).namelist()
-        if any(member.endswith(".npy") for member in members):
-            return arrays.npz
-        if any(member.endswith("data.pkl") for member in members):
-            return tensors.torch_file
-    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
-        return tensors.safetensors
-    for start, (what, *lines) in FIXES.items():
-        if head.startswith(start):
-            _strange(path, what, [line.format(path=str(path)) for line in lines])
     kind = _kind(path)
-    if path.suffix in PACKED and kind not in TEXTS:
-        lines = [f"{path.suffix[1:]} -d {str(path)!r}", f"isonb audit {str(path.with_suffix(''))!r}"]
-        refuse(VectorsError, f"{path.name} must be unpacked", "a compressed file of numbers", "Unpack it:", lines)
-    if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05" and kind not in (".pt", ".pth"):
-        arrays.pickled(path, f"pandas.read_pickle({str(path)!r})")
-    if texts.is_binary_word2vec(path):
-        return texts.word2vec_binary
-    reader = SUFFIXES.get(kind, texts.words)
-    if reader is not texts.words:
-        return reader
-    if kind not in SUFFIXES and b"\0" in head:
-        raw = f"x = numpy.fromfile({str(path)!r}, 'float32').reshape(-1, 384)  # its type, and your model's dimensions"
-        what = f"a binary file of an unknown kind, beginning with {head[:8]!r}"
-        _strange(path, what, [raw, "numpy.save('vectors.npy', x)"])
+    if head.startswith(b"PK\x03\x04") and zipfile.is_zipfile(path):
+        for member in zipfile.ZipFile(path).namelist():
+            if member.endswith((".npy", "data.pkl")):
+                return arrays.npz if member.endswith(".npy") else arrays.torch_file
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
+        return arrays.safetensors
+    if arrays.is_binary_word2vec(path):
+        return arrays.word2vec_binary
+    if kind in SUFFIXES and SUFFIXES[kind] is not arrays.words:
+        return SUFFIXES[kind]
+    for start, lines in STRANGE.items():
+        if head.startswith(start) and (start or (b"\0" in head and kind not in SUFFIXES)):
+            _take_out(f"the file must be one of {', '.join(SUFFIXES)}", path, lines)
     return _of_text(path)
+
+
+def _take_out(must: str, path: Path, told: tuple[str, str, str]) -> NoReturn:
+    what, *lines = told
+    refuse(
+        VectorsError,
+        must,
+        f"{path.name}, {what}",
+        "Take the vectors out:",
+        [line.format(path=str(path)) for line in lines],
+    )
+
+
+def _kind(path: Path) -> str:
+    """The suffix that says what a file is, without that of its packing."""
+    inner = path.with_suffix("").suffix.lower()
+    return inner if path.suffix in PACKED and SUFFIXES.get(inner) in UNPACKED else path.suffix.lower()
 
 
 def _of_text(path: Path) -> Reader:
@@ -150,15 +153,8 @@ def _of_text(path: Path) -> Reader:
     head = tables.head_of(path).lstrip()
     first = tables.QUOTED.sub("", head.partition("\n")[0])
     if head.startswith("{") or re.match(r"\[\s*[\[{]", head):
-        return texts.json_file
-    if "FROM stdin;" in head:
-        return texts.sql_dump
-    return tables.separated if any(mark in first for mark in ",;\t|") or '"[' in head[:4096] else texts.words
-
-
-def _strange(path: Path, what: str, lines: list[str]) -> None:
-    must = f"the file must be one of {', '.join(SUFFIXES)}"
-    refuse(VectorsError, must, f"{path.name}, {what}", "Take the vectors out:", lines)
+        return tables.json_file
+    return tables.separated if any(mark in first for mark in ",;\t|") or '"[' in head[:4096] else arrays.words
 
 
 def _counted(path: Path) -> tuple[str, list[str | int]]:
@@ -171,60 +167,42 @@ def _folder(folder: Path, name: str | None) -> Described:
     names = {path.name for path in folder.iterdir()}
     if names & {"dataset_dict.json", "state.json"}:
         return tables.saved(folder)
-    if folder.suffix == ".lance":
-        return tables.lance(folder)
-    for known, (what, fix, *lines) in FOLDERS.items():
+    for lance in (folder, *folder.glob("*.lance")):
+        if lance.suffix == ".lance":
+            return tables.lance(lance)
+    for known, lines in FOLDERS.items():
         if known in names:
-            lines = [line.format(folder=folder) for line in lines]
-            refuse(VectorsError, f"{folder.name} must hold vectors", what, fix, lines)
-    inner = [path for path in folder.iterdir() if path.suffix == ".lance"]
-    if len(inner) == 1:
-        return tables.lance(inner[0])
+            _take_out(f"{folder.name} must hold vectors", folder, lines)
     kinds: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*"), key=_counted):
         hidden = any(member.startswith((".", "_")) for member in path.relative_to(folder).parts)
         if path.is_file() and not hidden and path.name not in OURS and _kind(path) in SUFFIXES:
             kinds.setdefault(_kind(path), []).append(path)
-    if name is not None and name in kinds:
-        kinds, name = {name: kinds[name]}, None
-    if not kinds:
-        lines = [f"print(sorted(pathlib.Path('{folder}').iterdir()))", f"isonb audit '{folder}/FILE'"]
-        held = ", ".join(sorted(names)[:8]) or "nothing"
-        refuse(VectorsError, f"{folder.name} must hold files of vectors", held, "Name one of its files.", lines)
     if len(kinds) > 1:  # what stands beside the vectors tells about them
         kinds = {kind: files for kind, files in kinds.items() if kind not in BESIDE} or kinds
-    if len(kinds) > 1:
-        told = ", ".join(f"{len(files)} {kind}" for kind, files in kinds.items())
-        two = [f"isonb audit '{files[0].parent}/*{kind}'" for kind, files in list(kinds.items())[:2]]
-        refuse(VectorsError, f"{folder.name} must hold files of one kind", told, "Name one kind:", two)
+    if len(kinds) != 1:
+        held = ", ".join(f"{len(files)} {kind}" for kind, files in kinds.items())
+        held = held or ", ".join(sorted(names)[:8]) or "nothing"
+        patterns = [f"isonb audit '{folder}/*{kind}'" for kind in (*kinds, ".npy", ".parquet")][:2]
+        refuse(VectorsError, f"{folder.name} must hold files of vectors, of one kind", held, "Name one:", patterns)
     (files,) = kinds.values()
     return _shards(files, folder, name)
 
 
 def _shards(files: list[Path], place: Path, name: str | None) -> Described:
-    if not files:
-        lines = (f"print(sorted(pathlib.Path('{place.parent}').iterdir()))", f"isonb audit '{place.parent}/*.npy'")
-        refuse(VectorsError, "the vectors must be in a file", f"no file {place}", "Check the pattern.", lines)
     first = describe(files[0])
     if len(files) == 1:
         return first
 
-    def take(member: Member) -> Joined:
-        matrices = [matrix_in(describe(file), member.name or None) for file in files]
+    def take(member: Member) -> RowSource:
+        matrices = [describe(file).matrix(member.name or None) for file in files]
         widths = {one.shape[1]: file.name for one, file in zip(matrices, files, strict=True)}
         if len(widths) > 1:
             told = ", ".join(f"{width} in {file}" for width, file in widths.items())
-            lines = tuple(f"isonb audit '{place}/{file}'" for file in list(widths.values())[:2])
+            lines = [f"isonb audit '{place}/{file}'" for file in list(widths.values())[:2]]
             refuse(VectorsError, f"the files of {place.name} must have one width", told, "Audit them apart:", lines)
-        return Joined(matrices)
+        return joined(matrices)
 
-    members = [
-        replace(member, type=f"{member.type} in {files[0].name}", take=member.take and partial(take, member))
-        for member in first.members
-    ]
-    return Described(
-        f"{place.name} ({len(files)} files)",
-        members,
-        f"isonb.auditing.vectors_of('{place}')",
-        f"isonb.auditing.vectors_of('{place}', {{name!r}})",
-    )
+    members = [replace(member, take=member.take and partial(take, member)) for member in first.members]
+    code = f"isonb.auditing.vectors_of({str(place)!r}"
+    return Described(f"{place.name} ({len(files)} files)", members, f"{code})", code + ", {name!r})")

@@ -1,16 +1,14 @@
 """Matrices that are read by rows, in pieces, so that a file on disk needs little memory; one pass over all of them.
 
 A matrix is a numpy array (mapped or not), a tensor, or whatever has ``shape`` (n, d) and gives rows for a slice or for
-their numbers. It is never copied as a whole. What was read from a stream lies in a file without a name, which ends with
-the process.
+their numbers. It is never copied as a whole.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -18,47 +16,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.errors import ShapeError, fail
-
 CHUNK = 8192  # rows read at a time
 WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)
 NAMED = 20  # rows or dimensions that a finding names
 
 
 class RowSource:
-    """What has ``shape`` (n, d) and gives float rows for a slice or for their numbers."""
+    """A matrix of ``shape`` (n, d) whose rows ``take`` gives, for a slice or for their numbers, out of ``sources``."""
 
-    shape: tuple[int, ...]
+    def __init__(self, shape: Sequence[int], take: Callable[[Any], Any], sources: Sequence[Any] = ()) -> None:
+        self.shape, self.take, self.sources = tuple(shape), take, sources
 
     def __getitem__(self, rows: Any) -> Any:
-        raise NotImplementedError
+        return self.take(rows)
 
 
-class Changed(RowSource):
+def changed(source: Any, change: Callable[[Any], Any]) -> RowSource:
     """A matrix whose rows are changed when they are read."""
-
-    def __init__(self, source: Any, change: Callable[[Any], Any]) -> None:
-        self.source, self.change, self.shape = source, change, tuple(source.shape)
-        self.base, self.mode = getattr(source, "base", None), getattr(source, "mode", "c")
-
-    def __getitem__(self, rows: Any) -> Any:
-        return self.change(self.source[rows])
+    return RowSource(source.shape, lambda rows: change(source[rows]), [source])
 
 
-class Joined(RowSource):
+def joined(sources: Sequence[Any]) -> RowSource:
     """Matrices of one width, one below the other."""
+    starts = [0, *accumulate(one.shape[0] for one in sources)]
 
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self.parts = parts
-        self.starts = [0, *accumulate(part.shape[0] for part in parts)]
-        self.shape = (self.starts[-1], parts[0].shape[1])
-
-    def __getitem__(self, rows: Any) -> Tensor:
-        wanted = torch.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else torch.as_tensor(rows)
-        file = torch.searchsorted(torch.tensor(self.starts), wanted, right=True) - 1
+    def take(rows: Any) -> Tensor:
+        wanted = torch.arange(*rows.indices(starts[-1])) if isinstance(rows, slice) else torch.as_tensor(rows)
+        file = torch.searchsorted(torch.tensor(starts), wanted, right=True) - 1
         places = {i: (file == i).nonzero().flatten() for i in sorted(set(file.tolist()))}
-        values = torch.cat([numbers(self.parts[i], wanted[at] - self.starts[i]) for i, at in places.items()])
+        values = torch.cat([numbers(sources[i], wanted[at] - starts[i]) for i, at in places.items()])
         return values[torch.cat(list(places.values())).argsort()]
+
+    return RowSource((starts[-1], sources[0].shape[1]), take, sources)
 
 
 def numbers(source: Any, rows: Tensor | slice) -> Tensor:
@@ -90,51 +79,11 @@ def pieces(source: Any) -> Iterator[tuple[int, Tensor]]:
 
 def _forget(source: Any) -> None:
     """Give back the memory of a mapped file, so that it doesn't grow to the size of the file."""
-    for part in getattr(source, "parts", ()):
-        _forget(part)
+    for one in getattr(source, "sources", ()):
+        _forget(one)
     mapped = getattr(source, "base", None)
     if isinstance(mapped, mmap.mmap) and getattr(source, "mode", "c") != "c" and hasattr(mapped, "madvise"):
         mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def bfloat16(raw: Any) -> Any:
-    """Two bytes without a type, as ml_dtypes leaves bfloat16 in a .npy file, as float32.
-
-    >>> import numpy
-    >>> bfloat16(numpy.array([[0x3F80, 0xC000]], "uint16").view("V2")).tolist()
-    [[1.0, -2.0]]
-    """
-    import numpy as np
-
-    return (np.ascontiguousarray(raw).view("<u2").astype("uint32") << 16).view("float32")
-
-
-def spooled(pieces: Iterable[Any], what: str) -> Any:
-    """Arrays (m, d) of a stream as one mapped array: floats as in the first piece, integers as float64."""
-    import numpy as np
-
-    from isonb.runtime.files import DiskError
-
-    n, d, dtype = 0, 0, np.dtype("float64")
-    with tempfile.TemporaryFile(prefix="isonb-") as file:
-        for piece in pieces:
-            if not n:
-                d = piece.shape[1]
-                own = piece.dtype.kind == "f" and piece.dtype.itemsize < 8
-                dtype = piece.dtype.newbyteorder("=") if own else dtype
-            elif piece.shape[1] != d and len(piece):
-                got = f"{d} numbers in the first row and {piece.shape[1]} about row {n:,}"
-                fail(ShapeError, f"every row of {what} must hold a vector of one length", got, "Leave the others out.")
-            try:  # written, not mapped: a full disk is then an error and no signal
-                file.write(np.ascontiguousarray(piece, dtype=dtype).data)
-            except OSError as error:
-                must, fix = f"the disk must take {what} while it is read", "Free some space, or set TMPDIR."
-                raise DiskError(f"{must}; got {error.strerror}. {fix}") from error
-            n += len(piece)
-        if not n:
-            fail(ShapeError, f"{what} must have rows", "none", "Look at the program that wrote it.")
-        file.flush()
-        return np.memmap(file, dtype=dtype, mode="r", shape=(n, d))
 
 
 @dataclass

@@ -17,8 +17,6 @@ from isonb.lab.statistics.paired import paired_tests, seeds_needed
 from isonb.lab.statistics.seeds import POWER, Interval, share, student
 from isonb.lab.studies.table import failed
 
-__all__ = ["FEWEST", "CompareError", "compare"]
-
 FEWEST = 3  # seeds that both runs of a pair must share
 VERSIONS = ("torch", "transformers", "isonb")  # whose versions must agree within a pair
 ROWS = ("train", "validation", "held", "rows", "model")  # fingerprints that must agree at the same seed

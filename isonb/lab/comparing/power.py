@@ -9,12 +9,10 @@ import pandas as pd
 from scipy import stats as scipy_stats
 
 from isonb.errors import fail
-from isonb.lab.comparing.comparison import FEWEST, CompareError, compare
-from isonb.lab.comparing.runs import Runs, read_runs, setting_names, table_of
+from isonb.lab.comparing.comparison import FEWEST, compare
+from isonb.lab.comparing.runs import CompareError, Runs, read_runs, setting_names, table_of
 from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.statistics.seeds import POWER
-
-__all__ = ["plan_seeds"]
 
 COLUMNS = ("setting", "arm", "pilot_seeds", "spread", "seeds", "seeds_high", "minutes_a_pair", "hours")
 

@@ -15,8 +15,6 @@ import pandas as pd
 from isonb.lab.statistics.paired import GAIN, LOSS, OPEN
 from isonb.lab.statistics.seeds import Interval
 
-__all__ = ["REFUSED", "Pair", "RunComparison"]
-
 REFUSED = "refused"
 WIDE = 100
 STYLE = """
@@ -213,19 +211,10 @@ def _tr(kind: str, cells: Sequence[str]) -> str:
 
 
 def _row(pair: Pair) -> dict[str, Any]:
-    def ends(name: str, interval: Interval | None) -> dict[str, float]:
-        low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
-        return {name: math.nan if interval is None else interval.estimate, f"{name}_low": low, f"{name}_high": high}
-
-    gain = ends("gain", pair.interval)
-    return {
-        **{name: getattr(pair, name) for name in ("setting", "arm", "control", "metric", "p", "visible", "needed")},
-        **{name: getattr(pair, name) for name in ("place", "verdict", "reason")},
-        "seeds": len(pair.differences),
-        "gain": gain["gain"],
-        "low": gain["gain_low"],
-        "high": gain["gain_high"],
-        "control_failed": ends("c", pair.control_failed)["c"],
-        **ends("failed", pair.failed),
-        **ends("isotropy", pair.isotropy),
-    }
+    told = vars(pair) | {"seeds": len(pair.differences)}
+    intervals = {"gain": pair.interval, "failed": pair.failed, "isotropy": pair.isotropy}
+    for name, one in (intervals | {"control_failed": pair.control_failed}).items():
+        ends = (math.nan,) * 3 if one is None else (one.estimate, one.low, one.high)
+        told |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    told |= {"low": told["gain_low"], "high": told["gain_high"]}
+    return {name: told[name] for name in COLUMNS}

@@ -10,12 +10,10 @@ import pandas as pd
 
 from isonb.errors import InputError, fail
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import recorded
+from isonb.lab.runs.recordings import recorded, scored
 from isonb.lab.runs.run_ids import canonical
-from isonb.lab.runs.scores import scored
-from isonb.lab.runs.table import FIRST, scan, table
-
-__all__ = ["CompareError", "Runs", "arm_names", "config_of", "read_runs", "setting_names", "table_of"]
+from isonb.lab.runs.table import scan, table
+from isonb.lab.studies.table import settings_of_rows
 
 Runs: TypeAlias = str | Path | pd.DataFrame | Iterable[Record]
 APART = ("seed", "inputs")  # of the configuration, what isn't the same for all runs of one setting
@@ -29,7 +27,7 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
     """The runs as a table, with ``config``, ``setting``, ``arm`` and their scores; a failed run has none.
 
     ``setting`` is the configuration without method and seed, as one word; the scores are those of
-    :func:`~isonb.lab.runs.scores.scored`.
+    :func:`~isonb.lab.runs.recordings.scored`.
 
     Args:
         runs: the folder of a sweep, of records or of a recording; the file of a table that ``isonb collect`` wrote; a
@@ -46,7 +44,7 @@ def read_runs(runs: Runs, where: Mapping[str, Any] | None = None) -> pd.DataFram
             some = f"Some are {', '.join(list(frame)[3:12])}."
             fail(CompareError, "a condition must name a column of the runs", repr(name), some)
         frame = frame[[str(config_value(there)) == str(value) for there in frame[name]]].reset_index(drop=True).copy()
-    configs = [config_of(row) for row in frame.to_dict("records")]
+    configs = list(map(config_of, settings_of_rows(frame)))
     own = {"config": configs, "setting": list(map(_setting, configs)), "arm": arm_names(configs)}
     return scored(frame).copy().assign(**own)
 
@@ -69,23 +67,15 @@ def table_of(runs: Runs) -> pd.DataFrame:
     return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
 
 
-def config_of(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """The configuration of a row, its method nested; what the row lacks is left out.
+def config_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by column as a configuration, its method nested.
 
-    >>> config_of({"run_id": "a", "task": "cola", "method.name": "istar", "method.weight": 1.0, "metric.f1": 0.5})
+    >>> config_of({"task": "cola", "method.name": "istar", "method.weight": 1.0})
     {'task': 'cola', 'method': {'name': 'istar', 'weight': 1}}
     """
-    config: dict[str, Any] = {}
-    for name, value in row.items():
-        apart = name in FIRST or name.startswith(("metric.", "manifest."))
-        if apart or value is None or value != value:
-            continue
-        value = config_value(value)
-        if name.startswith("method."):
-            config.setdefault("method", {})[name.removeprefix("method.")] = value
-        else:
-            config[name] = value
-    return config
+    told = {name: config_value(value) for name, value in settings.items()}
+    method = {name.removeprefix("method."): value for name, value in told.items() if name.startswith("method.")}
+    return {name: value for name, value in told.items() if not name.startswith("method.")} | {"method": method}
 
 
 def config_value(value: Any) -> Any:

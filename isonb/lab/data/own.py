@@ -20,18 +20,18 @@ from urllib.parse import quote, unquote
 from isonb.errors import fail, in_one_line
 from isonb.lab.data import own_columns
 from isonb.lab.data.own_columns import METRICS, Wanted
-from isonb.lab.data.own_files import EVALUATION, SUFFIXES, TRAINING, read_file, read_place, state_of
+from isonb.lab.data.own_files import EVALUATION, READERS, TRAINING, read_file, read_place
 from isonb.lab.data.sources import SourceError, sample
-from isonb.lab.data.task import FINE_TUNED, Task, TaskError
+from isonb.lab.data.task import FINE_TUNED, Task, TaskError, TaskSize
 from isonb.lab.options import known_name, shown
-
-__all__ = ["KEYS", "LISTS", "SHARE", "OwnTask", "is_own", "options_of", "own_task", "spelled", "with_options"]
 
 KEYS = tuple(key.name for key in fields(Wanted))
 LISTS = ("inputs", "labels", "metrics")
 YAML = (".yaml", ".yml")
+LETTERS = 4.5  # a token of English
 SHARE = 0.2  # of the rows, which is kept for validation where the data name no such split
 Places = tuple[tuple[str, Path], ...]  # split ("" where nobody named it), file or folder
+State = tuple[tuple[str, int, int], ...]  # names, sizes and times of files: they are read again only when one changes
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class OwnTask(Task):
 
     place: str = ""
     said: tuple[str, ...] = ()
-    state: tuple[tuple[str, int, int], ...] = ()
+    state: State = ()
     tables: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -60,7 +60,7 @@ def is_own(name: str) -> bool:
     (False, True, True)
     """
     path = name.partition("?")[0]
-    known = PurePath(path).suffix.lower() in (*SUFFIXES, *YAML)
+    known = PurePath(path).suffix.lower() in (*READERS, *YAML)
     return known or "/" in path or (path != "" and os.path.exists(os.path.expanduser(path)))
 
 
@@ -105,37 +105,46 @@ def own_task(name: str) -> OwnTask:
     place = Path(os.path.expanduser(name.partition("?")[0])).absolute()
     described, places = _described(place) if place.suffix in YAML else ({}, (("", place),))
     wanted = Wanted(**(described | options_of(name)))
-    state = tuple(entry for _, path in places for entry in state_of(path))
+    state = tuple(entry for _, path in places for entry in _state(path))
     return _understood(spelled(name), wanted, places, state)
+
+
+def _state(place: Path) -> State:
+    try:
+        files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+        return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
+    except (OSError, ValueError) as error:
+        why = f"no file {place}" if isinstance(error, FileNotFoundError) else shown(str(error))
+        fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")
 
 
 def _described(place: Path) -> tuple[dict[str, Any], Places]:
     """What a YAML file says of the data, and where they lie: seen from its folder."""
     import yaml  # type: ignore[import-untyped]
 
-    from isonb.runtime.yaml_text import read_yaml
-
-    state_of(place)
+    _state(place)
     try:
-        told = read_yaml(place.read_text(encoding="utf-8"), yaml.BaseLoader)  # text as it stands: no is no false
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        told = yaml.load(place.read_text(encoding="utf-8"), yaml.BaseLoader)  # text as it stands: no is no false
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         fail(TaskError, f"{place} must be a readable YAML file", in_one_line(error), "Correct it.")
     if not isinstance(told, dict) or not told.get("data_files"):
         fail(TaskError, f"{place} must say data_files: FILE", "none", "Add it, seen from the folder of the YAML file.")
-    for key in told:
-        known_name(key, ("data_files", *KEYS), f"the task {place.name}")
     files = told.pop("data_files")
     files = files if isinstance(files, dict) else {"": files}
-    lists = {key: tuple(told[key]) if isinstance(told[key], list) else (told[key],) for key in LISTS if key in told}
-    for key, values in ({"data_files": files.values()} | {key: [told[key]] for key in told} | lists).items():
+    for key in told:
+        known_name(key, ("data_files", *KEYS), f"the task {place.name}")
+    lists = {key: value if isinstance(value, list) else [value] for key, value in told.items() if key in LISTS}
+    for key, values in {"data_files": files.values(), **{key: [told[key]] for key in told}, **lists}.items():
+        # the type alone is told: a kilobyte of aliases of aliases stands for 10^9 words
         if odd := [value for value in values if not isinstance(value, str)]:
             wanted = "words" if key in LISTS else "a file, or a file a split" if key == "data_files" else "one word"
-            fail(TaskError, f"{key} of {place.name} must be {wanted}", shown(odd[0]), "Write it so.")
-    return told | lists, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
+            fail(TaskError, f"{key} of {place.name} must be {wanted}", f"a {type(odd[0]).__name__}", "Write it so.")
+    given = told | {key: tuple(values) for key, values in lists.items()}
+    return given, tuple((split, place.parent / Path(path).expanduser()) for split, path in files.items())
 
 
 @functools.lru_cache(maxsize=8)
-def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[str, int, int], ...]) -> OwnTask:
+def _understood(name: str, wanted: Wanted, places: Places, state: State) -> OwnTask:
     path = name.partition("?")[0]
     named = len(places) > 1 or bool(places[0][0])
     by_split, names = ({split: read_file(file) for split, file in places}, {}) if named else read_place(places[0][1])
@@ -153,19 +162,30 @@ def _understood(name: str, wanted: Wanted, places: Places, state: tuple[tuple[st
         tables, said = _split_off(tables["train"], path)
     for table in tables.values() if kind in ("regression", "similarity") else ():
         own_columns.check_differ(table[target].to_pylist(), f"{path}: {target}")
+    if kind == "span":
+        inputs, target = ("question", "context"), "answers"
     return OwnTask(
         name,
         kind=kind,
-        inputs=("question", "context") if kind == "span" else inputs,
-        target="answers" if kind == "span" else target,
+        inputs=inputs,
+        target=target,
         metrics=wanted.metrics or METRICS[kind][:2],
         splits=tuple(tables),
         labels=labels,
+        size=_size(kind, inputs, tables),
         place=", ".join(str(path) for _, path in places),
         said=said,
         state=state,
         tables=tables,
     )
+
+
+def _size(kind: str, inputs: tuple[str, ...], tables: Mapping[str, Any]) -> TaskSize:
+    """Rows, and tokens guessed from letters."""
+    scored = tables[[*tables][-1]]
+    letters = sum(len(text) for column in inputs for text in scored[column].to_pylist()) / len(scored)
+    tokens = letters / LETTERS / (2 if kind == "similarity" else 1) + 2
+    return TaskSize(len(tables.get("train", ())), len(scored), tokens)
 
 
 def _by_use(

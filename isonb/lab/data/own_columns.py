@@ -5,7 +5,6 @@ Columns are known by name, never by their order. What can't be known is asked fo
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 from isonb.errors import fail
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.task import KINDS, TaskError
-from isonb.lab.options import shown
+from isonb.lab.options import nearest, shown
 
 PAIRS = (("sentence1", "sentence2"), ("text1", "text2"), ("question1", "question2"), ("premise", "hypothesis"))
 SINGLE = (("text",), ("sentence",))
@@ -77,8 +76,7 @@ def chosen(columns: Sequence[str], wanted: Wanted) -> tuple[tuple[str, ...], str
 def unknown(name: str, known: Iterable[str], what: str) -> NoReturn:
     """Raise the :class:`~isonb.lab.data.task.TaskError` of a name that isn't there, with the nearest one."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    fix = (f"Did you mean {close[0]!r}? " if close else "") + f"There are: {', '.join(known)}."
+    fix = f"{nearest(name, known)}There are: {', '.join(known)}."
     fail(TaskError, f"{what} must be one of those there are", shown(name), fix)
 
 

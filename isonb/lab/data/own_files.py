@@ -8,30 +8,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from isonb.errors import fail, in_one_line
 from isonb.lab.data.sources import SourceError
-from isonb.lab.options import shown
 
 TRAINING = ("train", "training")
 EVALUATION = ("validation", "valid", "val", "dev", "test")
 SAVED = ("dataset_dict.json", "state.json")  # what save_to_disk leaves of a dictionary of splits, of one data set
-
-
-def state_of(place: Path) -> tuple[tuple[str, int, int], ...]:
-    """Names, sizes and times of the files at a place: what is read again only when one of them has changed.
-
-    Raises :class:`~isonb.lab.data.sources.SourceError` where there is nothing.
-    """
-    try:
-        files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
-        return tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
-    except (OSError, ValueError) as error:
-        why = f"no file {place}" if isinstance(error, FileNotFoundError) else shown(str(error))
-        fail(SourceError, "own data must be a file or folder that is there", why, "Correct the path.")
 
 
 def read_place(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
@@ -45,11 +30,11 @@ def read_place(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]
     if any((place / name).is_file() for name in SAVED):
         return _saved(place)
     known = (*TRAINING, *EVALUATION)
-    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in SUFFIXES and path.stem in known}
+    files = {path.stem: path for path in sorted(place.iterdir()) if path.suffix in READERS and path.stem in known}
     if not files:
-        fix = "Name one of its files, or save the set by save_to_disk."
-        what = f"{place} must be a saved data set, or hold train and validation files ({', '.join(SUFFIXES)})"
-        fail(SourceError, what, ", ".join(sorted(path.name for path in place.iterdir())[:8]) or "an empty folder", fix)
+        what = f"{place} must be a saved data set, or hold train and validation files ({', '.join(READERS)})"
+        got = ", ".join(sorted(path.name for path in place.iterdir())[:8]) or "an empty folder"
+        fail(SourceError, what, got, "Name one of its files, or save the set by save_to_disk.")
     return {split: read_file(path) for split, path in files.items()}, {}
 
 
@@ -57,7 +42,7 @@ def read_file(path: Path) -> Any:
     """The Arrow table of one file, which its suffix tells how to read. Columns of CSV and TSV files are text."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        fail(SourceError, f"{path} must be one of {', '.join(SUFFIXES)}", path.suffix or "no suffix", "Convert it.")
+        fail(SourceError, f"{path} must be one of {', '.join(READERS)}", path.suffix or "no suffix", "Convert it.")
     try:
         table = reader(path)
     except UnicodeDecodeError as error:
@@ -79,7 +64,7 @@ def _separated(path: Path) -> Any:
     Where each line of a TSV has its fields, a line is a row, and a quotation mark that stands alone is one.
     """
     import pandas as pd
-    from pyarrow import Table
+    from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
 
     text = path.read_bytes().decode("utf-8-sig")
     if not text.strip():
@@ -103,8 +88,8 @@ def _json(path: Path) -> Any:
     from pyarrow import Table
 
     text = path.read_bytes().decode("utf-8-sig")
-    rows: list[Any] = []
     whole = text.lstrip().startswith("[")
+    rows: list[Any] = []
     for number, line in enumerate([text] if whole else text.split("\n"), start=1):
         try:
             rows += [] if not line.strip() else json.loads(line) if whole else [json.loads(line)]
@@ -117,7 +102,7 @@ def _json(path: Path) -> Any:
 
 
 def _parquet(path: Path) -> Any:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped,unused-ignore]
 
     return ParquetFile(path).read()
 
@@ -139,9 +124,5 @@ def _saved(place: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
     return tables, {name: tuple(kind.names) for name, kind in kinds.items() if hasattr(kind, "names")}
 
 
-READERS: dict[str, Callable[[Path], Any]] = {
-    **dict.fromkeys((".csv", ".tsv"), _separated),
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
-    ".parquet": _parquet,
-}
-SUFFIXES = tuple(READERS)
+READERS = dict.fromkeys((".csv", ".tsv"), _separated) | dict.fromkeys((".jsonl", ".ndjson", ".json"), _json)
+READERS[".parquet"] = _parquet

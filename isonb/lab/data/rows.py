@@ -13,8 +13,6 @@ from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
-__all__ = ["PlainRows", "conform", "load_task"]
-
 
 def load_task(
     name: str,
@@ -23,26 +21,20 @@ def load_task(
     split: str | None = None,
     limit: int | None = None,
     seed: int = 0,
-    revision: str | None = None,
 ) -> Any:
     """The rows of one split as a ``datasets.Dataset`` with the columns ``TASKS[name].columns``.
 
     Where ``datasets`` isn't installed: as :class:`PlainRows`.
 
-    Parameters
-    ----------
-    name
-        A name of :data:`TASKS`, or a file of your own. Rows of one's own, and those that we generate, ignore
-        ``source`` and ``revision``.
-    source
-        A folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache. None: the
-        folder in the environment variable ISONB_DATA, else the hub.
-    split
-        None: the task's first one.
-    limit, seed
-        At most so many rows, drawn by the seed and kept in file order; a smaller limit takes some of a larger one's.
-    revision
-        A commit or tag of the hub's data set.
+    Args:
+        name: of :data:`TASKS`, or a file of your own.
+        source: a folder in the hub's layout (``glue/cola/train.parquet``), or "hub" for the hub and its local cache.
+            None: the folder in the environment variable ISONB_DATA, else the hub. For rows of one's own, and those
+            that we generate, it says nothing.
+        split: None takes the task's first one.
+        limit: at most so many rows, drawn by ``seed`` and kept in file order; a smaller limit takes some of a larger
+            one's.
+        seed: of the draw.
 
     Raises :class:`TaskError` for an unknown task or split and a bad limit or seed, before anything is read, and
     :class:`SourceError` for a missing folder, file or column, an empty split, a missing value, a label out of range,
@@ -53,7 +45,7 @@ def load_task(
     task = task_named(name)
     split = task.splits[0] if split is None else split
     _check_request(task, split, limit, seed)
-    table = _read(task, source, split, revision)
+    table = _read(task, source, split)
     if len(table) == 0:
         fail(SourceError, f"{task.name}, split {split!r} must have rows", "none", "Copy or make the split again.")
     return conform(task, f"{task.name}, split {split!r}", table, sources.sample(len(table), limit, seed))
@@ -69,7 +61,7 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
         fail(TaskError, "seed must be an integer", repr(seed), "Try 0.")
 
 
-def _read(task: Task, source: str | Path | None, split: str, revision: str | None) -> Any:
+def _read(task: Task, source: str | Path | None, split: str) -> Any:
     if isinstance(task, OwnTask):
         return task.tables[split]
     if task.name in GENERATED:
@@ -77,7 +69,7 @@ def _read(task: Task, source: str | Path | None, split: str, revision: str | Non
     folder = sources.data_folder(source)
     if folder is not None:
         return sources.read_folder(folder, task.folder, split)
-    return sources.read_hub(str(task.hub), task.config, split, revision=revision)
+    return sources.read_hub(str(task.hub), task.config, split)
 
 
 def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:

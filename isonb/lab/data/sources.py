@@ -99,7 +99,7 @@ def parquet_files(root: Path, data_set: str, split: str) -> list[Path]:
     return shards
 
 
-def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | None = None) -> Any:
+def read_hub(hub_id: str, config: str | None, split: str) -> Any:
     """The Arrow table of one split of a hub data set, downloaded or, without network, from the local cache.
 
     Raises :class:`SourceError` with the way out (a folder) when neither gives it.
@@ -110,15 +110,12 @@ def read_hub(hub_id: str, config: str | None, split: str, *, revision: str | Non
     reachable = _answer(hub_id) is not None  # what a refusal means, the reader will say
     with _quiet(offline=not reachable):
         try:
-            rows = datasets.load_dataset(hub_id, config, split=split, revision=revision)
+            rows = datasets.load_dataset(hub_id, config, split=split)
         except Exception as error:  # the clients raise errors of five libraries; each means that there are no rows
             why = f"{type(error).__name__}: {in_one_line(error)}"
             why = why if reachable else f"no answer from {datasets.config.HF_ENDPOINT} and no copy in the cache"
             fix = f"Connect once to fill the cache, or name a folder in the hub's layout by source= or {DATA_VARIABLE}."
             raise SourceError(f"{wanted} must be on the hub or in the local cache; got {why}. {fix}") from error
-    if not reachable and revision is not None and not any(revision in file["filename"] for file in rows.cache_files):
-        fix = "Connect, or leave revision out to take what is there (only a full commit can be had offline)."
-        fail(SourceError, f"{wanted} must be in the local cache at revision {revision}", "another revision", fix)
     return rows.with_format("arrow")[:]
 
 

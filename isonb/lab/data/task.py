@@ -15,6 +15,18 @@ class TaskError(InputError):
 
 
 @dataclass(frozen=True)
+class TaskSize:
+    """Rows of the training and of the evaluation split, and a row's mean tokens: both sentences of a pair together.
+
+    In similarity a sentence's. Counted by minilm's tokenizer; the defaults are for what hasn't been counted.
+    """
+
+    train: int = 10_000
+    evaluation: int = 1000
+    tokens: float = 30.0
+
+
+@dataclass(frozen=True)
 class Task:
     """What a task is. ``inputs`` are its text columns, ``target`` the column to predict, both named as on the hub.
 
@@ -35,6 +47,7 @@ class Task:
     labels: tuple[str, ...] = ()
     subsets: tuple[str, ...] = ()
     note: str = ""
+    size: TaskSize = TaskSize()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ that is there isn't encoded again, so a run that was stopped goes on where it st
 
 from __future__ import annotations
 
+import functools
+import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,21 +24,7 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import DATA_VARIABLE, data_folder, read_folder, sample
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
-
-__all__ = [
-    "LAYERS",
-    "POOLS",
-    "SETS",
-    "SIMILARITY",
-    "TextSet",
-    "encode_set",
-    "layers_of",
-    "minutes",
-    "note_time",
-    "pooled",
-    "read_set",
-    "vectors_of",
-]
+from isonb.runtime.files import replace
 
 POOLS = ("mean", "without first")
 SEED = 43
@@ -75,6 +63,7 @@ SETS: dict[str, TextSet] = {
 }
 
 
+@functools.cache
 def read_set(name: str) -> dict[str, Any]:
     """The drawn rows of a set: ``texts`` (distinct), and by column where each row's text stands among them.
 
@@ -155,20 +144,16 @@ def layers_of(kind: str, name: str, count: int) -> tuple[int, ...]:
     return tuple(range(count)) if name in EVERY_LAYER else LAYERS[kind]
 
 
-def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> Path:
+def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> None:
     """Encode a set into the cache, unless it is there; a file appears when it is whole."""
     target = cache / kind / f"{name}.npy"
     if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
         texts = read_set(name)["texts"]
         vectors = vectors_of(encoder, texts, layers_of(kind, name, encoder.layers + 1), SETS[name].tokens)
-        partial = target.with_suffix(".partial")
-        with partial.open("wb") as file:
-            np.save(file, vectors.numpy())
-        partial.replace(target)
+        np.save(content := io.BytesIO(), vectors.numpy())
+        replace(target, content.getvalue())
         note_time(cache, f"{kind} {name}: {len(texts)} texts", began)
-    return target
 
 
 def note_time(cache: Path, what: str, began: float) -> None:
@@ -180,6 +165,6 @@ def note_time(cache: Path, what: str, began: float) -> None:
 
 
 def minutes(cache: Path) -> float:
-    """The CPU minutes of all that lies in the cache."""
-    lines = (cache / TIMES).read_text(encoding="utf-8").splitlines() if (cache / TIMES).exists() else []
-    return sum(float(line.split("\t")[1]) for line in lines) / 60
+    """The CPU minutes of all that lies in the cache; of what was done twice, those of the last time."""
+    lines = (cache / TIMES).read_text(encoding="utf-8").splitlines()
+    return sum(map(float, dict(line.split("\t") for line in lines).values())) / 60

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from isonb.errors import InputError, fail
@@ -21,11 +22,8 @@ from isonb.lab.dial.study import (
     FITTED_ON,
     NAMES,
     READERS,
-    Cell,
-    fits_of,
     layer_loader,
     plan_digest,
-    read_cell,
     read_layer,
     rows_of,
     stored,
@@ -35,8 +33,6 @@ from isonb.lab.dial.views import class_rows, depth_rows, spectra_rows, turned_cl
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.loading import load
 from isonb.runtime.places import RECORDINGS_FOLDER
-
-__all__ = ["CLOUDS", "FOLDER", "differences", "manifest", "publish", "read", "read_again", "whole"]
 
 FOLDER = RECORDINGS_FOLDER / "dial"
 CLOUDS = {"smollm2": 15, "minilm": 6}  # the layers that the picture turns
@@ -75,27 +71,28 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
 
 
 def whole(cache: Path, folder: Path = FOLDER, encoders: Iterable[str] = LAYERS) -> None:
-    """Encode, read and publish all that the plan names of some encoders; what lies in the cache isn't done again."""
+    """Encode, read and publish all that the plan names of some encoders; vectors in the cache aren't made again."""
     made: dict[str, list[pd.DataFrame]] = {}
     for encoder in encoders:
         loaded = load(encoder)
         for name in SETS:
             encode_set(loaded, encoder, name, cache)
-        for layer in LAYERS[encoder]:
-            for name, table in tables_of(read_layer(cache, encoder, layer), encoder, layer).items():
-                made.setdefault(name, []).append(table)
         began = time.process_time()
-        layers = [(layer_loader(cache, encoder, layer), encoder, layer) for layer in LAYERS[encoder]]
+        loads = {layer: layer_loader(cache, encoder, layer) for layer in LAYERS[encoder]}
+        for layer, vectors in loads.items():
+            cell = read_layer(vectors, heavy=layer == LAYERS[encoder][2])
+            for name, table in tables_of(cell, encoder, layer).items():
+                made.setdefault(name, []).append(table)
         rows: dict[str, Any] = {
             "depth": depth_rows(loaded, encoder, cache),
             "spectra": spectra_rows(loaded, encoder),
-            "classes": itertools.chain.from_iterable(class_rows(*layer) for layer in layers),
+            "classes": itertools.chain.from_iterable(class_rows(loads[layer], encoder, layer) for layer in loads),
         }
         if encoder in CLOUDS:
-            rows["turned"] = turned_clouds(layer_loader(cache, encoder, CLOUDS[encoder]), encoder)
+            rows["turned"] = turned_clouds(loads[CLOUDS[encoder]], encoder)
         for name, found in rows.items():
             made.setdefault(name, []).append(pd.DataFrame(found))
-        note_time(cache, f"{encoder}: views", began)
+        note_time(cache, f"{encoder}: read", began)
     tables = {name: pd.concat(found, ignore_index=True) for name, found in made.items()}
     publish(tables, folder, cpu_minutes=minutes(cache))
 
@@ -106,27 +103,36 @@ def read_again(encoder: str, readers: Iterable[str], cache: Path, layers: Iterab
     Vectors that lie in the cache are taken from there. ``layers``: all of the plan if none is named. Without a data
     folder there are the book's own sentences alone, and no fit on Wikipedia.
     """
-    readers, loaded, made = list(readers), None, []
+    readers = list(readers)
     if unknown := sorted(set(readers) - set(READERS)):
         fail(InputError, f"readers must be some of {', '.join(READERS)}", ", ".join(unknown), "Name these.")
     names = [name for name in NAMES if any(name in READERS[reader] for reader in readers)]
     keys = [key for key in ENDS if key[1] == "own" or data_folder(None)]
     needed = [place for name in names for place in (*stored(name), *FITTED_ON.get(name, ()))]
-    for name in dict.fromkeys([*needed, *(["wikipedia"] if len(keys) == len(ENDS) else [])]):
-        if not (cache / encoder / f"{name}.npy").exists():
-            loaded = loaded or load(encoder)
-            encode_set(loaded, encoder, name, cache)
+    needed += ["wikipedia"] if len(keys) == len(ENDS) else []
+    loaded, made = load(encoder), []
+    for name in dict.fromkeys(needed):
+        encode_set(loaded, encoder, name, cache)
     for layer in layers or LAYERS[encoder]:
-        cell, vectors = Cell(), layer_loader(cache, encoder, layer)
-        fitted = fits_of(vectors)
-        for name in names:
-            cell.add(read_cell(vectors, name, keys, heavy=layer == LAYERS[encoder][2], fitted=fitted))
+        cell = read_layer(layer_loader(cache, encoder, layer), names, keys, heavy=layer == LAYERS[encoder][2])
         made += [{"encoder": encoder, "layer": layer, **row} for row in rows_of(cell)]
     return pd.DataFrame(made)
 
 
 def differences(again: pd.DataFrame, recorded: pd.DataFrame) -> pd.DataFrame:
-    """Scores computed anew beside the recorded ones, with their difference."""
+    """Scores computed anew beside the recorded ones, with their difference and how far rounding may move them.
+
+    Another processor rounds vectors another way, by a millionth. So a row that stood on the border may be read as the
+    other class, and a score that counts rows moves by one of them; the others move less.
+    """
     both = again.merge(recorded, on=POINT, suffixes=("", "_recorded"))
     both["difference"] = both["score"] - both["score_recorded"]
-    return both[[*POINT, "score", "score_recorded", "difference"]]
+    sets = [READERS[one.reader] if one.set == "all" else (one.set,) for one in both.itertuples()]
+    both["allowed"] = [float(np.mean([1 / _items(name) for name in names])) for names in sets]
+    return both[[*POINT, "score", "score_recorded", "difference", "allowed"]]
+
+
+def _items(name: str) -> int:
+    """How many pairs, questions, test rows or sentences of a set are scored."""
+    rows = read_set(stored(name)[-1])
+    return len(rows["first"] if "first" in rows else rows["texts"])

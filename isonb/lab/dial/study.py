@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import pickle
-import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,30 +17,11 @@ import torch
 
 from isonb.errors import FitWarning
 from isonb.lab.dial import readers
-from isonb.lab.dial.encode import LAYERS, POOLS, SIMILARITY, layers_of, note_time, read_set
+from isonb.lab.dial.encode import POOLS, SIMILARITY, layers_of, read_set
 from isonb.measures.registry import measure_all
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 from isonb.streaming.moments import Moments
 from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
-
-__all__ = [
-    "ENDS",
-    "KEYS",
-    "PLACES",
-    "RAW",
-    "READERS",
-    "SHORT",
-    "Cell",
-    "Turned",
-    "best_place",
-    "layer_loader",
-    "parts_of",
-    "plan_digest",
-    "read_cell",
-    "read_layer",
-    "rows_of",
-    "tables_of",
-]
 
 Array = np.ndarray[Any, Any]
 Turn = tuple[str, float]  # the family and its strength
@@ -80,7 +59,7 @@ FITTED_ON = {  # the texts of an own fit that several sets share
     **dict.fromkeys(("sst2", "cola"), ("sst2_train", "cola_train")),
     **dict.fromkeys(("mrpc", "qnli", "qqp"), ("mrpc_train", "qnli_train", "qqp_test")),
 }
-HEADS = {"sst2": "single", "cola": "single", "mrpc": "pair", "qnli": "pair"}
+HEADS = ("sst2", "cola", "mrpc", "qnli")
 NAMES = (*SIMILARITY, "squad", "qqp", *HEADS, "corpus")
 READERS = {  # of which sets a reader's score is the mean
     "similarity": SIMILARITY,
@@ -90,7 +69,7 @@ READERS = {  # of which sets a reader's score is the mean
     "neighbours": ("sst2", "cola"),
     "topics": ("squad",),
     "k-means": ("squad",),
-    "linear head": tuple(HEADS),
+    "linear head": HEADS,
     "hidden layer": ("sst2", "cola"),
     "own topics": ("corpus",),
 }
@@ -161,11 +140,6 @@ class Cell:
     outcomes: dict[tuple[Key, str, str], Array] = field(default_factory=dict)
     isotropy: dict[tuple[Key, str], dict[str, float | None]] = field(default_factory=dict)
 
-    def add(self, other: Cell) -> None:
-        """Take in what was read on other sets."""
-        self.outcomes |= other.outcomes
-        self.isotropy |= other.isotropy
-
     def of(self, key: Key, reader: str, name: str = "all") -> Array | None:
         """A reader's outcome on a set, or its mean over all its sets if it read them all."""
         if name != "all":
@@ -185,92 +159,63 @@ def stored(name: str) -> tuple[str, ...]:
     return (f"{name}_train", f"{name}_test") if name in HEADS else ("qqp_test",) if name == "qqp" else (name,)
 
 
-def _reading(name: str, heavy: bool) -> Callable[[Load, bool], dict[str, Array]]:
-    """What each reader makes of the sets of a name, given each set's turned vectors and whether slow readers read."""
-    *_, place = stored(name)
-    rows = read_set(place)
+def _outcomes(name: str, turned: dict[str, Array], slow: bool, heavy: bool) -> dict[str, Array]:
+    """What each reader makes of the sets of a name, given each set's turned vectors."""
+    place = stored(name)[-1]
+    rows, x = read_set(place), turned[place]
     if name in SIMILARITY:
-        pairs = rows["first"], rows["second"], rows["score"], name
-        return lambda turned, slow: {"similarity": readers.similarity(turned(place), *pairs)}
-    if name == "qqp":
-        pairs = rows["first"], rows["second"], rows["label"], name
-        return lambda turned, slow: {"threshold": readers.threshold(turned(place), *pairs)}
+        return {"similarity": readers.similarity(x, rows["first"], rows["second"], rows["score"], name)}
     if name == "corpus":
-        return lambda turned, slow: {"own topics": readers.topics(turned(name), rows["topic"], name)}
-    return _reading_squad(rows) if name == "squad" else _reading_labelled(name, heavy, read_set(f"{name}_train"), rows)
-
-
-def _reading_squad(rows: dict[str, Any]) -> Callable[[Load, bool], dict[str, Array]]:
-    passages = np.arange(len(rows["topic"]))
-
-    def read(turned: Load, slow: bool) -> dict[str, Array]:
-        x = turned("squad")
-        made = readers.retrieval(x, rows["first"], rows["second"], passages, "squad")
+        return {"own topics": readers.topics(x, rows["topic"], name)}
+    if name == "squad":
+        passages = np.arange(len(rows["topic"]))
+        made = readers.retrieval(x, rows["first"], rows["second"], passages, name)
         made["topics"] = readers.topics(x[passages], rows["topic"], "topics")
         return made | ({"k-means": readers.k_means(x[passages], rows["topic"], "topics")} if slow else {})
-
-    return read
-
-
-def _reading_labelled(
-    name: str, heavy: bool, train: dict[str, Any], test: dict[str, Any]
-) -> Callable[[Load, bool], dict[str, Array]]:
-    def features(x: Array, rows: dict[str, Any]) -> Array:
-        return x[rows["first"]] if HEADS[name] == "single" else readers.pair_features(x, rows["first"], rows["second"])
-
-    def read(turned: Load, slow: bool) -> dict[str, Array]:
-        x = turned(f"{name}_test")
-        inputs = features(turned(f"{name}_train"), train), train["label"], features(x, test), test["label"], name
-        made = {"linear head": readers.linear_head(*inputs)}
-        if HEADS[name] == "single":
+    made = {}
+    if name in READERS["threshold"]:
+        made["threshold"] = readers.threshold(x, rows["first"], rows["second"], rows["label"], name)
+    if name in HEADS:
+        known = read_set(f"{name}_train")
+        train, test = _features(turned[f"{name}_train"], known), _features(x, rows)
+        inputs = train, known["label"], test, rows["label"], name
+        made["linear head"] = readers.linear_head(*inputs)
+        if name in READERS["neighbours"]:
             made["neighbours"] = readers.neighbours(*inputs)
-            if slow and heavy:
-                made["hidden layer"] = readers.hidden_layer(*inputs)
-        if name == "mrpc":
-            made["threshold"] = readers.threshold(x, test["first"], test["second"], test["label"], name)
-        return made
-
-    return read
+            made |= {"hidden layer": readers.hidden_layer(*inputs)} if slow and heavy else {}
+    return made
 
 
-def fits_of(load: Load) -> Callable[[tuple[str, ...], int], Turned]:
-    """The turns of one layer that are fitted on some sets of texts, by pool; each is fitted once."""
-    return functools.cache(lambda texts, pool: Turned(np.concatenate([load(name)[pool] for name in texts])))
+def _features(x: Array, rows: dict[str, Any]) -> Array:
+    return readers.pair_features(x, rows["first"], rows["second"]) if "second" in rows else x[rows["first"]]
 
 
-def read_cell(
-    load: Load,
-    name: str,
-    keys: Iterable[Key] = KEYS,
-    *,
-    heavy: bool = False,
-    fitted: Callable[[tuple[str, ...], int], Turned] | None = None,
-) -> Cell:
-    """The turns of one layer, read on the sets of one name; ``heavy`` adds the hidden layer.
-
-    ``fitted``: what :func:`fits_of` gives, where several names are read of a layer.
-    """
-    made, read, fitted = Cell(), _reading(name, heavy), fitted or fits_of(load)
+def read_layer(load: Load, names: Iterable[str] = NAMES, keys: Sequence[Key] = KEYS, *, heavy: bool = False) -> Cell:
+    """The turns of one layer, read on the sets of some names; ``heavy`` adds the hidden layer."""
+    made = Cell()
 
     @functools.cache
-    def points(pool: int, fit: str, place: str) -> Callable[[Turn], Array]:
-        texts = FITTED_ON.get(name, (name,)) if fit == "own" else ("wikipedia",)
+    def fitted(texts: tuple[str, ...], pool: int) -> Turned:
+        return Turned(np.concatenate([load(text)[pool] for text in texts]))
+
+    @functools.cache
+    def points(texts: tuple[str, ...], pool: int, place: str) -> Callable[[Turn], Array]:
         return fitted(texts, pool).read(load(place)[pool])
 
-    for key in keys:
+    for name, key in itertools.product(names, keys):
         pool, fit, turn = POOLS.index(key[0]), key[1], key[2:]
+        texts = FITTED_ON.get(name, (name,)) if fit == "own" else ("wikipedia",)
+        turned = {place: points(texts, pool, place)(turn) for place in stored(name)}
         full = key[:2] == ("mean", "own")
         slow = full and turn in SLOW
-
-        def turned(place: str, at: tuple[int, str] = (pool, fit), turn: Turn = turn) -> Array:
-            return points(*at, place)(turn)
-
-        for reader, outcome in read(turned, slow).items():
+        for reader, outcome in _outcomes(name, turned, slow, heavy).items():
             made.outcomes[key, reader, name] = outcome
         if full and turn[0] not in ORDERS:
-            seen = torch.from_numpy(turned(stored(name)[-1])[:MEASURED]).double()
+            seen = torch.from_numpy(turned[stored(name)[-1]][:MEASURED]).double()
             wanted = REACHED if slow and name in ("stsb_test", "corpus") else ("isoscore", "mean_cosine")
             made.isotropy[key, name] = measure_all(seen, wanted)
+        if key == keys[-1]:
+            points.cache_clear()  # the next name reads other sets
     return made
 
 
@@ -348,23 +293,3 @@ def layer_loader(cache: Path, encoder: str, layer: int) -> Load:
         return np.asarray(vectors[layers_of(encoder, name, len(vectors)).index(layer)])
 
     return load
-
-
-def read_layer(cache: Path, encoder: str, layer: int, names: Iterable[str] = NAMES) -> Cell:
-    """Read one layer on the sets of some names.
-
-    What was read of a set is kept in the cache, so a run that was stopped goes on where it stood.
-    """
-    load, whole, heavy = layer_loader(cache, encoder, layer), Cell(), layer == LAYERS[encoder][2]
-    fitted = fits_of(load)
-    for name in names:
-        kept = cache / "cells" / f"{encoder}-{layer}-{name}.pickle"
-        if not kept.exists():
-            began = time.process_time()
-            made = read_cell(load, name, heavy=heavy, fitted=fitted)
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.with_suffix(".partial").write_bytes(pickle.dumps((made.outcomes, made.isotropy)))
-            kept.with_suffix(".partial").replace(kept)
-            note_time(cache, f"{encoder} layer {layer}, {name}: read", began)
-        whole.add(Cell(*pickle.loads(kept.read_bytes())))
-    return whole

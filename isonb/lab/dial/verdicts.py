@@ -8,8 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-__all__ = ["HYPOTHESES", "MIDDLE", "Verdict", "judge"]
-
 MIDDLE = (10, 15, 20)
 Tables = Mapping[str, pd.DataFrame]
 Judged = tuple[bool, bool, str]  # as expected, contradicted, and the numbers
@@ -37,7 +35,7 @@ def _middle(table: pd.DataFrame, reader: str, **wanted: Any) -> pd.DataFrame:
 
 def _told(rows: pd.DataFrame, name: str = "gain") -> str:
     ends = zip(rows["layer"], rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return "; ".join(f"layer {layer}: {value:+.3f} [{low:+.3f}, {high:+.3f}]" for layer, value, low, high in ends)
+    return "; ".join(f"layer {layer}: {value:+.3f} ({low:+.3f} to {high:+.3f})" for layer, value, low, high in ends)
 
 
 def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
@@ -51,7 +49,7 @@ def _best_gains(reader: str, allowed: int) -> Callable[[Tables], Judged]:
 
 def _place_is_inside(tables: Tables) -> Judged:
     rows = _middle(tables["best"], "similarity")
-    told = (f"layer {x.layer}: p = {x.best:g} [{x.best_low:g}, {x.best_high:g}]" for x in rows.itertuples())
+    told = (f"layer {x.layer}: p = {x.best:g} ({x.best_low:g} to {x.best_high:g})" for x in rows.itertuples())
     inside = (rows["best_turn"] == "whitening") & (rows["best_low"] > 0) & (rows["best_high"] < 1)
     return bool(inside.all()), bool((rows["best_high"] >= 1).any()), "; ".join(told)
 
@@ -65,7 +63,7 @@ def _trained_for_the_cosine(tables: Tables) -> Judged:
     dial = _rows(tables["scores"], encoder="minilm", layer=6, reader="similarity", set="all", turn="whitening")
     most, ends = dial.loc[dial["gain"].idxmax()], dial[dial["strength"].isin((-1.0, 1.0))]
     told = [
-        f"p = {x.strength:g}: {x.gain:+.3f} [{x.gain_low:+.3f}, {x.gain_high:+.3f}]"
+        f"p = {x.strength:g}: {x.gain:+.3f} ({x.gain_low:+.3f} to {x.gain_high:+.3f})"
         for x in ends.sort_values("strength").itertuples()
     ]
     small, lose = bool(most["gain"] < 0.01), bool((ends["gain_high"] < 0).all())

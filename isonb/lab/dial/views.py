@@ -21,8 +21,6 @@ from isonb.measures.cosine import mean_cosine
 from isonb.measures.first_token import first_token
 from isonb.measures.isoscore import isoscore
 
-__all__ = ["NEAR", "class_rows", "depth_rows", "picks", "spectra_rows", "turned_clouds"]
-
 NEAR = 5
 PICKS = 20
 FRAME = 1000  # half the width of the frame

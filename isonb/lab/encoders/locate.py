@@ -18,8 +18,6 @@ from isonb.lab.encoders import catalogue
 from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError, embedded_folder, fingerprint
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 
-__all__ = ["MODELS_VARIABLE", "Source", "find", "fingerprint_now", "is_folder", "place_of", "reject", "spelled"]
-
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 
 
@@ -53,21 +51,20 @@ class Source:
         return self.commit
 
 
-def find(name: str | Path, *, revision: str | None = None) -> Source:
+def find(name: str | Path) -> Source:
     """The model called ``name``, checked as far as that goes without weights: a second's work, or a small download.
 
     The name must lead somewhere; there must be safetensors weights, a tokenizer and the configuration of a text encoder
-    or decoder that transformers knows itself. ``revision`` pins a commit of a hub id, which is then looked for in the
-    cache and on the hub alone. Raises :class:`ModelError`, and :class:`~isonb.errors.DependencyError` when the package
-    that carries an embedded model is missing.
+    or decoder that transformers knows itself. Raises :class:`ModelError`, and :class:`~isonb.errors.DependencyError`
+    when the package that carries an embedded model is missing.
 
     >>> source = find("minilm")
     >>> source.config.model_type, source.max_length, source.commit
     ('bert', 512, None)
     """
-    place = place_of(name, revision)
+    place = place_of(name)
     if place is None:
-        return _on_hub(str(name), revision)
+        return _on_hub(str(name))
     if why := _lacks(place[0]):
         reject(name, f"{place[0]} {why}")
     return _read(str(name), *place)
@@ -82,7 +79,7 @@ def fingerprint_now(name: str) -> str:
         embedded_folder(EMBEDDED[name])
     place = place_of(name)
     if place is None:
-        return str(_asked(name, None).sha)
+        return str(_asked(name).sha)
     folder, commit = place
     return commit or fingerprint(folder)
 
@@ -104,7 +101,7 @@ def is_folder(name: str) -> bool:
     return _folder(name) is not None or not _hub_id(name)
 
 
-def place_of(name: str | Path, revision: str | None = None) -> tuple[Path, str | None] | None:
+def place_of(name: str | Path) -> tuple[Path, str | None] | None:
     """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it.
 
     Raises :class:`ModelError` for a folder that can't be read without harm (:func:`catalogue.unsafe`).
@@ -115,9 +112,8 @@ def place_of(name: str | Path, revision: str | None = None) -> tuple[Path, str |
     folder = _folder(text)
     if folder is None and (isinstance(name, Path) or not _hub_id(text)):
         reject(name, "it is no folder and can't be a hub id")
-    if folder is None and not revision:
-        folder = _stand_in(text)
-    place = _cached(text, revision) if folder is None else (folder, None)
+    folder = folder or _stand_in(text)
+    place = _cached(text) if folder is None else (folder, None)
     if place is not None and (why := catalogue.unsafe(place[0])):
         reject(name, f"{place[0]} {why}")
     return place
@@ -157,11 +153,11 @@ def _stand_in(hub_id: str) -> Path | None:
     return _folder(str(root / hub_id))
 
 
-def _cached(hub_id: str, revision: str | None) -> tuple[Path, str] | None:
+def _cached(hub_id: str) -> tuple[Path, str] | None:
     """The snapshot of a hub model in the local cache, if it is whole; its name is the commit."""
     from huggingface_hub import try_to_load_from_cache
 
-    config = try_to_load_from_cache(hub_id, "config.json", revision=revision)
+    config = try_to_load_from_cache(hub_id, "config.json")
     if not isinstance(config, str) or _lacks(Path(config).parent):
         return None
     return Path(config).parent, Path(config).parent.name
@@ -191,7 +187,7 @@ def _read(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] 
         reject(name, in_one_line(error), error)
 
 
-def _asked(hub_id: str, revision: str | None) -> Any:
+def _asked(hub_id: str) -> Any:
     """What the hub says of a model: its commit and its files."""
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError
@@ -199,7 +195,7 @@ def _asked(hub_id: str, revision: str | None) -> Any:
     if "/" not in hub_id:
         reject(hub_id, "no such folder and not in the local cache; to download a model, write organisation/model")
     try:
-        return HfApi().model_info(hub_id, revision=revision, timeout=10)
+        return HfApi().model_info(hub_id, timeout=10)
     except HfHubHTTPError as error:
         reject(hub_id, f"the hub says: {in_one_line(error)}", error)
     except Exception as error:  # offline mode, no route, no answer in time: of whichever client is in use
@@ -208,25 +204,25 @@ def _asked(hub_id: str, revision: str | None) -> Any:
         reject(hub_id, f"{why}. {fix}.", error)
 
 
-def _on_hub(hub_id: str, revision: str | None) -> Source:
+def _on_hub(hub_id: str) -> Source:
     """Configuration, tokenizer and the list of the weights downloaded, the weights seen to be there."""
-    info = _asked(hub_id, revision)
+    info = _asked(hub_id)
     files = [file.rfilename for file in info.siblings or () if "/" not in file.rfilename]
     if "config.json" not in files:
         reject(hub_id, "its repository has no config.json")
-    folder = _download(hub_id, revision, ("config.json",))  # by the name asked for, which the cache then knows
+    folder = _download(hub_id, None, ("config.json",))  # by the name asked for, which the cache then knows
     _download(hub_id, folder.name, [name for name in files if name.endswith((".json", ".txt", ".model"))])
     if why := _lacks(folder, files):
         reject(hub_id, f"its repository {why}")
     return _read(hub_id, folder, folder.name, tuple(catalogue.weight_names(folder, files)))
 
 
-def _download(hub_id: str, revision: str | None, files: Iterable[str]) -> Path:
-    """Files of one commit, into the cache; the snapshot's folder, whose name is the commit."""
+def _download(hub_id: str, commit: str | None, files: Iterable[str]) -> Path:
+    """Files of one commit (None: the newest), into the cache; the snapshot's folder, whose name is the commit."""
     from huggingface_hub import hf_hub_download
 
     try:
         with quiet():
-            return {Path(hf_hub_download(hub_id, name, revision=revision)).parent for name in files}.pop()
+            return {Path(hf_hub_download(hub_id, name, revision=commit)).parent for name in files}.pop()
     except Exception as error:  # the client raises errors of several libraries; each means that a file is missing
         reject(hub_id, in_one_line(error), error)

@@ -20,8 +20,6 @@ from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
 from isonb.points import pool
 
-__all__ = ["TaskModel", "is_decoder", "task_loss"]
-
 IGNORE = -100
 
 

@@ -9,24 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from isonb.lab.encoders.loading import Encoder, States, TokenizedSentences, forward
-from isonb.lab.encoders.task_model import is_decoder
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.measuring.layers import Sample
 from isonb.lab.methods import Site
 from isonb.points import pool
 
-__all__ = [
-    "Pool",
-    "SentenceVector",
-    "States",
-    "TokenizedSentences",
-    "distinct",
-    "embed",
-    "embed_pairs",
-    "first_token",
-    "forward",
-    "sample_tokens",
-]
-
+__all__ = ["Pool", "SentenceVector", "States", "TokenizedSentences", "distinct", "embed", "embed_pairs"]
+__all__ += ["first_token", "forward", "sample_tokens"]
 
 Pool = Callable[[States], Tensor]
 

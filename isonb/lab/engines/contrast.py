@@ -18,8 +18,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -28,17 +26,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim.lr_scheduler import LambdaLR
 
-from isonb.errors import DegenerateError, ShapeError, fail
-from isonb.integrations.hidden_states import Pooling
+from isonb.errors import ShapeError, fail
 from isonb.integrations.union import asked, one_number, trainable
 from isonb.lab.encoders.loading import Encoder
-from isonb.lab.encoders.task_model import is_decoder
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token, forward
+from isonb.lab.engines.stages import Series, finite, penalised_points, seeded
 from isonb.lab.methods import Contrast, Method
 from isonb.losses.istar import ShrinkageCovariance
 from isonb.points import mean_pool
 
-Series = dict[str, list[tuple[float, float]]]
 SHRINKAGE_ROWS = 250_000  # points behind a shrinkage covariance
 MAX_NORM = 1.0  # of SimCSE's gradients
 STAGE = 500  # updates between two rates of tension
@@ -100,52 +97,34 @@ def tune(
     if len(texts) < 2:
         fail(ShapeError, "contrastive tuning needs at least 2 different sentences", len(texts), "Give more examples.")
     tokens = TokenizedSentences.read(encoder, texts, contrast.max_length)
-    simcse = contrast.objective == "simcse"
     series: Series = {}
-    with _training(encoder, vector, seed, dropout=simcse):
-        objective = (_SimCSE if simcse else _Tension)(encoder, contrast, method, vector)
-        penalty = method.penalty() if penalty is None and method is not None else penalty
-        penalised = _Penalty(encoder, tokens, contrast.batch_size, method, penalty)
-        batches = islice(_batches(len(texts), contrast.batch_size, seed), contrast.steps)
-        bar = tqdm(batches, contrast.objective, contrast.steps, leave=False, disable=None if progress else True)
-        for step, (fresh, rows) in enumerate(bar, start=1):
-            if fresh:
-                penalised.refresh()
-            with penalised.pooling.watch(encoder.model) as seen:
-                loss, inputs = objective.loss(tokens, rows)
-            added = penalised(seen, inputs, len(rows))
-            loss = loss if added is None else loss + added
-            finite(loss, "contrastive tuning", step)
-            objective.update(loss)
-            series.setdefault("step.train.loss", []).append((step, float(loss.detach())))
-            if added is not None:
-                series.setdefault("step.train.penalty", []).append((step, float(added.detach())))
-    return series
-
-
-def finite(loss: Tensor, stage: str, step: int) -> None:
-    """Raise :class:`~isonb.errors.DegenerateError` where a loss isn't finite."""
-    if not bool(torch.isfinite(loss.detach())):
-        fix = "Lower the learning rate or the weight of the penalty."
-        fail(DegenerateError, f"the loss of {stage} must be finite", f"{loss.item()} at update {step}", fix)
-
-
-@contextmanager
-def _training(encoder: Encoder, vector: nn.Module | None, seed: int, *, dropout: bool) -> Iterator[None]:
-    """Everything free and seeded inside; frozen, in evaluation mode and the random states as before after it."""
-    device = next(encoder.model.parameters()).device
-    devices = [] if device.type == "cpu" else [device]
     modules = [encoder.model] if vector is None else [encoder.model, vector]
-    with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"), torch.enable_grad():
-        torch.manual_seed(seed)
+    with seeded(next(encoder.model.parameters()).device, seed), torch.enable_grad():
         try:
             for module in modules:
-                module.train(dropout or module is vector).requires_grad_(True)
-            yield
+                module.train(contrast.objective == "simcse" or module is vector).requires_grad_(True)
+            objective = Objective(encoder, tokens, contrast, method, vector)
+            penalty = method.penalty() if penalty is None and method is not None else penalty
+            penalised = _Penalty(encoder, tokens, contrast.batch_size, method, penalty)
+            batches = islice(_batches(len(texts), contrast.batch_size, seed), contrast.steps)
+            bar = tqdm(batches, contrast.objective, contrast.steps, leave=False, disable=None if progress else True)
+            for step, (fresh, rows) in enumerate(bar, start=1):
+                if fresh:
+                    penalised.refresh()
+                with penalised.pooling.watch(encoder.model) as seen:
+                    loss, inputs = objective.loss(rows)
+                added = penalised(seen, inputs, len(rows))
+                if added is not None:
+                    loss = loss + added
+                    series.setdefault("step.train.penalty", []).append((step, float(added.detach())))
+                finite(loss, "contrastive tuning", step)
+                objective.update(loss)
+                series.setdefault("step.train.loss", []).append((step, float(loss.detach())))
         finally:
             for module in modules:
                 module.eval().requires_grad_(False)
                 module.zero_grad(set_to_none=True)
+    return series
 
 
 def _batches(count: int, size: int, seed: int) -> Iterator[tuple[bool, list[int]]]:
@@ -157,78 +136,69 @@ def _batches(count: int, size: int, seed: int) -> Iterator[tuple[bool, list[int]
             yield start == 0, order[start : start + size]
 
 
-class _SimCSE:
-    """Two dropout passes of a batch as one batch of twice the size."""
+class Objective:
+    """What is minimized, and how. SimCSE: two dropout passes of a batch as one batch of twice the size, behind a head.
+
+    Tension: groups of one pair of equal and ``negatives`` pairs of different sentences, each side read by its own copy
+    of the encoder.
+    """
 
     def __init__(
-        self, encoder: Encoder, contrast: Contrast, method: Method | None, vector: SentenceVector | None
+        self,
+        encoder: Encoder,
+        tokens: TokenizedSentences,
+        contrast: Contrast,
+        method: Method | None = None,
+        vector: SentenceVector | None = None,
     ) -> None:
-        self.model, self.contrast = encoder.model, contrast
+        self.model, self.tokens, self.contrast = encoder.model, tokens, contrast
         self.device = next(encoder.model.parameters()).device
-        self.vector = SentenceVector(first_token(encoder)) if vector is None else vector
-        dense = nn.Linear(encoder.dim, encoder.dim)
-        nn.init.normal_(dense.weight, std=0.02)
-        nn.init.zeros_(dense.bias)
-        self.head = nn.Sequential(dense, nn.Tanh()).to(self.device)
-        free = [*self.model.parameters(), *self.head.parameters()]
-        groups = [{"params": free}, *_layer_groups(self.vector, method, contrast.learning_rate)]
-        self.optimizer = torch.optim.AdamW(groups, lr=contrast.learning_rate, weight_decay=0.0)
-        self.schedule = LambdaLR(self.optimizer, lambda done: max(0.0, 1 - done / contrast.steps))
+        self.simcse, rate = contrast.objective == "simcse", contrast.learning_rate
+        if self.simcse:
+            usual = first_token(encoder)
+            dense = nn.Linear(encoder.dim, encoder.dim)
+            nn.init.normal_(dense.weight, std=0.02)
+            nn.init.zeros_(dense.bias)
+            self.beside: Any = nn.Sequential(dense, nn.Tanh()).to(self.device)
+        else:
+            usual = lambda states: mean_pool(states.hidden[-1], states.mask)  # noqa: E731
+            self.beside = copy.deepcopy(encoder.model)
+        self.vector = SentenceVector(usual) if vector is None else vector
+        rates = {} if method is None else method.learning_rates()
+        layer = [] if self.vector.layer is None else self.vector.layer.named_parameters()
+        groups: list[dict[str, Any]] = [{"params": [*self.model.parameters(), *self.beside.parameters()]}]
+        groups += [{"params": [p], "lr": rates.get(name, rate)} for name, p in layer]
+        self.optimizer: torch.optim.Optimizer
+        if self.simcse:
+            self.optimizer = torch.optim.AdamW(groups, lr=rate, weight_decay=0.0)
+            self.schedule = LambdaLR(self.optimizer, lambda done: max(0.0, 1 - done / contrast.steps))
+        else:
+            self.optimizer = torch.optim.RMSprop(groups, lr=rate)
+            stage = min(STAGE, math.ceil(contrast.steps / len(RATES)))
+            self.schedule = LambdaLR(self.optimizer, lambda done: RATES[min(done // stage, len(RATES) - 1)])
 
-    def loss(self, tokens: TokenizedSentences, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
-        batch = tokens.batch([*rows, *rows], self.device)
-        first, second = self.head(self.vector(forward(self.model, batch))).split(len(rows))
-        return info_nce(first, second, self.contrast.temperature), batch
-
-    def update(self, loss: Tensor) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)
-        self.optimizer.step()
-        self.schedule.step()
-
-
-class _Tension:
-    """Groups of one pair of equal and ``negatives`` pairs of different sentences, each side read by its own copy."""
-
-    def __init__(
-        self, encoder: Encoder, contrast: Contrast, method: Method | None, vector: SentenceVector | None
-    ) -> None:
-        self.model, self.contrast = encoder.model, contrast
-        self.twin = copy.deepcopy(encoder.model)
-        self.device = next(encoder.model.parameters()).device
-        self.vector = (
-            SentenceVector(lambda states: mean_pool(states.hidden[-1], states.mask)) if vector is None else vector
-        )
-        free = [*self.model.parameters(), *self.twin.parameters()]
-        groups = [{"params": free}, *_layer_groups(self.vector, method, contrast.learning_rate)]
-        self.optimizer = torch.optim.RMSprop(groups, lr=contrast.learning_rate)
-        stage = min(STAGE, math.ceil(contrast.steps / len(RATES)))
-        self.schedule = LambdaLR(self.optimizer, lambda done: RATES[min(done // stage, len(RATES) - 1)])
-
-    def loss(self, tokens: TokenizedSentences, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
-        place = torch.arange(len(rows))
-        same = place % (self.contrast.negatives + 1) == 0
-        away = torch.randint(1, len(tokens), (len(rows),))
-        others = torch.where(same, torch.tensor(rows), (torch.tensor(rows) + away) % len(tokens)).tolist()
-        batch = tokens.batch(rows, self.device)
+    def loss(self, rows: list[int]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of some sentences, and what passed the encoder for it."""
+        if self.simcse:
+            batch = self.tokens.batch([*rows, *rows], self.device)
+            first, second = self.beside(self.vector(forward(self.model, batch))).split(len(rows))
+            return info_nce(first, second, self.contrast.temperature), batch
+        same = torch.arange(len(rows)) % (self.contrast.negatives + 1) == 0
+        away = torch.randint(1, len(self.tokens), (len(rows),))
+        others = torch.where(same, torch.tensor(rows), (torch.tensor(rows) + away) % len(self.tokens)).tolist()
+        batch = self.tokens.batch(rows, self.device)
         first = self.vector(forward(self.model, batch))
-        second = self.vector(forward(self.twin, tokens.batch(others, self.device)))
+        second = self.vector(forward(self.beside, self.tokens.batch(others, self.device)))
         return tension_loss(first, second, same.to(self.device)), batch
 
     def update(self, loss: Tensor) -> None:
+        """One update."""
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+        if self.simcse:
+            nn.utils.clip_grad_norm_([p for group in self.optimizer.param_groups for p in group["params"]], MAX_NORM)
         self.optimizer.step()
         self.schedule.step()
-
-
-def _layer_groups(vector: SentenceVector, method: Method | None, rate: float) -> list[dict[str, Any]]:
-    """The parameters of a method's layer, each with the learning rate the method gives it."""
-    if vector.layer is None:
-        return []
-    rates = {} if method is None else method.learning_rates()
-    return [{"params": [p], "lr": rates.get(name, rate)} for name, p in vector.layer.named_parameters()]
 
 
 class _Penalty:
@@ -237,11 +207,9 @@ class _Penalty:
     def __init__(
         self, encoder: Encoder, tokens: TokenizedSentences, size: int, method: Method | None, loss: nn.Module | None
     ) -> None:
-        self.encoder, self.tokens, self.size, self.loss = encoder, tokens, size, loss
+        self.model, self.tokens, self.size, self.loss = encoder.model, tokens, size, loss
         self.device = next(encoder.model.parameters()).device
-        self.pooling = Pooling() if method is None else method.points()
-        if self.pooling.mode == "cls" and is_decoder(encoder.model.config):
-            self.pooling = replace(self.pooling, mode="last")
+        self.pooling = penalised_points(method or Method(), is_decoder(encoder.model.config))
         self.shrinkage: ShrinkageCovariance | None = None
         if self.loss is not None:
             self.loss.to(self.device).train()
@@ -256,9 +224,9 @@ class _Penalty:
     def refresh(self) -> None:
         """Measure the shrinkage covariance on the sentences, in their order."""
         if self.shrinkage is not None:
-            starts = range(0, len(self.tokens), self.size)
-            rows = (range(start, min(start + self.size, len(self.tokens))) for start in starts)
-            self.shrinkage.refresh(self.encoder.model, (self.tokens.batch(some, self.device) for some in rows))
+            rows, size = range(len(self.tokens)), self.size
+            parts = (list(rows[start : start + size]) for start in rows[::size])
+            self.shrinkage.refresh(self.model, (self.tokens.batch(part, self.device) for part in parts))
 
     def __call__(self, seen: Any, inputs: dict[str, Tensor], rows: int) -> Tensor | None:
         """The penalty on the points of the first ``rows`` sentences of the pass just seen; None without one."""

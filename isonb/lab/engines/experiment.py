@@ -20,24 +20,20 @@ from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.settings import Planned, plan
 
 
-def run(
-    given: Mapping[str, Any] | Planned,
-    *,
-    data: str | Path | None = None,
-    work: str | Path | None = None,
-    progress: bool = True,
-    **keep: Any,
-) -> Record:
+def run(given: Mapping[str, Any] | Planned, **options: Any) -> Record:
     """The record of the run that ``given`` describes (see :func:`~isonb.lab.runs.settings.plan`), unwritten.
 
-    ``data`` is a folder in the hub's layout, "hub", or None for the folder in ISONB_DATA and else the hub; ``work`` a
-    folder for checkpoints. ``keep`` names what the engine leaves beside the record: ``report_to``, ``predictions``
-    (:func:`isonb.lab.engines.finetune.run`). Whatever can be wrong with configuration, model and data is told before
-    any work starts.
+    Whatever can be wrong with configuration, model and data is told before any work starts.
+
+    Args:
+        given: a configuration, or a run that is written out.
+        options: ``data``, a folder in the hub's layout, "hub", or None for the folder in ISONB_DATA and else the hub;
+            ``work``, a folder for checkpoints; ``progress``; and what the engine leaves beside the record,
+            ``report_to`` and ``predictions`` (:func:`isonb.lab.engines.finetune.run`).
     """
     planned = plan(given)
     engine: Any = importlib.import_module(f"isonb.lab.engines.{planned.experiment}")
-    record: Record = engine.run(planned, data=data, work=work, progress=progress, **keep)
+    record: Record = engine.run(planned, **options)
     return record
 
 
@@ -46,8 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m isonb.lab.engines.experiment",
         description="Run one configuration and write its record; under torchrun, on several processes.",
-        epilog="example:\n  torchrun --nproc-per-node 2 -m isonb.lab.engines.experiment --config run.json --out runs",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", required=True, help="JSON file with the settings that differ from the defaults")
     parser.add_argument("--out", required=True, help="folder; the record goes to OUT/records, checkpoints to OUT/work")

@@ -13,27 +13,28 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from transformers import set_seed
 
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import load_for_training
 from isonb.lab.encoders.task_model import TaskModel
+from isonb.lab.engines.callbacks import Reports
 from isonb.lab.engines.contrast import tune
 from isonb.lab.engines.preflight import preflight
-from isonb.lab.engines.reports import Reports
 from isonb.lab.engines.second_phase import second
-from isonb.lab.engines.stages import Finetuning, Series, read_material, work_folder
+from isonb.lab.engines.stages import Finetuning, Series, Split, work_folder
 from isonb.lab.engines.trainer import train
 from isonb.lab.measuring.profile import profile
-from isonb.lab.runs.inputs import recorded
+from isonb.lab.runs.inputs import recorded, split_rows
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned
 from isonb.lab.runs.table import write_table
 from isonb.losses.istar import ShrinkageCovariance
 
-__all__ = ["prepare", "run"]
-
 SHRINKAGE_ROWS = 50_000  # token vectors behind the shrinkage covariance of the reported IsoScore*
+# what architectures call the dropout before their own classifiers
+DROPOUTS = ("classifier_dropout", "classifier_dropout_prob", "seq_classif_dropout", "hidden_dropout_prob")
 
 
 def run(
@@ -55,65 +56,52 @@ def run(
     """
     clock, reports = Clock(), Reports(report_to)
     run_ = prepare(given, data)
-    metrics: dict[str, float | None] = {f"baseline.{name}": value for name, value in run_.material.baseline().items()}
-    series: Series = {}
+    validation, metrics, series = run_.splits["validation"], run_.baseline(), Series()
     with clock.measuring():
         _measure(run_, "start", metrics, series)
-    series |= _contrast(run_, progress)
+    if (contrast := run_.method.contrast()) is not None:
+        rows = run_.splits["train"].rows
+        sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
+        losses = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
+        run_.model.unfreeze()
+        series |= {name.replace("step.", "step.contrast.", 1): values for name, values in losses.items()}
     with work_folder(work) as folder:
         logits, logged = train(
             run_, folder, resumable=work is not None, progress=progress, clock=clock, reports=reports
         )
     series |= logged
-    scores = run_.material.validation.score(logits)
     if run_.method.two_phases:
-        metrics |= {f"first_phase.{name}": value for name, value in scores.items()}
+        metrics |= {f"first_phase.{name}": value for name, value in validation.score(logits).items()}
         with clock.fitting():
             logits = second(run_, metrics, series, progress)
-        scores = run_.material.validation.score(logits)
-    metrics |= scores
+    metrics |= validation.score(logits)
     with clock.measuring():
         _measure(run_, "end", metrics, series)
     if predictions is not None:
-        write_table(run_.material.validation.predictions(logits), predictions)
+        write_table(validation.predictions(logits), predictions)
     reports.end(metrics)
     return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
 
 
 def prepare(given: Mapping[str, Any] | Planned, data: str | Path | None) -> Finetuning:
     """Write the run out and check it, if that isn't done; read model and rows, and make the head and the penalty."""
-    from transformers import set_seed
-
     planned = preflight(given, data)
     settings, method, task = planned.settings, planned.method, task_named(planned.settings.task)
     penalty = method.penalty()
     set_seed(settings.seed)
     encoder = load_for_training(settings.model, settings.dropout, "cuda" if torch.cuda.is_available() else "cpu")
-    material = read_material(task, settings, data, encoder)
+    splits = {
+        name: Split.tokenized(task, rows, settings, encoder) for name, rows in split_rows(task, settings, data).items()
+    }
     set_seed(settings.seed)  # the head doesn't depend on what loading drew
-    rate = settings.dropout if settings.dropout is not None else _own_dropout(encoder.model.config)
+    rate = settings.dropout
+    if rate is None:
+        config = encoder.model.config
+        named = [value for name in DROPOUTS if (value := getattr(config, name, None)) is not None]
+        rate = float(named[0] if named else getattr(config, "resid_pdrop", 0.1))
     model = TaskModel(encoder.model, task.kind, task.outputs, method, settings.head, rate)
     model.to(next(encoder.model.parameters()).device)
-    return Finetuning(planned, task, encoder, material, model, penalty)
-
-
-def _own_dropout(config: Any) -> float:
-    """The dropout before the classifier that the architecture's own heads use."""
-    for name in ("classifier_dropout", "classifier_dropout_prob", "seq_classif_dropout", "hidden_dropout_prob"):
-        if (value := getattr(config, name, None)) is not None:
-            return float(value)
-    return float(getattr(config, "resid_pdrop", 0.1))
-
-
-def _contrast(run_: Finetuning, progress: bool) -> Series:
-    contrast = run_.method.contrast()
-    if contrast is None:
-        return {}
-    rows = run_.material.train.rows
-    sentences = sorted({text for column in run_.task.inputs for text in rows[column]})
-    series: Series = tune(run_.encoder, sentences, contrast, seed=run_.settings.seed, progress=progress)
-    run_.model.unfreeze()
-    return {name.replace("step.", "step.contrast.", 1): values for name, values in series.items()}
+    return Finetuning(planned, task, encoder, splits, model, penalty)
 
 
 @torch.no_grad()
@@ -131,8 +119,8 @@ def _measure(run_: Finetuning, where: str, metrics: dict[str, float | None], ser
         return states, mask, model.represent(model.vector(states[-1], mask), mask) if seen else None
 
     shrinkage = ShrinkageCovariance("all", False, SHRINKAGE_ROWS, group=None)
-    cov = shrinkage.refresh(model.encoder, run_.batches(run_.material.train))
-    batches = run_.batches(run_.material.validation, run_.settings.cloud_examples)
+    cov = shrinkage.refresh(model.encoder, run_.batches(run_.splits["train"]))
+    batches = run_.batches(run_.splits["validation"], run_.settings.cloud_examples)
     points: Literal["cls", "last"] = "last" if model.decoder else "cls"
     measured = profile(forward, batches, layers=run_.encoder.layers, points=points, shrinkage_cov=cov).at(where)
     metrics.update(measured.metrics)

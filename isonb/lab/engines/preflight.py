@@ -14,7 +14,7 @@ from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
 from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import FINE_TUNING, FinetuneSettings, Planned, plan
+from isonb.lab.runs.settings import FINE_TUNING, Planned, plan
 
 PEEK = 16  # rows of a file whose values are looked at
 
@@ -41,57 +41,44 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
         check_sizes(planned.settings)
         return replace(planned, checked=True)
     settings, task = planned.settings, task_named(planned.settings.task)
-    _check_place(task, planned.experiment, data)
+    tuned = planned.experiment in FINE_TUNING
+    splits = FINE_TUNED if tuned else task.splits[:1]
+    if task.hub is not None:  # rows that are nowhere are told of first: to look for them costs least
+        folder = sources.data_folder(data)
+        if folder is None:
+            sources.place_on_hub(task.hub)
+        else:
+            for split in splits:
+                sources.parquet_files(folder, task.folder, split)
     model = locate.find(settings.model)
-    if planned.experiment in FINE_TUNING or not planned.method.post_hoc:
+    if tuned or not planned.method.post_hoc:
         planned.method.layer(int(model.config.hidden_size))
-    _check_lengths(settings, model)
-    if planned.experiment in FINE_TUNING:
-        _check_finetune(settings, task, model, data)
-    else:
-        _check_count(task, task.splits[0], _rows(task, task.splits[0], data), 2)
+    _check_lengths(settings, task, model)
+    if tuned:
+        if settings.batch_size % settings.accumulation:
+            got = f"{settings.batch_size} and {settings.accumulation}"
+            fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
+        _check_precision(settings.precision)
+    rows = {split: _rows(task, split, data) for split in splits}
+    if tuned:
+        count = min(rows["train"], settings.train_examples or rows["train"])
+        if count - round(settings.holdout * count) < settings.batch_size:
+            must = f"{task.name} must leave at least one batch of {settings.batch_size} rows to train on"
+            fix = "Lower batch_size or holdout, or raise train_examples."
+            fail(TaskError, must, f"{count} rows, holdout {settings.holdout}", fix)
+    _check_count(task, splits[-1], rows[splits[-1]], 2)
     return replace(planned, checked=True)
 
 
-def _check_place(task: Task, experiment: str, data: str | Path | None) -> None:
-    """Rows that are nowhere are told of first: to look for them costs least."""
-    if task.hub is None:
-        return
-    folder = sources.data_folder(data)
-    if folder is None:
-        sources.place_on_hub(task.hub)
-        return
-    for split in FINE_TUNED if experiment in FINE_TUNING else task.splits[:1]:
-        sources.parquet_files(folder, task.folder, split)
+def _check_lengths(settings: Any, task: Task, model: locate.Source) -> None:
+    from isonb.lab.data.batches import ROOM
 
-
-def _check_lengths(settings: Any, model: locate.Source) -> None:
     for name in ("max_length", "tuning_length"):
         if (length := getattr(settings, name, 0)) > model.max_length:
             must = f"{name} must not pass the longest input of {model.name}, {model.max_length} tokens"
             fail(OptionError, must, length, f"Try {name}: {model.max_length}.")
-
-
-def _check_finetune(settings: FinetuneSettings, task: Task, model: locate.Source, data: str | Path | None) -> None:
-    if task.kind == "span":
-        _check_span(settings, model)
-    if settings.batch_size % settings.accumulation:
-        got = f"{settings.batch_size} and {settings.accumulation}"
-        fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
-    _check_precision(settings.precision)
-    rows = {split: _rows(task, split, data) for split in FINE_TUNED}
-    count = min(rows["train"], settings.train_examples or rows["train"])
-    needed = settings.batch_size
-    if count - round(settings.holdout * count) < needed:
-        must = f"{task.name} must leave at least one batch of {needed} rows to train on"
-        fix = "Lower batch_size or holdout, or raise train_examples."
-        fail(TaskError, must, f"{count} rows, holdout {settings.holdout}", fix)
-    _check_count(task, "validation", rows["validation"], 2)
-
-
-def _check_span(settings: FinetuneSettings, model: locate.Source) -> None:
-    from isonb.lab.data.batches import ROOM
-
+    if task.kind != "span":
+        return
     if not model.tokenizer.is_fast:
         fix = "Save it with tokenizer.json (transformers converts it), or choose another model."
         fail(catalogue.ModelError, "a span task needs a tokenizer that tells characters of tokens", model.name, fix)

@@ -7,7 +7,6 @@ views of the same sentences.
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,14 +16,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from isonb.integrations.union import asked
 from isonb.lab.encoders.task_model import TaskModel, task_loss
-from isonb.lab.engines.contrast import Series, finite, info_nce
-from isonb.lab.engines.stages import Finetuning, Split
+from isonb.lab.engines.contrast import info_nce
+from isonb.lab.engines.stages import Finetuning, Series, Split, finite
 from isonb.lab.measuring.cloud import cloud_measures, variance_curves
 from isonb.lab.methods import SecondPhase
 
 CLOUD_ROWS = 1500  # points that are measured
-
-Losses = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,6 @@ class Features:
         """Every vector as one cloud (n, d)."""
         return self.rows if isinstance(self.rows, Tensor) else torch.cat(list(self.rows))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def batch(self, index: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Features, mask (spans only) and labels of the rows ``index``."""
         labels = self.labels[index]
@@ -50,8 +44,7 @@ class Features:
         windows = [self.rows[i] for i in index.tolist()]
         lengths = torch.tensor([len(window) for window in windows], device=labels.device)
         padded = pad_sequence(windows, batch_first=True)
-        mask = torch.arange(padded.shape[1], device=labels.device)[None] < lengths[:, None]
-        return padded, mask, labels
+        return padded, torch.arange(padded.shape[1], device=labels.device)[None] < lengths[:, None], labels
 
 
 class SecondModel(nn.Module):
@@ -81,29 +74,28 @@ class SecondModel(nn.Module):
         return logits, z if mask is None else z[mask]
 
     @torch.no_grad()
-    def logits(self, features: Features, size: int = 512) -> Tensor | list[Tensor]:
-        """Logits of every row: (N, C), or one (T_i, 2) a window; ``module`` is in evaluation mode for it."""
+    def logits(self, features: Features, size: int = 512) -> Tensor:
+        """Logits of every row, (N, C), or of every window, (N, T, 2); ``module`` is in evaluation mode for it."""
         was = self.module.training
         self.eval()
         batches: list[Tensor] = []
-        for index in torch.split(torch.arange(len(features), device=features.labels.device), size):
+        for index in torch.split(torch.arange(len(features.rows), device=features.labels.device), size):
             rows, mask, _ = features.batch(index)
             logits = self(rows, mask)[0].float().cpu()
-            lengths = [] if mask is None else mask.sum(-1).tolist()
-            batches += [logits] if mask is None else [row[:n] for row, n in zip(logits, lengths, strict=True)]
+            batches += [logits] if mask is None else [row[m.cpu()] for row, m in zip(logits, mask, strict=True)]
         self.module.train(was)
-        return torch.cat(batches) if isinstance(features.rows, Tensor) else batches
+        return torch.cat(batches) if isinstance(features.rows, Tensor) else pad_sequence(batches, batch_first=True)
 
 
 def fit_second(
     model: SecondModel,
     phase: SecondPhase,
     train: Features,
-    score: Callable[[SecondModel], dict[str, float]],
+    score: Callable[[SecondModel], dict[str, float]] | None = None,
     *,
     seed: int,
-    select: bool,
-    progress: bool = True,
+    select: bool = False,
+    progress: bool = False,
 ) -> Series:
     """Train what ``phase`` leaves trainable; returns the series of the losses by update and of ``score`` by epoch.
 
@@ -115,13 +107,13 @@ def fit_second(
     series: Series = {}
     if not trained:
         return series
-    device = train.labels.device
 
     def batches(epoch: int) -> Iterable[Tensor]:
-        return _shuffled(len(train), phase.batch_size, torch.Generator().manual_seed((seed << 20) + epoch))
+        draw = torch.Generator().manual_seed((seed << 20) + epoch)
+        return _shuffled(len(train.rows), phase.batch_size, draw)
 
-    def losses(rows: Tensor, step: int) -> Losses:
-        features, mask, labels = train.batch(rows.to(device))
+    def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
+        features, mask, labels = train.batch(rows.to(train.labels.device))
         logits, points = model(features, mask)
         single = labels if labels.ndim == 1 and not labels.is_floating_point() else None
         return _balanced(phase, task_loss(model.kind, logits, labels), points, single)
@@ -129,15 +121,16 @@ def fit_second(
     model.module.train()
     best, best_state, waited = -float("inf"), copy.deepcopy(model.state_dict()), 0
     for step in _descend(phase, trained, batches, losses, series, progress):
-        scores = score(model)
+        scores = {} if score is None else score(model)
         for name, value in scores.items():
             series.setdefault(f"step.second.{name}", []).append((step, value))
+        if not select:
+            continue
         main = next(iter(scores.values()))
-        better = main > best
-        waited = 0 if better else waited + 1
-        if select and better:
+        waited = 0 if main > best else waited + 1
+        if main > best:
             best, best_state = main, copy.deepcopy(model.state_dict())
-        if select and phase.patience is not None and waited >= phase.patience:
+        if phase.patience is not None and waited >= phase.patience:
             break
     if select:
         model.load_state_dict(best_state)
@@ -145,11 +138,44 @@ def fit_second(
     return series
 
 
+def fit_views(
+    phase: SecondPhase, first: Tensor, second: Tensor, *, temperature: float, seed: int, progress: bool = True
+) -> Series:
+    """Train ``phase.module`` in place on two dropout views (n, d) of the same sentences; returns losses by update.
+
+    The contrastive loss stands for the task loss; ``phase.penalty`` sees the module's output for the first view, and
+    ``phase.joint`` balances the two. There are no held-out rows, so all epochs are run. A module without anything to
+    train is left as it is. Series: ``step.second.`` and task, isotropy, loss, and the running means of ``joint``.
+    Raises :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
+    """
+    modules = [module for module in (phase.module, phase.penalty, phase.joint) if module is not None]
+    trained = [p for p in phase.module.parameters() if p.requires_grad]
+    series: Series = {}
+    if not trained:
+        return series
+    for module in modules:
+        module.to(first.device).train()
+    draw = torch.Generator().manual_seed(seed)
+
+    def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
+        points, others = (phase.module(view[rows.to(view.device)]) for view in (first, second))
+        values = _balanced(phase, info_nce(points, others, temperature), points)
+        finite(values["loss"], "the second phase", step)
+        return values
+
+    shuffled = lambda epoch: _shuffled(len(first), phase.batch_size, draw)  # noqa: E731
+    for _ in _descend(phase, trained, shuffled, losses, series, progress):
+        pass  # no held-out rows could end it early
+    for module in modules:
+        module.eval().requires_grad_(False)
+    return series
+
+
 def _descend(
     phase: SecondPhase,
     trained: Sequence[Tensor],
     batches: Callable[[int], Iterable[Tensor]],
-    losses: Callable[[Tensor, int], Losses],
+    losses: Callable[[Tensor, int], dict[str, Tensor]],
     series: Series,
     progress: bool,
 ) -> Iterator[int]:
@@ -179,7 +205,7 @@ def _shuffled(rows: int, size: int, draw: torch.Generator) -> Iterable[Tensor]:
     return torch.randperm(rows, generator=draw).tensor_split(max(1, round(rows / size)))
 
 
-def _balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | None = None) -> Losses:
+def _balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
     """``task``, the penalty on ``points`` as ``isotropy``, their sum by ``phase.joint`` as ``loss``, and its means."""
     if phase.penalty is None:
         return {"task": task, "loss": task}
@@ -191,80 +217,38 @@ def _balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor |
     return {"task": task, "isotropy": isotropy, "loss": loss, **means}
 
 
-def fit_views(
-    phase: SecondPhase, first: Tensor, second: Tensor, *, temperature: float, seed: int, progress: bool = True
-) -> Series:
-    """Train ``phase.module`` in place on two dropout views (n, d) of the same sentences; returns losses by update.
-
-    The contrastive loss stands for the task loss; ``phase.penalty`` sees the module's output for the first view, and
-    ``phase.joint`` balances the two. There are no held-out rows, so all epochs are run. A module without anything to
-    train is left as it is. Series: ``step.second.`` and task, isotropy, loss, and the running means of ``joint``.
-    Raises :class:`~isonb.errors.DegenerateError` where a loss isn't finite.
-    """
-    modules = [module for module in (phase.module, phase.penalty, phase.joint) if module is not None]
-    trained = [p for p in phase.module.parameters() if p.requires_grad]
-    series: Series = {}
-    if not trained:
-        return series
-    for module in modules:
-        module.to(first.device).train()
-    draw = torch.Generator().manual_seed(seed)
-
-    def losses(rows: Tensor, step: int) -> dict[str, Tensor]:
-        points, others = (phase.module(view[rows.to(view.device)]) for view in (first, second))
-        values = _balanced(phase, info_nce(points, others, temperature), points)
-        finite(values["loss"], "the second phase", step)
-        return values
-
-    for _ in _descend(
-        phase, trained, lambda _: _shuffled(len(first), phase.batch_size, draw), losses, series, progress
-    ):
-        pass  # no held-out rows could end it early
-    for module in modules:
-        module.eval().requires_grad_(False)
-    return series
-
-
 def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> Tensor:
     """Stage 3 on cached features: the logits of the validation rows after it."""
-    material, seed = run_.material, run_.settings.seed
-    train, validation = features(run_, material.train), features(run_, material.validation)
-    split = material.validation if material.held is None else material.held
-    watched = validation if material.held is None else features(run_, material.held)
+    seed, cached = run_.settings.seed, {name: features(run_, split) for name, split in run_.splits.items()}
+    train, validation, held = cached["train"], cached["validation"], cached.get("held")
+
+    def score(model: SecondModel) -> dict[str, float]:
+        return run_.watched.score(model.logits(validation if held is None else held))
+
     torch.manual_seed(seed)
     phase = run_.method.second(train.cloud, seed)
     model = SecondModel(run_.model, phase, train.cloud.shape[-1], run_.task.outputs).to(run_.device)
-    select = material.held is not None
-    score = functools.partial(scored, split, cached=watched)
+    select = held is not None
     series.update(fit_second(model, phase, train, score, seed=seed, select=select, progress=progress))
     with torch.no_grad():
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
     series.update({f"k.end.second.{name}": curve for name, curve in variance_curves(points).items()})
-    return _logits(model, validation)
-
-
-def scored(split: Split, model: SecondModel, cached: Features) -> dict[str, float]:
-    """The task's metrics of a split from its features."""
-    return split.score(_logits(model, cached))
-
-
-def _logits(model: SecondModel, cached: Features) -> Tensor:
-    logits = model.logits(cached)
-    return logits if isinstance(logits, Tensor) else pad_sequence(logits, batch_first=True)
+    return model.logits(validation)
 
 
 @torch.no_grad()
 def features(run_: Finetuning, split: Split) -> Features:
     """What the head reads (or a method's own features) of every row of a split, computed once."""
     run_.model.eval()
+    span = run_.task.kind == "span"
     rows: list[Tensor] = []
     labels = []
     for batch in run_.batches(split):
         states, mask = run_.hidden(batch)
         vector = run_.model.vector(states[-1], mask)
-        own = None if run_.task.kind == "span" else run_.method.features(torch.stack(states), mask)
+        own = None if span else run_.method.features(torch.stack(states), mask)
         vector = vector if own is None else own
         rows += [vector] if vector.ndim == 2 else [row[m] for row, m in zip(vector, mask.bool(), strict=True)]
         labels.append(batch["labels"])
-    return Features(rows if run_.task.kind == "span" else torch.cat(rows), torch.cat(labels))
+    return Features(rows if span else torch.cat(rows), torch.cat(labels))

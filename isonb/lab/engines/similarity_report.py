@@ -10,7 +10,7 @@ from torch import Tensor
 
 from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
-from isonb.lab.engines.contrast import Series
+from isonb.lab.engines.stages import Series
 from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
 from isonb.lab.statistics.rank_difference import rank_difference
 from isonb.lab.statistics.seeds import StatsError
@@ -45,19 +45,20 @@ def scores(cosines: Sequence[float], gold: Gold) -> Values:
     None where it isn't defined: "mean" and "weighted" without the names of the subsets or with a subset that can't be
     scored (constant gold values or a single pair, in a small draw of pairs).
     """
-    values: Values = {f"spearman.{p}": _spearman(cosines, gold, p) for p in PROTOCOLS if p != "all"}
+
+    def defined(rows: Sequence[int], subsets: list[str] | None, protocol: str = "mean") -> float | None:
+        try:
+            return sts_score(
+                [cosines[row] for row in rows], [gold.values[row] for row in rows], subsets, protocol
+            ).value
+        except InputError:
+            return None
+
+    every = range(len(cosines))
+    values: Values = {f"spearman.{p}": defined(every, gold.subsets, p) for p in PROTOCOLS if p != "all"}
     values["spearman.all"] = sts_score(list(cosines), gold.values, None, "all").value
-    for name, rows in gold.by_subset.items() if gold.subsets is not None else ():
-        alone = Gold([gold.values[row] for row in rows], None)
-        values[f"subset.{name}.spearman"] = _spearman([cosines[row] for row in rows], alone, "mean")
-    return values
-
-
-def _spearman(cosines: Sequence[float], gold: Gold, protocol: str) -> float | None:
-    try:
-        return sts_score(list(cosines), gold.values, gold.subsets, protocol).value
-    except InputError:
-        return None
+    parts = {} if gold.subsets is None else gold.by_subset
+    return values | {f"subset.{name}.spearman": defined(rows, None) for name, rows in parts.items()}
 
 
 def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int) -> Values:
@@ -65,30 +66,21 @@ def gains(final: Sequence[float], plain: Sequence[float], gold: Gold, seed: int)
 
     Each with ``.low`` and ``.high`` (95%, bootstrap over pairs) and ``.p`` behind. None as in :func:`scores`.
     """
-    subsets = list(gold.by_subset.values())
-    whole = _gain(final, plain, gold, None, seed)
-    gain = {"mean": whole, "weighted": whole, "all": whole}
-    if len(subsets) != 1:
-        for protocol, by_size in (("mean", False), ("weighted", True)):
-            gain[protocol] = _gain(final, plain, gold, subsets, seed, by_size) if subsets else dict.fromkeys(whole)
-    return {f"difference.spearman.{p}{end}": value for p, values in gain.items() for end, value in values.items()}
 
+    def gain(parts: list[list[int]] | None = None, by_size: bool = False) -> Values:
+        try:
+            gap = rank_difference(gold.values, final, plain, parts, by_size=by_size, seed=seed)
+        except StatsError:
+            return undefined
+        ends = (gap.interval.estimate, gap.interval.low, gap.interval.high)
+        return dict(zip(undefined, [*(100 * end for end in ends), gap.p], strict=True))
 
-def _gain(
-    final: Sequence[float],
-    plain: Sequence[float],
-    gold: Gold,
-    subsets: list[list[int]] | None,
-    seed: int,
-    by_size: bool = False,
-) -> Values:
-    try:
-        gap = rank_difference(gold.values, final, plain, subsets, by_size=by_size, seed=seed)
-    except StatsError:
-        return dict.fromkeys(("", ".low", ".high", ".p"))
-    ends = {"": gap.interval.estimate, ".low": gap.interval.low, ".high": gap.interval.high}
-    gain: Values = {end: 100 * value for end, value in ends.items()}
-    return gain | {".p": gap.p}
+    undefined: Values = dict.fromkeys(("", ".low", ".high", ".p"))
+    parts, whole = list(gold.by_subset.values()), gain()
+    by_protocol = dict.fromkeys(PROTOCOLS, whole)
+    if len(parts) != 1:
+        by_protocol |= {p: gain(parts, p == "weighted") if parts else undefined for p in ("mean", "weighted")}
+    return {f"difference.spearman.{p}{end}": value for p, one in by_protocol.items() for end, value in one.items()}
 
 
 def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Values, Series]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from isonb.errors import DegenerateError, fail
+from isonb.integrations.hidden_states import Pooling
 from isonb.lab.data import batches, scores
 from isonb.lab.data.batches import Tokens, accepted_inputs, batched, tokenize
 from isonb.lab.data.sources import fingerprint
@@ -21,7 +23,7 @@ from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.methods import Method
-from isonb.lab.runs.inputs import own_files, split_rows
+from isonb.lab.runs.inputs import own_files
 from isonb.lab.runs.settings import FinetuneSettings, Planned
 
 EVALUATED = 64  # rows of a no-grad pass
@@ -35,6 +37,14 @@ class Split:
     task: Task
     rows: Any
     tokens: Tokens
+
+    @classmethod
+    def tokenized(cls, task: Task, rows: Any, settings: FinetuneSettings, encoder: Encoder) -> Split:
+        """Rows as the encoder reads them."""
+        accepted, length = accepted_inputs(encoder.model), min(settings.max_length, encoder.max_length)
+        if task.kind == "span":
+            return cls(task, rows, batches.windows(rows, encoder.tokenizer, length, settings.doc_stride, accepted))
+        return cls(task, rows, tokenize(task, rows, encoder.tokenizer, length, accepted))
 
     @cached_property
     def gold(self) -> list[Any]:
@@ -66,53 +76,15 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Material:
-    """``train`` to learn from, ``held`` (or None) to stop by, ``validation`` to report."""
-
-    train: Split
-    held: Split | None
-    validation: Split
-
-    def baseline(self) -> dict[str, float]:
-        """The metrics of always giving the commonest training label, or for a span an empty answer."""
-        task = self.train.task
-        if task.kind == "span":
-            return scores.score(task.metrics, [""] * len(self.validation.gold), self.validation.gold)
-        return scores.baseline(task.metrics, self.train.gold, self.validation.gold)
-
-    def fingerprints(self) -> dict[str, str]:
-        """sha256 of the rows of each split."""
-        splits = {"train": self.train, "held": self.held, "validation": self.validation}
-        return {name: fingerprint(split.rows) for name, split in splits.items() if split is not None}
-
-
-def read_material(task: Task, settings: FinetuneSettings, data: str | Path | None, encoder: Encoder) -> Material:
-    """Load and tokenise. Raises what :func:`~isonb.lab.data.rows.load_task` raises."""
-    splits = {
-        name: _tokenized(task, rows, settings, encoder) for name, rows in split_rows(task, settings, data).items()
-    }
-    return Material(splits["train"], splits.get("held"), splits["validation"])
-
-
-def _tokenized(task: Task, rows: Any, settings: FinetuneSettings, encoder: Encoder) -> Split:
-    accepted, length = accepted_inputs(encoder.model), min(settings.max_length, encoder.max_length)
-    if task.kind == "span":
-        tokens = batches.windows(rows, encoder.tokenizer, length, settings.doc_stride, accepted)
-    else:
-        tokens = tokenize(task, rows, encoder.tokenizer, length, accepted)
-    return Split(task, rows, tokens)
-
-
-@dataclass(frozen=True)
 class Finetuning:
-    """What the stages of one run share."""
+    """What the stages of one run share. ``splits``: train, perhaps held, and validation; ``penalty`` is built once."""
 
     planned: Planned
     task: Task
     encoder: Encoder
-    material: Material
+    splits: Mapping[str, Split]
     model: TaskModel
-    penalty: nn.Module | None  # the method's, built once
+    penalty: nn.Module | None
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -125,10 +97,24 @@ class Finetuning:
         """The method of the run."""
         return self.planned.method
 
+    @property
+    def watched(self) -> Split:
+        """The rows that training is stopped by: those held out, where there are some."""
+        return self.splits.get("held", self.splits["validation"])
+
+    def baseline(self) -> dict[str, float | None]:
+        """``baseline.<metric>`` of always giving the commonest training label, or for a span an empty answer."""
+        gold, metrics = self.splits["validation"].gold, self.task.metrics
+        if self.task.kind == "span":
+            values = scores.score(metrics, [""] * len(gold), gold)
+        else:
+            values = scores.baseline(metrics, self.splits["train"].gold, gold)
+        return {f"baseline.{name}": value for name, value in values.items()}
+
     def fingerprints(self) -> dict[str, str]:
         """sha256 of all that the run reads."""
-        own = own_files(self.task, self.method)
-        return self.material.fingerprints() | {"model": self.encoder.revision} | own
+        rows = {name: fingerprint(split.rows) for name, split in self.splits.items()}
+        return rows | {"model": self.encoder.revision} | own_files(self.task, self.method)
 
     @property
     def device(self) -> torch.device:
@@ -145,6 +131,28 @@ class Finetuning:
         inputs = {name: value for name, value in batch.items() if name != "labels"}
         out = self.model.encoder(**inputs, output_hidden_states=True)
         return (*out.hidden_states[:-1], out.last_hidden_state), batch["attention_mask"]
+
+
+def penalised_points(method: Method, decoder: bool) -> Pooling:
+    """The points that a method's penalty sees; the [CLS] of a decoder is its last token."""
+    points = method.points()
+    return replace(points, mode="last") if decoder and points.mode == "cls" else points
+
+
+def finite(loss: Tensor, stage: str, step: int) -> None:
+    """Raise :class:`~isonb.errors.DegenerateError` where a loss isn't finite."""
+    if not bool(torch.isfinite(loss.detach())):
+        fix = "Lower the learning rate or the weight of the penalty."
+        fail(DegenerateError, f"the loss of {stage} must be finite", f"{loss.item()} at update {step}", fix)
+
+
+@contextmanager
+def seeded(device: torch.device, seed: int) -> Iterator[None]:
+    """Random numbers by ``seed`` inside; afterwards the random states are as they were."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"):
+        torch.manual_seed(seed)
+        yield
 
 
 @contextmanager

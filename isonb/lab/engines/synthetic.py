@@ -6,7 +6,7 @@ for the shrinkage covariance, disjoint samples X of growing size from the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,67 +83,57 @@ def run(
     everything, series = Moments(), Series()
     hidden = None if progress else True
     with tqdm(total=settings.sample_rows, desc="points", unit="", leave=False, disable=hidden) as bar:
+
+        def seen(x: Tensor) -> Tensor:
+            everything.update(x)
+            bar.update(x.shape[:-1].numel())
+            return x
+
         for block in points.blocks(settings.shrinkage_rows):
-            everything.update(block)
-            bar.update(len(block))
+            seen(block)
         cov = everything.cov
         metrics: dict[str, float | None] = {"shrinkage.isoscore": float(isoscore_from_cov(cov))}
         for size in sizes:
-            measured: list[dict[str, Tensor]] = []
-            for x in _samples(points, size, settings.samples(size)):
-                everything.update(x)
-                measured.append(_measured(x, zetas, cov))
-                bar.update(len(x) * size)
-            joined = {name: torch.cat([some[name] for some in measured]) for name in measured[0]}
-            _add(series, settings, size, zetas, joined)
+            count, most = settings.samples(size), max(1, AT_ONCE // size)
+            several = [min(most, count - start) for start in range(0, count, most)]
+            draws = (seen(points.draw(m * size).view(m, size, -1)) for m in several)
+            measured = [_measured(x, zetas, cov) for x in draws]
+            joined = {name: torch.cat([some[name] for some in measured]).double().cpu() for name in measured[0]}
+            for name, value in _values(settings, size, zetas, joined).items():
+                series.setdefault(f"size.{name}", []).append((float(size), value))
         for block in points.blocks(settings.sample_rows - int(everything.n)):
-            everything.update(block)
-            bar.update(len(block))
+            seen(block)
     metrics["all.isoscore"] = float(isoscore_from_cov(everything.cov))
     metrics["true.isoscore"] = true_score(settings.spectrum, settings.dim)
     drawn = f"{settings.spectrum} {settings.tail} points in {settings.dim} dimensions, seed {settings.seed}"
     return recorded(planned, drawn, clock, metrics=metrics, series=series)
 
 
-def _samples(points: Points, size: int, count: int) -> Iterator[Tensor]:
-    """``count`` samples as clouds (m, size, d) of several at once."""
-    most = max(1, AT_ONCE // size)
-    for start in range(0, count, most):
-        several = min(most, count - start)
-        yield points.draw(several * size).view(several, size, -1)
-
-
 def _measured(x: Tensor, zetas: list[float], cov: Tensor) -> dict[str, Tensor]:
-    """Every number of samples (m, n, d): tensors (m)."""
+    """Every number of samples (m, n, d): tensors (m). Of large samples the covariance is taken once for all weights."""
     total, square = squared_traces(x)
-    stars = {f"zeta{zeta:g}.isoscore_star": score for zeta, score in zip(zetas, _stars(x, zetas, cov), strict=True)}
-    auto = {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
-    return stars | auto | {"total": total, "square": square}
+    numbers = {"total": total, "square": square}
+    numbers |= {"auto.isoscore_star": isoscore_star(x, "auto"), "auto.zeta": shrinkage_intensity(x)}
+    small = x.shape[-2] < x.shape[-1]
+    own = None if small else torch.stack([Moments().update(sample).cov for sample in x])
+    for zeta in zetas:
+        star = isoscore_star(x, zeta, cov) if own is None else isoscore_from_cov(torch.lerp(own, cov, zeta))
+        numbers[f"zeta{zeta:g}.isoscore_star"] = star
+    return numbers
 
 
-def _stars(x: Tensor, zetas: list[float], cov: Tensor) -> list[Tensor]:
-    """IsoScore* of samples (m, n, d) for each weight; of large samples the covariance is taken once for all weights."""
-    if x.shape[-2] < x.shape[-1]:
-        return [isoscore_star(x, zeta, cov) for zeta in zetas]
-    own = torch.stack([Moments().update(sample).cov for sample in x])
-    return [isoscore_from_cov(torch.lerp(own, cov, zeta)) for zeta in zetas]
-
-
-def _add(
-    series: Series, settings: SyntheticSettings, size: int, zetas: list[float], measured: dict[str, Tensor]
-) -> None:
-    """One more size in each of the series."""
-    measured = {name: numbers.double().cpu() for name, numbers in measured.items()}
+def _values(
+    settings: SyntheticSettings, size: int, zetas: list[float], measured: dict[str, Tensor]
+) -> dict[str, float | None]:
+    """Means and standard deviations over the samples of a size, and what is expected of them."""
     total, square = measured.pop("total"), measured.pop("square")
     measured["unbiased.isoscore"] = (total / square - 1) / (settings.dim - 1)
-    values: dict[str, float | None] = {}
+    values: dict[str, float | None] = {"samples": float(settings.samples(size))}
     for name, numbers in measured.items():
         values[name] = float(numbers.mean())
         values[f"{name}.std"] = float(numbers.std()) if len(numbers) > 1 else None
     values["pooled.isoscore"] = (float(total.mean() / square.mean()) - 1) / (settings.dim - 1)
     for zeta in zetas:
-        rows = settings.shrinkage_rows
-        values[f"zeta{zeta:g}.expected"] = expected_score(settings.spectrum, settings.dim, size, rows, zeta)
-    values["samples"] = float(settings.samples(size))
-    for name, value in values.items():
-        series.setdefault(f"size.{name}", []).append((float(size), value))
+        expected = expected_score(settings.spectrum, settings.dim, size, settings.shrinkage_rows, zeta)
+        values[f"zeta{zeta:g}.expected"] = expected
+    return values

@@ -11,29 +11,24 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import Trainer, TrainerCallback
+from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
+from transformers.trainer_utils import SaveStrategy
 
 from isonb.errors import fail
 from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.data.batches import Collator, LengthGrouped, LongestFirst
-from isonb.lab.engines.checkpoint import Seal, last_whole
-from isonb.lab.engines.reports import Reports
-from isonb.lab.engines.stages import EVALUATED, Finetuning, Series
+from isonb.lab.engines.callbacks import Bar, Late, Reports, Seal, last_whole
+from isonb.lab.engines.stages import EVALUATED, Finetuning, Series, penalised_points
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.lab.options import OptionError
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.settings import FinetuneSettings
-from isonb.runtime.files import note_progress
 
-__all__ = ["Bar", "LabTrainer", "PenaltyTrainer", "train"]
-
-# by name: the notebook's can't be imported without IPython
-CHATTY = ("PrinterCallback", "ProgressCallback", "NotebookProgressCallback")
 SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
 
 
-class LabTrainer(Trainer):  # type: ignore[misc]
+class LabTrainer(IsotropyTrainerMixin, Trainer):  # type: ignore[misc]
     """A Trainer whose batches follow from the seed and the epoch alone, however many processes share one."""
 
     def __init__(self, *args: Any, settings: FinetuneSettings, rates: Mapping[str, float], **kwargs: Any) -> None:
@@ -57,78 +52,16 @@ class LabTrainer(Trainer):  # type: ignore[misc]
         """AdamW: decay on weights of two axes outside norms, a method's own learning rates for its layer."""
         if getattr(self, "optimizer", None) is None:
             decayed = set(self.get_decay_parameter_names(self.model))
+            rates = {f"layer.{name}": rate for name, rate in self.rates.items()}
             groups: dict[tuple[float, float], list[Tensor]] = {}
             for name, parameter in self.model.named_parameters():
                 if parameter.requires_grad:
-                    rate = self.rates.get(name.removeprefix("layer."), self.args.learning_rate)
-                    rate = rate if name.startswith("layer.") else self.args.learning_rate
                     decay = self.args.weight_decay if name in decayed else 0.0
-                    groups.setdefault((rate, decay), []).append(parameter)
+                    groups.setdefault((rates.get(name, self.args.learning_rate), decay), []).append(parameter)
             listed = [{"params": some, "lr": rate, "weight_decay": decay} for (rate, decay), some in groups.items()]
             self.optimizer = torch.optim.AdamW(listed, lr=self.args.learning_rate, fused=True)
         optimizer: torch.optim.Optimizer = self.optimizer
         return optimizer
-
-
-class PenaltyTrainer(IsotropyTrainerMixin, LabTrainer):
-    """A :class:`LabTrainer` with an isotropy penalty, which joins after ``waits`` epochs."""
-
-    def __init__(self, *args: Any, waits: int = 0, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if waits:
-            self.add_callback(_Late(self, waits))
-
-
-class _Late(TrainerCallback):  # type: ignore[misc]
-    """Lets the penalty weigh nothing in the first epochs."""
-
-    def __init__(self, trainer: PenaltyTrainer, waits: int) -> None:
-        self.trainer, self.waits, self.weight = trainer, waits, trainer.penalty_weight
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """A resumed run begins its epoch anew, too."""
-        self.trainer.penalty_weight = self.weight if round(state.epoch or 0) >= self.waits else 0.0
-
-
-def _trainer_class(run_: Finetuning) -> tuple[type[LabTrainer], dict[str, Any]]:
-    """The class for a run, and the arguments that its penalty adds. A decoder's "cls" is its last token."""
-    if run_.penalty is None:
-        return LabTrainer, {}
-    pooling = run_.method.points()
-    points = "last" if run_.model.decoder and pooling.mode == "cls" else pooling.mode
-    options = {"points": points, "layers": pooling.layers, "include_pads": pooling.include_pads}
-    return PenaltyTrainer, {"penalty": run_.penalty, "waits": run_.method.waits(), **options}
-
-
-class Bar(TrainerCallback):  # type: ignore[misc]
-    """A bar over the updates, on a terminal or in a notebook, and a note of them for those who wait elsewhere."""
-
-    def __init__(self, name: str, progress: bool) -> None:
-        self.name, self.off = name, None if progress else True
-        self.bar: Any = None
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Open it, at the update a resumed run stands at."""
-        from tqdm import tqdm
-
-        if state.is_world_process_zero:
-            self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc=self.name, disable=self.off)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """One update on."""
-        if self.bar is not None:
-            self.bar.update(1)
-            note_progress(args.output_dir, state.global_step, state.max_steps)
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """The last loss beside it."""
-        if self.bar is not None and logs and "loss" in logs:
-            self.bar.set_postfix_str(f"loss {logs['loss']:.4g}", refresh=False)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Close it."""
-        if self.bar is not None:
-            self.bar.close()
 
 
 def train(
@@ -144,57 +77,48 @@ def train(
 
     ``clock`` is told what measuring takes, ``reports`` what the Trainer logs.
     """
-    settings, material = run_.settings, run_.material
-    kind, extra = _trainer_class(run_)
-    watched = material.validation if material.held is None else material.held
-    shown = LongestFirst(watched.tokens)
-    trainer = kind(
+    settings, method, watched = run_.settings, run_.method, run_.watched
+    shown, points = LongestFirst(watched.tokens), penalised_points(method, run_.model.decoder)
+    trainer = LabTrainer(
         model=run_.model,
         args=_arguments(run_, folder, resumable),
         data_collator=Collator(run_.encoder.tokenizer),
-        train_dataset=material.train.tokens,
+        train_dataset=run_.splits["train"].tokens,
         eval_dataset=shown,
         compute_metrics=lambda said: watched.score(shown.back(said.predictions[0])),
         settings=settings,
-        rates=run_.method.learning_rates(),
-        **extra,
+        rates=method.learning_rates(),
+        penalty=run_.penalty,
+        points=points.mode,
+        layers=points.layers,
+        include_pads=points.include_pads,
     )
-    _callbacks(trainer, settings, Bar(f"{settings.task} {run_.method.name}", progress))
     tracker = Tracker(run_.model.pooling, settings.track_every, measuring=(clock or Clock()).measuring)
-    trainer.add_callback(tracker)
-    if reports is not None and reports.trackers:
-        trainer.add_callback(reports)
-    classes = torch.tensor(watched.gold) if run_.task.kind == "classification" else None
+    trainer.remove_callback(PrinterCallback)
+    for callback in (
+        Late(trainer, method.waits()) if run_.penalty is not None and method.waits() else None,
+        Bar(f"{settings.task} {method.name}", progress),
+        Seal(),
+        None if settings.patience is None else EarlyStoppingCallback(early_stopping_patience=settings.patience),
+        tracker,
+        reports if reports is not None and reports.trackers else None,
+    ):
+        if callback is not None:
+            trainer.add_callback(callback)
     size = settings.cloud_examples
-    trainer.on_validation = lambda points: tracker.validation(
-        shown.back(points)[:size], None if classes is None else classes[:size]
-    )
+    classes = torch.tensor(watched.gold)[:size] if run_.task.kind == "classification" else None
+    trainer.on_validation = lambda vectors: tracker.validation(shown.back(vectors)[:size], classes)
     last = last_whole(folder) if resumable else None
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     trainer.compute_metrics = None  # what follows isn't the split that was watched
-    reported = LongestFirst(material.validation.tokens)
+    reported = LongestFirst(run_.splits["validation"].tokens)
     logits = reported.back(trainer.predict(reported).predictions[0])
     return logits, series_from_log(trainer.state.log_history)
 
 
-def _callbacks(trainer: Any, settings: FinetuneSettings, bar: Any) -> None:
-    from transformers import EarlyStoppingCallback
-
-    for callback in list(trainer.callback_handler.callbacks):
-        if type(callback).__name__ in CHATTY:
-            trainer.remove_callback(callback)
-    trainer.add_callback(bar)
-    trainer.add_callback(Seal())
-    if settings.patience is not None:
-        trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=settings.patience))
-
-
 def _arguments(run_: Finetuning, folder: Path, resumable: bool) -> Any:
-    from transformers import TrainingArguments
-    from transformers.trainer_utils import SaveStrategy
-
-    settings, rows = run_.settings, len(run_.material.train.tokens)
-    updates = rows // settings.batch_size
+    settings = run_.settings
+    updates = len(run_.splits["train"].tokens) // settings.batch_size
     steps = min(settings.epochs * updates, settings.max_steps or settings.epochs * updates)
     every = max(1, round(updates / settings.validations))
     on_cpu = run_.device.type == "cpu"

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from isonb.errors import ShapeError, fail
-from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
+from isonb.lab.measuring.cloud import cloud_measures, number, variance_curves
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
 from isonb.measures.isoscore import isoscore_from_cov
 from isonb.measures.registry import attempt
@@ -24,7 +23,6 @@ from isonb.streaming.moments import Moments
 AXES = ("step", "layer", "k", "dimension", "quantile", "pair")  # first parts of series names
 
 Pairs = list[tuple[float, float]]
-Gappy = list[tuple[float, float | None]]  # with places that have no value
 Forward = Callable[[Any], tuple[Sequence[Tensor], Tensor, Tensor | None]]
 
 
@@ -81,81 +79,48 @@ def profile(
     Raises :class:`~isonb.errors.ShapeError` for another number of hidden states. Points that can't be measured raise
     nothing.
     """
-    gathered = _Gathered(layers, points, limit)
+    depth = range(layers + 1)
+    sums, sentences = [TokenSums() for _ in depth], [SentenceSums(points) for _ in depth]
+    vectors, tokens, seen = [Sample(limit) for _ in depth], Sample(limit), Sample(limit)
     for batch in batches:
         states, mask, features = forward(batch)
         if len(states) != layers + 1:
             fix = "The embedding output comes first."
             fail(ShapeError, f"forward must give {layers + 1} hidden states", len(states), fix)
-        gathered.add(states, mask, features)
-    metrics = _metrics(gathered, shrinkage_cov)
-    series = _layer_series(gathered, shrinkage_cov) | _curves(gathered)
-    kept = {name: [(float(x), y) for x, y in pairs if y is not None] for name, pairs in series.items()}
-    return Profile(
-        {name: value for name, value in metrics.items() if value is not None},
-        {name: pairs for name, pairs in kept.items() if pairs},
-    )
-
-
-class _Gathered:
-    """All that is kept of the batches."""
-
-    def __init__(self, layers: int, points: Literal["cls", "last"], limit: int) -> None:
-        depth = range(layers + 1)
-        self.points = points
-        self.sums = [TokenSums() for _ in depth]
-        self.sentences = [SentenceSums(points) for _ in depth]
-        self.clouds = [Sample(limit) for _ in depth]
-        self.tokens, self.features = Sample(limit), Sample(limit)
-
-    @cached_property
-    def cls_measures(self) -> list[Values]:
-        """Measures of the sentences' points of each layer, once all batches are there."""
-        return [cloud_measures(cloud.points) for cloud in self.clouds]
-
-    def add(self, states: Sequence[Tensor], mask: Tensor, features: Tensor | None) -> None:
         mask = mask.bool()
         for layer, state in enumerate(states):
-            self.sums[layer].add(state, mask)
-            self.sentences[layer].add(state, mask)
-            self.clouds[layer].add(pool([state], mask, self.points))
-        self.tokens.add(pool([states[-1]], mask, "tokens"))
+            sums[layer].add(state, mask)
+            sentences[layer].add(state, mask)
+            vectors[layer].add(pool([state], mask, points))
+        tokens.add(pool([states[-1]], mask, "tokens"))
         if features is not None:
-            self.features.add(features if features.ndim == 2 else pool([features], mask, "tokens"))
-
-
-def _metrics(gathered: _Gathered, shrinkage_cov: Tensor | None) -> Values:
-    last, sample = gathered.sums[-1], cloud_measures(gathered.tokens.points)
-    tokens = sample | last.shares() | last.measures(shrinkage_cov)  # the sums, of all tokens, win
-    every = Moments()
-    for sums in gathered.sums[1:]:
-        every.merge(sums.moments)
-    whole = all(sums.usable for sums in gathered.sums[1:])
-    tokens["isoscore_all_layers"] = number(lambda: isoscore_from_cov(every.cov)) if whole else None
-    tokens["isoscore_star_all_layers"] = number(lambda: star_from_cov(every.cov, shrinkage_cov)) if whole else None
-    clouds = {
-        "cls": gathered.cls_measures[-1],
-        "tokens": tokens,
-        "features": cloud_measures(gathered.features.points),
-    }
-    return {f"{cloud}.{name}": value for cloud, values in clouds.items() for name, value in values.items()}
-
-
-def _layer_series(gathered: _Gathered, shrinkage_cov: Tensor | None) -> dict[str, Gappy]:
-    series: dict[str, Gappy] = {}
-    for layer, (sums, sentences) in enumerate(zip(gathered.sums, gathered.sentences, strict=True)):
-        tokens = sums.measures(shrinkage_cov) | sentences.measures()
-        for kind, values in (("cls", gathered.cls_measures[layer]), ("tokens", tokens)):
+            seen.add(features if features.ndim == 2 else pool([features], mask, "tokens"))
+    measured = [cloud_measures(sample.points) for sample in vectors]
+    clouds = {"cls": measured[-1], "tokens": cloud_measures(tokens.points), "features": cloud_measures(seen.points)}
+    clouds["tokens"] |= sums[-1].shares() | sums[-1].measures(shrinkage_cov)  # the sums, of all tokens, win
+    if all(one.usable for one in sums[1:]):
+        every = Moments()
+        for one in sums[1:]:
+            every.merge(one.moments)
+        clouds["tokens"] |= {
+            "isoscore_all_layers": number(lambda: isoscore_from_cov(every.cov)),
+            "isoscore_star_all_layers": number(lambda: star_from_cov(every.cov, shrinkage_cov)),
+        }
+    series: dict[str, list[tuple[float, float | None]]] = {}
+    for layer in depth:
+        by_kind = {"cls": measured[layer], "tokens": sums[layer].measures(shrinkage_cov) | sentences[layer].measures()}
+        for kind, values in by_kind.items():
             for name, value in values.items():
-                series.setdefault(f"layer.{kind}.{name}", []).append((layer, value))
-        series[f"quantile.layer{layer}.singular_values"] = list(sentences.quantiles())
-    return series
-
-
-def _curves(gathered: _Gathered) -> dict[str, Gappy]:
-    series: dict[str, Gappy] = {}
-    for kind, sample in (("cls", gathered.clouds[-1]), ("features", gathered.features)):
-        series |= {f"k.{kind}.{name}": list(curve) for name, curve in variance_curves(sample.points.double()).items()}
-    mean = attempt(lambda: gathered.sums[-1].moments.mean) if gathered.sums[-1].usable else None
-    series["dimension.tokens.mean"] = [] if mean is None else list(enumerate(mean.tolist()))
-    return series
+                series.setdefault(f"layer.{kind}.{name}", []).append((float(layer), value))
+        series[f"quantile.layer{layer}.singular_values"] = list(sentences[layer].quantiles())
+    for kind, sample in (("cls", vectors[-1]), ("features", seen)):
+        curves = variance_curves(sample.points.double())
+        series |= {f"k.{kind}.{name}": list(curve) for name, curve in curves.items()}
+    mean = attempt(lambda: sums[-1].moments.mean) if sums[-1].usable else None
+    series["dimension.tokens.mean"] = [] if mean is None else [(float(k), y) for k, y in enumerate(mean.tolist())]
+    named = {f"{cloud}.{name}": value for cloud, values in clouds.items() for name, value in values.items()}
+    kept = {name: [(x, y) for x, y in pairs if y is not None] for name, pairs in series.items()}
+    return Profile(
+        {name: value for name, value in named.items() if value is not None},
+        {name: pairs for name, pairs in kept.items() if pairs},
+    )

@@ -51,17 +51,14 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         self._points = TrainingPoints(self.pooling)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Remember where the log is."""
         self._state = state
 
     def on_step_begin(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
-        """Watch the update that begins if it is one of those to measure."""
         self._points.stop()
         if self.every and (state.global_step + 1) % self.every == 0 and model is not None:
             self._points.start(model)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure the points of the update, if it was watched."""
         points = self._points.take()
         if points is not None:
             with self.measuring():
@@ -69,8 +66,7 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
             self._log(state, "train.cls", values)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Take away hooks that an interrupted update left."""
-        self._points.stop()
+        self._points.stop()  # hooks that an interrupted update left
 
     def validation(self, points: Tensor, labels: Tensor | None = None) -> Values:
         """Measures of validation points (n, d); logged once training has begun. Integer ``labels`` (n,) add more."""
@@ -107,16 +103,15 @@ def series_from_log(log_history: Iterable[Mapping[str, Any]]) -> dict[str, list[
     by_step: dict[str, dict[float, float]] = {}
     for entry in log_history:
         for key, value in entry.items():
-            name = _series_name(key)
-            if name is not None and isinstance(value, int | float) and math.isfinite(value):
+            metric = key.removeprefix("eval_")
+            if key in NAMES:
+                name = f"step.train.{NAMES[key]}"
+            elif key.startswith(OWN):
+                name = f"step.{key}"
+            elif metric != key and not metric.endswith(TIMES):
+                name = f"step.validation.{metric}"
+            else:
+                continue
+            if isinstance(value, int | float) and math.isfinite(value):
                 by_step.setdefault(name, {})[entry["step"]] = float(value)
     return {name: sorted(values.items()) for name, values in by_step.items()}
-
-
-def _series_name(key: str) -> str | None:
-    if key in NAMES:
-        return f"step.train.{NAMES[key]}"
-    if key.startswith(OWN):
-        return f"step.{key}"
-    metric = key.removeprefix("eval_")
-    return f"step.validation.{metric}" if metric != key and not metric.endswith(TIMES) else None

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from isonb.errors import fail
 from isonb.lab.methods.base import Contrast, Method
-from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import takes
 from isonb.lab.options import OptionError
 
 
@@ -18,7 +18,6 @@ class SimCSE(Method):
     source: ClassVar[str] = "SimCSE (Gao et al. 2021), unsupervised"
 
     def contrast(self) -> Contrast:
-        """Stage 1 by SimCSE."""
         return self.made("simcse")  # type: ignore[no-any-return]
 
 
@@ -36,7 +35,6 @@ class Tension(Method):
             fail(OptionError, want, self.batch_size, f"Give {max(1, self.batch_size // group) * group}, say.")
 
     def contrast(self) -> Contrast:
-        """Stage 1 by contrastive tension."""
         return self.made("tension")  # type: ignore[no-any-return]
 
 

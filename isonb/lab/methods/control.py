@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from isonb.errors import InputError
-from isonb.lab.methods import methods, own
+from isonb.lab.methods import method_class
 from isonb.lab.methods.base import Method
 
 # What the run's own settings call the options of contrastive tuning.
@@ -35,8 +36,8 @@ def control_of(config: Mapping[str, Any]) -> dict[str, Any]:
     {'name': 'none'}
     """
     kind = _kind(config["method"]["name"])
-    trains = kind is not None and (kind.penalty is not Method.penalty or kind.layer is not Method.layer)
-    if config.get("experiment") != "similarity" or kind is None or kind.post_hoc or not trains:
+    trains = kind.penalty is not Method.penalty or kind.layer is not Method.layer
+    if config.get("experiment") != "similarity" or kind.post_hoc or not trains:
         return {"name": Method.name}
     return {"name": "simcse"} | {ours: config[theirs] for ours, theirs in TUNING.items() if theirs in config}
 
@@ -47,15 +48,11 @@ def acting_place(method: str, experiment: str = "finetune") -> str:
     >>> acting_place("istar"), acting_place("istar", "similarity")
     ('tokens', 'features')
     """
-    kind = _kind(method)
-    return "features" if experiment == "similarity" else kind.acts_on if kind else Method.acts_on
+    return "features" if experiment == "similarity" else _kind(method).acts_on
 
 
-def _kind(name: str) -> type[Method] | None:
-    """The class of a method; None where the file of a user's own method is gone."""
-    if not own.is_own(name):
-        return methods().get(name)
-    try:
-        return own.own_method(name)
-    except InputError:
-        return None
+def _kind(name: str) -> type[Method]:
+    """The class of a method; that of none where the file of a user's own method is gone."""
+    with contextlib.suppress(InputError):
+        return method_class(name)
+    return Method

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from isonb import layers, losses
 from isonb.lab.methods.base import Method, Place, SecondPhase, Site
-from isonb.lab.methods.declared import takes
+from isonb.lab.methods.shared import takes
 from isonb.lab.options import option
 
 
@@ -44,29 +44,21 @@ class IsoLayer(Method):
     )
 
     def second(self, features: Tensor, seed: int) -> SecondPhase:
-        """The layer, its two losses and how to train it."""
+        dim, activation = features.shape[-1], None if self.activation == "none" else self.activation
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            stack = nn.Sequential(*(layers.IsotropyLayer(dim, activation, self.init) for _ in range(self.depth)))
+        plain = losses.IsoScoreLoss(unbiased=self.unbiased)
         return SecondPhase(
-            module=self._stack(features, seed),
+            module=stack.to(features.device, torch.promote_types(features.dtype, torch.float32)),
             head=cast(Literal["frozen", "tuned"], self.head),
-            penalty=self._isotropy(),
+            penalty=self.made() if self.isotropy == "isoscore_star" else plain,
             joint=losses.JointLoss(self.s),
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             epochs=self.epochs,
             patience=self.patience,
         )
-
-    def _stack(self, features: Tensor, seed: int) -> nn.Module:
-        dim, activation = features.shape[-1], None if self.activation == "none" else self.activation
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            stack = [layers.IsotropyLayer(dim, activation, self.init) for _ in range(self.depth)]
-        return nn.Sequential(*stack).to(features.device, torch.promote_types(features.dtype, torch.float32))
-
-    def _isotropy(self) -> nn.Module:
-        if self.isotropy == "isoscore_star":
-            return self.made()  # type: ignore[no-any-return]
-        return losses.IsoScoreLoss(unbiased=self.unbiased)
 
 
 @takes(layers.IsoBN, without=("d",))
@@ -79,7 +71,6 @@ class IsoBNMethod(Method):
     site: ClassVar[Site] = "pooled"
 
     def layer(self, dim: int) -> nn.Module:
-        """The normalisation, between pooler and head."""
         return self.made(dim)  # type: ignore[no-any-return]
 
 

@@ -9,8 +9,7 @@ from torch import nn
 from isonb import losses
 from isonb.integrations.hidden_states import Pooling
 from isonb.lab.methods.base import Place
-from isonb.lab.methods.declared import takes
-from isonb.lab.methods.shared import PointsAlone, RandomDirection, WithLoss
+from isonb.lab.methods.shared import PointsAlone, RandomDirection, WithLoss, takes
 from isonb.lab.options import option
 
 _LAYERS = (
@@ -26,7 +25,6 @@ class OnTokens(WithLoss):
     words = {"layers": ("all",)}  # noqa: RUF012 - of the class
 
     def points(self) -> Pooling:
-        """Tokens of the chosen layers."""
         return Pooling("tokens", self.layers, self.include_pads)
 
 
@@ -53,7 +51,6 @@ class IStar(OnTokens):
         return PointsAlone(loss) if self.unbiased or self.zeta in ("auto", 0) else loss
 
     def waits(self) -> int:
-        """``after``."""
         return self.after or 0
 
 

@@ -1,6 +1,6 @@
-"""Today's neighbours of the four papers: what others add to a loss, or take away, to spread vectors out.
+"""Today's neighbours of the four papers: what others add to a loss to spread vectors out.
 
-Losses act on the last layer's [CLS] vectors, as the entropy of Shrink-the-longest does, labels aside. None has a
+They act on the last layer's [CLS] vectors, as the entropy of Shrink-the-longest does, labels aside. None has a
 published weight for fine-tuning a text encoder: the defaults are those of other uses, and far too strong beside the
 task loss of one (``book/experiments/neighbours.yaml`` has measured ones).
 """
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from isonb import losses, transforms
-from isonb.lab.methods.declared import takes
-from isonb.lab.methods.shared import OnVectors, WithLoss
+from isonb import losses
+from isonb.lab.methods.shared import WithLoss, takes
 
 
 @takes(losses.GORLoss)
@@ -48,12 +47,4 @@ class LogIsoScore(WithLoss):
     source: ClassVar[str] = "IsoLayer's loss (Attieh et al., ICDAR 2023) with PR-U (Chun et al., ICLR 2026)"
 
 
-@takes(transforms.MeanDirection, without=("renormalize",))
-class MeanDirectionMethod(OnVectors):
-    """The mean direction is taken out of unit vectors, which are brought back to length 1."""
-
-    name: ClassVar[str] = "mean_direction"
-    source: ClassVar[str] = "Mean removal R1 and R2 (Ren, Sun and Liang, arXiv 2511.11041)"
-
-
-METHODS = (GOR, SIGReg, LogIsoScore, MeanDirectionMethod)
+METHODS = (GOR, SIGReg, LogIsoScore)

@@ -14,7 +14,6 @@ import sys
 import traceback
 import types
 from pathlib import Path, PurePath
-from typing import NoReturn
 
 from isonb.errors import fail
 from isonb.lab.methods.base import Method, MethodError
@@ -45,59 +44,26 @@ def own_method(name: str) -> type[Method]:
     except (OSError, RuntimeError, ValueError) as error:
         why = f"no file {file}" if isinstance(error, FileNotFoundError) else str(error)
         fail(MethodError, "the file of a method must be there", why, "Correct the path.")
-    return _loaded(f"{PurePath(file).as_posix()}:{word}", content)
+    return _loaded(PurePath(file).as_posix(), word, content)
 
 
 @functools.lru_cache(maxsize=64)
-def _loaded(name: str, content: bytes) -> type[Method]:
-    file, _, word = name.rpartition(":")
-    module = _executed(name, file, content)
-    own = {
-        key: kind for key, kind in vars(module).items() if isinstance(kind, type) and kind.__module__ == module.__name__
-    }
-    if word not in own:
+def _loaded(file: str, word: str, content: bytes) -> type[Method]:
+    """The class ``word`` of a file's content, whose options have a default, a type and a meaning."""
+    module = _executed(file, content)
+    own = {key: one for key, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__}
+    kind = own.get(word)
+    if not isinstance(kind, type):
         close = difflib.get_close_matches(word, own, n=1, cutoff=0.5)
         fix = (f"Did you mean {close[0]!r}? " if close else "") + f"It defines: {', '.join(own) or 'none'}."
         fail(MethodError, f"{file} must define the class it is asked for", repr(word), fix)
-    kind = own[word]
     if not issubclass(kind, Method):
-        fix = "Begin it with: class " + word + "(isonb.lab.methods.Method)."
+        fix = f"Begin it with: class {word}(isonb.lab.methods.Method)."
         fail(MethodError, f"{word} of {file} must be a Method", f"a class of {kind.__mro__[1].__name__}", fix)
-    _check_options(kind, word, file)
-    kind.name, kind.sha256 = name, hashlib.sha256(content).hexdigest()
-    return kind
-
-
-def _executed(name: str, file: str, content: bytes) -> types.ModuleType:
-    """The file as a module of a name that no other has; dataclasses and type hints look it up in ``sys.modules``."""
-    module = types.ModuleType(f"isonb_own_{hashlib.sha256(name.encode() + content).hexdigest()[:16]}")
-    module.__file__ = file
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(content, file, "exec"), vars(module))
-    except (Exception, SystemExit) as error:  # whatever a file of somebody else may raise
-        del sys.modules[module.__name__]
-        _reject(file, error)
-    return module
-
-
-def _reject(file: str, error: BaseException) -> NoReturn:
-    if isinstance(error, SyntaxError):
-        line, words = error.lineno, f"SyntaxError: {error.msg}"
-    else:
-        places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        line, words = (places or [None])[-1], f"{type(error).__name__}: {error}"
-    where = "" if line is None else f" in line {line}"
-    raise MethodError(f"{file} must be a file that Python can import; got {words}{where}. Correct it.") from error
-
-
-def _check_options(kind: type[Method], word: str, file: str) -> None:
-    """Options have a default, a type and a meaning."""
     what = f"each option of {word} must be made by isonb.lab.options.option"
     fix = "Write NAME: TYPE = option(DEFAULT, MEANING), below @dataclass(frozen=True)."
     plain = [part.name for part in dataclasses.fields(kind) if "help" not in part.metadata]
-    own = dict(vars(kind))
-    lost = [key for key in own.get("__annotations__", {}) if isinstance(own.get(key), dataclasses.Field)]
+    lost = [key for key in vars(kind).get("__annotations__", {}) if isinstance(vars(kind).get(key), dataclasses.Field)]
     if plain or lost:
         fail(MethodError, what, f"{(plain or lost)[0]!r} in {file}", fix)
     try:
@@ -105,3 +71,23 @@ def _check_options(kind: type[Method], word: str, file: str) -> None:
         kind()
     except Exception as error:  # a type that isn't there, a check of the user's own
         raise MethodError(f"{what}; got {type(error).__name__}: {error} in {file}. {fix}") from error
+    kind.name, kind.sha256 = f"{file}:{word}", hashlib.sha256(content).hexdigest()
+    return kind
+
+
+def _executed(file: str, content: bytes) -> types.ModuleType:
+    """The file as a module of a name that no other has; dataclasses and type hints look it up in ``sys.modules``."""
+    module = types.ModuleType(f"isonb_own_{hashlib.sha256(file.encode() + content).hexdigest()[:16]}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(content, file, "exec"), vars(module))
+    except (Exception, SystemExit) as error:  # whatever a file of somebody else may raise
+        del sys.modules[module.__name__]
+        places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        line, told = (places or [None])[-1], str(error)
+        if isinstance(error, SyntaxError):
+            line, told = error.lineno, error.msg
+        got = f"{type(error).__name__}: {told}" + ("" if line is None else f" in line {line}")
+        raise MethodError(f"{file} must be a file that Python can import; got {got}. Correct it.") from error
+    return module

@@ -1,21 +1,84 @@
 """What several methods share.
 
-A loss that is offered points alone, or joins the task loss as it is, and how a transform fitted on finished
-vectors takes part in the stages of a run.
+Options of a method where they are declared already: in the signature and under the Args of what the method is about. A
+loss that is offered points alone, or joins the task loss as it is. How a transform fitted on finished vectors takes
+part in the stages of a run.
+
+>>> from isonb.losses import CosRegLoss
+>>> options_of(CosRegLoss)["weight"].metadata["help"]
+'weight: above 0 lowers the mean cosine, below 0 raises it'
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+import functools
+import inspect
+import operator
+import re
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from isonb.errors import ShapeError, fail
 from isonb.lab.methods.base import Method, Place, SecondPhase
+from isonb.lab.options import option
 
-__all__ = ["Fitted", "FittedModule", "OnFeatures", "OnVectors", "PointsAlone", "RandomDirection", "WithLoss", "fewer"]
+ENTRY = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)  # of an Args list
+RANGE = re.compile(r" In [\[(](\S+), (\S+)[\])]$")
+FOREIGN = ("group",)  # of a loss, not of a run
+
+K = TypeVar("K", bound=type[Any])
+
+
+def options_of(thing: type[Any], without: tuple[str, ...] = ()) -> dict[str, Field[Any]]:
+    """The options of a class by name: default and type by its signature, meaning and range by its Args."""
+    told = dict(ENTRY.findall((inspect.getdoc(thing) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]))
+    options = {}
+    for name, one in inspect.signature(thing).parameters.items():
+        if name not in (*FOREIGN, *without):
+            meaning = " ".join(told[name].split()).removesuffix(".")
+            limits = RANGE.search(meaning)
+            low, high = map(float, limits.groups()) if limits else (None, None)
+            plain, named = _kinds(one, thing)
+            meaning, choices = RANGE.sub("", meaning).removesuffix("."), () if plain else named
+            options[name] = made = option(one.default, meaning, low=low, high=high, choices=choices)
+            made.type = functools.reduce(operator.or_, [*plain, *dict.fromkeys(map(type, named))])
+    return options
+
+
+def _kinds(parameter: inspect.Parameter, thing: type[Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    """The types that a value may have, and the values that its ``Literal`` names."""
+    hint = parameter.annotation
+    hint = eval(hint, vars(sys.modules[thing.__module__])) if isinstance(hint, str) else hint
+    several = typing.get_args(hint) if typing.get_origin(hint) is not Literal else ()
+    each = several or (hint,)
+    named = [value for kind in each if typing.get_origin(kind) is Literal for value in typing.get_args(kind)]
+    return [kind for kind in each if typing.get_origin(kind) is not Literal], tuple(named)
+
+
+def takes(subject: type[Any], *, without: tuple[str, ...] = (), **defaults: Any) -> Callable[[K], K]:
+    """A method with the options of ``subject`` before its own; its ``made()`` is the subject with their values.
+
+    ``defaults`` are those of the method where they differ; ``without`` names options that it settles itself.
+    """
+
+    def method(kind: K) -> K:
+        options = options_of(subject, without)
+        for name, part in options.items():
+            part.default = defaults.get(name, part.default)
+            setattr(kind, name, part)
+        kind.__annotations__ = {name: part.type for name, part in options.items()} | dict(kind.__annotations__)
+        kind.subject, kind.taken = staticmethod(subject), tuple(options)
+        kinds = {name: _kinds(inspect.signature(subject).parameters[name], subject) for name in options}
+        kind.words = kind.words | {name: named for name, (plain, named) in kinds.items() if plain and named}
+        return typing.cast(K, dataclass(frozen=True)(kind))
+
+    return method
 
 
 class PointsAlone(nn.Module):
@@ -26,7 +89,6 @@ class PointsAlone(nn.Module):
         self.loss = loss
 
     def forward(self, points: Tensor) -> Tensor:
-        """Points (n, d); returns a scalar."""
         value: Tensor = self.loss(points)
         return value
 
@@ -36,12 +98,10 @@ class _Turned(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, points: Tensor) -> Tensor:
-        """Points of any shape."""
         return points.view_as(points)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        """The gradient at the points, turned."""
         noise = torch.randn_like(gradient)
         turned: Tensor = noise * (gradient.norm() / noise.norm())
         return turned
@@ -50,7 +110,7 @@ class _Turned(torch.autograd.Function):
 class RandomDirection(nn.Module):
     """The value of a loss with another gradient: as long at the points, in a random direction.
 
-    What is left of the loss's effect is that of a push of this size.
+    What is left of the loss's effect is that of a step of this size.
     """
 
     def __init__(self, loss: nn.Module) -> None:
@@ -58,7 +118,6 @@ class RandomDirection(nn.Module):
         self.loss = loss
 
     def forward(self, points: Tensor, shrinkage_cov: Tensor | None = None) -> Tensor:
-        """Points (n, d), shrinkage_cov (d, d) or None; returns a scalar."""
         turned: Tensor = _Turned.apply(points)  # type: ignore[no-untyped-call]
         value: Tensor = self.loss(turned, shrinkage_cov)
         return value
@@ -84,7 +143,6 @@ class FittedModule(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        """Float32 or float64, on the device of ``x``."""
         rows = self.fitted.transform(x.reshape(-1, x.shape[-1]))
         return rows.reshape(*x.shape[:-1], rows.shape[-1]).to(x.device)
 
@@ -93,7 +151,6 @@ class WithLoss(Method):
     """A loss on the [CLS] vectors of the last layer joins that of the task; :func:`takes` says which."""
 
     def penalty(self) -> nn.Module:
-        """The loss with the options of the method."""
         made: nn.Module = self.made()
         return made
 
@@ -112,11 +169,9 @@ class OnFeatures(Method):
         return learned
 
     def module(self, rows: Tensor, seed: int) -> FittedModule:
-        """The fitted transform as a module."""
         return FittedModule(self.fitted(rows, seed))
 
     def second(self, features: Tensor, seed: int) -> SecondPhase:
-        """The transform fitted on the features, and a new head for what it makes of them."""
         return SecondPhase(self.module(features, seed), head="new")
 
 
@@ -125,7 +180,6 @@ class OnVectors(OnFeatures):
     """As above; in similarity: fitted on the sentence vectors of both sides of all pairs of the task, as one cloud."""
 
     def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Both sides by the transform fitted on both."""
         change = self.module(torch.cat([first, second]), seed)
         return change(first), change(second)
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 from torch import nn
 
 from isonb import losses
-from isonb.lab.methods.declared import takes
-from isonb.lab.methods.shared import PointsAlone, WithLoss
+from isonb.lab.methods.shared import PointsAlone, WithLoss, takes
 from isonb.lab.options import option
 
 

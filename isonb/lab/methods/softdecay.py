@@ -12,8 +12,7 @@ from isonb import layers, losses
 from isonb.errors import fail
 from isonb.integrations.hidden_states import Pooling
 from isonb.lab.methods.base import Method, Place, Site
-from isonb.lab.methods.declared import takes
-from isonb.lab.methods.shared import WithLoss
+from isonb.lab.methods.shared import WithLoss, takes
 from isonb.lab.options import OptionError, option
 from isonb.layers.soft_decay import soft_decay
 
@@ -53,16 +52,13 @@ class SoftDecayMethod(Method):
                 fail(OptionError, want, value, "The paper starts at -0.2 and searches -0.2 to -1.")
 
     def layer(self, dim: int) -> nn.Module:
-        """The layer, called with the mask of real tokens."""
         return _WithPads(self.alpha, mode=self.mode) if self.include_pads else self.made()
 
     def learning_rates(self) -> Mapping[str, float]:
-        """Alpha has its own."""
         return {} if self.alpha_rate is None else {"raw": self.alpha_rate}
 
     @torch.no_grad()
     def transform(self, first: Tensor, second: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Each side as a matrix of its own, or both as one."""
         if not self.joint:
             return soft_decay(first, self.sts_alpha, self.mode), soft_decay(second, self.sts_alpha, self.mode)
         both = soft_decay(torch.cat([first, second]), self.sts_alpha, self.mode)
@@ -80,7 +76,6 @@ class SpectrumControl(WithLoss):
     include_pads: bool = option(False, "padding counts as tokens")
 
     def points(self) -> Pooling:
-        """Tokens of the last layer."""
         return Pooling("tokens", -1, self.include_pads)
 
 

@@ -53,17 +53,13 @@ def processor_kinds(runs: pd.DataFrame) -> pd.Series[Any]:
     """
     import pandas as pd
 
+    kinds = []
     columns = runs.reindex(columns=[f"manifest.hardware.{name}" for name in ("gpus", "cpu", "bfloat16")])
-    return pd.Series([_kind(*row) for row in columns.itertuples(index=False)], index=runs.index, dtype="object")
-
-
-def _kind(gpus: Any, cpu: Any, bfloat16: Any) -> str:
-    names = json.loads(gpus) if isinstance(gpus, str) else []
-    if names:
-        return ", ".join(sorted(set(names)))
-    if not isinstance(cpu, str):
-        return UNKNOWN
-    return f"{cpu} with bfloat16" if bfloat16 in (True, "True") else cpu
+    for gpus, cpu, bfloat16 in columns.itertuples(index=False):
+        names = json.loads(gpus) if isinstance(gpus, str) else []
+        plain = (f"{cpu} with bfloat16" if bfloat16 in (True, "True") else cpu) if isinstance(cpu, str) else UNKNOWN
+        kinds.append(", ".join(sorted(set(names))) or plain)
+    return pd.Series(kinds, index=runs.index, dtype="object")
 
 
 def mixed_processors(runs: pd.DataFrame) -> str:

@@ -70,21 +70,17 @@ def split_rows(task: Task, settings: FinetuneSettings, data: str | Path | None) 
         split: load_task(task.name, data, split=split, limit=limit, seed=settings.sample_seed)
         for split, limit in limits.items()
     }
-    train, held = _held_out(rows["train"], settings)
-    return {"train": train} | ({} if held is None else {"held": held}) | {"validation": rows["validation"]}
+    count = round(settings.holdout * len(rows["train"]))
+    if count < 1:
+        return rows
+    away = sorted(sample(len(rows["train"]), count, settings.sample_seed + 1))
+    left = sorted({*range(len(rows["train"]))} - {*away})
+    return {"train": rows["train"].select(left), "held": rows["train"].select(away), "validation": rows["validation"]}
 
 
 def pair_rows(settings: SimilaritySettings, data: str | Path | None) -> Any:
     """The pairs of a similarity run; raises as :func:`~isonb.lab.data.rows.load_task`."""
     return load_task(settings.task, data, limit=settings.eval_examples, seed=settings.sample_seed)
-
-
-def _held_out(rows: Any, settings: FinetuneSettings) -> tuple[Any, Any]:
-    count = round(settings.holdout * len(rows))
-    if count < 1:
-        return rows, None
-    away = set(sample(len(rows), count, settings.sample_seed + 1))
-    return rows.select([i for i in range(len(rows)) if i not in away]), rows.select(sorted(away))
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, str]) -> str:

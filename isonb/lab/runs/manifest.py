@@ -22,22 +22,10 @@ from isonb.errors import FitWarning
 from isonb.lab.runs.arithmetic import bfloat16_pays
 from isonb.runtime import machine
 
+# that can change a number
 PACKAGES = (
-    "accelerate",
-    "datasets",
-    "giotto-ph",
-    "gudhi",
-    "isonb",
-    "numpy",
-    "pandas",
-    "safetensors",
-    "scikit-learn",
-    "scipy",
-    "sentence-transformers",
-    "tokenizers",
-    "torch",
-    "torchmetrics",
-    "transformers",
+    "accelerate datasets giotto-ph gudhi isonb numpy pandas safetensors scikit-learn scipy sentence-transformers "
+    "tokenizers torch torchmetrics transformers"
 )
 
 
@@ -108,7 +96,7 @@ def versions() -> dict[str, str | None]:
     """Versions of Python, CUDA and the packages that can change a number; None: not there."""
     import torch
 
-    return dict(sorted({"cuda": torch.version.cuda, **machine.versions(PACKAGES)}.items()))
+    return dict(sorted({"cuda": torch.version.cuda, **machine.versions(PACKAGES.split())}.items()))
 
 
 def hardware() -> dict[str, Any]:
@@ -119,30 +107,18 @@ def hardware() -> dict[str, Any]:
 
 
 @functools.cache
-def code_version() -> dict[str, str | None]:
+def code_version(root: Path = Path(isonb.__file__).parent) -> dict[str, str | None]:
     """``sha256`` of the package's Python sources, and the git ``commit`` when it runs from a checkout (else None).
 
-    The hash is what counts: it sees changes that were never committed, and it is the same for a wheel and a checkout.
+    The hash is what counts: it sees changes that were never committed, and it is the same for a wheel and a checkout,
+    whose line ends may differ.
     """
-    root = Path(isonb.__file__).parent
-    return {"commit": _commit(root.parent), "sha256": source_hash(root)}
-
-
-def source_hash(root: Path) -> str:
-    """sha256 over the Python files below ``root``: their relative names and contents, line ends taken as ``\\n``."""
-    digest = hashlib.sha256()
+    digest, commit = hashlib.sha256(), None
     for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
         text = path.read_bytes().replace(b"\r\n", b"\n")
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)
-    return digest.hexdigest()
-
-
-def _commit(checkout: Path) -> str | None:
-    """The commit that ``checkout`` stands at, asked of git; None outside a checkout, or without git."""
-    if not (checkout / ".git").exists():
-        return None
-    try:
-        asked = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    if (root.parent / ".git").exists():
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            asked = ["git", "-C", str(root.parent), "rev-parse", "HEAD"]
+            commit = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    return {"commit": commit, "sha256": digest.hexdigest()}

@@ -26,7 +26,7 @@ PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 # What teaches minilm a task within about five minutes of one core: rows and passes, and the rate that was best on the
-# rows kept apart (book/experiments/calibration.yaml; head_to_head_tuning.yaml for sst2), before any method was run.
+# held-out rows (book/experiments/calibration.yaml; head_to_head_tuning.yaml for sst2), before any method was run.
 _WATCHED = {"holdout": 0.1, "validations": 3, "patience": 6, "track_every": 25}
 BY_TASK: dict[str, dict[str, dict[str, Any]]] = {
     "small": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 import json
@@ -15,7 +14,6 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.lab.methods import method_from, resolved
 from isonb.lab.options import describe
-from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import SCHEMA, RecordedError, recorded
 from isonb.lab.runs.settings import EXPERIMENTS
 from isonb.lab.runs.table import column_order, flat, one_kind_a_column, scan, series_table, table
@@ -52,13 +50,18 @@ def publish(
     if not chosen:
         fix = "Run the sweep first, or name other runs."
         raise RecordedError(f"a recording needs at least one complete record; got none in {records}. {fix}")
-    runs, logged = table(chosen), series_table(_shortened(record, series) for record in chosen)
+    runs, logged = table(chosen), series_table(chosen, series)
     defaults = defaults_of(runs)
     if add:
         before = recorded(name, out)
         for kind, options in before.defaults.items():  # what was recorded stays described by the defaults of its time
             defaults[kind] = defaults.get(kind, {}) | dict(options)
-        runs, logged = (_joined(*pair) for pair in ((before.runs, runs), (before.series, logged)))
+        runs, logged = (
+            pd.concat([old[~old["run_id"].isin(new["run_id"])], new]).sort_values(
+                "run_id", kind="stable", ignore_index=True
+            )
+            for old, new in ((before.runs, runs), (before.series, logged))
+        )
         runs = runs[sorted(runs.columns, key=column_order)]
         series = tuple(sorted({*before.manifest["series"], *series}))
     return write_recording(Path(out) / name, runs, logged, series, defaults)
@@ -103,14 +106,3 @@ def write_recording(
     }
     replace(folder / "manifest.json", (json.dumps(about, indent=1, sort_keys=True) + "\n").encode())
     return folder
-
-
-def _joined(before: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """Rows of runs that aren't new, and the new ones, in the order of the run ids."""
-    kept = before[~before["run_id"].isin(new["run_id"])]
-    return pd.concat([kept, new]).sort_values("run_id", kind="stable", ignore_index=True)
-
-
-def _shortened(record: Record, beginnings: tuple[str, ...]) -> Record:
-    kept = {name: pairs for name, pairs in record.series.items() if name.startswith(beginnings)}
-    return dataclasses.replace(record, series=kept)

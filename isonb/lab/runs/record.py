@@ -55,7 +55,9 @@ class Record:
     def __repr__(self) -> str:
         """Id, status, the first metrics, and how much more there is."""
         lines = [f"Record {self.run_id} ({self.status})", *([f"  error: {shown(self.error)}"] if self.error else [])]
-        lines += [f"  {name}: {_short(value)}" for name, value in list(self.metrics.items())[:SHOWN]]
+        for name, value in list(self.metrics.items())[:SHOWN]:
+            number = f"{value:.6g}" if isinstance(value, int | float) else shown(value)
+            lines.append(f"  {name}: {'undefined' if value is None else number}")
         more = len(self.metrics) - SHOWN
         lines += [f"  and {more} more metrics, by record.metrics"] if more > 0 else []
         lines += [f"  {len(self.series)} series, by record.series"] if self.series else []
@@ -109,7 +111,7 @@ def _body(record: Record) -> dict[str, Any]:
         "metrics": {name: _text(value, name) for name, value in record.metrics.items()},
         "run_id": record.run_id,
         "schema": SCHEMA,
-        "series": {n: [[_step(s, n), _text(v, n)] for s, v in pairs] for n, pairs in record.series.items()},
+        "series": {n: [[_text(s, n, True), _text(v, n)] for s, v in pairs] for n, pairs in record.series.items()},
         "status": record.status,
     }
     try:
@@ -119,27 +121,19 @@ def _body(record: Record) -> dict[str, Any]:
         raise RecordError(f"a record must hold plain JSON values; got {error}. {fix}") from error
 
 
-def _short(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.6g}" if isinstance(value, int | float) else shown(value)
-
-
-def _text(value: Any, name: str) -> float | str | None:
-    """A number as JSON can hold it: NaN and infinity, which a diverged run gives, as text."""
+def _text(value: Any, name: str, step: bool = False) -> float | str | None:
+    """A number as JSON can hold it: NaN and infinity, which a diverged run gives, as text. A step is finite."""
     if hasattr(value, "item"):  # numpy and torch scalars
         with contextlib.suppress(ValueError, RuntimeError):
             value = value.item()
-    if value is None or (isinstance(value, int | float) and math.isfinite(value)):
-        return value
+    finite = isinstance(value, int | float) and math.isfinite(value)
+    if step and not finite:
+        raise RecordError(f"a step of {name} must be a finite number; got {value!r}. Count the updates.")
+    if value is None or finite:
+        return value  # type: ignore[no-any-return]
     if isinstance(value, float):
         return repr(value)
     raise RecordError(f"{name} must be a number or None; got {shown(value)}. Give each number its own name.")
-
-
-def _step(value: Any, name: str) -> float:
-    step = _text(value, name)
-    if step is None or isinstance(step, str):
-        raise RecordError(f"a step of {name} must be a finite number; got {value!r}. Count the updates.")
-    return step
 
 
 def _number(value: Any) -> float | None:

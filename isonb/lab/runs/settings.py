@@ -21,7 +21,7 @@ from typing import Any
 from isonb.errors import fail
 from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
-from isonb.lab.methods import Method, method_class, resolved
+from isonb.lab.methods import Method, method_class
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
 from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.run_ids import counted, run_id
@@ -58,7 +58,7 @@ class FinetuneSettings(Options):
         None, "validation examples, drawn by sample_seed; nothing: all", low=2, high=10**8
     )
     sample_seed: int = option(0, "of the draw of examples", low=0, high=10**6)
-    holdout: float = option(0.0, "share of the training examples kept apart for early stopping", low=0, high=0.9)
+    holdout: float = option(0.0, "share of the training examples held out for early stopping", low=0, high=0.9)
     patience: int | None = option(None, "validations without improvement before training stops", low=1, high=1000)
     epochs: int = option(3, "passes over the training examples", low=1, high=1000)
     max_steps: int | None = option(None, "updates, if fewer than the epochs give", low=1, high=10**8)
@@ -201,15 +201,12 @@ def plan(given: Mapping[str, Any] | Planned) -> Planned:
 
 def _identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a configuration its id is made of (:func:`~isonb.lab.runs.run_ids.counted`)."""
-    identity = counted(config["experiment"], config, _defaults(EXPERIMENTS[config["experiment"]]))
-    if "method" in config:
-        name = config["method"]["name"]
-        identity["method"] = {"name": name, **counted(name, config["method"], _defaults(method_class(name)))}
+    experiment, method = config["experiment"], config.get("method")
+    identity = counted(experiment, config, describe(EXPERIMENTS[experiment]()))
+    if method is not None:
+        usual = {setting.name: setting.default for setting in fields(method_class(method["name"]))}
+        identity["method"] = {"name": method["name"], **counted(method["name"], method, usual)}
     return identity
-
-
-def _defaults(kind: type[Options]) -> dict[str, Any]:
-    return {setting.name: setting.default for setting in fields(kind)}
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,11 +219,13 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     :class:`~isonb.lab.data.tasks.TaskError` before any work starts.
     """
     given = dict(config)
+    method, inputs, task = given.pop("method", None), given.pop("inputs", None), given.get("task")
     protocol = _one_of(PROTOCOLS, "protocol", given.pop("protocol", "small"))
     experiment = given.pop("experiment", None)
-    experiment = _one_of(EXPERIMENTS, "experiment", _experiment(given) if experiment is None else experiment)
-    method, inputs = given.pop("method", None), given.pop("inputs", None)
-    by_task = BY_TASK.get(protocol, {}).get(str(given.get("task")), {})
+    if experiment is None:
+        experiment = "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
+    experiment = _one_of(EXPERIMENTS, "experiment", experiment)
+    by_task = BY_TASK.get(protocol, {}).get(str(task), {})
     like = "finetune" if experiment in FINE_TUNING else experiment
     given = PROTOCOLS[protocol].get(like, {}) | by_task | given
     settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
@@ -235,14 +234,17 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
         if method is not None:
             fail(OptionError, "a synthetic run has no method", shown(method), "Leave it out.")
         return written
-    _check_kind(experiment, written["task"])
+    kind = task_named(written["task"]).kind
+    if (kind == "similarity") != (experiment == "similarity"):
+        fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
+        fail(OptionError, f"a {experiment} run needs a task of its kind", f"{written['task']} ({kind})", fix)
     options = dict(method) if isinstance(method, Mapping) else {"name": "none" if method is None else method}
     name = options.pop("name", None)
     chosen = build(method_class(name), options, f"method {name}")
     if experiment == "doses" and not chosen.two_phases:
         fail(OptionError, "a doses run needs a method with a second phase", chosen.name, "Use isolayer.")
     places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
-    written |= places | {"method": resolved(chosen)}
+    written |= places | {"method": {"name": chosen.name, **describe(chosen)}}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return written if inputs is None else written | {"inputs": inputs}
@@ -259,18 +261,6 @@ def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
     if not isinstance(given, str) or given not in known:
         fail(OptionError, f"{what} must be one of {', '.join(known)}", shown(given), "Choose one of these.")
     return given
-
-
-def _experiment(given: Mapping[str, Any]) -> str:
-    task = given.get("task")
-    return "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
-
-
-def _check_kind(experiment: str, task: str) -> None:
-    kind = task_named(task).kind
-    if (kind == "similarity") != (experiment == "similarity"):
-        fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
-        fail(OptionError, f"a {experiment} run needs a task of its kind", f"{task} ({kind})", fix)
 
 
 def command(config: Mapping[str, Any]) -> str:

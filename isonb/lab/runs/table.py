@@ -16,22 +16,6 @@ from isonb.errors import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
 
-__all__ = [
-    "FIRST",
-    "Damage",
-    "Scan",
-    "check_table",
-    "collect",
-    "column_order",
-    "flat",
-    "glued",
-    "one_kind_a_column",
-    "scan",
-    "series_table",
-    "table",
-    "write_table",
-]
-
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
 # of a manifest, as columns
@@ -88,9 +72,14 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     ``metric.<name>``; ``manifest.<name>`` for code, data, hardware, duration, start and versions. What a run lacks is
     missing.
     """
-    rows = [_row(record) for record in sorted(records, key=lambda record: record.run_id)]
-    names = {name for row in rows for name in row}
-    columns = sorted({*FIRST, *names}, key=column_order)
+    rows = [
+        flat(record.config)
+        | {"run_id": record.run_id, "status": record.status, "error": record.error}
+        | {f"metric.{name}": value for name, value in record.metrics.items()}
+        | flat({name: record.manifest[name] for name in MANIFEST if name in record.manifest}, "manifest.")
+        for record in sorted(records, key=lambda record: record.run_id)
+    ]
+    columns = sorted({*FIRST, *(name for row in rows for name in row)}, key=column_order)
     frame = pd.DataFrame(rows, columns=columns)
     for name in columns:
         if name.startswith("metric."):
@@ -98,12 +87,16 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     return frame.copy()  # in one piece, as wide as it is
 
 
-def series_table(records: Iterable[Record]) -> pd.DataFrame:
-    """The logged values of several runs, one row a value: ``run_id``, ``name``, ``step``, ``value``."""
+def series_table(records: Iterable[Record], beginnings: str | tuple[str, ...] = "") -> pd.DataFrame:
+    """The logged values of several runs, one row a value: ``run_id``, ``name``, ``step``, ``value``.
+
+    ``beginnings``: of the names of the series that are taken.
+    """
     rows = [
         (record.run_id, name, step, value)
         for record in sorted(records, key=lambda record: record.run_id)
         for name, pairs in sorted(record.series.items())
+        if name.startswith(beginnings)
         for step, value in pairs
     ]
     frame = pd.DataFrame(rows, columns=["run_id", "name", "step", "value"])
@@ -147,22 +140,19 @@ def glued(folder: str | Path) -> pd.DataFrame:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             fix = "Delete it, or execute it again."
             raise RecordError(f"an executed notebook must be readable; got {error} in {path}. {fix}") from error
-        values = {
-            out["metadata"]["scrapbook"]["name"]: _plain("".join(out["data"][GLUED]))
+        values: dict[str, Any] = {
+            out["metadata"]["scrapbook"]["name"]: "".join(out["data"][GLUED])
             for out in outputs
             if GLUED in out.get("data", {}) and "scrapbook" in out.get("metadata", {})
         }
         if values:
             about = {"notebook": path.relative_to(folder).with_suffix("").as_posix()}
             about["status"] = "failed" if made.get("exception") else "complete"
+            for name, text in values.items():
+                with contextlib.suppress(ValueError):
+                    values[name] = float(text)
             rows.append(about | flat(made.get("parameters", {}), "parameter.") | values)
     return pd.DataFrame(rows)
-
-
-def _plain(text: str) -> float | str:
-    with contextlib.suppress(ValueError):
-        return float(text)
-    return text
 
 
 def check_table(out: str | Path) -> None:
@@ -216,16 +206,6 @@ WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".html": lambda frame: frame.to_html(index=False, na_rep="").encode(),
     ".parquet": _parquet,
 }
-
-
-def _row(record: Record) -> dict[str, Any]:
-    manifest = {name: record.manifest[name] for name in MANIFEST if name in record.manifest}
-    return (
-        flat(record.config)
-        | {"run_id": record.run_id, "status": record.status, "error": record.error}
-        | {f"metric.{name}": value for name, value in record.metrics.items()}
-        | {f"manifest.{name}": value for name, value in flat(manifest).items()}
-    )
 
 
 def column_order(name: str) -> tuple[int, int, str]:

@@ -51,17 +51,6 @@ def student(values: ArrayLike, *, level: float = 0.95) -> Interval:
     return Interval(float(x.mean()), float(x.mean()) - half, float(x.mean()) + half, level, len(x), "student")
 
 
-def dz(values: ArrayLike) -> float:
-    """Cohen's d_z of paired differences, mean / standard deviation (n - 1).
-
-    The limit for equal differences is signed infinity, and 0 when all are 0.
-    """
-    x = finite(values, "values", 2)
-    if _constant(x):
-        return math.copysign(math.inf, x.mean()) if x.mean() else 0.0
-    return float(x.mean() / x.std(ddof=1))
-
-
 def paired_p(differences: ArrayLike) -> float:
     """Two-sided p-value of Student's paired test that the mean difference is 0; 1 where all are 0.
 
@@ -129,7 +118,7 @@ def _shift(n: int, alpha: float, power: float) -> float:
 
 
 def share(count: int, n: int, *, level: float = 0.95) -> Interval:
-    """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934), from the beta law.
+    """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934).
 
     >>> failed = share(2, 5)
     >>> round(failed.estimate, 2), round(failed.low, 3), round(failed.high, 3)
@@ -138,10 +127,8 @@ def share(count: int, n: int, *, level: float = 0.95) -> Interval:
     if not 0 <= count <= n or n < 1 or not 0 < level < 1:
         got = f"{count} of {n} at level {level}"
         raise StatsError(f"a share needs 0 <= count <= n, n >= 1 and a level in (0, 1); got {got}. Pass such numbers.")
-    tail = (1 - level) / 2
-    low = float(scipy_stats.beta.ppf(tail, count, n - count + 1)) if count else 0.0
-    high = float(scipy_stats.beta.ppf(1 - tail, count + 1, n - count)) if count < n else 1.0
-    return Interval(count / n, low, high, level, n, "Clopper-Pearson")
+    ends = scipy_stats.binomtest(count, n).proportion_ci(level, method="exact")
+    return Interval(count / n, float(ends.low), float(ends.high), level, n, "Clopper-Pearson")
 
 
 def finite(values: ArrayLike, name: str, least: int) -> Array:

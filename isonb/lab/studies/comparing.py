@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from isonb.lab.statistics import paired
-from isonb.lab.statistics.paired import GAIN, LOSS, paired_tests
+from isonb.lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.study import Study
@@ -18,17 +17,17 @@ __all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "WORDS", "against_pl
 
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
 ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
-ABOVE, BELOW, OPEN = "above", "below", "not told apart"
-WORDS = {GAIN: ABOVE, LOSS: BELOW, paired.OPEN: OPEN}  # of a paired test, as the book prints its verdict
+ABOVE, BELOW = "above", "below"
+WORDS = {GAIN: ABOVE, LOSS: BELOW, OPEN: OPEN}  # of a paired test, as the book prints its verdict
 
 
 def against_plain(study: Study, arms: Sequence[str], *, level: float = LEVEL) -> pd.DataFrame:
     """What each of the ``arms`` gains over plain training on each task on which something learned.
 
     The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
-    over all rows, and ``outcome``: clearly above or below plain training at that ``level``, or not told apart. A method
-    without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``visible`` is the minimum
-    detectable effect at the first step of Holm's method, which is what a verdict needs.
+    over all rows, and ``outcome``: significantly above or below plain training at that ``level``, or not significant.
+    A method without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``visible`` is
+    the minimum detectable effect at the first step of Holm's method, which is what a verdict needs.
     """
     broken = study.no_setting
     plain = study.units("score", PLAIN)
@@ -50,14 +49,14 @@ def against_plain(study: Study, arms: Sequence[str], *, level: float = LEVEL) ->
 def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:
     """Which way a measure went: "rose" or "fell" where the interval lies beyond the margin of 0.
 
-    "clear and negligible" where it leaves 0 out and not the margin, and nothing where it holds 0.
+    "significant but negligible" where it leaves 0 out and not the margin, and nothing where it holds 0.
 
     >>> direction_of([0.10, 0.12, 0.11]), direction_of([0.001, 0.0012, 0.0011]), direction_of([0.1, -0.2, 0.1])
-    ('rose', 'clear and negligible', '')
+    ('rose', 'significant but negligible', '')
     """
     if len(values) < FEWEST:
         return ""
     mean = student(values)
     if mean.low > margin or mean.high < -margin:
         return "rose" if mean.estimate > 0 else "fell"
-    return "clear and negligible" if mean.low > 0 or mean.high < 0 else ""
+    return "significant but negligible" if mean.low > 0 or mean.high < 0 else ""

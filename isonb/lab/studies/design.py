@@ -1,13 +1,26 @@
-"""What a study compares, said once: grid, recordings, arms, tasks and claims."""
+"""What a study compares, said once: grid, recordings, arms, tasks and claims; and the files that say it.
+
+A study file is a Python file, one a paper, with the ``DESIGN`` of a study. Those of the book lie beside it.
+"""
 
 from __future__ import annotations
 
+import importlib
+import sys
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
 
-from isonb.errors import InputError
-from isonb.lab.studies.plan import Settings
+from isonb.errors import InputError, fail
 from isonb.lab.studies.verdicts import Claim
+from isonb.runtime.places import RECORDINGS_FOLDER
+
+Settings: TypeAlias = Mapping[str, Any]  # by column: {"task": "cola", "method.name": "istar", "method.weight": -1}
+FOLDER = RECORDINGS_FOLDER.parent / "studies"
+STUDIES = tuple(sorted(path.stem for path in FOLDER.glob("*.py") if "\nDESIGN" in path.read_text(encoding="utf-8")))
 
 PLAIN = "none"  # the arm without a method, in every study
 TASK_NAMES = {
@@ -63,3 +76,38 @@ class Design:
     def plan(self) -> str:
         """The grid that holds what is planned."""
         return self.grid or self.name
+
+
+def study_file(name: str | Path) -> ModuleType:
+    """A file of ``book/studies`` by its name, or a file of one's own by its path, as a module.
+
+    The files of a folder may import each other (``from .arms import gain``). Raises
+    :class:`StudyError` for a file that isn't there.
+    """
+    path = Path(name) if str(name).endswith(".py") else FOLDER / f"{name}.py"
+    if not path.is_file():
+        known = ", ".join(STUDIES) or "none, outside a checkout"
+        fix = f"Pass a path, or one of the book: {known}."
+        fail(StudyError, "a study must be a file", f"none for {str(name)!r}", fix)
+    folder = path.resolve().parent
+    package = f"studies_of_{zlib.crc32(str(folder).encode())}"
+    if package not in sys.modules:
+        sys.modules[package] = ModuleType(package, f"The study files of {folder}.")
+        sys.modules[package].__path__ = [str(folder)]
+    importlib.invalidate_caches()
+    return importlib.import_module(f"{package}.{path.stem}")
+
+
+def design_of(name: str | Path) -> Design:
+    """The design of a study, by the name or the path of its file."""
+    design = getattr(study_file(name), "DESIGN", None)
+    if not isinstance(design, Design):
+        fix = "Give it one, of isonb.lab.studies."
+        fail(StudyError, "a study file must have a DESIGN", f"{design!r} in {name}", fix)
+    return design
+
+
+def every_design() -> list[Design]:
+    """The designs of the book's studies, with those of the runs before and beside them (a file's ``VARIANTS``)."""
+    files = [study_file(name) for name in STUDIES]
+    return [design for file in files for design in (file.DESIGN, *getattr(file, "VARIANTS", ()))]

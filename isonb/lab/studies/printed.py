@@ -21,15 +21,6 @@ class PrintedError(InputError):
     """A paper, table, column or value that isn't among the printed ones."""
 
 
-def tables(paper: str) -> list[str]:
-    """The names of the tables and sections of which ``paper`` has numbers here.
-
-    >>> tables("istar")[:3]
-    ['Appendix D', 'Figure 2 caption', 'Table 1']
-    """
-    return sorted(_results(paper)["table"].unique())
-
-
 def printed(paper: str, table: str | None = None, *, percent: bool = True, **filters: Any) -> pd.DataFrame:
     """The printed numbers of one paper, one row a number.
 

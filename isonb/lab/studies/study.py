@@ -15,10 +15,8 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import FOLDER
 from isonb.lab.statistics.seeds import Interval, share, student
 from isonb.lab.studies import verdicts
-from isonb.lab.studies.design import PLAIN, Design, StudyError
-from isonb.lab.studies.files import STUDIES, design_of
-from isonb.lab.studies.plan import PlannedCell, plan_of
-from isonb.lab.studies.table import lead, long_tables
+from isonb.lab.studies.design import PLAIN, STUDIES, Design, StudyError, design_of
+from isonb.lab.studies.table import PlannedCell, lead, long_tables, plan_of
 from isonb.lab.studies.verdicts import (
     Claim,
     JudgedCell,

@@ -10,8 +10,7 @@ import pandas as pd
 
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.recordings import FOLDER, recorded
-from isonb.lab.studies.design import Design
-from isonb.lab.studies.files import every_design
+from isonb.lab.studies.design import Design, every_design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import (
     CONTRADICTED,
@@ -68,7 +67,7 @@ def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]
 
 
 def _named(claim: Claim) -> str:
-    """A claim's number or name, and what it says: "3. It gains", "late: A late push gains"."""
+    """A claim's number or name, and what it says: "3. It gains", "late: A late penalty gains"."""
     name, words = str(claim.number), f"{claim.statement}{ASIDE[claim.kind]}"
     return f"{name}: {words}" if name.isalpha() else f"{name}. {words}"
 
@@ -93,7 +92,7 @@ def _mean(one: PredictionJudgement) -> list[dict[str, Any]]:
     if one.mean is None or sum(cell.interval is not None for cell in one.cells) < 2:
         return []
     how = "over seeds" if one.mean.method == "student" else "over cells"
-    mean = JudgedCell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, None, one.visible)
+    mean = JudgedCell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, one.visible)
     return [_told(mean) | {"reason": f"I2 = {one.spread.i2:.0%}" if one.spread else ""}]
 
 
@@ -105,7 +104,6 @@ def _told(cell: JudgedCell) -> dict[str, Any]:
         "mean": None if one is None else one.estimate,
         "low": None if one is None else one.low,
         "high": None if one is None else one.high,
-        "dz": cell.dz,
         "visible": cell.visible,
         "outcome": cell.outcome,
         "reason": cell.words,

@@ -1,34 +1,102 @@
-"""The long table of a study: which recorded rows the plan asks for, live runs beside them, scores, and who failed.
+"""The long table of a study: what a grid asks for, which recorded rows are that, live runs beside them, who failed.
 
-A block of a grid names settings; all others have their defaults. So a cell of the plan is filled by the row whose
-settings differ from the defaults in what the cell names, and in nothing else. The defaults are those that the recording
-states of its own options. An option that is newer than the recording isn't among its columns: with its default, which
-no cell has to name, it changes nothing; a cell that names it is filled by no row.
+A block of a grid names settings, as conditions on columns; all others have their defaults. So a cell of the plan is
+filled by the row whose settings differ from the defaults in what the cell names, and in nothing else. The defaults are
+those that the recording states of its own options. An option that is newer than the recording isn't among its columns:
+with its default, which no cell has to name, it changes nothing; a cell that names it is filled by no row.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml  # type: ignore[import-untyped]
 from scipy import stats as scipy_stats
 
+from isonb.errors import fail, in_one_line
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.recordings import Recorded, recorded
-from isonb.lab.runs.scores import scored
+from isonb.lab.runs.recordings import Recorded, RecordedError, recorded, scored
 from isonb.lab.runs.table import FIRST, series_table, table
 from isonb.lab.statistics.seeds import Interval, finite
-from isonb.lab.studies.design import TASK_NAMES, Design
-from isonb.lab.studies.plan import PlannedCell, Settings
+from isonb.lab.studies.design import TASK_NAMES, Design, Settings
+from isonb.runtime.places import shipped_grids
 
 PLAN = ["cell", "arm", "suite", "run_id"]
 SERIES = ["run_id", "name", "step", "value"]
 NO_RUNS = Recorded(pd.DataFrame(columns=["run_id", "task", "seed"]), pd.DataFrame(columns=SERIES), {}, {})
 CORRELATIONS = ("matthews", "pearson", "spearman")
 LEVEL = 0.95
+NAMED_FIRST = ("experiment", "task", "model", "method.name")  # of what a cell says; the seed is the last
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedCell:
+    """One run that a grid asks for: the settings that it names, by column, and those in words."""
+
+    given: Settings
+    name: str = ""
+
+
+def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
+    """The cells of one size of a grid, in the order they are written.
+
+    ``grid``: a YAML file, or the name of one that comes with isonb. Raises
+    :class:`~isonb.lab.runs.recordings.RecordedError` for a file that isn't there or lacks the size.
+    """
+    path = Path(grid) if Path(grid).is_file() else shipped_grids().get(str(grid), Path(grid))
+    try:
+        text = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        fix = f"Correct it, or name one of {', '.join(shipped_grids())}."
+        fail(RecordedError, "a plan must be a readable grid", f"{in_one_line(error)} for {grid}", fix)
+    if not isinstance(text, dict) or size not in text:
+        fail(RecordedError, f"the grid must have the size {size}", f"none in {grid}", "Name another size or grid.")
+    blocks = text[size] if isinstance(text[size], list) else [text[size]]
+    usual = size if size in PROTOCOLS else "small"
+    cells = [_spelled_out({"protocol": usual} | given) for block in blocks for given in _product(block)]
+    return [PlannedCell(given, in_words(given)) for given in cells]
+
+
+def in_words(given: Settings) -> str:
+    """Settings as a line that tells a run from all others of its grid.
+
+    >>> in_words({"seed": 1, "task": "cola", "method.name": "istar", "method.weight": -1})
+    'task cola, method istar, weight -1, seed 1'
+    """
+    rest = sorted(given.keys() - {*NAMED_FIRST, "seed"})
+    told = {column: given[column] for column in (*NAMED_FIRST, *rest, "seed") if column in given}
+    if told.get("experiment") == "finetune":
+        del told["experiment"]
+    words = {column: column.removeprefix("method.") for column in told} | {"method.name": "method"}
+    return ", ".join(f"{words[column]} {value}" for column, value in told.items())
+
+
+def _product(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every combination of a block's values; a method that is a mapping is a block of its own."""
+    choices = {name: value if isinstance(value, list) else [value] for name, value in block.items()}
+    if "method" in choices:
+        methods = (_product(one) if isinstance(one, dict) else [{"name": one}] for one in choices["method"])
+        choices["method"] = list(itertools.chain.from_iterable(methods))
+    for values in itertools.product(*choices.values()):
+        yield dict(zip(choices, values, strict=True))
+
+
+def _spelled_out(given: dict[str, Any]) -> dict[str, Any]:
+    """A cell with the values of its protocol, by column."""
+    protocol, task = given.pop("protocol"), str(given.get("task"))
+    kind = TASKS[task].kind if task in TASKS else ""
+    given = {"experiment": "similarity" if kind == "similarity" else "finetune"} | given
+    like = "finetune" if given["experiment"] == "doses" else given["experiment"]
+    method = {f"method.{name}": value for name, value in given.pop("method", {}).items()}
+    return PROTOCOLS[protocol].get(like, {}) | BY_TASK.get(protocol, {}).get(task, {}) | given | method
 
 
 def long_tables(
@@ -137,7 +205,7 @@ def _live(
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """Scores as :func:`~isonb.lab.runs.scores.scored` reads them, and which runs failed."""
+    """Scores as :func:`~isonb.lab.runs.recordings.scored` reads them, and which runs failed."""
     runs = scored(runs)
     by_suite = [failed(some) for _, some in runs.groupby("suite", sort=False)]
     return runs.assign(failed=pd.concat(by_suite) if by_suite else False)

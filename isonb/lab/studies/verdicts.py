@@ -29,7 +29,6 @@ from isonb.lab.statistics.seeds import (
     STUDENTS,
     Heterogeneity,
     Interval,
-    dz,
     finite,
     heterogeneity,
     holm,
@@ -94,7 +93,6 @@ class JudgedCell:
     about: str = ""
     n: int = 0
     interval: Interval | None = None
-    dz: float | None = None
     visible: float | None = None
     against: float = 1.0
 
@@ -154,15 +152,11 @@ class Prediction:
     needs: str = ""
 
     def __post_init__(self) -> None:
-        if self.direction not in DIRECTIONS:
-            known = ", ".join(DIRECTIONS)
-            fail(ClaimError, f"the direction must be one of {known}", repr(self.direction), "Choose one of these.")
+        _one_of("direction", self.direction, DIRECTIONS)
+        _one_of("decided_by", self.decided_by, DECIDERS)
         if not 0 <= self.margin < math.inf or (self.direction == "equal" and self.margin == 0):
             fix = "Pass the smallest difference that counts."
             fail(ClaimError, 'the margin must be >= 0, for "equal" above 0', self.margin, fix)
-        if self.decided_by not in DECIDERS:
-            known = ", ".join(DECIDERS)
-            fail(ClaimError, f"decided_by must be one of {known}", repr(self.decided_by), "Choose one of these.")
 
     @property
     def claimed(self) -> tuple[float, float]:
@@ -195,8 +189,12 @@ class Claim:
     needs: str = ""  # what it would take to test it
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            fail(ClaimError, f"the kind must be one of {', '.join(KINDS)}", repr(self.kind), "Choose one of these.")
+        _one_of("kind", self.kind, KINDS)
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        fail(ClaimError, f"{name} must be one of {', '.join(known)}", repr(value), "Choose one of these.")
 
 
 @dataclass(frozen=True)
@@ -285,14 +283,14 @@ def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | In
     ('contradicted', 'not testable')
     """
     if isinstance(evidence, Interval):
-        return _placed(prediction, name, evidence, None)
+        return _placed(prediction, name, evidence)
     values = finite([] if evidence is None else list(evidence), "values", 0)
     if len(values) < FEWEST:
         return JudgedCell(name, NOT_TESTABLE, Reason.FEW if len(values) else Reason.NO_RUNS, n=len(values))
     if np.ptp(values) <= 1e-12 * np.abs(values).max():
         return JudgedCell(name, NOT_TESTABLE, Reason.SAME, f"{values[0]:.4g}", len(values))
     interval = student(values, level=LEVEL) if len(values) < MANY else bootstrap(values, level=LEVEL)
-    return _placed(prediction, name, interval, dz(values))
+    return _placed(prediction, name, interval)
 
 
 def judge_prediction(
@@ -306,7 +304,7 @@ def judge_prediction(
     if not telling:
         return PredictionJudgement(prediction, NOT_TESTABLE, tuple(judged))
     mean = _over(telling, units)
-    whole = _placed(prediction, "", mean, None)
+    whole = _placed(prediction, "", mean)
     outcomes = [cell.outcome for cell in telling]
     against = min(holm({cell.name: cell.against for cell in telling}).values())
     if prediction.decided_by == "mean":
@@ -333,7 +331,7 @@ def _decided(prediction: Prediction, telling: Sequence[JudgedCell], units: Units
     if len(telling) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
         return telling[0].outcome
     rest = ([cell for cell in telling if cell is not left] for left in telling)
-    stands = all(_placed(prediction, "", _over(cells, units), None).outcome == whole.outcome for cells in rest)
+    stands = all(_placed(prediction, "", _over(cells, units)).outcome == whole.outcome for cells in rest)
     return whole.outcome if stands else INCONCLUSIVE
 
 
@@ -370,7 +368,8 @@ def _over(telling: Sequence[JudgedCell], units: Units) -> Interval:
     return random_effects([cell.interval for cell in telling if cell.interval is not None], level=LEVEL)
 
 
-def _placed(prediction: Prediction, name: str, interval: Interval, effect: float | None) -> JudgedCell:
+def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell:
+    """The cell of an interval: on the claimed side, on the other, or neither."""
     (low, high), (least, most) = prediction.claimed, prediction.tolerated
     margin = prediction.margin
     border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
@@ -382,16 +381,8 @@ def _placed(prediction: Prediction, name: str, interval: Interval, effect: float
         outcome, reason, about = INCONCLUSIVE, Reason.NEGLIGIBLE, f"{margin:g}"
     else:
         outcome, reason, about = INCONCLUSIVE, Reason.BOTH, border
-    against = _beyond(interval, least, most)
-    return JudgedCell(name, outcome, reason, about, interval.n, interval, effect, smallest_visible(interval), against)
-
-
-def _beyond(interval: Interval, low: float, high: float) -> float:
-    """The one-sided p-value of lying beyond the nearer end of a range."""
-    gaps = [interval.estimate - high, low - interval.estimate]
-    return min(_tail(interval, gap) for gap in gaps if math.isfinite(gap))
-
-
-def _tail(interval: Interval, gap: float) -> float:
-    error = standard_error(interval)
-    return float(law(interval).sf(gap / error)) if error else float(gap <= 0)
+    # the one-sided p-value of lying beyond the nearer end
+    error, gaps = standard_error(interval), [interval.estimate - most, least - interval.estimate]
+    beyond = [float(law(interval).sf(gap / error)) if error else float(gap <= 0) for gap in gaps if math.isfinite(gap)]
+    against = min(beyond)
+    return JudgedCell(name, outcome, reason, about, interval.n, interval, smallest_visible(interval), against)

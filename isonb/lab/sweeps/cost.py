@@ -7,7 +7,7 @@ The methods' own work (bars, singular values, covariances) is not counted, and e
 
 Time is the larger of two: arithmetic at the speed a device sustains, and the launching of kernels, which bounds short
 batches on a fast GPU. Sizes and mean lengths of the tasks, sizes of the encoders and speeds of the GPUs are data
-(``data/task_sizes.csv``, ``encoders.csv``, ``accelerators.csv``); lengths were measured with minilm's tokenizer. The
+(``data/tasks.csv``, ``encoders.csv``, ``accelerators.csv``); lengths were measured with minilm's tokenizer. The
 speeds below are assumptions.
 """
 
@@ -16,11 +16,11 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from isonb.errors import DependencyError, InputError, fail
 from isonb.lab.data import sources
@@ -38,18 +38,15 @@ TRAIN_LAUNCH = 0.002  # seconds a layer for forward, backward and update of one 
 FORWARD_LAUNCH = 0.0006  # seconds a layer for a forward pass alone
 PADDING = {True: 1.05, False: 1.35}  # tokens with padding over real ones, batches by length or at random
 SHRINKAGE_ROWS = 250_000  # token vectors of all layers behind a shrinkage matrix, at each epoch's start
-FORWARD_BATCH = 64
 SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes part in, about
 
 
-@dataclass(frozen=True)
-class EncoderSize:
-    """Layers, width and inner width of an encoder; ``parameters`` (0: unknown) is only told, not used."""
+class EncoderSize(NamedTuple):
+    """Layers, width and inner width of an encoder."""
 
     layers: int
     width: int
     inner: int
-    parameters: float = 0.0
 
     def forward(self, length: float) -> float:
         """Floating-point operations a token of a forward pass over sequences of ``length`` tokens.
@@ -64,8 +61,16 @@ class EncoderSize:
         return self.layers * (2 * (4 * d * d + 2 * d * self.inner) + 4 * d * length)
 
 
-@dataclass(frozen=True)
-class Work:
+class Passes(NamedTuple):
+    """Passes of an encoder over examples of so many tokens, ``batch`` at a time."""
+
+    examples: float
+    length: float
+    batch: float = 64
+    training: bool = False
+
+
+class Work(NamedTuple):
     """What a run asks of a device. ``launches``: seconds that no GPU undercuts; ``half``: 16-bit arithmetic."""
 
     flops: float
@@ -123,77 +128,59 @@ def estimate(runs: Iterable[Mapping[str, Any] | Planned], gpu: str = "a100") -> 
 def work(run: Mapping[str, Any] | Planned) -> Work:
     """The work of one run."""
     run = plan(run)
+    settings = run.settings
     if run.experiment == "synthetic":
-        return Work(SYNTHETIC_PASSES * 2.0 * run.settings.sample_rows * run.settings.dim**2, 0.0, False)
-    tally = _Tally(encoder_size(run.settings.model) or BASE)
-    (_finetune if run.experiment in FINE_TUNING else _similarity)(run.settings, run.method, tally)
-    return Work(tally.flops, tally.launches, getattr(run.settings, "precision", "float32") != "float32")
+        return Work(SYNTHETIC_PASSES * 2.0 * settings.sample_rows * settings.dim**2, 0.0, False)
+    encoder = encoder_size(settings.model) or BASE
+    passes = [*(_finetune if run.experiment in FINE_TUNING else _similarity)(settings, run.method, encoder)]
+    flops = sum((3 if p.training else 1) * p.examples * p.length * encoder.forward(p.length) for p in passes)
+    launches = sum(p.examples / p.batch * (TRAIN_LAUNCH if p.training else FORWARD_LAUNCH) for p in passes)
+    half = getattr(settings, "precision", "float32") != "float32"
+    return Work(flops, launches * encoder.layers, half)
 
 
-class _Tally:
-    """Adds up passes of an encoder."""
-
-    def __init__(self, encoder: EncoderSize) -> None:
-        self.encoder, self.flops, self.launches = encoder, 0.0, 0.0
-
-    def forward(self, examples: float, length: float, batch: int = FORWARD_BATCH) -> None:
-        self._add(1, examples, length, examples / batch * FORWARD_LAUNCH)
-
-    def train(self, examples: float, length: float, batch: float) -> None:
-        self._add(3, examples, length, examples / batch * TRAIN_LAUNCH)
-
-    def _add(self, passes: int, examples: float, length: float, launches: float) -> None:
-        self.flops += passes * examples * length * self.encoder.forward(length)
-        self.launches += launches * self.encoder.layers
-
-
-def _finetune(settings: FinetuneSettings, method: Method, tally: _Tally) -> None:
+def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
     size = task_size(settings.task)
     train: float = min(size.train, settings.train_examples or size.train)
     held = train * settings.holdout
     train -= held
     length = min(size.tokens, settings.max_length)
-    padded = length * PADDING[settings.group_by_length]
     evaluated = min(size.evaluation, settings.eval_examples or size.evaluation)
     epochs: float = settings.epochs
     seen: float = train * epochs
     if settings.max_steps:
         seen = min(seen, settings.max_steps * settings.batch_size)
         epochs = min(epochs, seen / train)
-    _contrast(method, min(size.tokens / 2, settings.max_length), tally)
-    tally.train(seen, padded, settings.batch_size / settings.accumulation)
-    tally.forward(max(1.0, epochs * settings.validations) * (held or evaluated) + evaluated, length)
-    tally.forward(2 * min(settings.cloud_examples, evaluated), length)
-    if _wants_shrinkage(method):
-        rows = train * length * tally.encoder.layers
-        tally.forward(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, settings.batch_size)
+    yield from _contrast(method, min(size.tokens / 2, settings.max_length))
+    padded = length * PADDING[settings.group_by_length]
+    yield Passes(seen, padded, settings.batch_size / settings.accumulation, training=True)
+    yield Passes(max(1.0, epochs * settings.validations) * (held or evaluated) + evaluated, length)
+    yield Passes(2 * min(settings.cloud_examples, evaluated), length)
+    penalty = method.penalty()
+    if penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters:
+        rows = train * length * encoder.layers
+        yield Passes(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, settings.batch_size)
     if method.two_phases:
-        tally.forward(train + evaluated, length)
+        yield Passes(train + evaluated, length)
 
 
-def _similarity(settings: SimilaritySettings, method: Method, tally: _Tally) -> None:
+def _similarity(settings: SimilaritySettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
     size = task_size(settings.task)
     pairs = min(size.evaluation, settings.eval_examples or size.evaluation)
     length = min(size.tokens, settings.max_length)
-    _contrast(method, length, tally)
-    acts = method.penalty() is not None or method.layer(tally.encoder.width) is not None
+    yield from _contrast(method, length)
+    acts = method.penalty() is not None or method.layer(encoder.width) is not None
     if acts and not method.post_hoc:
         batch = settings.tuning_batch
-        tally.train(2 * settings.tuning_steps * batch, min(length, settings.tuning_length), batch)
-    passes = 2 if method.token_fit else 1
-    tally.forward(2 * pairs * passes, length, settings.batch_size)
+        yield Passes(2 * settings.tuning_steps * batch, min(length, settings.tuning_length), batch, training=True)
+    yield Passes(2 * pairs * (2 if method.token_fit else 1), length, settings.batch_size)
 
 
-def _contrast(method: Method, length: float, tally: _Tally) -> None:
+def _contrast(method: Method, length: float) -> Iterator[Passes]:
     """Contrastive tuning: two views, or two models, of every sentence."""
-    tuning = method.contrast()
-    if tuning is not None:
-        tally.train(2 * tuning.steps * tuning.batch_size, min(length, tuning.max_length), tuning.batch_size)
-
-
-def _wants_shrinkage(method: Method) -> bool:
-    penalty = method.penalty()
-    return penalty is not None and "shrinkage_cov" in inspect.signature(penalty.forward).parameters
+    if (tuning := method.contrast()) is not None:
+        examples = 2 * tuning.steps * tuning.batch_size
+        yield Passes(examples, min(length, tuning.max_length), tuning.batch_size, training=True)
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -206,8 +193,7 @@ def encoder_size(name: str) -> EncoderSize | None:
     """The size of an encoder: from the table, else from its configuration; None where that can't be had."""
     for row in _rows("encoders.csv"):
         if row["model"] == name:
-            layers, width, inner = (int(row[key]) for key in ("layers", "width", "inner"))
-            return EncoderSize(layers, width, inner, 1e6 * float(row["million_parameters"]))
+            return EncoderSize(*(int(row[key]) for key in ("layers", "width", "inner")))
     try:
         config = find(name).config
     except InputError:

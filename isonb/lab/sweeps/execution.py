@@ -46,7 +46,7 @@ WORDS = ("the disk must take", *map(os.strerror, FULL), "PytorchStreamWriter fai
 
 
 class ExecuteError(InputError):
-    """A run that can't be started: no template, a time limit of nothing, a folder of another kind."""
+    """A run that can't be started: no template, a folder of another kind."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,6 @@ class Prepared:
     out: Path
     template: Path
     data: str | None = None
-    timeout: float | None = None
     retry_failed: bool = False
     runner: str = ""
     differs: str = ""
@@ -90,14 +89,14 @@ class Prepared:
         return self.out / "notebooks" / f"{self.run_id}.ipynb"
 
     @property
-    def predictions(self) -> Path:
-        """The file of its predictions, one row an example."""
-        return self.out / "predictions" / f"{self.run_id}.parquet"
-
-    @property
     def unfinished(self) -> Path:
         """Where the notebook is while it runs."""
         return self.notebook.with_name(f".{self.run_id}.part.ipynb")
+
+    @property
+    def predictions(self) -> Path:
+        """The file of its predictions, one row an example."""
+        return self.out / "predictions" / f"{self.run_id}.parquet"
 
     @property
     def work(self) -> Path:
@@ -124,8 +123,6 @@ def prepare(
     out: str | Path,
     *,
     data: str | Path | None = None,
-    timeout: float | None = None,
-    experiments: str | Path | None = None,
     retry_failed: bool = False,
     runner: str = "",
     report_to: str = "",
@@ -135,24 +132,20 @@ def prepare(
 
     ``given`` as in :func:`~isonb.lab.runs.settings.plan`. Where ``out`` holds a record of the same settings but of
     other rows or weights, it is another run, whose id and configuration say so (``differs`` says in what).
-    ``experiments`` is the folder of the templates ``<experiment>.md``, by default those of isonb. ``report_to`` names
-    trackers and ``keep_predictions`` asks for a table of predictions: of fine-tuning and similarity runs.
+    ``report_to`` names trackers and ``keep_predictions`` asks for a table of predictions: of fine-tuning and similarity
+    runs.
     """
     planned, folder = plan(given), Path(out).resolve()
-    if timeout is not None and not timeout > 0:
-        fail(ExecuteError, "timeout must be more than 0 seconds", repr(timeout), "None sets no limit.")
     if not next(path for path in (folder, *folder.parents) if path.exists()).is_dir():
         fail(ExecuteError, "out must be a folder, there or to be made", repr(str(out)), "Name another.")
-    home = EXPERIMENTS_FOLDER if experiments is None else Path(experiments).resolve()
-    template = home / f"{planned.experiment}.md"
+    template = EXPERIMENTS_FOLDER / f"{planned.experiment}.md"
     if not template.is_file():
-        fix = "Name the folder of the templates, or none for those of isonb."
-        fail(ExecuteError, f"a {planned.experiment} run needs its template", f"no file {template}", fix)
+        fail(ExecuteError, "isonb must be installed with its templates", f"no file {template}", "Install it again.")
     if (report_to or keep_predictions) and planned.experiment not in KEEPING:
         must = f"trackers and predictions are for {' and '.join(KEEPING)} runs"
         fail(ExecuteError, must, f"a {planned.experiment} run", "Leave report_to and predictions out.")
     where = None if data is None else str(data_folder(data) or data)
-    run = Prepared(planned, folder, template, where, timeout, retry_failed, runner)
+    run = Prepared(planned, folder, template, where, retry_failed, runner)
     return _told_apart(replace(run, report_to=report_to, keep_predictions=keep_predictions))
 
 
@@ -168,26 +161,13 @@ def _told_apart(run: Prepared) -> Prepared:
     return replace(run, planned=run.planned.of_inputs(named({**then, **now})), differs=differs)
 
 
-def execute(
-    run: Mapping[str, Any] | Planned | Prepared,
-    out: str | Path | None = None,
-    *,
-    wait: bool = True,
-    stop: threading.Event | None = None,
-    **options: Any,
-) -> Outcome:
+def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = None) -> Outcome:
     """Do one run unless it is done, and say how it ended. Never raises for a run that fails: its record says why.
 
-    ``run`` and ``out``, with the options of :func:`prepare`; or what that gives. A complete record is left alone, a
-    failed one too without ``retry_failed``; a damaged one is moved aside (``.json.damaged``) and run again. While
-    another process does the same run, this one waits for it (``wait=False``: gives up, "busy"). ``stop`` ends it early.
-    Where there are GPUs, the run gets one to itself. Raises :class:`ExecuteError` and what
-    :func:`~isonb.lab.runs.settings.plan` raises, before anything starts.
+    A complete record is left alone, a failed one too without ``retry_failed``; a damaged one is moved aside
+    (``.json.damaged``) and run again. While another process does the same run, this one waits for it (``wait=False``:
+    gives up, "busy"). ``stop`` ends it early. Where there are GPUs, the run gets one to itself.
     """
-    if not isinstance(run, Prepared):
-        if out is None:
-            fail(ExecuteError, "out must be a folder", "None", "Name the folder that gets records and notebooks.")
-        run = prepare(run, out, **options)
     stop = threading.Event() if stop is None else stop
     start = time.monotonic()
     damaged = ""
@@ -260,7 +240,7 @@ def _run(run: Prepared, lock: int, stop: threading.Event) -> Outcome:
         environment = {**environment, BOARD: str(Path(board) / run.run_id)}
         log = run.out / "logs" / f"{run.run_id}.log"
         leash = Leash(run.order(), log, function=run.runner, environment=environment, locks=(lock, *gpu))
-        answer = leash.wait(timeout=run.timeout, stop=stop)
+        answer = leash.wait(stop)
     return _judge(run, answer, clock)
 
 

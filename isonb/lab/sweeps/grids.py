@@ -17,10 +17,10 @@ their manifests hold its sha256.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,6 @@ import yaml  # type: ignore[import-untyped]
 from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.runs.settings import PROTOCOLS, Planned, check_names, plan
 from isonb.runtime.places import shipped_grids
-
-__all__ = ["SIZES", "GridError", "Planned", "about_grid", "grid_sizes", "load_grid", "plan_digest"]
 
 SIZES = ("smoke", "small", "full", "paper")
 MAX_RUNS = 20_000
@@ -53,17 +51,20 @@ def load_grid(path: str | Path, size: str) -> list[Planned]:
         known = ", ".join(name for name in SIZES if name in grid)
         fail(GridError, f"the size must be one that {path} has", repr(size), f"It has: {known}.")
     blocks = grid[size] if isinstance(grid[size], list) else [grid[size]]
-    numbered = {f"{path}, {size}, block {number}": block for number, block in enumerate(blocks, start=1)}
-    choices = {where: _block(block, where) for where, block in numbered.items()}
-    if (count := sum(map(_count, choices.values()))) > MAX_RUNS:
-        fix = "Take some values out of its lists."
-        fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", count, fix)
+    named: list[tuple[str, dict[str, Any]]] = []
+    for number, block in enumerate(blocks, start=1):
+        where = f"{path}, {size}, block {number}"
+        with _told(where):  # names come first: a list under a wrong name is a wrong name
+            check_names((key for key in block if isinstance(key, str)) if isinstance(block, dict) else (), "a block")
+        named += [(where, given) for given in itertools.islice(_expanded(block, where), MAX_RUNS + 1 - len(named))]
+    if len(named) > MAX_RUNS:
+        fail(GridError, f"{path}, {size} must name at most {MAX_RUNS} runs", "more", "Take values out of its lists.")
     runs: dict[str, Planned] = {}
     cited = plan_digest(path)
-    for where, block in choices.items():
-        for given in _product(block):
-            run = _planned({"protocol": size if size in PROTOCOLS else "small"} | given, where)
-            runs.setdefault(run.run_id, replace(run, plan=cited))
+    for where, given in named:
+        with _told(where):
+            run = plan({"protocol": size if size in PROTOCOLS else "small"} | given)
+        runs.setdefault(run.run_id, replace(run, plan=cited))
     return list(runs.values())
 
 
@@ -89,36 +90,22 @@ def plan_digest(path: str | Path) -> str:
         return fail(GridError, "the plan of a grid must be a file beside it", f"{error} for {path}", fix)
 
 
-def _planned(given: Mapping[str, Any], where: str) -> Planned:
+@contextlib.contextmanager
+def _told(where: str) -> Iterator[None]:
+    """An error of a setting is told with its place."""
     try:
-        return plan(given)
+        yield
     except InputError as error:
         raise GridError(f"{where}: {error}") from error
 
 
-def _block(block: Any, where: str) -> dict[str, list[Any]]:
-    """The choices of a block; a list under a wrong name is a wrong name, so names come first."""
-    try:
-        check_names((key for key in block if isinstance(key, str)) if isinstance(block, dict) else (), where)
-    except InputError as error:
-        raise GridError(str(error)) from error
-    return _spelled_out(block, where)
-
-
-def _spelled_out(block: Any, where: str) -> dict[str, list[Any]]:
+def _expanded(block: Any, where: str) -> Iterator[dict[str, Any]]:
+    """Every combination of a block's values."""
     if not isinstance(block, dict) or not block:
         fail(GridError, f"{where} must be a mapping of settings", repr(block)[:80], "Write 'task: ...' and so on.")
     if odd := [key for key in block if not isinstance(key, str)]:
         fail(GridError, f"keys of {where} must be names", repr(odd[0]), "Write the key in quotes.")
-    return {key: _choices(key, value, where) for key, value in block.items()}
-
-
-def _count(choices: Mapping[str, list[Any]]) -> int:
-    return math.prod(map(len, choices.values()))
-
-
-def _product(choices: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    """Every combination of a block's values."""
+    choices = {key: _choices(key, value, where) for key, value in block.items()}
     for values in itertools.product(*choices.values()):
         yield dict(zip(choices, values, strict=True))
 
@@ -127,12 +114,10 @@ def _choices(key: str, value: Any, where: str) -> list[Any]:
     values = value if isinstance(value, list) else [value]
     if not values:
         fail(GridError, f"{key} of {where} must have at least one value", "an empty list", "Leave the key out.")
-    if key != "method":
-        return [_scalar(key, one, where) for one in values]
     chosen: list[Any] = []
     for one in values:
-        spelled_out = isinstance(one, dict)
-        chosen += _product(_spelled_out(one, f"{where}, method")) if spelled_out else [_scalar(key, one, where)]
+        method = key == "method" and isinstance(one, dict)
+        chosen += _expanded(one, f"{where}, method") if method else [_scalar(key, one, where)]
     return chosen
 
 
@@ -165,12 +150,8 @@ def _read(path: str | Path) -> dict[str, Any]:
         fix = f"Correct the path, or name one of isonb's own: {', '.join(shipped_grids())}."
         fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: the 45th of a 13th month
-        fail(
-            GridError,
-            "a grid must be a readable YAML file of plain values",
-            f"{in_one_line(error)} in {path}",
-            "Correct it.",
-        )
+        got = f"{in_one_line(error)} in {path}"
+        fail(GridError, "a grid must be a readable YAML file of plain values", got, "Correct it.")
     known = ", ".join(SIZES)
     if not isinstance(grid, dict) or not set(grid) & set(SIZES):
         fail(GridError, f"a grid must have blocks under {known}", f"neither of them in {path}", "Write one.")

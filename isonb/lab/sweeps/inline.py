@@ -15,8 +15,6 @@ from typing import Any
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned, plan
 
-__all__ = ["CORES", "get_ready_to_help", "run_all"]
-
 CORES = "ISONB_CORES"  # set by who runs several chapters at once: how many cores are left to each
 START = 6.0  # seconds a process takes before its first run
 AHEAD = 2  # most runs that one of them is given before

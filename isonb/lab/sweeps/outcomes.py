@@ -59,11 +59,6 @@ class Report:
         return [outcome for outcome in self.outcomes if outcome.status in statuses]
 
     @property
-    def damaged(self) -> list[Outcome]:
-        """Runs whose earlier record was damaged."""
-        return [outcome for outcome in self.outcomes if outcome.damaged]
-
-    @property
     def exit_code(self) -> int:
         """0: every run has a complete record; 130: some were stopped; 1: some have none."""
         if self.of("stopped"):
@@ -76,7 +71,7 @@ class Report:
         told = ", ".join(f"{count} {word}" for word, count in counts if count) or "nothing to do"
         lines = [f"{len(self.outcomes)} run{'s' * (len(self.outcomes) != 1)}: {told}."]
         lines += [str(outcome) for outcome in self.outcomes if outcome.error and outcome.status != "stopped"]
-        lines += [f"damaged record of {outcome.run_id}: {outcome.damaged}" for outcome in self.damaged]
+        lines += [f"damaged record of {one.run_id}: {one.damaged}" for one in self.outcomes if one.damaged]
         if self.of("failed before"):
             lines.append("Runs that failed before are run again when failed runs are to be retried.")
         if self.of("not recorded", "stopped", "busy"):

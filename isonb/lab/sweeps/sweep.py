@@ -1,5 +1,16 @@
 """A sweep: many runs, each done once, whatever happens in between. The same call goes on where the last one ended.
 
+Runs are processes of this machine, or tasks of a Dask cluster: any scheduler with workers that see the sweep's folder,
+the templates and this package. Workers take one run at a time; where a machine has several GPUs, start one a GPU::
+
+    dask scheduler --scheduler-file cluster.json
+    CUDA_VISIBLE_DEVICES=0 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
+    CUDA_VISIBLE_DEVICES=1 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
+
+Such a scheduler executes whatever a client sends, unencrypted and unasked. Give it an address that only your machines
+reach, or TLS (the page *Run experiments* shows how). SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes) start the
+same scheduler and workers by other means.
+
 >>> import tempfile
 >>> print(sweep([], tempfile.mkdtemp()))
 0 runs: nothing to do.
@@ -7,21 +18,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from isonb.errors import fail
+from isonb.errors import InputError, fail, needs
 from isonb.lab.runs.settings import Planned, plan
 from isonb.lab.runs.table import scan
-from isonb.lab.sweeps.dask import run_on_dask
 from isonb.lab.sweeps.execution import ExecuteError, Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.outcomes import Outcome, Report, Status
 from isonb.runtime.locks import free, side_by_side
+
+CONNECT = 15  # seconds
+LOOK_EVERY = 0.05  # seconds between two looks at what has ended
+ALONE = 2.0  # seconds between two looks at the workers
+AGAIN = 2  # times that a run is given out again after its worker was lost, or its process was ended
+GOES_ON = "Start one (dask worker --scheduler-file FILE): the runs go on with it. Ctrl-C ends the sweep."
+
+
+class SchedulerError(InputError):
+    """No Dask scheduler answers at the address."""
 
 
 def sweep(
@@ -30,14 +52,8 @@ def sweep(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
-    data: str | Path | None = None,
-    timeout: float | None = None,
-    experiments: str | Path | None = None,
-    retry_failed: bool = False,
     progress: bool = True,
-    runner: str = "",
-    report_to: str = "",
-    keep_predictions: bool = False,
+    **options: Any,
 ) -> Report:
     """Do every run that has no complete record in ``out`` yet, and report on all of them in the order given.
 
@@ -50,22 +66,21 @@ def sweep(
         workers: runs side by side, by default one a GPU, without GPUs one.
         scheduler: the address of a Dask scheduler, or "local" (None is, too): processes of this machine, which listen
             to nobody.
-        data, timeout, experiments, runner, report_to, keep_predictions: as for
-            :func:`~isonb.lab.sweeps.execution.prepare`; the time limit, in seconds, is that of a run.
-        retry_failed: run failed runs again too.
         progress: show a bar.
+        options: those of :func:`~isonb.lab.sweeps.execution.prepare`: data, retry_failed, report_to, ...
+
+    Raises :class:`SchedulerError`, or :class:`~isonb.errors.DependencyError` for a cluster without ``distributed``.
     """
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         fail(ExecuteError, "workers must be a whole number >= 1", repr(workers), "None takes one a GPU.")
-    options: dict[str, Any] = {"data": data, "timeout": timeout, "experiments": experiments, "runner": runner}
-    options |= {"report_to": report_to, "keep_predictions": keep_predictions}
-    prepared = (prepare(run, out, retry_failed=retry_failed, **options) for run in runs)
-    asked = {run.run_id: run for run in prepared}
-    ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and not _left_behind(run)}
+    asked = {run.run_id: run for run in (prepare(one, out, **options) for one in runs)}
+    # what a killed sweep has left of a run that is over is still to be put away
+    left = {name for name, run in asked.items() if run.work.exists() or run.unfinished.exists()}
+    ended = {name: outcome for name, run in asked.items() if (outcome := known(run)) and name not in left}
     todo = [run for name, run in asked.items() if name not in ended]
     if todo:
         count = min(workers or len(visible()) or 1, len(todo))
-        outcomes = _here(todo, count) if scheduler in (None, "local") else run_on_dask(todo, str(scheduler))
+        outcomes = _here(todo, count) if scheduler in (None, "local") else _on_dask(todo, str(scheduler))
         with suppress(KeyboardInterrupt):
             for outcome in _shown(outcomes, len(asked), len(ended), progress):
                 ended[outcome.run_id] = outcome
@@ -87,11 +102,6 @@ def status(out: str | Path, runs: Iterable[Mapping[str, Any] | Planned] | None =
     damaged = {name: bad[name] for name in sorted(names & set(bad))}
     over = {*complete, *running, *failed, *damaged}
     return Status(complete, failed, damaged, running, tuple(n for n in dict.fromkeys(planned or ()) if n not in over))
-
-
-def _left_behind(run: Prepared) -> bool:
-    """Whether a killed sweep has left something of a run that is over."""
-    return run.work.exists() or run.unfinished.exists()
 
 
 def _here(runs: Sequence[Prepared], workers: int) -> Iterator[Outcome]:
@@ -118,3 +128,72 @@ def _shown(outcomes: Iterator[Outcome], total: int, done: int, progress: bool) -
             if progress and not bar_fits:
                 print(f"{number} of {total}  {outcome}", file=sys.stderr, flush=True)
             yield outcome
+
+
+def _on_dask(runs: Sequence[Prepared], scheduler: str) -> Iterator[Outcome]:
+    """The outcomes of the runs as they end, one task and one process a run.
+
+    Dask gives the runs of a worker that is lost to another one, and those that were ended from outside, as by the time
+    limit of a queue; their locks keep a run from being done twice. After Ctrl-C runs that have begun go on to their
+    record, the others don't begin.
+    """
+    with needs("a sweep on Dask", "cluster"):
+        from distributed import Client, as_completed
+    try:
+        client = Client(scheduler, timeout=CONNECT, name="isonb")
+    except (OSError, TypeError, ValueError, TimeoutError) as error:  # TypeError: tls:// without a certificate
+        told = f"a Dask scheduler must answer at {scheduler}; got {error}. Start one, or correct it."
+        raise SchedulerError(told) from error
+    with client:
+        left = {}
+        for run in runs:
+            key = f"{run.run_id}@{hashlib.sha256(str(run.out).encode()).hexdigest()[:8]}"
+            left[client.submit(_execute, run, key=key, pure=False, retries=AGAIN)] = run
+        ended = as_completed(list(left))
+        try:
+            for future in _as_they_end(ended, client, scheduler):
+                if future.status in ("pending", "lost") and client.status == "running":
+                    ended.add(future)  # its outcome went with its worker; the next one meets the record
+                else:
+                    yield _outcome(future, left.pop(future))
+        except BaseException:
+            client.cancel(list(left), force=True)
+            raise
+
+
+class _EndedOutside(Exception):
+    """A run was ended by a signal that says nothing about it: Dask is to give it out again."""
+
+
+def _execute(run: Prepared) -> Outcome:
+    """On the worker: one run."""
+    outcome = execute(run)
+    if outcome.status == "stopped":
+        raise _EndedOutside(outcome.error)
+    return outcome
+
+
+def _as_they_end(ended: Any, client: Any, scheduler: str) -> Iterator[Any]:
+    """The futures as they end. Says so, once each time, when there is no worker for the rest."""
+    alone, look = False, time.monotonic()
+    while ended.count():
+        yield from ended.next_batch(block=False)
+        time.sleep(LOOK_EVERY)
+        if time.monotonic() < look:
+            continue
+        look, was = time.monotonic() + ALONE, alone
+        with suppress(OSError):  # the scheduler has gone: its futures end
+            alone = not client.scheduler_info()["workers"]
+        if alone and not was:
+            print(f"No worker at {scheduler} now. {GOES_ON}", file=sys.stderr, flush=True)
+
+
+def _outcome(future: Any, run: Prepared) -> Outcome:
+    if future.status == "finished":
+        outcome: Outcome = future.result()
+        return outcome
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, _EndedOutside):
+        return Outcome(run.run_id, "stopped", str(error))
+    reason = f"{type(error).__name__}: {error}" if error else "the connection to the scheduler was lost"
+    return Outcome(run.run_id, "not recorded", reason)

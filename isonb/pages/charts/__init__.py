@@ -22,20 +22,6 @@ from isonb.pages.errors import DescriptionError, PageError
 from isonb.pages.vega import in_book, render
 from isonb.runtime.places import FIGURES_FOLDER
 
-__all__ = [
-    "CLOUD",
-    "DASHES",
-    "GREY",
-    "OKABE_ITO",
-    "dash",
-    "figures",
-    "option_menu",
-    "points",
-    "setup",
-    "show",
-    "slider",
-]
-
 Chart = TypeVar("Chart", bound=ChartType)
 
 OKABE_ITO = {

@@ -5,7 +5,7 @@ And a cloud in the plane beside what scores make of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import altair as alt
@@ -13,6 +13,11 @@ import pandas as pd
 
 from isonb.pages.charts import CLOUD, GREY, OKABE_ITO, dash, points
 from isonb.pages.evidence import half_width, intervals
+
+ZERO: dict[str, Any] = {"strokeDash": [5, 3], "color": GREY, "aria": False}
+LEARNED = alt.condition("datum.learned", alt.value(1), alt.value(0.45))
+SOLID = alt.condition("datum.learned", alt.value([1, 0]), alt.value([3, 3]))
+"""How what was learned is drawn, and what wasn't: by the column ``learned``."""
 
 
 def forest(
@@ -28,28 +33,33 @@ def forest(
 ) -> Any:
     """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
 
-    ``column`` names a further column of ``frame`` that splits the panels sideways, each with an axis of its own.
+    ``column`` names a further column of ``frame`` that splits the panels sideways, each with one axis for all suites.
+    Rows that aren't ``learned``, where there is such a column, are pale and dashed.
     """
     # with rows and columns of panels Vega-Lite names the rows in the order of the data, whatever ``sort`` says
     place = {suite: number for number, suite in enumerate(suites)}
     frame = frame.sort_values("suite", key=lambda names: names.map(place), kind="stable")
-    base = alt.Chart(frame.round(4), width=width, height=alt.Step(17))
     row = alt.Y("arm:N", sort=list(arms), title=None)
+    ends = alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks))
     tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
-    layers = [
-        base.mark_rule(aria=False, strokeWidth=2).encode(
-            alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks)), alt.X2("high:Q"), row
-        ),
-        base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), row, tooltip=tips),
-    ]
-    if zero:
-        layers.insert(0, base.mark_rule(strokeDash=[5, 3], color=GREY, aria=False).encode(x=alt.datum(0)))
-    down = alt.Row("suite:N", sort=list(suites), title=None, header=alt.Header(labelAngle=0, labelAlign="left"))
-    chart = alt.layer(*layers)
+    look = {"opacity": LEARNED, "strokeDash": SOLID} if "learned" in frame else {}
+
+    def side(part: pd.DataFrame, heads: bool) -> Any:
+        panel = alt.Chart(width=width, height=alt.Step(17))
+        base, zeros = panel.encode(row, **look), panel.mark_rule(**ZERO).encode(x=alt.datum(0))
+        bars = base.mark_rule(aria=False, strokeWidth=2).encode(ends, alt.X2("high:Q"))
+        marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), tooltip=tips)
+        head = alt.Header(labelAngle=0, labelAlign="left", labels=heads)
+        panels = alt.layer(*([zeros] if zero else []), bars, marks, data=part.round(4))
+        return panels.facet(row=alt.Row("suite:N", sort=list(suites), title=None, header=head))
+
     if column is None:
-        return chart.facet(row=down).resolve_scale(x="independent")
-    across = alt.Column(f"{column}:N", title=None, sort=list(dict.fromkeys(frame[column])))
-    return chart.facet(row=down, column=across).resolve_scale(x="independent")
+        return side(frame, True).resolve_scale(x="independent")
+    sides = [
+        side(part, not at).resolve_scale(x="shared", y="independent").properties(title=str(name))
+        for at, (name, part) in enumerate(frame.groupby(column, sort=False))
+    ]
+    return alt.hconcat(*sides).resolve_scale(x="independent")
 
 
 def courses(
@@ -125,7 +135,6 @@ def crosses(
 
 
 SIGNED = "datum.value ? format(datum.value, '+.2f') : '0'"
-ZERO: dict[str, Any] = {"strokeDash": [5, 3], "color": GREY, "aria": False}
 
 
 def growing(frame: pd.DataFrame) -> pd.DataFrame:
@@ -146,12 +155,41 @@ def growing(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([order.assign(kind="seed"), *(part.assign(kind="mean") for part in means)], ignore_index=True)
 
 
-def gains(frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], title: str, width: int = 250) -> Any:
+def framed(both: pd.DataFrame) -> pd.DataFrame:
+    """What :func:`growing` gives, with the frame of each suite (``least``, ``most``) and intervals cut by it.
+
+    >>> seeds = pd.DataFrame({"suite": "a", "arm": "b", "seed": [1, 2, 3], "gain": [0.0, 0.2, 0.1]})
+    >>> framed(growing(seeds))[["seeds", "from", "to"]].tail(2).round(2).to_dict("list")
+    {'seeds': [2, 3], 'from': [-0.15, -0.15], 'to': [0.35, 0.35]}
+    """
+    whole = both["seeds"] == both.groupby("suite")["seeds"].transform("max")
+    ends = both[whole | (both["kind"] == "seed")]
+    frames = {
+        suite: (part[["gain", "low"]].min().min(), part[["gain", "high"]].max().max())
+        for suite, part in ends.groupby("suite")
+    }
+    least, most = (both["suite"].map({suite: frame[side] for suite, frame in frames.items()}) for side in (0, 1))
+    cut = {"from": both["low"].clip(lower=least), "to": both["high"].clip(upper=most)}
+    return both.assign(least=least, most=most, **cut)
+
+
+def gains(
+    frame: pd.DataFrame,
+    *,
+    arms: Sequence[str],
+    suites: Sequence[str],
+    title: str,
+    width: int = 250,
+    unlearned: Collection[tuple[str, str]] = (),
+) -> Any:
     """A row an arm and a panel a suite: a dot a seed, the mean, and Student's 95% interval of it.
 
-    ``frame`` as in :func:`growing`. Give it a slider ``seeds``, from 2: so many seeds are drawn.
+    ``frame`` as in :func:`growing`. Give it a slider ``seeds``, from 2: so many seeds are drawn. Each panel keeps the
+    axis that holds every dot and the intervals of all seeds; a wider one of fewer seeds ends at its border. Of the
+    pairs (arm, suite) in ``unlearned`` the mean is pale and dashed.
     """
-    both = growing(frame).round(4)
+    both = framed(growing(frame)).round(4)
+    both["learned"] = [pair not in unlearned for pair in zip(both["arm"], both["suite"], strict=True)]
     row = alt.Y("arm:N", sort=list(arms), title=None)
     base = alt.Chart(width=width, height=alt.Step(19))
     dots = base.transform_filter("datum.kind == 'seed' && datum.seeds <= seeds")
@@ -164,9 +202,12 @@ def gains(frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], ti
     each = ["arm", "seed", alt.Tooltip("gain", format="+.3f")]
     layers = [
         base.mark_rule(**ZERO).encode(x=alt.datum(0)),
+        base.mark_rule(opacity=0, aria=False).encode(x("least"), alt.X2("most:Q")),
         dots.mark_point(**CLOUD).encode(x("gain"), row, color=alt.value(GREY), tooltip=each),
-        mean.mark_rule(aria=False, strokeWidth=2).encode(x("low"), alt.X2("high:Q"), row),
-        mean.mark_point(filled=True, size=70).encode(x("mean"), row, tooltip=told),
+        mean.mark_rule(aria=False, strokeWidth=2).encode(
+            x("from"), alt.X2("to:Q"), row, opacity=LEARNED, strokeDash=SOLID
+        ),
+        mean.mark_point(filled=True, size=70).encode(x("mean"), row, opacity=LEARNED, tooltip=told),
     ]
     panels = alt.layer(*layers, data=both).facet(row=alt.Row("suite:N", sort=list(suites), title=None))
     return panels.resolve_scale(x="independent")
@@ -175,7 +216,7 @@ def gains(frame: pd.DataFrame, *, arms: Sequence[str], suites: Sequence[str], ti
 def cloud_scores(
     spots: pd.DataFrame, scores: pd.DataFrame, *, names: Sequence[str], frame: tuple[float, float], keep: str = "true"
 ) -> Any:
-    """The points ``x``, ``y`` with a cross at the origin, and beside them each ``score`` with its ``reading`` (0 to 1).
+    """The points ``x``, ``y`` with a cross at the origin, and beside them each ``score`` with its ``reading``.
 
     ``names``: the scores, in this order. ``frame``: ends of both axes. The expression ``keep`` filters both tables.
     """
@@ -188,8 +229,9 @@ def cloud_scores(
     origin = alt.Chart(pd.DataFrame({"x": [0], "y": [0]})).encode(x="x:Q", y="y:Q")
     origin = origin.mark_point(shape="cross", size=120, strokeWidth=2, color=OKABE_ITO["vermillion"], aria=False)
     base = alt.Chart(scores, width=200, height=250).transform_filter(keep)
+    top = 1.05 * max(1.0, float(scores["reading"].max()))
     base = base.encode(
-        alt.X("reading:Q", scale=alt.Scale(domain=[0, 1.05], nice=False), title="reading (1 = isotropic?)"),
+        alt.X("reading:Q", scale=alt.Scale(domain=[0, top], nice=False), title="reading (1 = isotropic?)"),
         alt.Y("score:N", sort=list(names), title=None),
     )
     marks = base.mark_circle(size=90).encode(tooltip=["score:N", alt.Tooltip("reading:Q", format=".3f")])

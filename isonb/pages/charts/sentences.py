@@ -13,8 +13,6 @@ from torch import Tensor
 from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, points, slider
 
-__all__ = ["plane", "sentence_clouds", "turned_cloud"]
-
 
 class SaidSentence(Protocol):
     """What a picture says of a sentence."""

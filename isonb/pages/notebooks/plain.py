@@ -1,59 +1,130 @@
-"""The notebook of a chapter as people read it: plain Markdown, plumbing folded, captions below their pictures."""
+"""The notebook of a chapter as people read it: plain Markdown, plumbing folded, captions below their pictures.
+
+It stands beside its source and is made by a build; ``make edit`` opens other notebooks, which jupytext pairs with the
+sources. No notebook that a person changed is overwritten in silence.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from isonb.pages.chapters import Chapter
+from isonb.pages.chapters import Book, Chapter
+from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.notebooks.markdown import Reader
-from isonb.pages.notebooks.two_sided import Piece, shown
 from isonb.pages.notebooks.words import Index
+from isonb.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft, with_overrides
+from isonb.pages.run import Job, parameter_text
+from isonb.runtime.files import update
 
-PAIR = "isonb_pair"  # where a notebook keeps how it belongs to its source
+NOTE = "isonb_written"  # the digest of a notebook as it was written
 CAPTION = "isonb_caption"
+FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell that raised
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}  # tags of cells whose code the book hides
 
+INSTALLS = """\
+# Opened alone, as on Colab, Binder or Kaggle: install what this notebook needs. Elsewhere nothing happens.
+import importlib.util
 
-def cell_pieces(notebook: Any, words: Mapping[str, str]) -> list[tuple[list[Piece], str]]:
-    """For each cell of a source: its pieces, none for code, and the label of the solution that it stands in."""
+if importlib.util.find_spec("isonb") is None:
+    %pip install --quiet "isonb[lab]" """.rstrip()
+
+
+def cell_texts(notebook: Any, words: Mapping[str, str]) -> list[tuple[str, str]]:
+    """For each cell of a source: what it shows, nothing for code, and the label of the solution that it stands in."""
     reader, made = Reader(words), []
     for cell in notebook.cells:
         inside = reader.solution
-        made.append((reader.pieces(cell.source) if cell.cell_type == "markdown" else [], inside))
+        made.append((reader.shown(cell.source) if cell.cell_type == "markdown" else "", inside))
     return made
 
 
 def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, str]) -> Any:
     """``notebook``, which has the cells of the chapter's source, with its prose in words, to be read anywhere.
 
-    Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs.
+    Code that the book hides is folded, but for the parameters, and solutions are closed, with their outputs. The first
+    code cell installs the package where it is missing.
     """
     words = index.words(chapter, values)
     made = nbformat.v4.new_notebook(metadata={k: v for k, v in notebook.metadata.items() if k != "jupytext"})
-    for cell, (pieces, solution) in zip(notebook.cells, cell_pieces(notebook, words), strict=True):
+    for cell, (text, solution) in zip(notebook.cells, cell_texts(notebook, words), strict=True):
         metadata = {key: value for key, value in cell.metadata.items() if key != "mystnb"}
         if cell.cell_type == "markdown":
-            made.cells.append(nbformat.v4.new_markdown_cell(shown(pieces), id=cell.id, metadata=metadata))
+            made.cells.append(nbformat.v4.new_markdown_cell(text, id=cell.id, metadata=metadata))
             continue
         tags = set(metadata.get("tags", []))
         folded = bool(FOLDED & tags) and "parameters" not in tags  # these are to be seen, and changed
         if folded or solution:
             metadata["jupyter"] = {"source_hidden": True} | ({"outputs_hidden": True} if solution else {})
         made.cells.append(nbformat.from_dict({**cell, "metadata": metadata}))
-        made.cells += _caption(cell, index, words)
-    made.metadata[PAIR] = {"words": words}
+        figure = (cell.metadata.get("mystnb") or {}).get("figure") or {}
+        if figure:  # below it a cell with its number and what it shows
+            number = index.labels.get(figure.get("name", ""), ("", ""))[1]
+            said = Reader(words).inline(" ".join(str(figure.get("caption", "")).split()))
+            fixed = {"editable": False, "deletable": False, "tags": [CAPTION]}
+            caption = f"*{number}* {said}".strip()
+            made.cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption", metadata=fixed))
+    first = next((at for at, cell in enumerate(made.cells) if cell.cell_type == "code"), len(made.cells))
+    made.cells.insert(first, nbformat.v4.new_code_cell(INSTALLS, id="install", metadata={"tags": [INSTALL]}))
     return made
 
 
-def _caption(cell: Any, index: Index, words: Mapping[str, str]) -> list[Any]:
-    """The cell below a picture that says its number and what it shows; it can't be edited, its text is an option."""
-    figure = (cell.metadata.get("mystnb") or {}).get("figure") or {}
-    if not figure:
-        return []
-    number = index.labels.get(figure.get("name", ""), ("", ""))[1]
-    said = shown(Reader(words).inline(" ".join(str(figure.get("caption", "")).split())))
-    fixed = {"editable": False, "deletable": False, "tags": [CAPTION]}
-    return [nbformat.v4.new_markdown_cell(f"*{number}* {said}".strip(), id=f"{cell.id}-caption", metadata=fixed)]
+def note(notebook: Any) -> str:
+    """What a person may have changed: the sources of the cells, but for those that papermill puts there."""
+    tools = {INJECTED, FAILED}
+    sources = [cell.source.strip() for cell in notebook.cells if not tools & set(cell.metadata.get("tags", []))]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()[:16]
+
+
+def worked_in(path: Path) -> bool:
+    """Whether the notebook there is no longer as it was written."""
+    try:
+        old = nbformat.read(path, as_version=4)
+    except (OSError, ValueError, KeyError):
+        return path.is_file()
+    return bool(old.metadata.get(NOTE) != note(old))
+
+
+def write_notebook(path: Path, notebook: Any) -> bool:
+    """Write a notebook with a note of what it is, by which :func:`worked_in` sees a change. True if it was written."""
+    notebook.metadata[NOTE] = note(notebook)
+    return update(path, nbformat.writes(notebook).rstrip("\n") + "\n")
+
+
+def last_run(book: Book, chapter: Chapter) -> Any:
+    """The notebook of the last run of a chapter as it stands, with its defaults; None where there is none."""
+    path = Job(book, chapter).cached if (book.build / "executed").is_dir() else None
+    return nbformat.read(path, as_version=4) if path and path.is_file() else None
+
+
+def readable(job: Job, index: Index) -> Any:
+    """The plain notebook of an executed chapter, with its outputs and its values."""
+    if not job.cached.is_file():
+        raise ChapterError(f"{job.chapter.name} hasn't run with these parameters; run: python -m isonb.pages execute")
+    run = nbformat.read(job.cached, as_version=4)
+    notebook = job.chapter.fresh()
+    graft(notebook, [cell.outputs for cell in code_cells(run)])
+    notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
+    return plain(job.chapter, notebook, index, glued(notebook))
+
+
+def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
+    """Write the notebook of an executed chapter with its outputs, and return the record of the run.
+
+    Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed.
+    """
+    notebook, path = readable(job, index), job.chapter.notebook
+    with_overrides(notebook, parameter_text(job.parameters, job.chapter))
+    if path.is_file() and worked_in(path):
+        name = job.chapter.name
+        raise PairingError(
+            f"a built notebook must be as it was written; {name}.ipynb was edited, and {name}.md doesn't have the "
+            "edit. Move it away, and edit the chapter with: make edit"
+        )
+    write_notebook(path, notebook)
+    return dict(notebook.metadata["isonb_run"])

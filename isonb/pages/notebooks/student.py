@@ -7,7 +7,6 @@ notebook can be laid beside the chapter.
 
 from __future__ import annotations
 
-import json
 import re
 import symtable
 from collections.abc import Sequence
@@ -19,9 +18,7 @@ import nbformat
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import PairingError
-from isonb.pages.notebooks.edits import digest
-from isonb.pages.notebooks.pair import last_run
-from isonb.pages.notebooks.plain import PAIR, plain
+from isonb.pages.notebooks.plain import NOTE, last_run, note, plain, worked_in, write_notebook
 from isonb.pages.notebooks.words import Index
 from isonb.pages.outputs import code_cells, glued, graft
 from isonb.runtime.files import update
@@ -29,7 +26,6 @@ from isonb.runtime.files import update
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
 PROMPT = "**Your solution:**"
 EMPTY = "# your code"
-NOTE = "isonb_handed_out"  # the digest of a copy as it was written
 START = """# The chapters, to play with
 
 These are copies: run, change and save what you like, the book stays as it is. A copy that you changed is kept when you
@@ -128,20 +124,6 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     return list(targets.values())
 
 
-def _digest(notebook: Any) -> str:
-    """What a person may have changed: the sources of the cells."""
-    return digest(json.dumps([cell.source for cell in notebook.cells]))
-
-
-def worked_in(path: Path) -> bool:
-    """Whether the notebook there is no longer as it was written."""
-    try:
-        old = nbformat.read(path, as_version=4)
-    except (OSError, ValueError, KeyError):
-        return path.is_file()
-    return bool(old.metadata.get(NOTE) != _digest(old))
-
-
 def hand_out(chapter: Chapter, notebook: Any, path: Path, index: Index) -> None:
     """Write ``notebook``, which has the cells of the chapter's source, to ``path`` in plain words.
 
@@ -149,15 +131,11 @@ def hand_out(chapter: Chapter, notebook: Any, path: Path, index: Index) -> None:
     """
     run = last_run(index.book, chapter)
     made = plain(chapter, notebook, index, glued(run) if run else {})
-    del made.metadata[PAIR]
-    made.metadata[NOTE] = _digest(made)
-    if (
-        path.is_file()
-        and not worked_in(path)
-        and nbformat.read(path, as_version=4).metadata[NOTE] == made.metadata[NOTE]
-    ):
-        return  # what was run there stays
-    update(path, nbformat.writes(made) + "\n")
+    if path.is_file() and not worked_in(path):
+        there = nbformat.read(path, as_version=4)
+        if there.metadata[NOTE] == note(made):
+            return  # what was run there stays
+    write_notebook(path, made)
 
 
 def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[Path]:

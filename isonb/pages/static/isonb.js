@@ -7,6 +7,10 @@
   const CROWDED = 0.75; // of its own width: panels that would get less stand below each other
   const NARROWEST = 85; // pixels of a panel
   const SMALLEST = 0.65; // of its size: what would be smaller even with narrow panels scrolls with its own
+  const WIDE = 1400; // pixels of a window from which a picture grows beyond its own size, as far as its place goes
+  const GROWN = 1.7;
+  const TALL = 640; // pixels of height to which it grows
+  const LEVEL = 12; // pixels between titles that belong to one row of panels
   const drawn = new Map(); // host element -> result of vegaEmbed
 
   const dark = () => document.documentElement.dataset.theme === "dark";
@@ -38,6 +42,14 @@
       if (key === "scheme" && value === "viridis") node.scheme = { name: value, extent: ends() };
       else if (typeof value === "object" && key !== "datasets" && key !== "config") reachEnds(value);
     }
+  }
+
+  function covered(result) { // what a chart reveals is covered again when another of its controls moves
+    const bound = (result.vgSpec.signals || []).filter((signal) => signal.bind);
+    const boxes = bound.filter((signal) => signal.bind.input === "checkbox");
+    if (!boxes.length) return;
+    const cover = () => boxes.forEach((box) => result.view.signal(box.name, false).runAsync());
+    bound.filter((signal) => !boxes.includes(signal)).forEach((signal) => result.view.addSignalListener(signal.name, cover));
   }
 
   function specification(host) {
@@ -120,6 +132,16 @@
     return result;
   }
 
+  function lined(svg) { // titles of panels in one row stand at one height, whatever the axes below them need
+    const titles = [...svg.querySelectorAll(".role-title-text text")].map((text) => ({ text, at: text.getBoundingClientRect() }));
+    const scale = svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
+    for (const { text, at } of titles) {
+      const row = titles.filter((other) => Math.abs(other.at.bottom - at.bottom) < LEVEL);
+      const up = (at.bottom - Math.min(...row.map((other) => other.at.bottom))) * scale;
+      if (up > 0.5) text.parentNode.setAttribute("transform", `translate(0,${-up})`);
+    }
+  }
+
   async function draw(host) {
     const kept = controls(drawn.get(host));
     drawn.get(host)?.finalize();
@@ -130,8 +152,12 @@
     }));
     const svg = view.querySelector("svg"); // what is still too wide: smaller, but legible, and it scrolls
     svg.style.minWidth = `${Math.round(LEGIBLE * svg.getAttribute("width"))}px`;
+    const grown = Math.min(GROWN, TALL / svg.getAttribute("height"));
+    if (window.innerWidth >= WIDE && grown > 1) svg.style.width = `${Math.round(grown * svg.getAttribute("width"))}px`;
+    lined(svg);
     kept.forEach(([name, value]) => result.view.signal(name, value));
     if (kept.length) await result.view.runAsync();
+    covered(result);
     drawn.set(host, result);
     host.dataset.drawn = dark() ? "dark" : "light";
   }
@@ -157,6 +183,11 @@
         name.append(",");
       } else if (next?.classList?.contains("sig-paren")) name.append(next);
     });
+  });
+
+  document.addEventListener("DOMContentLoaded", () => { // where a page has no number, its pictures have none
+    const counted = [...document.querySelectorAll(".caption-number")];
+    counted.filter((number) => /^Fig\. \d+\s*$/.test(number.textContent)).forEach((number) => number.remove());
   });
 
   document.addEventListener("DOMContentLoaded", () => {

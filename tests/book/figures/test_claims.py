@@ -56,14 +56,6 @@ def test_every_claim_and_cell_is_drawn_and_tells_its_numbers():
     assert marks["reason"].iloc[2] == "each setting that was tried failed"
 
 
-def test_no_line_is_longer_than_the_map():
-    for parts in (["a"] * 40, ["a"] * 14 + ["b"] * 56, list("abcde") * 4, ["a"]):
-        places = figures.slots(parts)
-        assert len(set(places)) == len(parts)
-        assert max(column for column, _ in places) <= figures.ACROSS - 1
-        assert places == sorted(places, key=lambda place: place[::-1])
-
-
 def test_every_recorded_cell_has_a_mark_and_every_link_leads_to_a_label_in_a_chapter(recorded):
     _, texts, _, _, marks, _ = tables(figures.claims_map(recorded, papers=recorded["paper"].unique()))
     assert {int(text.split(".")[0]) for text in texts["text"]} == set(range(1, 26))

@@ -9,8 +9,6 @@ import torch
 import isonb
 from isonb import pages
 from isonb.layers.soft_decay import soft_decay
-from isonb.numerics.nearest import nearest_by_cosine
-from isonb.pages.errors import PageError
 from isonb.transforms import SoftZCA
 
 figures = pages.figures("microscope")
@@ -80,41 +78,6 @@ def test_texts_cannot_break_out_of_the_page():
     assert "a &amp; b &lt; c</option>" in html
 
 
-def test_what_does_not_fit_is_refused():
-    for layers, texts, picks in (([], TEXTS, [0]), (LAYERS, TEXTS[1:], [0]), (LAYERS, TEXTS, [])):
-        with pytest.raises(PageError, match="each layer needs a vector a text"):
-            figures.Microscope(layers, texts, picks)
-    with pytest.raises(PageError, match=f"k must be from 1 to {N - 1}"):
-        figures.Microscope(LAYERS, TEXTS, [0], k=N)
-
-
-def test_counts_over_the_cloud():
-    x = LAYERS[0]
-    pairs = [(row, by_hand(x, row, 2)[0][row % 2]) for row in range(N)]
-    assert figures.found_first(x, pairs) == [row % 2 == 0 for row in range(N)]
-    white = figures.views(x)["whitened"]
-    lists = [(set(by_hand(white, row, 5)[0]), set(by_hand(x, row, 5)[0])) for row in range(N)]
-    assert figures.new_neighbours(white, x, 5) == pytest.approx(sum(len(a - b) for a, b in lists) / N)
-    assert figures.new_neighbours(x, x, 5) == 0
-
-
-@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-5])
-def test_float32_and_float64_name_the_same_neighbours_of_vectors_that_are_nearly_equal(spread):
-    """Below a spread of 0.01 the cosines differ by so little that a float32 product orders them by its rounding."""
-    noise = torch.randn(200, 384, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    x = (1 + spread * noise).float()
-    index, cosine = nearest_by_cosine(x, 5)
-    again, value = nearest_by_cosine(x.double(), 5)
-    assert torch.equal(index, again)
-    assert torch.equal(cosine, value)
-    unit = torch.nn.functional.normalize(x.double(), dim=-1)
-    away = (unit[:, None] - unit).square().sum(-1).fill_diagonal_(torch.inf)
-    assert torch.equal(index, away.sort(stable=True).indices[:, :5])
-    rough = torch.nn.functional.normalize(x, dim=-1)
-    argmax = (rough @ rough.mT).fill_diagonal_(-2).argmax(-1)
-    assert (int((argmax != index[:, 0]).sum()) > 50) == (spread < 1e-2)
-
-
 def guessed(n, d, shift, stretch):
     noise = torch.randn(200, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)[:n, :d]
     scale, mean = torch.ones(d, dtype=torch.float64), torch.zeros(d, dtype=torch.float64)
@@ -136,9 +99,3 @@ def test_every_reading_and_spectrum_is_that_of_its_cloud():
         assert row["shares"] == pytest.approx((want / want.sum())[:10].tolist(), abs=6e-4)
     score = readings["truth"].xs("IsoScore", level="score").unstack("shift")
     assert (score.max(axis=1) - score.min(axis=1)).max() <= 1e-3, "a shift leaves IsoScore"
-
-
-def test_a_cloud_needs_two_dimensions_and_three_points():
-    for sizes, dims in (([2], [2]), ([3], [1])):
-        with pytest.raises(PageError, match="at least 2 dimensions and 3 points"):
-            figures.guess_frames([0.0], [1.0], sizes, dims)

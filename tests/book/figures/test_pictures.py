@@ -6,7 +6,6 @@ import sys
 import gudhi
 import nbclient
 import nbformat
-import pandas as pd
 import papermill
 import pytest
 import torch
@@ -95,19 +94,6 @@ def test_points_are_within_the_next_singular_value_of_the_span():
     assert far[0] == pytest.approx(float(cloud.norm(dim=1).max()))
     assert all(distance <= value for distance, value in zip(far, torch.linalg.svdvals(cloud), strict=False))
     assert far[2] == pytest.approx(0, abs=1e-12)
-
-
-def test_depth_is_the_share_of_the_last_layer_and_intervals_are_over_batches():
-    rows = pd.DataFrame({"layer": [0, 2, 0, 2], "n": [1.0, 3.0, 2.0, 5.0]})
-    found = pages.figures("softdecay").depth_rows("here", rows, {"n": "number"}).set_index("depth")
-    assert found["value"].to_dict() == {0.0: 1.5, 1.0: 4.0}
-    assert found.loc[0.0, "high"] - found.loc[0.0, "value"] == pytest.approx(pages.half_width([1.0, 2.0]), abs=1e-4)
-
-
-def test_outcomes_are_counted_and_an_interval_that_touches_zero_tells_nothing():
-    figures = pages.figures("methods")
-    assert figures.told(["not told apart", "above", "above"], "sets") == "above in 2, not told apart in 1 of 3 sets"
-    assert [figures.side(*ends) for ends in ((1, 2), (-2, -1), (0, 1))] == ["above", "below", "not told apart"]
 
 
 def test_three_clouds_show_their_scores():

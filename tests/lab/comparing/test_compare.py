@@ -17,7 +17,7 @@ from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
 from isonb.lab.methods.control import control_of
 from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
 from isonb.runtime.places import EXPERIMENTS_FOLDER
 
@@ -179,7 +179,7 @@ def test_the_books_own_runs_give_the_books_own_verdicts():
     ours = sorted((round(p.interval.estimate / 100, 9), round(p.p, 9), round(p.visible / 100, 9)) for p in judged)
     theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["visible"], 9)) for _, r in book.iterrows())
     assert np.allclose(ours, theirs, atol=1e-8)
-    words = {"above": "gain", "below": "loss", "not told apart": "not significant"}
+    words = {"above": "gain", "below": "loss", "not significant": "not significant"}
     assert sorted(p.verdict for p in judged) == sorted(words[outcome] for outcome in book["outcome"])
 
 

@@ -59,14 +59,11 @@ def test_longest_first_pads_less_and_gives_values_back_in_the_order_of_the_rows(
 
 
 def test_collator_pads_on_the_right(encoder):
-    rows = [
-        {"input_ids": [5, 6], "attention_mask": [1, 1], "labels": 1},
-        {"input_ids": [7], "attention_mask": [1], "labels": 0},
-    ]
+    rows = [{"input_ids": ids, "attention_mask": [1] * len(ids), "labels": len(ids)} for ids in ([5, 6], [7])]
     batch = Collator(encoder.tokenizer)(rows)
     assert batch["input_ids"].tolist() == [[5, 6], [7, encoder.tokenizer.pad_token_id]]
     assert batch["attention_mask"].tolist() == [[1, 1], [1, 0]]
-    assert batch["labels"].tolist() == [1, 0]
+    assert batch["labels"].tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("name", ["english_acceptability", "english_entailment", "english_similarity"])

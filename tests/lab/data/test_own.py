@@ -210,8 +210,6 @@ def test_rows_or_a_meaning_that_changed_are_another_run(here):
     [
         ([True, False], (), (), ([1, 0], ("false", "true"))),
         (["10", "9", "-1"], (), (), ([2, 1, 0], ("-1", "9", "10"))),
-        ([1.0, 0.0, 1.0], (), (), ([1, 0, 1], ("0", "1"))),
-        (["good", "bad"], ("good", "bad"), (), ([0, 1], ("good", "bad"))),
         ([5, 3, 4], ("a", "b", "c"), (), ([2, 0, 1], ("a", "b", "c"))),
         ([1, 2], ("a", "b", "c"), (), ([1, 2], ("a", "b", "c"))),
         ([1, 0], (), ("yes", "no"), ([1, 0], ("yes", "no"))),
@@ -228,7 +226,6 @@ def lines(*rows):
 TWO = lines("text,label", "x,1", "y,0")
 FLOATS = lines("text,label", *(f"t{i},{i / 7:.4f}" for i in range(300)))
 SAME = lines("sentence1,sentence2,score", "x,y,1", "y,z,1")
-LACKS = lines('{"text": "x", "label": 1}', '{"label": 0}')
 MISTAKES = {
     "missing file": ({}, "nowhere.csv", "own data must be a file or folder that is there; got no file"),
     "wrong column": ({"a.csv": TWO}, "a.csv?target=lable", "Did you mean 'label'?"),
@@ -236,24 +233,17 @@ MISTAKES = {
     "floats as labels": ({"a.csv": FLOATS}, "a.csv?kind=classification", "in 300 rows. Take --kind regression"),
     "one label": ({"a.csv": lines("text,label", "x,1", "y,1")}, "a.csv", "got '1' in each row"),
     "empty file": ({"a.csv": ""}, "a.csv", "must have rows; got an empty file"),
-    "header alone": ({"b.csv": "text,label\n"}, "b.csv", "got a header alone"),
     "ragged": ({"a.csv": lines("text,label", "x,1", "a, b,0")}, "a.csv", "Expected 2 fields in line 3, saw 3"),
-    "open quote": ({"a.csv": lines("text,label", '"x,1', "y,0")}, "a.csv", "must be a readable .csv file"),
     "column twice": ({"a.csv": lines("text,text", "x,1")}, "a.csv", "must have each column once; got 'text' twice"),
     "empty text": ({"a.csv": lines("text,label", "x,1", ",0")}, "a.csv", "an empty one in row 2"),
-    "nan": ({"a.csv": lines("text,label", "x,1", "nan,0")}, "a.csv", "got nan in row 2"),
-    "null": ({"a.jsonl": LACKS}, "a.jsonl", "text must have a value in each row; got none in row 2"),
     "bad JSON": ({"a.jsonl": lines('{"text": "x"}', "{text}")}, "a.jsonl", "of line 2"),
-    "text as parquet": ({"a.parquet": "text,label\n"}, "a.parquet", "must be a readable .parquet file"),
     "not UTF-8": ({"a.csv": b"text,label\ncaf\xe9,1\n"}, "a.csv", "must be text in UTF-8"),
     "folder": ({"mine/notes.txt": "x"}, "./mine", "must be a saved data set, or hold train"),
     "suffix": ({"mine/a.xlsx": "x"}, "mine/a.xlsx", "must be one of .csv, .tsv"),
     "unknown key": ({"a.yaml": "data_files: a.csv\ntaget: x\n"}, "a.yaml", "Did you mean 'target'?"),
     "no data_files": ({"a.yaml": "kind: span\n"}, "a.yaml", "must say data_files"),
-    "no YAML": ({"a.yaml": "kind: [\n"}, "a.yaml", "must be a readable YAML file"),
     "a list of kinds": ({"a.yaml": "data_files: a.csv\nkind: [span]\n"}, "a.yaml", "kind of a.yaml must be one word"),
     "unknown kind": ({"a.csv": TWO}, "a.csv?kind=regresion", "'regression'"),
-    "unknown metric": ({"a.csv": TWO}, "a.csv?metrics=f2", "Did you mean 'f1'?"),
     "words to regress": (
         {"a.csv": lines("text,score", "x,1", "y,high")},
         "a.csv?kind=regression",
@@ -327,7 +317,7 @@ def test_flags_of_a_run_are_part_of_its_task(here):
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
     words = ["run", "--task", "./a.csv", "--inputs", "my text", "--target", "stars", "--kind", "regression"]
-    config = asked(cli._parser(words).parse_args(words)).config
+    config = asked(cli._parser().parse_args(words)).config
     assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
     assert config == resolve(config)
     assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)

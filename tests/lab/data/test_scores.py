@@ -65,12 +65,9 @@ def test_bad_numbers(metric: Any) -> None:
 def test_normal_form_of_answers() -> None:
     forms = {
         "  a\tcone\n an  the ball ": "cone ball",
-        "U.S.A.": "usa",
         "state-of-the-art": "stateoftheart",
         "theory of another": "theory of another",
-        "it's 3.5%": "its 35",
         "Ünï — the—code": "ünï — —code",
-        "the": "",
     }
     assert {text: scores.normalize_answer(text) for text in forms} == forms
 

@@ -75,19 +75,10 @@ def test_variable_names_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert sources.data_folder(None) is None
 
 
-def test_what_a_folder_lacks(folder: Path) -> None:
-    for source in ("/no/such/folder", "", Path("nowhere")):
-        with pytest.raises(SourceError, match="source must be an existing folder"):
-            load_task("cola", source)
+def test_a_split_with_a_shard_too_few_is_told(folder: Path) -> None:
     (folder / "glue/cola/validation-00001-of-00002.parquet").unlink()
     with pytest.raises(SourceError, match=r"'validation' must be at .*glue/cola/validation\.parquet.*train\.parquet"):
         load_task("cola", folder, split="validation")
-    with pytest.raises(SourceError, match=r"must be at .*glue/rte/train\.parquet .*; got no such folder"):
-        load_task("rte", folder)
-    file = folder / "glue/cola/train.parquet"
-    file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(SourceError, match=r"train\.parquet must be a readable parquet file"):
-        load_task("cola", folder)
 
 
 def test_fingerprint_is_of_the_content(folder: Path) -> None:
@@ -149,7 +140,7 @@ def test_hub_gives_what_a_folder_gives(visited: Any, tmp_path: Path) -> None:
     assert sst5[0] == 4  # the hub's file dev.jsonl is the validation split
     assert sst5[2] == ["text", "label"]
     assert sts12[0] == 9
-    assert sts12[2] == ["sentence1", "sentence2", "score", "subset"]
+    assert sts12[2] == ["sentence1", "sentence2", "score", "subset"]  # names of subsets: folders alone have them
     assert f"GET datasets/nyu-mll/glue/resolve/{COMMIT}/cola/validation-00000-of-00001.parquet" in requests
 
 
@@ -164,11 +155,9 @@ def test_what_the_hub_does_not_have(visited: Any) -> None:
 def test_cache_serves_without_the_hub(visited: Any) -> None:
     environment, answers, _ = visited
     cola = {"name": "cola", "split": "validation"}
-    got = ask(environment, cola, cola | {"revision": COMMIT}, cola | {"revision": "v2"}, {"name": "sst5"})
-    assert got[0] == got[1] == answers[0]
-    assert got[2][0] == "SourceError"
-    assert "at revision v2" in got[2][1]
-    assert got[3][0] == 6
+    got = ask(environment, cola, {"name": "sst5"})
+    assert got[0] == answers[0]
+    assert got[1][0] == 6
     assert ask(environment | {"HF_HUB_OFFLINE": "1"}, cola) == answers[:1]
 
 

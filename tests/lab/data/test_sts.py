@@ -66,7 +66,6 @@ def test_the_protocols_by_definition() -> None:
         ((*pairs(), NAMES[1:]), ShapeError, "87, 87 and 86"),
         (([1, 2], [3, 3]), DegenerateError, "constant"),
         ((*pairs(), [""] * 87, "mean"), InputError, "needs the subset of each pair"),
-        ((*pairs(), [""] * 87, "weighted"), InputError, "needs the subset of each pair"),
     ],
 )
 def test_bad_requests(request_: tuple, error: type[Exception], message: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import isonb
-from isonb.errors import InputError
 from isonb.lab.data import scores, sources, tasks
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
@@ -102,22 +101,11 @@ def check_gold_scores_one(task: Task, gold: list[Any]) -> None:
     assert scores.score(task.metrics, predicted, references) == pytest.approx(dict.fromkeys(task.metrics, 1.0))
 
 
-def test_the_metrics_of_the_papers() -> None:
-    main = {name: task.metrics[0] for name, task in TASKS.items()}
-    assert {main[name] for name in ("cola", "english_acceptability")} == {"matthews"}
-    assert {main[name] for name in ("sst2", "mrpc", "qqp", "qnli", "rte", "sst5")} == {"accuracy"}
-    assert {main[name] for name in TASKS if TASKS[name].kind == "similarity"} == {"spearman"}
-    assert (main["stsb"], main["squad"]) == ("pearson", "squad_f1")
-
-
 def test_unknown_task_names_the_nearest_and_all() -> None:
     with pytest.raises(TaskError, match=r"got 'coal'\. Did you mean 'cola'\? Tasks: cola, sst2, .*, sickr, english_"):
         load_task("coal", "/no/such/folder")
     with pytest.raises(TaskError, match=r"Did you mean 'mrpc'"):
         load_task("MRPC")
-    with pytest.raises(TaskError, match=r"got 'xyzzy'\. Tasks"):
-        load_task("xyzzy")
-    assert issubclass(TaskError, InputError)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +113,6 @@ def test_unknown_task_names_the_nearest_and_all() -> None:
     [
         ({"split": "test"}, r"split of cola must be one of train, validation; got 'test'.*not public"),
         ({"limit": 0}, "limit must be an integer of at least 1"),
-        ({"limit": 2.5}, "limit"),
         ({"limit": True}, "limit"),
         ({"seed": "1"}, "seed must be an integer"),
     ],
@@ -147,12 +134,8 @@ def changed(task: str, **new: Any) -> list[dict[str, Any]]:
     ("task", "rows", "message"),
     [
         ("cola", [], r"cola, split 'train' must have rows; got none"),
-        ("cola", [{"sentence": "a", "lable": 1}], r"the columns sentence, label; got sentence, lable\. Add label"),
         ("cola", changed("cola", sentence=None), "sentence must have a value in each row; got none in row 2"),
         ("cola", changed("cola", label=2), r"must lie in 0\.\.1; got 0\.\.2\. Number the labels 0 unacceptable, 1 acc"),
-        ("cola", changed("cola", label=-1), r"got -1\.\.1"),
-        ("cola", [{"sentence": "a", "label": "yes"}], "values of the hub's types"),
-        ("cola", [{"sentence": "a", "label": 0.5}], "values of the hub's types"),
         ("stsb", changed("stsb", label=float("nan")), "label must be finite"),
         ("squad", changed("squad", answers={"text": [], "answer_start": []}), "must have an answer"),
     ],
@@ -176,14 +159,6 @@ def test_limit_draws_a_fixed_nested_sample(tmp_path: Path) -> None:
     order = [row["sentence"] for row in rows]
     assert sorted(drawn[20, 0], key=order.index) == drawn[20, 0]
     assert len(load_task("cola", tmp_path, limit=1000)) == 100
-
-
-def test_a_set_without_subset_names_says_so_in_the_column(tmp_path: Path) -> None:
-    rows = [{k: v for k, v in row.items() if k != "subset"} for row in rows_of(TASKS["sts12"])]
-    write(tmp_path, TASKS["sts12"], "test", rows)
-    got = load_task("sts12", tmp_path)
-    assert got.column_names == ["sentence1", "sentence2", "score", "subset"]
-    assert set(got["subset"]) == {""}
 
 
 @pytest.mark.parametrize("name", GENERATED)

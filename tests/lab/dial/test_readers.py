@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from sklearn.linear_model import RidgeClassifierCV
 from sklearn.metrics import ndcg_score, roc_auc_score, v_measure_score
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -63,15 +62,16 @@ def test_neighbours_are_those_of_scikit_learn(cloud):
         readers.neighbours(x[:9], labels[:9], x[80:], labels[80:])
 
 
-@pytest.mark.parametrize("width", [8, 130])
-def test_the_linear_head_is_ridge_by_leave_one_out(width):
-    rng = np.random.default_rng(width)
-    x = rng.normal(size=(150, width))
-    labels = (x[:, 0] + rng.normal(size=150) > 0.2).astype(int)
-    train, test = readers._head_inputs(x[:90], x[90:])
-    head = RidgeClassifierCV(alphas=readers.PENALTIES).fit(train, labels[:90])
-    made = readers.linear_head(x[:90], labels[:90], x[90:], labels[90:])
-    assert made[0] == pytest.approx(head.score(test, labels[90:]))
+def test_rounding_and_the_sign_of_an_axis_do_not_move_the_hidden_layer():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 600)
+    x = rng.normal(size=(600, 24)) * np.linspace(3, 0.1, 24) + 0.3 * labels[:, None] * rng.normal(size=24)
+    rounded = x * (1 + 1e-6 * rng.normal(size=x.shape))
+    mirrored = x * np.where(np.arange(24) % 3 == 0, -1, 1)
+    one, *others = (readers.hidden_layer(y[:400], labels[:400], y[400:], labels[400:]) for y in (x, rounded, mirrored))
+    assert one[0] > 0.8
+    for other in others:
+        assert (other == one).all()
 
 
 def test_k_means_is_scored_by_its_v_measure(cloud):

@@ -13,16 +13,9 @@ from torch import nn
 from isonb.errors import DegenerateError
 from isonb.integrations.hidden_states import Pooling
 from isonb.lab.encoders.loading import load
-from isonb.lab.encoders.vectors import (
-    SentenceVector,
-    States,
-    TokenizedSentences,
-    first_token,
-    forward,
-    sample_tokens,
-)
+from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token
 from isonb.lab.engines import contrast
-from isonb.lab.engines.contrast import info_nce, tension_loss, tune
+from isonb.lab.engines.contrast import Objective, info_nce, tension_loss, tune
 from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.methods import Contrast, Method, SecondPhase, methods
 from isonb.layers import IsotropyLayer
@@ -83,24 +76,16 @@ def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("objective", ["simcse", "tension"])
-def test_the_seed_decides_everything(objective, folder):
-    settings = Contrast(objective, steps=2, batch_size=4, learning_rate=1e-3, negatives=1)
-
-    def once(seed, noise):
-        torch.manual_seed(noise)
-        encoder = load(folder)
-        return tune(encoder, TEXTS, settings, seed=seed, progress=False), weights(encoder.model)
-
-    (first, one), (again, two), (other, three) = once(0, 1), once(0, 2), once(3, 1)
-    assert first == again
-    assert torch.equal(one, two)
-    assert first != other
-    assert not torch.equal(one, three)
-
-
-def test_tension_switches_its_rate_after_each_fifth_of_a_short_run(encoder):
-    objective = contrast._Tension(encoder, Contrast("tension", steps=10, learning_rate=1.0), None, None)
+def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(encoder):
+    tokens = TokenizedSentences.read(encoder, TEXTS, 32)
+    objective = Objective(encoder, tokens, Contrast("tension", steps=10, learning_rate=1.0, negatives=2))
+    seen = []
+    objective.beside.register_forward_pre_hook(lambda _, args, given: seen.append(given["input_ids"]), with_kwargs=True)
+    _, inputs = objective.loss([0, 1, 2, 3, 4, 5])
+    rows, others = (
+        [[i for i in row if i != tokens.pad] for row in ids.tolist()] for ids in (inputs["input_ids"], *seen)
+    )
+    assert [a == b for a, b in zip(rows, others, strict=True)] == [True, False, False, True, False, False]
     rates = []
     for _ in range(10):
         rates.append(round(objective.optimizer.param_groups[0]["lr"], 6))
@@ -109,22 +94,8 @@ def test_tension_switches_its_rate_after_each_fifth_of_a_short_run(encoder):
     assert rates == [1.0, 1.0, 0.8, 0.8, 0.6, 0.6, 0.4, 0.4, 0.2, 0.2]
 
 
-def test_tension_reads_the_second_sentences_with_its_twin(encoder):
-    objective = contrast._Tension(encoder, Contrast("tension", negatives=2), None, None)
-    tokens = TokenizedSentences.read(encoder, TEXTS, 32)
-    seen = []
-    objective.twin.register_forward_pre_hook(
-        lambda module, args, kwargs: seen.append(kwargs["input_ids"]), with_kwargs=True
-    )
-    torch.manual_seed(0)
-    _, inputs = objective.loss(tokens, [0, 1, 2, 3, 4, 5])
-    rows = [[i for i in row if i != tokens.pad] for row in inputs["input_ids"].tolist()]
-    others = [[i for i in row if i != tokens.pad] for row in seen[0].tolist()]
-    assert [a == b for a, b in zip(rows, others, strict=True)] == [True, False, False, True, False, False]
-
-
 class Recorder(nn.Module):
-    """A penalty that keeps what it was given."""
+    """A penalty that keeps the shapes it was given."""
 
     def __init__(self, power: float = 1.0) -> None:
         super().__init__()
@@ -140,11 +111,6 @@ class Recorder(nn.Module):
 class Penalised(Method):
     name: ClassVar[str] = "penalised"
     pooling: Pooling = field(default_factory=Pooling)
-    power: float = 1.0
-    made: tuple = ()
-
-    def penalty(self):
-        return self.made[0] if self.made else Recorder(self.power)
 
     def points(self):
         return self.pooling
@@ -153,7 +119,7 @@ class Penalised(Method):
 @pytest.mark.parametrize("pooling", [Pooling(), Pooling("mean"), Pooling("tokens", "all"), Pooling("cls", [1, 2])])
 def test_a_penalty_sees_each_sentence_once(pooling, encoder):
     recorder = Recorder()
-    tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(pooling=pooling, made=(recorder,)), progress=False)
+    tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(pooling=pooling), penalty=recorder, progress=False)
     tokens = TokenizedSentences.read(encoder, TEXTS, 32)
     order = [rows for (_, rows), _ in zip(contrast._batches(6, 4, 0), range(3), strict=False)]
     count = [4 if pooling.mode != "tokens" else sum(len(tokens.ids[row]) for row in rows) for rows in order]
@@ -162,15 +128,14 @@ def test_a_penalty_sees_each_sentence_once(pooling, encoder):
 
 
 def test_the_penalty_is_part_of_the_loss_and_moves_the_model(folder):
-    results = {}
-    for power in (0.0, 50.0):
-        encoder = load(folder)
-        series = tune(encoder, TEXTS, Contrast(steps=20, batch_size=6, learning_rate=3e-3), seed=0,
-                      method=Penalised(pooling=Pooling("tokens"), power=power), progress=False)  # fmt: skip
-        results[power] = series
-    assert values(results[0.0], "step.train.penalty") == [0.0] * 20
-    added = values(results[50.0], "step.train.penalty")
-    first = values(results[50.0], "step.train.loss")[0] - values(results[0.0], "step.train.loss")[0]
+    longer, tokens = Contrast(steps=20, batch_size=6, learning_rate=3e-3), Penalised(pooling=Pooling("tokens"))
+    without, with_it = (
+        tune(load(folder), TEXTS, longer, seed=0, method=tokens, penalty=Recorder(power), progress=False)
+        for power in (0.0, 50.0)
+    )
+    assert values(without, "step.train.penalty") == [0.0] * 20
+    added = values(with_it, "step.train.penalty")
+    first = values(with_it, "step.train.loss")[0] - values(without, "step.train.loss")[0]
     assert first == pytest.approx(added[0], rel=1e-4)
     # layer norm holds the length of tokens, so what a penalty can do here is little
     assert added[-1] < added[0]
@@ -187,7 +152,7 @@ def test_penalties_of_the_papers_on_every_architecture(name, kind, tmp_path):
 
 def test_a_loss_that_isnt_finite_is_refused_and_the_model_frozen(encoder):
     with pytest.raises(DegenerateError, match=r"contrastive tuning must be finite; got .* at update 1"):
-        tune(encoder, TEXTS, SHORT, seed=0, method=Penalised(power=float("inf")), progress=False)
+        tune(encoder, TEXTS, SHORT, seed=0, penalty=Recorder(float("inf")), progress=False)
     assert not encoder.model.training
     assert not any(p.requires_grad for p in encoder.model.parameters())
 
@@ -217,18 +182,6 @@ def test_the_layer_is_trained_at_its_site_with_its_own_rate(site, encoder):
     moved = (vector.layer.raw - 1).abs()
     assert moved.max() == pytest.approx(0.5, rel=1e-3)  # the first update of AdamW has the size of the rate
     assert not vector.layer.raw.requires_grad
-
-
-def test_words_leave_special_tokens_out(encoder):
-    tokens = TokenizedSentences.read(encoder, ["the cat", ""], 128)
-    assert tokens.words == [[False, *[True] * (len(tokens.ids[0]) - 2), False], [True, True]]
-    states = forward(encoder.model, tokens.batch([0, 1], "cpu"))
-    assert isinstance(states, States)
-    found = sample_tokens(encoder, tokens, 2, limit=100, seed=0, progress=False)
-    assert len(found) == int(states.words.sum())
-    few = sample_tokens(encoder, tokens, 2, limit=3, seed=0, progress=False)
-    assert all((found == row).all(-1).any() for row in few)
-    assert len(few) == 3
 
 
 def test_the_second_phase_trains_its_module_on_both_losses():

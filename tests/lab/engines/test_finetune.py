@@ -13,14 +13,12 @@ import torch
 
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import load_for_training
-from isonb.lab.encoders.task_model import TaskModel, is_decoder, task_loss
+from isonb.lab.encoders.task_model import TaskModel, task_loss
+from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.engines import finetune
-from isonb.lab.engines.trainer import Bar
 from isonb.lab.methods import method_from, methods
-from isonb.lab.options import OptionError
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
-from isonb.runtime.files import read_progress
 from tests.lab.random_models import KINDS, save
 
 SMOKE = {"protocol": "smoke", "train_examples": 40, "eval_examples": 24, "cloud_examples": 24, "precision": "float32"}
@@ -68,26 +66,6 @@ def test_the_same_seed_gives_the_same_record(bert):
     first, again, other = run(**config), run(**config), run(**config, seed=1)
     assert (first.metrics, first.series) == (again.metrics, again.series)
     assert first.series["step.train.loss"] != other.series["step.train.loss"]
-
-
-def test_a_run_that_was_stopped_goes_on_from_its_last_epoch(bert, tmp_path, monkeypatch):
-    config = SMOKE | {"task": "english_acceptability", "model": bert, "method": "entropy", "epochs": 3}
-    whole = finetune.run(config, progress=False)
-
-    def stop(self, args, state, control, **kwargs):
-        if state.global_step == 5:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Bar, "on_step_end", stop)
-        with pytest.raises(KeyboardInterrupt):
-            finetune.run(config, work=tmp_path, progress=False)
-    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-4"]
-    resumed = finetune.run(config, work=tmp_path, progress=False)
-    done, total = read_progress(tmp_path)
-    assert 4 < done <= total
-    assert resumed.metrics == whole.metrics
-    assert resumed.series == whole.series
 
 
 def test_early_stopping_looks_at_held_out_rows(bert):
@@ -150,11 +128,6 @@ def test_the_sentence_vector_sees_the_whole_sentence(kind, tmp_path):
     changed = {**alone, "input_ids": alone["input_ids"].clone()}
     changed["input_ids"][0, -2] = 7
     assert not torch.equal(model(**changed)["points"], model(**alone)["points"])
-
-
-def test_a_batch_that_processes_cannot_share_is_refused(bert):
-    with pytest.raises(OptionError, match="batch_size must be a multiple of accumulation"):
-        run(task="english_acceptability", model=bert, batch_size=16, accumulation=3)
 
 
 def test_the_live_task_of_the_chapters_is_learned_in_seconds():

@@ -1,4 +1,4 @@
-"""The second phase of a fine-tuning run: what it copies, what it trains, and which state it ends with."""
+"""The second phase: what it copies, what it trains, which state it ends with; and by hand what a run gives."""
 
 import pytest
 import torch
@@ -6,6 +6,8 @@ from torch import nn
 
 from isonb.lab.encoders.loading import load_for_training
 from isonb.lab.encoders.task_model import TaskModel
+from isonb.lab.engines.doses import fine_tune
+from isonb.lab.engines.finetune import run
 from isonb.lab.engines.second_phase import Features, SecondModel, fit_second
 from isonb.lab.methods import SecondPhase, method_from
 from tests.lab.random_models import save
@@ -52,3 +54,37 @@ def test_the_best_state_is_put_back_and_the_score_sees_no_training_mode(tuned):
     assert not module.training
     assert series["step.second.accuracy"] == [(2, 0.1), (4, 0.9), (6, 0.5), (8, 0.3)]
     assert [step for step, _ in series["step.second.loss"]] == list(range(1, 9))
+
+
+CONFIG = {
+    "task": "english_sentiment",
+    "model": "tiny",
+    "protocol": "smoke",
+    "precision": "float32",
+    "head": "linear",
+    "track_every": 0,
+    "cloud_examples": 48,
+}
+LAYER = {"name": "isolayer", "epochs": 2, "batch_size": 32}
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return fine_tune(CONFIG)
+
+
+def test_two_phases_by_hand_give_what_a_run_gives(kept):
+    record = run(CONFIG | {"method": LAYER}, progress=False)
+    found = kept.layered(LAYER).measured()
+    assert found["after.score"] == pytest.approx(record.metrics["accuracy"])
+    assert found["before.score"] == pytest.approx(record.metrics["first_phase.accuracy"])
+    for name in ("isoscore", "explained_variance_1"):
+        assert found[f"after.{name}"] == pytest.approx(record.metrics[f"end.second.{name}"], rel=1e-3)
+
+
+def test_a_module_that_needs_no_training_changes_nothing_but_itself(kept):
+    layer = kept.layered(LAYER, trained=False, module=torch.nn.Identity())
+    found = layer.measured()
+    assert layer.series == {}
+    assert found["changed"] == 0
+    assert found["after.isoscore"] == found["before.isoscore"]

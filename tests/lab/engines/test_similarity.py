@@ -20,12 +20,11 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import encode, load
 from isonb.lab.engines import similarity
-from isonb.lab.engines.similarity_report import CLOUD_ROWS, Gold, features, gains, scores
+from isonb.lab.engines.similarity_report import Gold, gains, scores
 from isonb.lab.methods import Method, SecondPhase, methods
 from isonb.lab.options import option
 from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
-from isonb.layers import SoftDecay
 from isonb.points import mean_pool
 from tests.lab.random_models import save
 
@@ -178,25 +177,6 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
     torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
 
 
-def test_a_layer_acts_on_tokens_before_pooling(stub, bert):
-    @dataclass(frozen=True)
-    class OnTokens(Method):
-        name: ClassVar[str] = "on_tokens"
-        site: ClassVar[str] = "tokens"
-
-        def layer(self, dim):
-            return SoftDecay(-0.4)
-
-        def learning_rates(self):
-            return {"raw": 2e-3}
-
-    record = run(method=stub(OnTokens), model=bert, tuning_steps=1, tuning_rate=0.0, layers="last")
-    assert "step.train.penalty" not in record.series
-    plain = run(method="none", model=bert, layers="last")
-    assert record.series["pair.cosine"] != plain.series["pair.cosine"]
-    assert record.metrics["plain.spearman.mean"] == plain.metrics["spearman.mean"]
-
-
 def test_both_tunings_and_a_second_phase(stub):
     @dataclass(frozen=True)
     class Everything(Method):
@@ -245,17 +225,6 @@ def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
 SUBSETS = Gold([1.0, 2, 3, 4, 1, 2, 3, 5, 5], ["a"] * 4 + ["b"] * 3 + ["c"] * 2)
 
 
-def test_scores_by_subset_and_protocol():
-    gold = Gold(SUBSETS.values[:7], SUBSETS.subsets[:7])
-    found = scores([0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7], gold)
-    assert found["subset.a.spearman"] == pytest.approx(80)
-    assert found["subset.b.spearman"] == pytest.approx(-100)
-    assert found["spearman.mean"] == pytest.approx(-10)
-    assert found["spearman.weighted"] == pytest.approx((4 * 80 - 3 * 100) / 7)
-    expected = spearmanr([0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7], gold.values).statistic
-    assert found["spearman.all"] == pytest.approx(100 * expected)
-
-
 def test_a_subset_that_cannot_be_scored_leaves_what_needs_it_undefined():
     cosines = [0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5]
     found = scores(cosines, SUBSETS)
@@ -286,22 +255,6 @@ def test_a_task_with_subsets(monkeypatch):
         gap = found[f"spearman.{protocol}"] - found[f"plain.spearman.{protocol}"]
         assert found[f"difference.spearman.{protocol}"] == pytest.approx(gap, abs=1e-9)
         assert found[f"difference.spearman.{protocol}.low"] <= gap <= found[f"difference.spearman.{protocol}.high"]
-
-
-def test_measures_of_a_large_cloud_are_those_of_the_drawn_rows():
-    x = torch.randn(CLOUD_ROWS + 500, 4, generator=torch.Generator().manual_seed(0)) + 1
-    found, series = features("end", x, x, seed=3)
-    rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(3))[:CLOUD_ROWS].sort().values
-    part, _ = features("end", x[rows], x[rows], seed=0)
-    assert found == pytest.approx(part)
-    unit = torch.nn.functional.normalize(x[rows].double(), dim=-1)
-    pairs = torch.nn.functional.pdist(unit).square()
-    assert found["end.features.rbf_uniformity"] == pytest.approx((-2 * pairs).exp().mean().log().item(), rel=1e-9)
-    assert series["quantile.end.features.singular_values"][-1] == (1.0, 1.0)
-    shares = np.linalg.svd(x[rows].double().numpy(), compute_uv=False)
-    assert series["quantile.end.features.singular_values"][0][1] == pytest.approx(shares[-1] / shares[0], rel=1e-9)
-    curve = [value for _, value in series["k.end.features.explained_variance"]]
-    np.testing.assert_allclose(curve, (shares**2 / (shares**2).sum()).cumsum(), rtol=1e-9)
 
 
 @pytest.mark.slow

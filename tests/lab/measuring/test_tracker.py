@@ -1,7 +1,6 @@
 """Measures while a Trainer trains: the right points, once an update, without a part in the training."""
 
 import json
-import math
 import os
 
 import pytest
@@ -119,16 +118,6 @@ def test_training_is_the_same_with_and_without(tmp_path):
     assert [entry["loss"] for entry in own] == [e["loss"] for e in without.state.log_history if "loss" in e]
 
 
-def test_no_hook_stays_behind_and_evaluation_is_not_measured(tmp_path):
-    steps = {"eval_strategy": "steps", "eval_steps": 1}
-    trained = train(tmp_path, 2, trainer=Trainer, changes=steps)
-    encoder = trained.model.base_model
-    assert not encoder._forward_hooks
-    assert not any(module._forward_hooks for module in encoder.modules())
-    assert trained.tracker._points.take() is None
-    assert list(tracked(trained)) == [1, 2, 3, 4]
-
-
 class Validating(Recording):
     """As the engine does: at each validation the tracker gets the points."""
 
@@ -157,70 +146,6 @@ def test_validation_points_are_logged_with_their_classes(tmp_path):
     assert [step for step, _ in series["step.train.loss"]] == [1, 2, 3, 4]
     assert not any("runtime" in name or "second" in name for name in series)
     json.dumps(trained.state.log_history, allow_nan=False)
-
-
-def test_a_resumed_run_has_the_values_of_all_steps(tmp_path):
-    changes = {"save_strategy": "steps", "save_steps": 2, "logging_steps": 2}
-    whole = train(tmp_path / "whole", dropout=0.3, changes=changes)
-
-    def stop(self, *args, **kwargs):
-        if self.state.global_step == 3:  # after the checkpoint of step 2, and one more measured step
-            raise KeyboardInterrupt
-        return forward(self, *args, **kwargs)
-
-    forward = Recording.training_step
-    Recording.training_step = stop
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "cut", dropout=0.3, changes=changes)
-    finally:
-        Recording.training_step = forward
-    tracker = Tracker(every=1)
-    resumed = Recording(
-        model=tiny.model("bert", 0.3),
-        args=TrainingArguments(
-            **tiny.arguments(tmp_path / "cut", per_device_train_batch_size=16, **changes) | {"max_steps": 4}
-        ),
-        train_dataset=tiny.sentences(40),
-        callbacks=[tracker],
-    )
-    resumed.train(resume_from_checkpoint=str(tmp_path / "cut" / "checkpoint-2"))
-    one, other = (series_from_log(trained.state.log_history) for trained in (whole, resumed))
-    assert one.keys() == other.keys()
-    for name, pairs in one.items():
-        assert [step for step, _ in other[name]] == [step for step, _ in pairs], name
-        assert [value for _, value in other[name]] == pytest.approx([value for _, value in pairs], rel=1e-6), name
-
-
-def test_a_diverged_update_leaves_a_gap(tmp_path):
-    tracker = Tracker(every=1)
-    model = tiny.model()
-    model.train()
-    with torch.no_grad():
-        next(model.base_model.encoder.parameters()).fill_(torch.nan)
-    args = TrainingArguments(**tiny.arguments(tmp_path, per_device_train_batch_size=8))
-    trained = Trainer(model=model, args=args, train_dataset=tiny.sentences(16), callbacks=[tracker])
-    trained.train()
-    assert tracked(trained) == {}
-
-
-def test_of_several_entries_of_a_step_the_last_counts():
-    log = [
-        {"loss": 3.0, "learning_rate": 1e-3, "epoch": 0.1, "step": 10},
-        {"eval_f1": 0.5, "eval_runtime": 1.0, "eval_samples_per_second": 9.0, "step": 10},
-        {"train.cls.isoscore": 0.1, "epoch": 0.1, "step": 20},
-        {"loss": 2.0, "learning_rate": 1e-4, "grad_norm": math.nan, "isonb_penalty": -0.5, "step": 20},
-        {"loss": 2.5, "step": 10},
-        {"eval_f1": None, "eval_text": "words", "step": 20},
-        {"train_runtime": 5.0, "train_loss": 2.2, "total_flos": 1.0, "step": 20},
-    ]
-    assert series_from_log(log) == {
-        "step.train.loss": [(10, 2.5), (20, 2.0)],
-        "step.train.learning_rate": [(10, 1e-3), (20, 1e-4)],
-        "step.validation.f1": [(10, 0.5)],
-        "step.train.cls.isoscore": [(20, 0.1)],
-        "step.train.penalty": [(20, -0.5)],
-    }
 
 
 UNION = {"trainer": Penalised, "penalty": IsoScoreLoss(weight=0.2)}

@@ -115,19 +115,14 @@ def test_a_class_of_a_file_is_a_method():
     preflight(config)
 
 
-def test_two_files_and_two_spellings_of_one_are_told_apart(here):
+def test_files_are_told_apart_and_options_are_checked(here):
     (here / "shift.py").write_text(SHIFT)
     names = ["shift.py:Shift", "mine/shift.py:Shift", f"{here}/shift.py:Shift"]
     kinds = [type(method_from(name)) for name in names]
     assert [kind.name for kind in kinds] == names
     assert len(set(kinds)) == 3
-
-
-def test_options_of_an_own_method_are_checked():
     with pytest.raises(OptionError, match=r"by of method mine/shift.py:Shift must be float -100\.\.100"):
         method_from({"name": "mine/shift.py:Shift", "by": 101})
-    with pytest.raises(OptionError, match="Did you mean 'by'"):
-        method_from({"name": "mine/shift.py:Shift", "bye": 1})
 
 
 def test_the_example_of_the_book_is_the_file_beside_it():

@@ -87,7 +87,7 @@ def test_blocks_share_one_limit(grid: Path, monkeypatch: pytest.MonkeyPatch) -> 
     seeds, epochs = list(range(160)), list(range(1, 101))
     block = f"{{task: english_sentiment, seed: {seeds}, epochs: {epochs}}}"
     grid.write_text("smoke:\n" + f"  - &a {block}\n" + 4 * "  - *a\n", encoding="utf-8")
-    with pytest.raises(GridError, match="must name at most 20000 runs; got 80000"):
+    with pytest.raises(GridError, match="must name at most 20000 runs; got more"):
         load_grid(grid, "smoke")
 
 

@@ -133,16 +133,6 @@ def test_a_clock_adds_up_what_measuring_took():
     assert 0.04 <= found["measuring"] < found["seconds"] - 0.04
 
 
-def test_the_commit_is_that_of_a_checkout(tmp_path):
-    assert manifests._commit(tmp_path) is None
-    (tmp_path / ".git").mkdir()
-    assert manifests._commit(tmp_path) is None
-    here = Path(manifests.__file__).parents[3]
-    commit = manifests._commit(here)
-    assert (commit is None) != (here / ".git").exists()
-    assert commit is None or len(commit) in (40, 64)
-
-
 # files
 
 

@@ -50,14 +50,6 @@ def test_the_same_records_give_the_same_bytes(folder):
     assert a == b
 
 
-def test_only_the_runs_asked_for(folder):
-    wanted = record(1).run_id
-    publish(folder / "records", folder / "out", "some", only={wanted, record(9).run_id, record(2).run_id})
-    assert recorded("some", folder / "out").runs.run_id.tolist() == [wanted]
-    with pytest.raises(RecordedError, match="at least one complete record"):
-        publish(folder / "records", folder / "out", "none", only={"nothing"})
-
-
 def test_a_recording_in_parts_is_that_of_the_whole(folder):
     whole = publish(folder / "records", folder / "whole", "some", series=("step.",))
     first, last = record(0).run_id, record(3, method="istar").run_id
@@ -81,13 +73,6 @@ def test_a_run_recorded_anew_takes_the_place_of_the_old_one(folder):
     assert found.series.groupby("run_id").size().tolist() == [12, 12, 12]
     with pytest.raises(RecordedError, match="a recording must be a readable folder"):
         publish(folder / "more", folder / "out", "none", add=True)
-
-
-def test_an_option_of_several_kinds_becomes_text(folder):
-    for zeta in (0.5, "auto"):
-        write_record(folder / "records", record(5, method={"name": "istar", "zeta": zeta}))
-    publish(folder / "records", folder / "out", "some")
-    assert set(recorded("some", folder / "out").runs["method.zeta"].dropna()) == {"0.2", "0.5", "auto"}
 
 
 def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder):

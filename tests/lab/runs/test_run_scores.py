@@ -7,7 +7,7 @@ import pytest
 
 from isonb.cli.summary import summary
 from isonb.lab.runs.record import Record
-from isonb.lab.runs.scores import scored
+from isonb.lab.runs.recordings import scored
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.seeds import Interval, StatsError, heterogeneity, random_effects, student
+from isonb.lab.statistics.seeds import Interval, StatsError, heterogeneity, random_effects
 
 VALUES, ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
 
@@ -36,18 +36,6 @@ def test_the_mean_of_random_effects_is_that_by_hand():
     assert (found.estimate, found.low, found.high) == pytest.approx((mean, mean - half, mean + half))
     assert (found.n, found.method) == (4, "random effects")
     assert random_effects(CELLS, level=0.8).high < found.high
-
-
-def test_a_students_interval_gives_the_standard_error_of_its_seeds():
-    samples = [np.array([0.1, 0.3, 0.2]), np.array([0.5, 0.9, 0.4, 0.8]), np.array([0.0, 0.1, -0.3])]
-    mean, half, _ = by_hand(np.array([x.mean() for x in samples]), np.array([stats.sem(x) for x in samples]))
-    found = random_effects([student(x) for x in samples])
-    assert (found.estimate, found.high - found.estimate) == pytest.approx((mean, half))
-
-
-def test_cells_that_agree_by_luck_are_no_surer_than_their_errors():
-    found = random_effects([normal(0.2, 0.1)] * 3)
-    assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.975, 2) * 0.1 / np.sqrt(3))
 
 
 def test_the_interval_covers_the_mean_of_cells_that_differ():

@@ -10,14 +10,6 @@ from isonb.errors import InputError
 from isonb.lab.statistics.halves import halves, standard_error
 
 
-def test_halves_hold_each_item_once_and_all_items_equally_often() -> None:
-    rows = halves(21, draws=4000)
-    assert rows.shape == (4000, 10)
-    assert bool((rows.diff(dim=-1) > 0).all())
-    count = torch.bincount(rows.flatten(), minlength=21) / 4000
-    torch.testing.assert_close(count, torch.full((21,), 10 / 21), rtol=0, atol=0.04)
-
-
 @pytest.mark.parametrize("n", [40, 41])
 def test_a_mean_gets_its_textbook_error(n: int) -> None:
     x = torch.randn(n, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor(

@@ -16,11 +16,10 @@ from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
 from isonb.lab.runs.run_ids import run_id
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies.comparing import against_plain
-from isonb.lab.studies.files import design_of, every_design
-from isonb.lab.studies.plan import PlannedCell, plan_of
+from isonb.lab.studies.design import design_of, every_design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows, untaken
-from isonb.lab.studies.table import filled
+from isonb.lab.studies.table import PlannedCell, filled, plan_of
 from isonb.lab.sweeps.grids import load_grid
 
 ROOT = Path(isonb.__file__).parents[1]
@@ -114,7 +113,7 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
     """
     assert {name: len(runs) for name, runs in untaken().items()} == {
         "baselines_full": 1,
-        "evidence_dose": 41,
+        "evidence_dose": 63,
         "head_to_head_xeon": 97,
     }
     changed = recorded("istar_doses").runs["run_id"].iloc[3]

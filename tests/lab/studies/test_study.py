@@ -11,11 +11,10 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import student
-from isonb.lab.studies.design import Design, StudyError
-from isonb.lab.studies.files import design_of, study_file
-from isonb.lab.studies.plan import PlannedCell
+from isonb.lab.studies.design import Design, StudyError, design_of, study_file
 from isonb.lab.studies.study import Study, tail_means
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
+from isonb.lab.studies.table import PlannedCell
 from isonb.lab.studies.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
 
 arms = study_file("arms")

@@ -7,7 +7,6 @@ from isonb.lab.studies.design import Design
 from isonb.lab.studies.study import STUDIES
 from isonb.lab.studies.summary import COLUMNS, claim_cells, open_needs, run_rows
 from isonb.lab.studies.verdicts import (
-    DEPENDS,
     NO_SETTING,
     NOT_TESTABLE,
     Claim,
@@ -63,14 +62,6 @@ def test_every_cell_of_every_claim_has_a_row(table):
     assert table.loc[table["claim"] == 2, "trained"].all()
 
 
-def test_a_claim_says_what_it_depends_on(table):
-    last = table[table["claim"] == 8].iloc[0]
-    assert (last["verdict"], last["words"]) == (DEPENDS, "depends on the encoder")
-    others = table[table["claim"] != 8]
-    assert (others["verdict"] == others["words"]).all()
-    assert table[table["claim"] == 7].iloc[0][["verdict", "outcome"]].tolist() == [NOT_TESTABLE, NO_SETTING]
-
-
 def test_a_claim_without_parts_keeps_its_remark(table):
     (row,) = table[table["claim"] == 4].to_dict("records")
     assert (row["cell"], row["outcome"], row["reason"]) == ("", "not testable", "It rained.")
@@ -87,12 +78,6 @@ def test_needs_are_of_open_claims_about_methods(table):
         "more seeds or pairs, for a narrower interval": ([1], 1),
     }
     assert open_needs(table[table["claim"] == 6]) == [], "a contradicted claim is decided"
-
-
-def test_the_commonest_need_comes_first(table):
-    twice = pd.concat([table, table[table["claim"] == 3].assign(claim=9)])
-    first = open_needs(twice)[0]
-    assert (first["need"], first["claims"], first["cells"]) == ("a larger encoder", [3, 9], 2)
 
 
 def test_every_open_cell_of_the_recorded_studies_needs_something(studies, verdicts):

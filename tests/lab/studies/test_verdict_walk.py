@@ -1,11 +1,13 @@
-"""The way from a recorded score to a verdict is short: which files run between the tables and the words."""
+"""The way from a recorded score to a verdict on a page is short: which files run between the tables and the words."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import isonb
+from isonb import pages
 from isonb.lab.runs.recordings import recorded
 from isonb.lab.studies import table
 from isonb.lab.studies.study import Study
@@ -21,7 +23,7 @@ MOST = 7
         ("istar_doses", "harm", "supported"),
     ],
 )
-def test_a_recorded_score_becomes_a_verdict_in_at_most_seven_files(monkeypatch, name, claim, words):
+def test_a_recorded_score_becomes_a_verdict_on_a_page_in_at_most_seven_files(monkeypatch, name, claim, words):
     """Counted from the last table that is read on."""
     ran: set[str] = set()
 
@@ -40,11 +42,11 @@ def test_a_recorded_score_becomes_a_verdict_in_at_most_seven_files(monkeypatch, 
     try:
         study = Study.load(name)
         (one,) = (one for one in study.design.claims if one.number == claim)
-        said = study._judged(one, "recorded").words
+        pages.expect(replace(study, design=replace(study.design, claims=(one,))), claim, words)
     finally:
         sys.settrace(before)
     ours = [Path(file).relative_to(ROOT).as_posix() for file in ran if Path(file).is_relative_to(ROOT)]
     files = sorted(file for file in ours if file.startswith(("isonb/", "book/")))
-    assert said == words
-    assert {"isonb/lab/studies/verdicts.py", f"book/studies/{name}.py"} <= set(files)
+    through = ("isonb/lab/runs/recordings.py", "isonb/lab/studies/verdicts.py", "isonb/pages/values.py")
+    assert {*through, f"book/studies/{name}.py"} <= set(files)
     assert len(files) <= MOST, files

@@ -59,10 +59,10 @@ def value(seed):
 class Sweeping:
     """A sweep in a process of its own, started again and again; Python and isonb are loaded once, and forked."""
 
-    def __init__(self, out, configs, environment, **options):
+    def __init__(self, out, configs, environment, experiments):
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["isonb.lab.sweeps.sweep"])
-        self.arguments = (str(out), configs, environment, options)
+        self.arguments = (str(out), configs, environment, experiments)
         self.process = None
 
     def running(self):
@@ -94,15 +94,17 @@ class Sweeping:
         return False
 
 
-def _sweep(out, configs, environment, options):
+def _sweep(out, configs, environment, experiments):
     for number, handler in [(signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)]:
         signal.signal(number, handler)  # whatever the shell ignores
     os.environ.update(environment)
     with open(os.path.join(out, "sweeps.log"), "a") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
+    from isonb.lab.sweeps import execution
     from isonb.lab.sweeps.sweep import sweep
 
-    report = sweep(configs, out, workers=2, retry_failed=True, progress=False, **options)
+    execution.EXPERIMENTS_FOLDER = experiments
+    report = sweep(configs, out, workers=2, retry_failed=True, progress=False)
     print(report, flush=True)
     sys.exit(report.exit_code)

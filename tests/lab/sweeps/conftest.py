@@ -1,23 +1,15 @@
-"""A folder for a sweep of fake runs (fake_runs.py), and the folder of templates they need."""
+"""A folder for a sweep of fake runs (fake_runs.py)."""
 
 import os
 from pathlib import Path
 
 import pytest
-from journals import RUNS, config
+from fake_runs import RUNS, config
 
 import isonb
 from isonb.lab.runs.record import Record, write_record
 
 HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def experiments(tmp_path):
-    folder = tmp_path / "experiments"
-    folder.mkdir()
-    (folder / "finetune.md").write_text("not read by fake runs", encoding="utf-8")
-    return folder
 
 
 @pytest.fixture

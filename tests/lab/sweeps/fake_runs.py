@@ -6,10 +6,29 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+
+RUNS = 20
+
+
+def config(seed):
+    from isonb.lab.runs.settings import resolve  # which the process of a run doesn't need
+
+    return resolve({"task": "english_sentiment", "protocol": "smoke", "seed": seed})
+
+
+def journal(out, first):
+    path = out / "journal"
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return [words for words in lines if words[0] == first]
+
+
+def finished(out):
+    """How often each run has ended."""
+    return Counter(words[1] for words in journal(out, "done"))
 
 
 def note(out, *words):
@@ -60,18 +79,6 @@ def no_rows(job):
     raise SourceError("the split must be there; got no file")
 
 
-def long_error(job):
-    """An error that quotes a whole file."""
-    raise ValueError("label must be 0 or 1; got " + "x" * 105_000 + " in row 7")
-
-
-def leaves_a_fork(job):
-    """Leave the record, and a process that keeps everything open that this one has."""
-    if os.fork() == 0:
-        time.sleep(600)
-    slow(job)
-
-
 def mortal(job):
     """A slow run whatever the shell ignores."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -80,19 +87,13 @@ def mortal(job):
     slow(job)
 
 
-def with_kernel(job):
-    """Start a process in a session of its own, as a kernel is, and wait for ever."""
-    kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-    note(job["parameters"]["out"], "kernel", job["run_id"], kernel.pid)
-    kernel.wait()
-
-
 if __name__ == "__main__":
     from isonb.lab.sweeps.sweep import sweep
 
     folder, workers, scheduler = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    runs = [{"task": "english_sentiment", "protocol": "smoke", "seed": seed} for seed in range(int(sys.argv[4]))]
-    options = {"experiments": folder.parent / "experiments", "progress": False, "runner": "fake_runs:slow"}
-    report = sweep(runs, folder, workers=workers, scheduler=scheduler or None, **options)
+    options = {"progress": False, "runner": "fake_runs:slow"}
+    report = sweep(
+        map(config, range(int(sys.argv[4]))), folder, workers=workers, scheduler=scheduler or None, **options
+    )
     print(report)
     sys.exit(report.exit_code)

@@ -38,7 +38,7 @@ def sweeping(tmp_path):
         write_record(out / "prepared", record)
     environment = {"TMPDIR": str(temporary), MARK: str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(isonb.__file__).parents[1])
-    held = chaos.Sweeping(out, configs, environment, experiments=str(experiments))
+    held = chaos.Sweeping(out, configs, environment, experiments)
     yield held, out, temporary, records
     if held.process is not None:
         held.process.kill()

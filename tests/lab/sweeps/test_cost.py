@@ -33,7 +33,6 @@ def test_sizes_in_the_table_are_the_models(name):
     config, size = find(name).config, cost.encoder_size(name)
     assert (size.layers, size.width) == (config.num_hidden_layers, config.hidden_size)
     assert size.inner == config.intermediate_size
-    assert size.parameters == pytest.approx(load(name).model.num_parameters(), rel=0.05)
 
 
 def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
@@ -45,15 +44,20 @@ def test_a_folder_is_read_and_an_unknown_model_said(tmp_path, monkeypatch):
     assert found.flops == cost.estimate([COLA]).flops
 
 
-def test_costs_grow_as_they_should():
-    base = flops()
-    assert flops(epochs=6) == pytest.approx(2 * base, rel=0.1)
-    assert flops(train_examples=100) < base / 3
-    assert flops(max_length=6) < base * 0.6
-    assert flops(max_steps=1) < base / 5
-    assert flops(holdout=0.5) < base
-    assert flops(validations=50) > 1.5 * base
-    assert flops(model="FacebookAI/roberta-large") > 3 * base
+@pytest.mark.parametrize(
+    ("changes", "least", "most"),
+    [
+        ({"epochs": 6}, 1.8, 2.2),
+        ({"train_examples": 100}, 0, 1 / 3),
+        ({"max_length": 6}, 0, 0.6),
+        ({"max_steps": 1}, 0, 0.2),
+        ({"holdout": 0.5}, 0, 1),
+        ({"validations": 50}, 1.5, 10),
+        ({"model": "FacebookAI/roberta-large"}, 3, 10),
+    ],
+)
+def test_costs_grow_as_they_should(changes, least, most):
+    assert least < flops(**changes) / flops() < most
 
 
 def test_methods_cost_what_they_add():

@@ -13,9 +13,9 @@ import nbformat
 import pytest
 from waiting import gone, until
 
-import isonb
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import resolve
+from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.execution import execute, prepare
 from isonb.lab.sweeps.gpus import claimed, visible
 from isonb.runtime.locks import free
@@ -48,7 +48,7 @@ CONFIG = resolve({"task": "english_sentiment", "protocol": "smoke", "method": {"
 
 @pytest.fixture
 def template(tmp_path, monkeypatch):
-    """Write a finetune template of these code cells, and give its folder."""
+    """Write a finetune template of these code cells, take it for that of isonb, and give its folder."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
@@ -57,6 +57,7 @@ def template(tmp_path, monkeypatch):
         folder.mkdir(exist_ok=True)
         code = [f"```{{code-cell}} ipython3\n{textwrap.dedent(cell).strip()}\n```\n" for cell in cells]
         (folder / "finetune.md").write_text("\n".join([HEADER, *code]), encoding="utf-8")
+        monkeypatch.setattr(execution, "EXPERIMENTS_FOLDER", folder)
         return folder
 
     return write
@@ -73,43 +74,45 @@ def test_a_run_leaves_its_record_and_its_notebook(template, tmp_path):
     os.makedirs(work)
     print([sys.executable, os.getcwd(), os.environ["OMP_NUM_THREADS"], data, work])
     """
-    folder, out = template(told, WRITE), tmp_path / "out"
-    outcome = execute(CONFIG, out, experiments=folder, data=tmp_path)
+    template(told, WRITE)
+    out = tmp_path / "out"
+    outcome = execute(prepare(CONFIG, out, data=tmp_path))
     assert (outcome.status, outcome.error, outcome.damaged) == ("finished", "", "")
     assert read_record(out / "records" / f"{outcome.run_id}.json").config == CONFIG  # through a kernel, unchanged
     work = str(out / "work" / outcome.run_id)
     assert str([sys.executable, os.getcwd(), "1", str(tmp_path), work]) in outputs(out, outcome.run_id)
     assert sorted(path.name for path in (out / "notebooks").iterdir()) == [f"{outcome.run_id}.ipynb"]
     assert not Path(work).exists()
-    again = execute(CONFIG, out, experiments=folder)
-    assert again.status == "skipped"
+    assert execute(prepare(CONFIG, out)).status == "skipped"
 
 
 def test_a_run_that_raises_leaves_a_failed_record_and_the_traceback(template, tmp_path):
-    folder = template("from isonb.lab.options import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
-    outcome = execute(CONFIG, tmp_path / "out", experiments=folder)
+    template("from isonb.lab.options import OptionError\nraise OptionError('rank must be 2; got 3. Fix it.')")
+    outcome = execute(prepare(CONFIG, tmp_path / "out"))
     assert (outcome.status, outcome.error) == ("failed", "OptionError: rank must be 2; got 3. Fix it.")
     record = read_record(tmp_path / "out" / "records" / f"{outcome.run_id}.json")
     assert (record.status, record.error, record.config) == ("failed", outcome.error, CONFIG)
     assert {"code", "seconds", "seed", "started", "versions"} <= set(record.manifest)
     notebook = (tmp_path / "out" / "notebooks" / f"{outcome.run_id}.ipynb").read_text()
     assert "Traceback" in notebook
-    assert execute(CONFIG, tmp_path / "out", experiments=folder).status == "failed before"
-    folder = template(WRITE, "raise ValueError('no picture')")
-    again = execute(CONFIG, tmp_path / "out", experiments=folder, retry_failed=True)
+    assert execute(prepare(CONFIG, tmp_path / "out")).status == "failed before"
+    template(WRITE, "raise ValueError('no picture')")
+    again = execute(prepare(CONFIG, tmp_path / "out", retry_failed=True))
     assert (again.status, again.error) == ("finished", "after its record was written, ValueError: no picture")
 
 
 def test_a_disk_that_takes_no_more_leaves_no_record(template, tmp_path):
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))"
-    outcome = execute(CONFIG, tmp_path / "out", experiments=template(full, WRITE))
+    template(full, WRITE)
+    outcome = execute(prepare(CONFIG, tmp_path / "out"))
     assert outcome.status == "not recorded"
     assert "the disk must take" in outcome.error
     assert list((tmp_path / "out" / "records").iterdir()) == []
 
 
 def test_a_kernel_that_dies_is_a_failed_run(template, tmp_path):
-    outcome = execute(CONFIG, tmp_path / "out", experiments=template("import os; os.kill(os.getpid(), 9)"))
+    template("import os; os.kill(os.getpid(), 9)")
+    outcome = execute(prepare(CONFIG, tmp_path / "out"))
     assert outcome.status == "failed"
     assert "Kernel died" in outcome.error
 
@@ -126,13 +129,17 @@ time.sleep(600)
 def test_no_kernel_outlives_a_killed_sweep(template, tmp_path):
     out, folder = tmp_path / "out", template(SLEEP)
     out.mkdir()
-    call = f"execute({CONFIG!r}, {str(out)!r}, experiments={str(folder)!r})"
-    script = f"from isonb.lab.sweeps.execution import execute; {call}"
+    script = f"""
+from pathlib import Path
+from isonb.lab.sweeps import execution
+execution.EXPERIMENTS_FOLDER = Path({str(folder)!r})
+execution.execute(execution.prepare({CONFIG!r}, {str(out)!r}))
+"""
     process = subprocess.Popen([sys.executable, "-c", script])
     try:
         until((out / "pids").exists)
         kernel, helper = map(int, (out / "pids").read_text().split())
-        lock = prepare(CONFIG, out, experiments=folder).lock
+        lock = prepare(CONFIG, out).lock
         assert not free(lock)
         os.kill(process.pid, signal.SIGKILL)
         until(lambda: free(lock), 10)
@@ -149,7 +156,8 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
     temporary = tmp_path_factory.mktemp("t")
     monkeypatch.setenv("TMPDIR", str(temporary))
     threading.Thread(target=lambda: until((out / "pids").exists) and stop.set()).start()
-    outcome = execute(CONFIG, out, experiments=template(SLEEP), stop=stop)
+    template(SLEEP)
+    outcome = execute(prepare(CONFIG, out), stop=stop)
     assert outcome.status == "stopped"
     assert all(gone(int(pid)) for pid in (out / "pids").read_text().split())
     assert not (out / "records").exists()
@@ -164,7 +172,7 @@ def test_a_stopped_run_leaves_nothing_half_done(template, tmp_path, tmp_path_fac
 )
 @pytest.mark.slow
 def test_each_template_runs_through(config, tmp_path):
-    outcome = execute(config | {"protocol": "smoke"}, tmp_path)
+    outcome = execute(prepare(config | {"protocol": "smoke"}, tmp_path))
     assert (outcome.status, outcome.error) == ("finished", "")
     record = read_record(tmp_path / "records" / f"{outcome.run_id}.json")
     assert record.metrics
@@ -208,9 +216,3 @@ def test_a_gpu_is_claimed_once(tmp_path):
             assert (three, none) == ({}, ())
     with claimed(["GPU-a", "GPU-b"], folder=tmp_path) as (again, _):
         assert again == {"CUDA_VISIBLE_DEVICES": "GPU-a"}
-
-
-def test_the_process_of_a_run_needs_no_torch():
-    script = Path(isonb.__file__).parent / "runtime" / "leash.py"
-    code = f"import runpy, sys; runpy.run_path({str(script)!r}); print('torch' in sys.modules, 'isonb' in sys.modules)"
-    assert subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True).stdout == "False False\n"

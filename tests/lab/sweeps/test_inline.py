@@ -60,12 +60,6 @@ def test_after_an_error_no_further_run_begins(monkeypatch):
     assert begun == [0, 1]
 
 
-def test_nothing_starts_if_one_is_wrong(monkeypatch):
-    monkeypatch.setattr("isonb.lab.sweeps.inline._run", lambda config: pytest.fail("a run was started"))
-    with pytest.raises(OptionError, match="epochs"):
-        run_all([BASE, BASE | {"epochs": 0}], workers=1)
-
-
 LONG = """
 from isonb.lab.sweeps import inline
 if __name__ == "__main__":

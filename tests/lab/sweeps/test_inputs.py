@@ -38,54 +38,43 @@ def data(tmp_path):
     return rows(tmp_path / "data")
 
 
-@pytest.fixture
-def experiments(tmp_path):
-    folder = tmp_path / "experiments"
-    folder.mkdir()
-    for name in ("finetune", "similarity"):
-        (folder / f"{name}.md").write_text("not read", encoding="utf-8")
-    return folder
-
-
 def record(run):
     """Leave the record that a run would: its metrics made up, its fingerprints real."""
     made = {"data": inputs(run.planned, run.data)}
     return write_record(run.record.parent, Record(run.planned.config, {"matthews": 0.5}, manifest=made))
 
 
-def test_same_rows_under_another_path_are_one_record(data, tmp_path, experiments):
-    given = {"experiments": experiments}
-    first = prepare(COLA, tmp_path / "out", data=data, **given)
+def test_same_rows_under_another_path_are_one_record(data, tmp_path):
+    first = prepare(COLA, tmp_path / "out", data=data)
     assert known(first) is None
     record(first)
-    again = prepare(COLA, tmp_path / "out", data=shutil.copytree(data, tmp_path / "copy"), **given)
+    again = prepare(COLA, tmp_path / "out", data=shutil.copytree(data, tmp_path / "copy"))
     assert (again.run_id, again.differs, known(again).status) == (first.run_id, "", "skipped")
     assert first.run_id == plan(COLA).run_id
 
 
-def test_other_rows_are_another_run(data, tmp_path, experiments):
-    given = {"experiments": experiments}
-    first = prepare(COLA, tmp_path / "out", data=data, **given)
+def test_other_rows_are_another_run(data, tmp_path):
+    first = prepare(COLA, tmp_path / "out", data=data)
     record(first)
-    other = prepare(COLA, tmp_path / "out", data=rows(tmp_path / "other", "Phrase"), **given)
+    other = prepare(COLA, tmp_path / "out", data=rows(tmp_path / "other", "Phrase"))
     assert re.fullmatch(r"other train \(\w{8} then, \w{8} now\), validation \(\w{8} then, \w{8} now\)", other.differs)
     assert other.planned.config == first.planned.config | {"inputs": other.planned.config["inputs"]}
     assert "-inputs-" in other.run_id
     assert known(other) is None
     record(other)
-    assert known(prepare(COLA, tmp_path / "out", data=tmp_path / "other", **given)).run_id == other.run_id
-    assert known(prepare(COLA, tmp_path / "out", data=data, **given)).run_id == first.run_id
-    report = sweep([COLA], tmp_path / "out", data=tmp_path / "other", progress=False, **given)
+    assert known(prepare(COLA, tmp_path / "out", data=tmp_path / "other")).run_id == other.run_id
+    assert known(prepare(COLA, tmp_path / "out", data=data)).run_id == first.run_id
+    report = sweep([COLA], tmp_path / "out", data=tmp_path / "other", progress=False)
     assert [(outcome.run_id, outcome.status) for outcome in report.outcomes] == [(other.run_id, "skipped")]
     assert execute(first).run_id == first.run_id
 
 
-def test_overwritten_weights_or_words_are_another_run(tmp_path, experiments, monkeypatch):
+def test_overwritten_weights_or_words_are_another_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     random_models.save("bert", tmp_path / "mybert")
     task = {"task": "english_sts", "protocol": "smoke"}
     names = ("mybert", "./mybert", "mybert/")
-    jobs = [prepare(task | {"model": name}, "out", experiments=experiments) for name in names]
+    jobs = [prepare(task | {"model": name}, "out") for name in names]
     assert len({job.run_id for job in jobs}) == 1
     record(jobs[0])
     for name, edit in (
@@ -97,32 +86,32 @@ def test_overwritten_weights_or_words_are_another_run(tmp_path, experiments, mon
         content = file.read_bytes()
         assert edit(content) != content
         file.write_bytes(edit(content))
-        other = prepare(task | {"model": "./mybert"}, "out", experiments=experiments)
+        other = prepare(task | {"model": "./mybert"}, "out")
         assert re.fullmatch(r"other model \(\w{8} then, \w{8} now\)", other.differs)
         file.write_bytes(content)
-    assert known(prepare(task | {"model": "mybert"}, "out", experiments=experiments)).status == "skipped"
+    assert known(prepare(task | {"model": "mybert"}, "out")).status == "skipped"
     file.unlink()
     with pytest.raises(ModelError, match="no safetensors weights"):
-        prepare(task | {"model": "mybert"}, "out", experiments=experiments)
+        prepare(task | {"model": "mybert"}, "out")
 
 
-def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path, experiments):
-    job = prepare(COLA, tmp_path / "out", data=data, experiments=experiments)
+def test_a_record_that_says_nothing_of_its_inputs_stands(data, tmp_path):
+    job = prepare(COLA, tmp_path / "out", data=data)
     write_record(job.record.parent, Record(job.planned.config, {"matthews": 0.5}))
-    assert known(prepare(COLA, tmp_path / "out", data=data, experiments=experiments)).status == "skipped"
+    assert known(prepare(COLA, tmp_path / "out", data=data)).status == "skipped"
 
 
-def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, experiments, monkeypatch):
+def test_a_hub_that_does_not_answer_leaves_a_record_as_it_is(data, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("isonb.lab.data.sources._answer", lambda hub_id: None)
     monkeypatch.setattr("datasets.load_dataset", lambda *args, **options: 1 / 0)
-    record(job := prepare(COLA, tmp_path / "out", data=data, experiments=experiments))
-    assert known(prepare(COLA, tmp_path / "out", data="hub", experiments=experiments)).run_id == job.run_id
+    record(job := prepare(COLA, tmp_path / "out", data=data))
+    assert known(prepare(COLA, tmp_path / "out", data="hub")).run_id == job.run_id
     with pytest.raises(SourceError, match="must be an existing folder"):
-        prepare(COLA, tmp_path / "out", data=tmp_path / "nowhere", experiments=experiments)
+        prepare(COLA, tmp_path / "out", data=tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="the split 'train' must be at"):
-        prepare(COLA, tmp_path / "out", data=tmp_path / "empty", experiments=experiments)
+        prepare(COLA, tmp_path / "out", data=tmp_path / "empty")
 
 
 def test_a_run_checks_the_rows_it_is_named_by():
@@ -131,20 +120,20 @@ def test_a_run_checks_the_rows_it_is_named_by():
         recorded(plan(COLA | {"inputs": "inputs-0123456789ab"}), {"train": "a"}, Clock())
 
 
-def test_rows_or_weights_that_cannot_be_had_are_no_result(tmp_path, experiments, monkeypatch):
+def test_rows_or_weights_that_cannot_be_had_are_no_result(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    options = {"experiments": experiments, "runner": "fake_runs:no_rows"}
-    outcome = execute({"task": "english_sentiment", "protocol": "smoke"}, tmp_path / "out", **options)
+    run = {"task": "english_sentiment", "protocol": "smoke"}
+    outcome = execute(prepare(run, tmp_path / "out", runner="fake_runs:no_rows"))
     assert outcome.status == "not recorded"
     assert outcome.error.startswith("SourceError: ")
     assert not list((tmp_path / "out").glob("records/*"))
 
 
-def test_out_is_a_folder(tmp_path, experiments):
+def test_out_is_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "file", tmp_path / "file" / "out"):
         with pytest.raises(ExecuteError, match="out must be a folder, there or to be made"):
-            prepare(COLA, out, data="hub", experiments=experiments)
+            prepare(COLA, out, data="hub")
 
 
 def configuration(row):

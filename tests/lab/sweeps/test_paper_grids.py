@@ -130,7 +130,7 @@ def test_the_papers_models_are_hub_ids_of_known_size_and_no_example_is_left_out(
         if config["experiment"] == "synthetic":
             continue
         assert config["model"].count("/") == 1
-        assert cost.encoder_size(config["model"]).parameters > 0
+        assert cost.encoder_size(config["model"])
         assert config.get("train_examples") is None
         assert config["eval_examples"] is None
 
@@ -152,37 +152,6 @@ def test_istar_takes_weight_and_zeta_of_each_cell_from_the_paper():
     assert set(seeds.values()) == {5}
 
 
-def test_istar_is_trained_as_stated():
-    for config in configs("istar", "paper", experiment="finetune"):
-        assert (config["schedule"], config["warmup"], config["weight_decay"]) == ("constant", 0, 0)
-        assert config["precision"] == "float16"
-        squad = config["task"] == "squad"
-        assert (config["max_length"], config["doc_stride"]) == ((384, 128) if squad else (256, 64))
-        assert config["batch_size"] in (8, 16, 32)
-        assert config["epochs"] in (3, 4, 5)
-        assert config["learning_rate"] in (1e-5, 3e-5, 5e-5)
-
-
-def test_istars_figures():
-    def istar(**wanted):
-        found = configs("istar", "paper", **wanted)
-        return [config["method"] for config in found if config["method"]["name"] == "istar"]
-
-    bert = "google-bert/bert-base-cased"
-    assert {m["weight"] for m in istar(model=bert, task="rte")} == {-5, -3, -1, 0.5, 1, 3, 5}
-    assert {m["zeta"] for m in istar(model=bert, task="rte") if m["weight"] == -1} == {0, 0.2, 0.4, 0.6, 0.8, 1}
-    layers = {m["layers"] for m in istar(model=bert, task="cola", seed=4)}
-    assert layers == {"all", *range(1, 13)}
-    shallow = {m["layers"] for m in istar(model="distilbert/distilbert-base-cased", task="cola", seed=4)}
-    assert shallow == {"all", *range(1, 7)}
-    assert {m["weight"] for m in istar(model=bert, task="sst2", seed=0)} == {-5, -3, 3, 5}
-    assert {m["weight"] for m in istar(model=bert, task="qnli", seed=0)} == {-1, 1}
-    cosreg = [
-        c["method"]["weight"] for c in configs("istar", "paper", task="qnli", seed=0) if "cos" in c["method"]["name"]
-    ]
-    assert Counter(cosreg) == {1: 3, -1: 3}
-
-
 def test_shrink_the_longest_is_trained_as_printed():
     for row in hyperparameters("shrink_the_longest", scope="Table 1").itertuples():
         model = {"bert-base-uncased": "google-bert/", "roberta-base": "FacebookAI/"}[row.model] + row.model
@@ -196,32 +165,3 @@ def test_shrink_the_longest_is_trained_as_printed():
     entropy = [config["method"] for config in configs("shrink_the_longest", "paper") if len(config["method"]) > 1]
     assert Counter(method["select"] for method in entropy) == {True: 20, False: 20}
     assert {(method["weight"], method["in_cluster"], method["reduction"]) for method in entropy} == {(1, 0, "sum")}
-
-
-def test_softdecay_is_run_as_stated():
-    similarity = configs("softdecay", "paper", experiment="similarity")
-    assert {config["batch_size"] for config in similarity} == {256}
-    with_subsets = {name for name, task in TASKS.items() if task.hub and task.subsets}
-    assert {config["task"] for config in similarity} == with_subsets | {"stsb_test", "sickr"}
-    alphas = {config["method"].get("sts_alpha") for config in similarity} - {None}
-    assert alphas == {-0.2, -0.4, -0.6, -0.8, -1.0}
-    plain_layers = {config["layers"] for config in similarity if config["method"]["name"] == "none"}
-    assert plain_layers == {"last", "first_last", "one_last"}
-    for config in configs("softdecay", "paper", experiment="finetune"):
-        assert (config["learning_rate"], config["batch_size"], config["epochs"]) == (2e-5, 32, 3)
-        assert (config["schedule"], config["warmup"], config["max_length"], config["seed"]) == ("linear", 0, 128, 2021)
-        if config["method"]["name"] == "softdecay":
-            assert (config["method"]["alpha"], config["method"]["alpha_rate"]) == (-0.2, 2e-3)
-
-
-def test_isolayer_stops_early_on_a_part_of_the_training_set():
-    found = configs("isolayer", "paper", holdout=0.3, patience=3)
-    assert Counter(config["method"]["name"] for config in found) == {"none": 60, "isolayer": 30, "isobn": 30}
-    assert {config["head"] for config in found if config["method"]["name"] == "isolayer"} == {"linear"}
-    isobn = [config for config in configs("isolayer", "paper") if config["method"]["name"] == "isobn"]
-    assert {config["head"] for config in isobn} == {"pooler"}
-    authors = [config for config in isobn if config["holdout"] == 0]
-    assert {(config["batch_size"], config["learning_rate"], config["warmup"]) for config in authors} == {
-        (16, 5e-5, 0.06)
-    }
-    assert {config["seed"] for config in authors} == {1, 2, 3, 4, 5}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from journals import config, journal
+from fake_runs import config, journal
 from safetensors.torch import save_file
 from waiting import until
 
-from isonb.lab.sweeps.execution import _disk_refused, execute
+from isonb.lab.sweeps.execution import _disk_refused, execute, prepare
 
 
 def ended_by(number, out):
@@ -22,10 +22,10 @@ def ended_by(number, out):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_run_ended_from_outside_is_stopped_and_not_failed(out, experiments, monkeypatch, number):
+def test_a_run_ended_from_outside_is_stopped_and_not_failed(out, monkeypatch, number):
     monkeypatch.setenv("FAKE_SECONDS", "600")
     threading.Thread(target=ended_by, args=(number, out)).start()
-    outcome = execute(config(0), out, experiments=experiments, runner="fake_runs:mortal")
+    outcome = execute(prepare(config(0), out, runner="fake_runs:mortal"))
     assert outcome.status == "stopped"
     assert "ended from outside" in outcome.error
     assert not (out / "records").exists()

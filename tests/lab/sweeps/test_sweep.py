@@ -15,24 +15,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from journals import RUNS, config, finished, journal
+from fake_runs import RUNS, config, finished, journal
 from support import interruptible
 from waiting import gone, until
 
 from isonb.lab.runs.record import Record, read_record, write_record
 from isonb.lab.runs.table import scan
-from isonb.lab.sweeps.dask import SchedulerError
+from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.execution import ExecuteError, execute, prepare
-from isonb.lab.sweeps.grids import load_grid
-from isonb.lab.sweeps.sweep import status, sweep
-from isonb.runtime.locks import free, held
+from isonb.lab.sweeps.sweep import SchedulerError, status, sweep
+from isonb.runtime.locks import held
 
 HERE = Path(__file__).parent
 HANGS = 3
 
 
 @pytest.fixture
-def driver(out, experiments):
+def driver(out):
     """Start a sweep in a process group of its own; what is left of it is killed after the test."""
     started = []
 
@@ -87,7 +86,7 @@ def records(out):
 
 def kill_a_worker(out):
     """Kill the worker of the run that hangs, and see that the run goes with it; the worker."""
-    name = prepare(config(HANGS), out, experiments=out.parent / "experiments").run_id
+    name = prepare(config(HANGS), out).run_id
     (_, _, process, worker), *others = until(lambda: [words for words in journal(out, "start") if words[1] == name])
     assert others == []
     os.kill(int(worker), signal.SIGKILL)
@@ -142,8 +141,8 @@ def test_two_sweeps_of_one_folder_share_the_runs(out, driver):
     check_each_once(out)
 
 
-def test_one_bad_run_leaves_the_others_alone(out, experiments):
-    options = {"experiments": experiments, "progress": False, "runner": "fake_runs:by_seed"}
+def test_one_bad_run_leaves_the_others_alone(out):
+    options = {"progress": False, "runner": "fake_runs:by_seed"}
     report = sweep([config(seed) for seed in (0, 1, 2, 3, 4, 5, 0)], out, workers=2, **options)
     assert [o.status for o in report.outcomes] == ["finished", "failed", "not recorded", "failed", "failed", "finished"]
     assert report.exit_code == 1
@@ -168,8 +167,8 @@ def test_one_bad_run_leaves_the_others_alone(out, experiments):
     assert (last.exit_code, len(last.of("finished")), len(last.of("skipped"))) == (0, 3, 3)
 
 
-def test_a_damaged_record_is_found_told_and_run_again(out, experiments):
-    options = {"experiments": experiments, "progress": False, "runner": "fake_runs:slow"}
+def test_a_damaged_record_is_found_told_and_run_again(out):
+    options = {"progress": False, "runner": "fake_runs:slow"}
     first = sweep([config(0), config(1)], out, **options)
     path = out / "records" / f"{first.outcomes[0].run_id}.json"
     whole = path.read_bytes()
@@ -182,11 +181,11 @@ def test_a_damaged_record_is_found_told_and_run_again(out, experiments):
     assert path.with_name(path.name + ".damaged").read_bytes() == whole[: len(whole) // 2]
     other = out / "records" / f"{first.outcomes[1].run_id}.json"
     path.write_bytes(other.read_bytes())  # a good record, of another run
-    assert sweep([config(0)], out, **options).damaged[0].damaged.startswith("it is the record of")
+    assert sweep([config(0)], out, **options).outcomes[0].damaged.startswith("it is the record of")
 
 
-def test_status_tells_what_is_running_and_what_is_left(out, experiments):
-    job = prepare(config(0), out, experiments=experiments, runner="fake_runs:slow")
+def test_status_tells_what_is_running_and_what_is_left(out):
+    job = prepare(config(0), out, runner="fake_runs:slow")
     assert str(status(out)) == "0 complete, 0 failed, 0 damaged, 0 running, 0 pending."
     with held([job.lock]):
         assert execute(job, wait=False).status == "busy"
@@ -197,49 +196,29 @@ def test_status_tells_what_is_running_and_what_is_left(out, experiments):
     assert (found.complete, found.running, len(found.pending)) == ((job.run_id,), (), 1)
 
 
-def test_a_timeout_ends_the_run_and_all_it_started(out, experiments):
-    options = {"experiments": experiments, "runner": "fake_runs:with_kernel"}
-    outcome = execute(config(0), out, timeout=4.5, **options)
-    assert (outcome.status, outcome.error) == ("failed", "timeout: the run took longer than 4.5 seconds")
-    assert gone(int(journal(out, "kernel")[0][2]))
-    assert free(out / "locks" / f"{outcome.run_id}.lock")
-
-
-def test_a_disk_that_refuses_everything_is_an_outcome(out, experiments, tmp_path):
-    job = prepare(config(0), tmp_path / "file" / "out", experiments=experiments, runner="fake_runs:slow")
+def test_a_disk_that_refuses_everything_is_an_outcome(out, tmp_path):
+    job = prepare(config(0), tmp_path / "file" / "out", runner="fake_runs:slow")
     (tmp_path / "file").write_text("no folder")  # after the look at it
     outcome = execute(job)
     assert outcome.status == "not recorded"
     assert "NotADirectoryError" in outcome.error
 
 
-def test_mistakes_are_told_before_anything_starts(out, experiments, tmp_path):
+def test_mistakes_are_told_before_anything_starts(out, tmp_path, monkeypatch):
     with pytest.raises(ExecuteError, match="workers must be"):
         sweep([config(0)], out, workers=0)
-    with pytest.raises(ExecuteError, match="timeout must be"):
-        sweep([config(0)], out, timeout=0, experiments=experiments)
-    with pytest.raises(ExecuteError, match="needs its template"):
-        sweep([config(0)], out, experiments=tmp_path)
-    with pytest.raises(ExecuteError, match="out must be a folder"):
-        execute(config(0))
+    monkeypatch.setattr(execution, "EXPERIMENTS_FOLDER", tmp_path)
+    with pytest.raises(ExecuteError, match="installed with its templates; got no file"):
+        sweep([config(0)], out)
     assert not (out / "locks").exists()
 
 
-def test_a_grid_is_swept_by_its_ids(out, experiments, tmp_path):
-    grid = tmp_path / "grid.yaml"
-    grid.write_text("smoke: {task: english_sentiment, seed: [0, 1]}\n", encoding="utf-8")
-    runs = load_grid(grid, "smoke")
-    report = sweep(runs, out, experiments=experiments, progress=False, runner="fake_runs:slow")
-    assert [o.run_id for o in report.outcomes] == [run.run_id for run in runs]
-    assert set(status(out, runs).complete) == {run.run_id for run in runs}
-
-
-def test_no_scheduler_is_an_error_before_anything_starts(out, experiments, monkeypatch):
-    monkeypatch.setattr("isonb.lab.sweeps.dask.CONNECT", 0.5)
+def test_no_scheduler_is_an_error_before_anything_starts(out, monkeypatch):
+    monkeypatch.setattr("isonb.lab.sweeps.sweep.CONNECT", 0.5)
     with pytest.raises(SchedulerError, match="must answer at tcp:"):
-        sweep([config(0)], out, scheduler="tcp://127.0.0.1:9", experiments=experiments, progress=False)
+        sweep([config(0)], out, scheduler="tcp://127.0.0.1:9", progress=False)
     with pytest.raises(SchedulerError, match="TLS"):  # no certificate is named
-        sweep([config(0)], out, scheduler="tls://127.0.0.1:9", experiments=experiments, progress=False)
+        sweep([config(0)], out, scheduler="tls://127.0.0.1:9", progress=False)
     assert not (out / "locks").exists()
 
 
@@ -251,10 +230,10 @@ def test_a_local_sweep_listens_to_nobody(out, driver):
     assert [one.laddr for one in listening if one.status == psutil.CONN_LISTEN] == []
 
 
-def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experiments, capsys, monkeypatch):
+def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, capsys, monkeypatch):
     from distributed import LocalCluster
 
-    monkeypatch.setattr("isonb.lab.sweeps.dask.ALONE", 0.1)
+    monkeypatch.setattr("isonb.lab.sweeps.sweep.ALONE", 0.1)
     monkeypatch.setenv("FAKE_SECONDS", "0")
     told = []
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
@@ -265,7 +244,7 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experim
 
         joining = threading.Thread(target=join)
         joining.start()
-        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:slow"}
+        options = {"progress": False, "runner": "fake_runs:slow"}
         report = sweep([config(0), config(1)], out, scheduler=cluster.scheduler_address, **options)
         joining.join()
     assert [o.status for o in report.outcomes] == ["finished", "finished"]
@@ -273,14 +252,14 @@ def test_a_sweep_without_a_worker_says_so_and_goes_on_with_the_next(out, experim
     assert "dask worker" in "".join(told)
 
 
-def test_dask_gives_out_again_what_somebody_ended(out, experiments, monkeypatch):
+def test_dask_gives_out_again_what_somebody_ended(out, monkeypatch):
     from distributed import LocalCluster
 
     monkeypatch.setenv("FAKE_HANG", "0")  # minutes the first time, at once the second
     ending = threading.Thread(target=lambda: os.kill(int(until(lambda: journal(out, "start"))[0][2]), signal.SIGTERM))
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
         ending.start()
-        options = {"experiments": experiments, "progress": False, "runner": "fake_runs:mortal"}
+        options = {"progress": False, "runner": "fake_runs:mortal"}
         report = sweep([config(0)], out, scheduler=cluster.scheduler_address, **options)
         ending.join()
     assert [o.status for o in report.outcomes] == ["finished"]
@@ -297,8 +276,8 @@ def leave(run, words):
     return torn
 
 
-def test_the_next_sweep_ends_what_was_killed_between_record_and_clean_up(out, experiments):
-    options = {"experiments": experiments, "runner": "fake_runs:slow"}
+def test_the_next_sweep_ends_what_was_killed_between_record_and_clean_up(out):
+    options = {"runner": "fake_runs:slow"}
     done, failed = (prepare(config(seed), out, **options) for seed in range(2))
     write_record(out / "records", Record(done.planned.config, {"accuracy": 0.5}))
     write_record(out / "records", Record(failed.planned.config, status="failed", error="no memory"))

@@ -3,78 +3,39 @@
 A line of JSON in the file ISONB_WALK for each event: what happened, and the files on the stack at that moment.
 """
 
-import functools
-import importlib.machinery
 import json
 import os
-import subprocess
 import sys
+import threading
 
 
-def note(event, function):
+def event(name, file, values):
+    """What a call is, where it is one of those that are counted."""
+    if name == "build" and file.endswith("isonb/lab/options.py"):
+        return f"resolve {values['where']}"
+    if name == "_check_lengths" and file.endswith("isonb/lab/engines/preflight.py"):
+        return "preflight"
+    if name == "__init__" and file.endswith("torch/nn/modules/module.py"):
+        kind = type(values["self"])
+        return f"build {kind.__name__}" if kind.__module__.startswith("isonb.losses") else ""
+    return f"start {values.get('args')}" if name == "__init__" and file.endswith("/subprocess.py") else ""
+
+
+def watch(frame, kind, _):
     """One line to the journal, in one write."""
-    files, frame = [function.__code__.co_filename], sys._getframe(2)
-    while frame is not None:
-        files.append(frame.f_code.co_filename)
-        frame = frame.f_back
-    handle = os.open(os.environ["ISONB_WALK"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, (json.dumps([event, files]) + "\n").encode())
-    os.close(handle)
-
-
-def watched(holder, name, event):
-    """Replace ``holder.name`` by a function that first notes ``event`` of its arguments, where it is any."""
-    plain = getattr(holder, name)
-
-    @functools.wraps(plain)
-    def noting(*args, **options):
-        if words := event(*args, **options):
-            note(words, plain)
-        return plain(*args, **options)
-
-    setattr(holder, name, noting)
-
-
-def resolving(module):
-    watched(module, "build", lambda kind, given, where, also=(): f"resolve {where}")
-
-
-def checking(module):
-    watched(module, "_check_lengths", lambda *args: "preflight")
-
-
-def building(module):
-    def of_ours(self, *args, **options):
-        return type(self).__module__.startswith("isonb.losses") and f"build {type(self).__name__}"
-
-    watched(module.Module, "__init__", of_ours)
-
-
-PATCHES = {
-    "isonb.lab.options": resolving,
-    "isonb.lab.engines.preflight": checking,
-    "torch.nn.modules.module": building,
-}
-
-
-class Watching:
-    """Finds the modules above as Python does, and changes them once they are loaded."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name not in PATCHES:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        load = spec.loader.exec_module
-
-        def exec_module(module):
-            load(module)
-            PATCHES[name](module)
-
-        spec.loader.exec_module = exec_module
-        return spec
+    name = frame.f_code.co_name
+    if kind != "call" or name not in ("build", "_check_lengths", "__init__"):
+        return
+    if what := event(name, frame.f_code.co_filename, frame.f_locals):
+        files = []
+        while frame is not None:
+            files.append(frame.f_code.co_filename)
+            frame = frame.f_back
+        handle = os.open(os.environ["ISONB_WALK"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, (json.dumps([what, files]) + "\n").encode())
+        os.close(handle)
 
 
 if "ISONB_WALK" in os.environ:
-    sys.meta_path.insert(0, Watching)
-    watched(subprocess.Popen, "__init__", lambda self, args, *more, **options: f"start {args}")
+    threading.setprofile(watch)
+    sys.setprofile(watch)

@@ -22,10 +22,7 @@ rate: float = 0.5  # a share; range 0..1
 told: bool = False  # whether it is told"""
 WRONG = {
     "too large": ("n_topics", 99, "n_topics must be int, 3..10; got 99. It means: topics."),
-    "a bool for a number": ("n_topics", True, "n_topics must be int, 3..10; got True"),
-    "text for a number": ("rate", "fast", "rate must be float, 0..1; got 'fast'"),
     "a word nearly right": ("cloud", "men", "must be str, one of mean|cls; got 'men'. Did you mean mean?"),
-    "no number": ("rate", float("nan"), "rate must be float, 0..1; got nan"),
     "nothing": ("told", None, "told must be bool; got None"),
 }
 

@@ -4,7 +4,7 @@ import pytest
 from support import columns_of
 
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.table import _suite
 
 STS = {"experiment": "similarity", "task": "sts13", "model": "minilm"}

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN
 
 arms = study_file("arms")

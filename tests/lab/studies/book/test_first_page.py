@@ -6,7 +6,7 @@ import pytest
 
 import isonb
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
 
 arms = study_file("arms")

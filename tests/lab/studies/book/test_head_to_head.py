@@ -10,7 +10,7 @@ from support import columns_of
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import NO_SETTING
 from isonb.lab.sweeps.grids import load_grid
@@ -75,17 +75,6 @@ def test_the_other_choice_is_that_of_the_tuning_elsewhere_where_it_differs(head_
     assert {cell: versus.setting(runs[0]) for cell, runs in planned.items() if cell[1] != PLAIN} == apart
     plain = Study.load(versus.OTHER_CHOICE).plan.query("arm == @PLAIN")["run_id"]
     assert set(plain) <= set(head_to_head.runs["run_id"])
-
-
-def test_the_best_score_on_the_holdout_decides():
-    study = Study.load(versus.TUNING)
-    tried = versus.tried(study)
-    for (suite, arm), part in tried.groupby(["suite", "arm"]):
-        assert part.chosen.sum() == 1, (suite, arm)
-        assert part.held[part.chosen].iloc[0] == part.held.max()
-    one = tried.iloc[0]
-    logged = study.series[(study.series.run_id == one.run_id) & (study.series.name == "step.validation.accuracy")]
-    assert one.held == pytest.approx(logged.value.max())
 
 
 def test_all_runs_are_recorded_and_all_are_of_one_kind_of_processor():

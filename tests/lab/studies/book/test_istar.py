@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
@@ -10,7 +9,7 @@ from scipy import stats
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import recorded
 from isonb.lab.runs.settings import resolve
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows
 
@@ -122,41 +121,3 @@ def test_best_weight_over_common_seeds(tmp_path):
 
 
 # --- layers, failed runs, long gradients -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def live(tmp_path):
-    """Live runs of plain training, one a score, each with the same series."""
-    series = {
-        "layer.end.x": [(0, 9.0), (1, 1.0), (2, 2.0), (3, 3.0), (4, 8.0)],
-        "step.train.grad_norm": [(1, 0.5), (2, 1.5), (3, 1.0), (4, 3.0)],
-    }
-
-    def study(*scores):
-        configs = [resolve(SENTIMENT | {"seed": seed, "method": "none"}) for seed in range(len(scores))]
-        records = [
-            Record(config, {"accuracy": score, "baseline.accuracy": 0.5}, series, {})
-            for config, score in zip(configs, scores, strict=True)
-        ]
-        return Study.of(istar.DESIGN, [], tmp_path, {"live": records})
-
-    return study
-
-
-def test_halves_of_the_layers_without_the_embedding(live):
-    study = live(0.6)
-    early, late = (istar.half_mean(study, "layer.end.x", "none", ["live"], late=late) for late in (False, True))
-    assert (early, late) == ({("live", 0): 1.5}, {("live", 0): 5.5})
-    assert istar.last_less_others(study, "layer.end.x", "none", ["live"]) == {("live", 0): 6.0}
-    assert istar.half_mean(study, "layer.end.x", "CosReg", ["live"], late=True) == {}
-
-
-def test_recorded_runs_that_failed_and_long_gradients_are_counted(live):
-    study = live(0.5, 0.4, 0.6)
-    recorded = replace(study, runs=study.runs.assign(source="recorded"))
-    assert istar.failures(recorded, ["none"]) == (2, 3)
-    assert istar.failures(recorded, ["none"], ["elsewhere"]) == (0, 0)
-    assert istar.failures(study, ["none"]) == (0, 0), "live runs don't count"
-    assert istar.long_gradients(study, "none", ["live"]) == pytest.approx(0.5)
-    assert istar.long_gradients(study, "none", ["live"], limit=2) == pytest.approx(0.25)
-    assert np.isnan(istar.long_gradients(study, "CosReg", ["live"]))

@@ -8,11 +8,10 @@ from scipy import stats
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
-from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.lab.studies import comparing
-from isonb.lab.studies.files import study_file
-from isonb.lab.studies.plan import PlannedCell
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import PlannedCell
 
 versus = study_file("head_to_head")
 over_tasks_file = study_file("over_tasks")
@@ -55,18 +54,6 @@ def test_the_gains_of_a_seed_are_averaged_in_units_of_what_training_adds(study):
     raw = sorted(float(stats.ttest_1samp(values, 0).pvalue) for values in GAINS.values())
     assert found.p.min() == pytest.approx(2 * raw[0])
     assert found.outcome.to_dict() == {"IsoBN": comparing.OPEN, "CosReg": comparing.ABOVE}
-
-
-def test_seeds_that_a_task_lacks_are_left_out():
-    assert seed_means({("a", 1): 1.0, ("a", 2): 3.0, ("b", 2): 1.0}, {"a": 1.0, "b": 0.5}) == [2.5]
-    assert seed_means({("a", 1): 1.0}, {}) == []
-
-
-def test_the_minimum_detectable_effect_is_that_of_the_first_step_over_methods(study):
-    found = over_tasks(study).set_index("arm")
-    for arm, method in (("CosReg", "cosreg"), ("IsoBN", "isobn")):
-        spread = float(stats.tstd(GAINS[method]))
-        assert found.loc[arm, "visible"] == pytest.approx(minimum_detectable(spread, 3, alpha=0.05 / 2))
 
 
 def test_a_task_without_a_working_setting_is_none_of_a_method(study):

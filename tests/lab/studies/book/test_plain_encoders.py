@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from isonb.lab.runs.recordings import recorded
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.summary import cell_rows
 from isonb.lab.studies.table import row_error
 
@@ -26,12 +26,6 @@ def runs():
 def cell_of(judged, what, name):
     (row,) = (row for row in cell_rows(judged) if row["what"].startswith(what) and row["cell"] == name)
     return row
-
-
-def test_every_recorded_run_of_the_plan_has_its_place(study):
-    assert len(study.plan)
-    assert not study.absent
-    assert set(study.runs["suite"]) == {*plain_encoders.GLUE, *plain_encoders.GENERATED, *plain_encoders.SETS.values()}
 
 
 def test_a_lead_by_hand(study, runs, verdicts):

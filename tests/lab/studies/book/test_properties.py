@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 from isonb.measures.isoscore import isoscore
 
 wanted = study_file("properties")
@@ -44,13 +44,6 @@ def test_stability_goes_from_a_line_to_a_ball(suite):
     p = 0.5
     expected = (9 / ((3 - 2 * p) ** 2 + 2 * p**2) - 1) / 2
     assert float(isoscore(mixed).mean()) == pytest.approx(expected, abs=0.05)
-
-
-def test_sizes_go_up_to_all_points(suite):
-    assert suite["sample size"].values == (250, 500, 1000, 2000, 4000)
-    assert wanted.properties(64, 2)["sample size"].values == (32, 64)
-    for size in suite["sample size"].values:
-        assert suite["sample size"].build(size).shape == (2, size, 24)
 
 
 def runs(*rows, index=None):

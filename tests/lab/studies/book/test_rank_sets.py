@@ -2,23 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from isonb.lab.statistics.seeds import StatsError, paired_p
-from isonb.lab.studies.files import study_file
+from isonb.lab.statistics.seeds import StatsError
+from isonb.lab.studies.design import study_file
 
 rank_sets = study_file("rank_sets").rank_sets
 
 
 def scores(means, spread, seeds, draw):
     return {f"m{i}": dict(enumerate(mean + spread * draw.standard_normal(seeds))) for i, mean in enumerate(means)}
-
-
-def test_paired_p_is_scipys():
-    draw = np.random.default_rng(0)
-    a, b = draw.standard_normal((2, 7))
-    assert paired_p(a - b) == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-12)
-    assert paired_p([0.5, 0.5, 0.5]) == 0.0
 
 
 def test_clear_methods_have_one_rank_and_equal_ones_all():

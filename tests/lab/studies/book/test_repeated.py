@@ -6,7 +6,7 @@ from scipy import stats
 
 from isonb.lab.runs.arithmetic import processor_kinds
 from isonb.lab.runs.recordings import recorded
-from isonb.lab.studies.files import study_file
+from isonb.lab.studies.design import study_file
 
 repeated = study_file("repeated")
 

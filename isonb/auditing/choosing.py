@@ -9,12 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from isonb.auditing.encoding import Embedder, FunctionEmbedder
-from isonb.auditing.encoding.sentences import SentenceEmbedder
-from isonb.auditing.encoding.tokens import POOLS, TokenEmbedder
-from isonb.auditing.findings import Finding
+from isonb.auditing.defects import Finding
+from isonb.auditing.embedders import Embedder, FunctionEmbedder, SentenceEmbedder, TokenEmbedder
 from isonb.errors import InputError, fail, needs
 
+POOLS = ("auto", "mean", "cls", "last")
 USUAL = 256  # tokens that are read of a text by a model whose folder doesn't say
 
 
@@ -33,10 +32,8 @@ class Encoding:
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
             fail(InputError, f"pool must be one of {', '.join(POOLS)}", repr(self.pool), "The default is auto.")
-        for name in ("max_length", "batch_size"):
-            value = getattr(self, name)
-            if value is None and name == "max_length":
-                continue
+        limit = 1 if self.max_length is None else self.max_length
+        for name, value in (("max_length", limit), ("batch_size", self.batch_size)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 fail(InputError, f"{name} must be an integer from 1", repr(value), "Leave it out.")
 
@@ -61,7 +58,7 @@ def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
         if how.pool != "auto":
             fix = "Leave pool out: its modules say how it pools."
             fail(InputError, "pool must be that of the model itself", repr(how.pool), fix)
-        return SentenceEmbedder(model, _called(model), how.max_length, how.batch_size, None), []
+        return SentenceEmbedder(model, _called(model), how.max_length, how.batch_size), []
     parts = list(model) if isinstance(model, tuple | list) else [model, how.tokenizer]
     if not isinstance(model, nn.Module | tuple | list) and hasattr(model, "tokenizer") and hasattr(model, "model"):
         parts = [model.model, model.tokenizer]  # an encoder of the lab, a pipeline
@@ -75,8 +72,7 @@ def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
 
 def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
     with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
-        from isonb.lab.encoders.loading import load
-        from isonb.lab.encoders.sentences import load_sentences
+        from isonb.lab.encoders.loading import load, load_sentences
 
     loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
     if loaded is not None:

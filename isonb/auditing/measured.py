@@ -1,22 +1,141 @@
-"""A threshold at a chosen rate of false matches: chosen on one half and measured on the other, raw and centred."""
+"""Numbers of a cloud: measures with 95% intervals, beside those of an isotropic Gaussian; random cosines; thresholds.
+
+A threshold at a rate of false matches is chosen on one half and measured on the other, raw and centred.
+"""
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from isonb.auditing.findings import Match
-from isonb.auditing.shape import random_cosines
-from isonb.errors import InputError, fail
+from isonb.auditing.reading.rows import CHUNK
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.measures.registry import MEASURES
 from isonb.numerics.rows import unit_rows
+
+PAIRS = 100_000  # random pairs behind the quantiles of the cosine
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
+GROUPS = 10  # of the jackknife
+STUDENT = 2.2621571628  # its quantile 0.975 at GROUPS - 1 degrees of freedom
 
 NORMAL = 1.96  # quantile 0.975 of a normal distribution
 QUERIES = 1000  # of each half that are compared with the sampled rows
+
+TWO_NN = "two_nn"
+
+# The measures of the registry that an audit takes.
+AUDITED = (
+    "mean_cosine",
+    "common_mean",
+    "isoscore",
+    "isoscore_unbiased",
+    "participation_ratio_unbiased",
+    "explained_variance_1_centered",
+    "two_nn",
+)
+BY_LAYER = tuple(name for name in AUDITED if name not in ("explained_variance_1_centered", "common_mean"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A measure with its 95% interval, and what it is compared with.
+
+    ``measure``: its name in the registry of measures, ``name``: its title there. ``gaussian``: what an isotropic
+    Gaussian of as many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with
+    their number says less about the model.
+    """
+
+    measure: str
+    name: str
+    value: float
+    low: float
+    high: float
+    gaussian: float
+    fewer: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The readings of the vectors that one layer gives; layer 0 is the embedding output."""
+
+    number: int
+    rows: int
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A threshold chosen at a rate of false matches on one half, and what the other half says of it.
+
+    ``false_matches`` and ``recall`` are (share, low, high) with a 95% interval: of the half of the pairs that don't
+    match (or of the queries) that weren't used for the choice, and of all pairs that match; ``recall`` is None without
+    labels. ``percentile``: how many in a hundred random pairs aren't above the threshold.
+    """
+
+    cloud: str
+    rate: float
+    threshold: float
+    percentile: float
+    false_matches: tuple[float, float, float]
+    recall: tuple[float, float, float] | None = None
+
+
+def groups_of(n: int, draw: torch.Generator) -> Tensor:
+    """The group of the jackknife that each of n rows is in."""
+    return torch.randperm(n, generator=draw) % GROUPS
+
+
+def jackknife(without: list[float]) -> float:
+    """Half the 95% interval of a value, from what it is without each group."""
+    left = torch.tensor(without, dtype=torch.float64)
+    n = len(left)
+    return STUDENT * math.sqrt((n - 1) / n * float((left - left.mean()).square().sum()))
+
+
+def readings(
+    x: Tensor,
+    gaussian: Tensor | Mapping[str, float],
+    draw: torch.Generator,
+    names: Sequence[str] = AUDITED,
+    copies: Tensor | None = None,
+) -> Iterator[Reading]:
+    """Each measure that is defined for these rows. ``gaussian``: points, or what they read.
+
+    ``copies`` marks rows that say what an earlier one says: TwoNN would measure the rounding between them.
+    """
+    group = groups_of(len(x), draw)
+    for measure in (MEASURES[name] for name in names):
+        kept = ~copies if copies is not None and measure.name == TWO_NN else torch.ones(len(x), dtype=torch.bool)
+        try:
+            value = float(measure(x[kept]))
+            half = jackknife([float(measure(x[kept & (group != g)])) for g in range(GROUPS)])
+            fewer = float(measure(x[kept & (group < GROUPS // 2)]))
+            usual = float(measure(gaussian)) if isinstance(gaussian, Tensor) else gaussian[measure.name]
+        except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
+            continue
+        yield Reading(measure.name, measure.title, value, value - half, value + half, usual, fewer)
+
+
+def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:
+    """Cosines of pairs of two different random rows, ascending."""
+    n, d = x.shape
+    count, step = min(PAIRS, 2**29 // d), max(1, min(CHUNK, 2**22 // d))
+    first = torch.randint(n, (count,), generator=draw)
+    second = (first + torch.randint(1, n, (count,), generator=draw)) % n
+    unit = unit_rows(x)
+    parts = zip(torch.split(first, step), torch.split(second, step), strict=True)
+    return torch.cat([(unit[a] * unit[b]).sum(-1) for a, b in parts]).double().sort().values
+
+
+def quantiles(cosines: Tensor) -> dict[str, float]:
+    """The quantiles of the floor, by their share."""
+    ends = torch.quantile(cosines, torch.tensor(SHARES, dtype=torch.float64))
+    return {f"{share:g}": float(end) for share, end in zip(SHARES, ends, strict=True)}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,230 @@
+"""From texts to vectors, whatever gives them: token by token, a model of sentence-transformers, or a function."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.reading import matrix
+from isonb.auditing.reading.rows import rows_of
+from isonb.errors import InputError, ShapeError, fail
+from isonb.points import pool
+
+if TYPE_CHECKING:
+    from isonb.lab.encoders.loading import TokenizedSentences
+
+LETTERS = 1000  # of a token at most: what follows so many times the longest input can't be read
+TOKENS = 16_384  # tokens of a batch, padding included
+STATES = 2**28  # bytes of hidden states that a batch may take
+
+
+class Counts(NamedTuple):
+    """How many texts were cut at the longest input, and of their tokens how many the model doesn't know."""
+
+    cut: int = 0
+    unknown: int = 0
+    tokens: int = 0
+
+
+class Embedder(ABC):
+    """What gives the vectors of texts: ``name`` and ``told`` (how it pools) as the report says them.
+
+    ``training``: whether dropout is on. ``max_length``: tokens at which texts are cut; 0 where that isn't known.
+    ``batch_size``: texts at a time. ``revision``: of what it was loaded from by its name; "" where it was passed.
+    """
+
+    name: str
+    told: str
+    batch_size: int
+    training = False
+    max_length = 0
+    tokenizer: Any = None
+    revision = ""
+
+    @abstractmethod
+    def together(self, texts: Sequence[str]) -> Tensor:
+        """The vectors (B, d) of some texts in one batch. InputError for a text that gives no token."""
+
+    def encode(self, texts: Sequence[str], layered: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """The vectors (n, d) of texts, and of those numbered ``layered`` every layer (L+1, s, d), where it has some."""
+        steps = range(0, len(texts), self.batch_size)
+        return torch.cat([self.together(texts[start : start + self.batch_size]) for start in steps]), None
+
+    def readable(self, texts: Sequence[str]) -> list[str]:
+        """The texts as far as the model can read them: a tokenizer needs seconds for a megabyte."""
+        limit = self.max_length and math.isfinite(self.max_length)
+        return [text[: LETTERS * self.max_length] for text in texts] if limit else list(texts)
+
+    def counts(self, texts: Sequence[str]) -> Counts:
+        """The texts that fill the input, the tokens that the model doesn't know, and all tokens."""
+        if self.tokenizer is None or not self.max_length:
+            return Counts()
+        ids = self.tokenizer(self.readable(texts), truncation=True, max_length=self.max_length)["input_ids"]
+        unknown = self.tokenizer.unk_token_id
+        strange = 0 if unknown is None else sum(row.count(unknown) for row in ids)
+        return Counts(sum(len(row) >= self.max_length for row in ids), strange, sum(map(len, ids)))
+
+    def fingerprint(self) -> str:
+        """All that makes the vectors. InputError for what was passed: it can't be told from another of its name."""
+        if not self.revision:
+            fix = "Leave work out, or name the model."
+            fail(InputError, "vectors kept in work must be those of a model's name or folder", self.name, fix)
+        return json.dumps([self.name, self.told, self.revision, self.max_length])
+
+    def room_for_words(self) -> None:
+        """Raise :class:`~isonb.errors.InputError` where special tokens alone fill the input."""
+        count = getattr(self.tokenizer, "num_special_tokens_to_add", int)()
+        if self.max_length <= count:
+            invariant = f"max_length must leave room for a word beside {count} special tokens"
+            fail(InputError, invariant, self.max_length, f"Take {count + 1} or more.")
+
+
+class FunctionEmbedder(Embedder):
+    """A function from a list of strings to one vector each, an array, a tensor or a list: a service, one's own code."""
+
+    told = "as the function gives them"
+
+    def __init__(self, function: Callable[[list[str]], Any], batch_size: int) -> None:
+        self.function, self.batch_size = function, batch_size
+        self.name = f"the function {getattr(function, '__qualname__', type(function).__name__)}"
+
+    def together(self, texts: Sequence[str]) -> Tensor:
+        source = matrix(self.function(list(texts)), "the vectors of the function")
+        if source.shape[0] != len(texts):
+            got = f"{source.shape[0]} of {len(texts)} texts"
+            fail(ShapeError, "the function must give one vector a text", got, "Return them in the order of the texts.")
+        return rows_of(source, torch.arange(len(texts))).float()
+
+
+class TokenEmbedder(Embedder):
+    """An encoder of the lab with its pooling: "mean" over all tokens, "cls" the first one, or "last" the last real one.
+
+    ``from_name``: the encoder was loaded from its name, so that its revision stands for all that it is.
+    """
+
+    def __init__(
+        self, encoder: Any, pooling: str, max_length: int, batch_size: int = 32, from_name: bool = False
+    ) -> None:
+        self.encoder, self.pool, self.max_length, self.batch_size = encoder, pooling, max_length, batch_size
+        self.tokenizer, self.training = encoder.tokenizer, bool(encoder.model.training)
+        self.name, self.told = str(encoder.name), f"{pooling} pooling"
+        self.revision = encoder.revision if from_name else ""
+        self.room_for_words()
+
+    def read(self, texts: Sequence[str]) -> TokenizedSentences:
+        """The token numbers of each text, cut at the longest input. InputError for a text that gives no token."""
+        from isonb.lab.encoders.loading import TokenizedSentences
+
+        read = TokenizedSentences.read(self.encoder, self.readable(texts), self.max_length)
+        return replace(read, pad=read.pad or 0)  # off the mask any token serves
+
+    def together(self, texts: Sequence[str]) -> Tensor:
+        return self._pooled(texts, len(texts), slice(-1, None))[:, 0]
+
+    def encode(self, texts: Sequence[str], layered: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """At most ``batch_size`` texts at a time, and no more tokens than memory allows."""
+        states = self._pooled(texts, self.batch_size, slice(0 if layered else -1, None))
+        return states[:, -1], states[list(layered)].transpose(0, 1) if layered else None
+
+    def _pooled(self, texts: Sequence[str], size: int, layers: slice) -> Tensor:
+        """Some layers of all texts (n, layers, d)."""
+        sentences, mode = self.read(texts), cast(Any, self.pool)
+        most = min(TOKENS, STATES // (4 * self.encoder.dim * (self.encoder.layers + 1)))
+        size = max(1, min(size, most // max(map(len, sentences.ids))))
+        order, pooled = [], []
+        with torch.no_grad():
+            for rows, states in sentences.passes(self.encoder, size, "", progress=False):
+                order += rows
+                points = [pool([state], states.mask, mode) for state in states.hidden[layers]]
+                pooled.append(torch.stack(points, 1).float().cpu())
+        return torch.cat(pooled)[torch.tensor(order).argsort()]
+
+
+class SentenceEmbedder(Embedder):
+    """What ``model.encode`` of a ``SentenceTransformer`` gives: default prompt, every module, truncation.
+
+    The model is left as it was. ``max_length``: fewer tokens than the model's own longest input; None: the model's own.
+    """
+
+    told = "as sentence-transformers encodes"
+
+    def __init__(self, model: Any, name: str, max_length: int | None, batch_size: int, revision: str = "") -> None:
+        self.model, self.name, self.batch_size, self.revision = model, name, batch_size, revision
+        own = getattr(model, "max_seq_length", None)
+        self.max_length = min((limit for limit in (own, max_length) if limit is not None), default=0)
+        self.shorter = max_length is not None and self.max_length != own
+        tokenizer = getattr(model, "tokenizer", None)
+        self.tokenizer = tokenizer if hasattr(tokenizer, "unk_token_id") else None  # others have words of their own
+        if self.shorter and self.tokenizer is not None:
+            self.room_for_words()
+
+    def together(self, texts: Sequence[str]) -> Tensor:
+        return self._encoded(texts, len(texts))
+
+    def encode(self, texts: Sequence[str], layered: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """The vectors as ``encode`` gives them; the layers of some texts in a pass of their own."""
+        steps = (layered[start : start + self.batch_size] for start in range(0, len(layered), self.batch_size))
+        layers = [self._layers([texts[row] for row in rows]) for rows in steps]
+        known = [one for one in layers if one is not None]
+        return self._encoded(texts, self.batch_size), torch.cat(known, 1) if known else None
+
+    def counts(self, texts: Sequence[str]) -> Counts:
+        return super().counts([(self._prompt() or "") + text for text in texts])
+
+    def _prompt(self) -> str | None:
+        name = self.model.default_prompt_name
+        return None if name is None else str(self.model.prompts[name])
+
+    def _encoded(self, texts: Sequence[str], size: int) -> Tensor:
+        with self._as_asked():
+            read = self.readable(texts)
+            vectors = self.model.encode(read, batch_size=size, convert_to_tensor=True, show_progress_bar=False)
+        return torch.as_tensor(vectors).float().cpu()
+
+    def _layers(self, texts: Sequence[str]) -> Tensor | None:
+        """Every layer of the first module (L+1, B, d), pooled as the model pools; None where it has none."""
+        from sentence_transformers.sentence_transformer.modules import Pooling
+        from sentence_transformers.util import batch_to_device
+
+        modules = list(self.model.children())
+        inner = getattr(modules[0], "auto_model", None)
+        pooling = next((module for module in modules if isinstance(module, Pooling)), None)
+        if inner is None or pooling is None or not hasattr(inner, "config"):
+            return None
+        with self._as_asked(), torch.no_grad(), _set(inner.config, "output_hidden_states", True):
+            features = batch_to_device(self.model.preprocess(list(texts), prompt=self._prompt()), self.model.device)
+            seen = modules[0](features)
+            states = seen.get("all_layer_embeddings")
+            if states is None:
+                return None
+            states = [*states[:-1], seen["token_embeddings"]]
+            pooled = [pooling({**seen, "token_embeddings": state})["sentence_embedding"] for state in states]
+        return torch.stack(pooled).float().cpu()
+
+    @contextlib.contextmanager
+    def _as_asked(self) -> Iterator[None]:
+        """In evaluation mode and at the longest input asked for, inside the block."""
+        with contextlib.ExitStack() as stack:
+            if self.shorter:
+                stack.enter_context(_set(self.model, "max_seq_length", self.max_length))
+            for module in self.model.modules():
+                stack.enter_context(_set(module, "training", False))
+            yield
+
+
+@contextlib.contextmanager
+def _set(thing: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(thing, name)
+    setattr(thing, name, value)
+    try:
+        yield
+    finally:
+        setattr(thing, name, before)

@@ -1,0 +1,138 @@
+"""What goes along with a run: checkpoints that are whole, predictions from which scores follow, what trackers hear."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import accuracy_score
+from transformers import TrainerCallback
+from transformers.integrations import integration_utils
+
+from isonb.lab.engines import callbacks, finetune
+from isonb.lab.engines.callbacks import Bar, last_whole, seal
+from isonb.lab.engines.experiment import run
+from isonb.lab.options import OptionError
+from isonb.lab.sweeps.execution import ExecuteError, prepare
+from isonb.runtime.files import read_progress
+
+TUNED = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "max_steps": 4}
+PAIRS = {"task": "english_sts", "model": "tiny", "protocol": "smoke", "method": {"name": "simcse", "steps": 2}}
+CUT = TUNED | {"train_examples": 40, "eval_examples": 24, "cloud_examples": 0, "precision": "float32"}
+CUT |= {"method": {"name": "istar", "weight": -1.0}, "epochs": 3, "max_steps": 6}
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that was stopped in its third epoch: its folder, and its record when undisturbed."""
+    work = tmp_path_factory.mktemp("stopped") / "work"
+
+    def stop(self, args, state, control, **kwargs):
+        if state.global_step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Bar, "on_step_end", stop)
+        with pytest.raises(KeyboardInterrupt):
+            finetune.run(CUT, work=work, progress=False)
+    return work, finetune.run(CUT, progress=False)
+
+
+@pytest.mark.parametrize("damage", ["none", "model.safetensors", "rng_state.pth"])
+def test_a_stopped_run_goes_on_from_its_last_epoch_and_never_from_a_damaged_checkpoint(stopped, tmp_path, damage):
+    before, whole = stopped
+    shutil.copytree(before, tmp_path / "work")
+    assert [path.name for path in (tmp_path / "work").glob("checkpoint-*")] == ["checkpoint-4"]
+    file = tmp_path / "work/checkpoint-4" / damage
+    if damage != "none":
+        file.write_bytes(file.read_bytes()[:-9] + b"\0" * 9)
+    again = finetune.run(CUT, work=tmp_path / "work", progress=False)
+    assert read_progress(tmp_path / "work")[0] == 6
+    assert (again.metrics, again.series) == (whole.metrics, whole.series)
+
+
+def checkpoint(folder, updates, best=None):
+    """A sealed one, of made-up files."""
+    made = folder / f"checkpoint-{updates}"
+    made.mkdir()
+    (made / "model.safetensors").write_bytes(bytes(updates))
+    state = {"best_model_checkpoint": None if best is None else str(folder / f"checkpoint-{best}")}
+    (made / "trainer_state.json").write_text(json.dumps(state))
+    seal(made)
+    return made / "model.safetensors"
+
+
+def test_the_last_whole_one_is_taken_with_its_best_and_later_ones_go(tmp_path):
+    assert last_whole(tmp_path) is None
+    files = [checkpoint(tmp_path, updates, best=9) for updates in (9, 10, 11)]
+    files[2].write_bytes(b"")
+    assert last_whole(tmp_path) == tmp_path / "checkpoint-10"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-10", "checkpoint-9"]
+    files[0].write_bytes(b"")
+    assert last_whole(tmp_path) is None
+    assert not list(tmp_path.iterdir())
+
+
+class Told(TrainerCallback):
+    """A tracker that keeps what it is told."""
+
+    said: list = []  # noqa: RUF012
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.said.append(("begin", args.run_name))
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        self.said.append((state.global_step, dict(logs)))
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.said.append(("end", None))
+
+
+@pytest.fixture
+def tracker(monkeypatch):
+    """A tracker that transformers knows by name."""
+    monkeypatch.setitem(integration_utils.INTEGRATION_TO_CALLBACK, "dvclive", Told)
+    monkeypatch.setattr(callbacks, "get_available_reporting_integrations", lambda: ["dvclive"])
+    monkeypatch.setattr(Told, "said", [])
+    return Told.said
+
+
+@pytest.mark.parametrize(
+    ("config", "file"), [(TUNED, "p.csv"), (TUNED | {"method": "whitening"}, "p.parquet"), (PAIRS, "p.parquet")]
+)
+def test_scores_follow_from_the_predictions_and_trackers_are_told(config, file, tracker, tmp_path):
+    record = run(config, progress=False, report_to="dvclive", predictions=tmp_path / file)
+    table = (pd.read_csv if file.endswith("csv") else pd.read_parquet)(tmp_path / file)
+    if config is PAIRS:
+        score = 100 * spearmanr(table["predicted"], table["gold"]).statistic
+        assert score == pytest.approx(record.metrics["spearman.all"], abs=0.01)
+        assert len(table) == record.metrics["pairs"]
+    else:
+        assert accuracy_score(table["gold"], table["predicted"]) == record.metrics["accuracy"]
+        assert (table["predicted"] == table[["logit.0", "logit.1"]].to_numpy().argmax(1)).all()
+    assert any(name.startswith("text.") for name in table)
+    assert (tracker[0], tracker[-1]) == (("begin", record.run_id), ("end", None))
+    assert any("loss" in logs for _, logs in tracker[1:-1])
+    assert tracker[-2][1] == {f"final_{name}": value for name, value in record.metrics.items() if value is not None}
+
+
+def test_tensorboard_has_the_losses_and_the_final_scores(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path))
+    record = run(TUNED, progress=False, report_to="tensorboard")
+    said = EventAccumulator(str(tmp_path)).Reload()
+    assert [event.step for event in said.Scalars("eval/accuracy")][-1] == 4
+    (last,) = said.Scalars("train/final_accuracy")
+    assert last.value == pytest.approx(record.metrics["accuracy"])
+
+
+def test_what_can_not_be_kept_is_refused_before_a_run(tmp_path, tracker):
+    with pytest.raises(OptionError, match=r"a tracker must be installed; got report_to mlflow\. pip install mlflow"):
+        run(TUNED, report_to="mlflow")
+    with pytest.raises(OptionError, match=r"report_to must be among .*tensorboard.*; got paper"):
+        run(TUNED, report_to="dvclive,paper")
+    with pytest.raises(ExecuteError, match="are for finetune and similarity runs; got a synthetic run"):
+        prepare({"experiment": "synthetic"}, tmp_path, keep_predictions=True)
