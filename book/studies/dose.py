@@ -58,8 +58,8 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
     if plain is None:
         return pd.DataFrame()
     gains = {key: 100 * (rows["score"] - plain["score"]) for key, rows in cells.items() if key[0] != "plain"}
-    tests = {key: paired_p(gain) for key, gain in gains.items()}
-    corrected = holm(tests | {("missing", i): 1.0 for i in range(LEVELS - len(tests))}) if tests else {}
+    tests = {f"{where} {weight}": paired_p(gain) for (where, weight), gain in gains.items()}
+    corrected = holm(tests | {f"missing {i}": 1.0 for i in range(LEVELS - len(tests))})
     lines = []
     for key, rows in cells.items():
         if key[0] not in (place, "plain"):
@@ -85,7 +85,7 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
                 "gain": gain.estimate,
                 "gain low": gain.low,
                 "gain high": gain.high,
-                "p": corrected[key],
+                "p": corrected[f"{key[0]} {key[1]}"],
                 "detectable": minimum_detectable(float(gains[key].std()), len(rows), alpha=ALPHA / LEVELS),
             }
         lines.append(line)
