@@ -72,9 +72,9 @@ def audit(
             pooling is saved.
         batch_size: texts at a time.
         device: where the model runs.
-        work: a folder that vectors are written into in pieces: an audit that was cut short goes on from there. They are
-            kept under a fingerprint of all that makes them (weights, configuration, tokenizer, pooling). Without it
-            they lie in a folder that is gone at the end.
+        work: a folder that the vectors of a model are written into in pieces, by its name or folder: an audit that was
+            cut short goes on from there. They are kept under a fingerprint of all that makes them (weights,
+            configuration, tokenizer, pooling). Without it they lie in a folder that is gone at the end.
         progress: shows a bar on a terminal.
         tokenizer: of a transformers model that comes without.
 

@@ -248,15 +248,15 @@ def words(path: Path) -> Described:
 
 
 def _numbers_at_end(parts: list[bytes]) -> int:
-    """How many of the last parts are numbers."""
-    count = 0
-    for part in reversed(parts):
-        try:
-            float(part)
-        except ValueError:
-            break
-        count += 1
-    return count
+    return len(list(itertools.takewhile(is_number, reversed(parts))))
+
+
+def is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_binary_word2vec(path: Path) -> bool:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isonb.auditing.reading.arrays import library, lines_of, opened
+from isonb.auditing.reading.arrays import is_number, library, lines_of, opened
 from isonb.auditing.reading.columns import ROWS, described_table, looks_like_vector
 from isonb.auditing.reading.described import Described, VectorsError
 
@@ -91,19 +91,11 @@ def _is_header(fields: list[str]) -> bool:
     """Whether these are names: no vector, no fraction, and not all integers but 0, 1, 2, ..."""
     if any(looks_like_vector([field]) for field in fields):
         return False
-    numbers = [field for field in fields if _is_number(field)]
+    numbers = [field for field in fields if is_number(field)]
     whole = all(field.strip().isdigit() for field in numbers)
     if len(numbers) == len(fields) and whole:
         return [int(field) for field in fields] == list(range(int(fields[0]), int(fields[0]) + len(fields)))
     return whole
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 def json_file(path: Path) -> Described:
