@@ -85,3 +85,16 @@ def _cheapest_exits(weights: Tensor, component: Tensor, node: Tensor) -> Tensor:
     wanted = (weight == best.gather(1, component)) & (weight < math.inf)
     number = torch.where(wanted, number, n * n)
     return number.new_full((b, n), n * n).scatter_reduce(1, component, number, "amin")
+
+
+def joined(component: Tensor, joining: Tensor, sides: Tensor) -> Tensor:
+    """Components (n,) after those in ``joining`` (m,) hooked onto the other of their two ``sides`` (m, 2).
+
+    All hooks agree on one order of the edges, so they close no circle, except that two components may take one edge.
+    """
+    node = torch.arange(len(component), device=component.device)
+    onto = node.scatter(0, joining, sides.sum(1) - joining)
+    onto = torch.where((onto[onto] == node) & (node < onto), node, onto)
+    while not torch.equal(onto[onto], onto):
+        onto = onto[onto]
+    return onto[component]

@@ -4,6 +4,7 @@ Equal distances go by the lower number ``low * n + high`` of the pair, so there 
 (:mod:`isonb.numerics.ways`):
 
 - *differences*: Prim's algorithm, which subtracts points in float64 as it goes;
+- *product*: Prim's algorithm on a matrix product, then mended (:mod:`isonb.barcodes.product_trees`);
 - *neighbours*: Boruvka's algorithm on lists of exact nearest neighbours, in O(n) memory a row;
 - *parallel*: few steps, each over all weights (:mod:`isonb.barcodes.parallel_trees`), because on an accelerator a step
   costs a launch. Weights there are those of a product in float64, which nothing mends: nothing is looked at.
@@ -19,7 +20,8 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.compiled_prim import prim
-from isonb.barcodes.parallel_trees import parallel_trees
+from isonb.barcodes.parallel_trees import joined, parallel_trees
+from isonb.barcodes.product_trees import FAR, by_product
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import localized, squared_distances
 from isonb.numerics.nearest import Search, squared_gaps
@@ -28,7 +30,6 @@ from isonb.numerics.ways import way_of_tree
 
 __all__ = ["spanning_tree", "tree_of_distances"]
 
-FAR = 2.0**96  # the weight of a pair with a masked row: exact in every type
 LISTED = 4  # neighbours on the list of each point
 
 Tree = tuple[Tensor, Tensor]
@@ -86,19 +87,6 @@ def _in_parallel(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
     return _of_weights(torch.minimum(weights, weights.mT), real), None
 
 
-def _joined(component: Tensor, joining: Tensor, sides: Tensor) -> Tensor:
-    """Components (n,) after those in ``joining`` (m,) hooked onto the other of their two ``sides`` (m, 2).
-
-    All hooks agree on one order of the edges, so they close no circle, except that two components may take one edge.
-    """
-    node = torch.arange(len(component), device=component.device)
-    onto = node.scatter(0, joining, sides.sum(1) - joining)
-    onto = torch.where((onto[onto] == node) & (node < onto), node, onto)
-    while not torch.equal(onto[onto], onto):
-        onto = onto[onto]
-    return onto[component]
-
-
 def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:
     """Boruvka on lists, a cloud at a time; a row off the mask hangs on the first real row."""
     real = points.new_ones(points.shape[:2], dtype=torch.bool) if real is None else real
@@ -144,7 +132,7 @@ def _of_lists(points: Tensor) -> Tree:
         numbers = torch.cat([numbers, picked])
         squares = torch.cat([squares, square.new_empty(len(picked)).scatter_(0, place, best[joining])])
         sides = torch.stack((picked // n, picked % n), -1)[place]
-        component = _joined(component, joining, component[sides])
+        component = joined(component, joining, component[sides])
     squares = squares if search.unit is None else squares * search.unit.flatten().square()
     return torch.stack((numbers // n, numbers % n), -1), squares
 
@@ -152,5 +140,6 @@ def _of_lists(points: Tensor) -> Tree:
 WAYS: dict[str, Callable[..., Any]] = {
     "parallel": _in_parallel,
     "differences": prim,
+    "product": by_product,
     "neighbours": _by_neighbours,
 }

@@ -16,7 +16,7 @@ from torch import Tensor
 from isonb.checks import check_values
 from isonb.numerics.products import gram
 from isonb.numerics.rows import row_count
-from isonb.numerics.scale import largest, power_of_two, precise
+from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
 __all__ = [
     "PIECE",
@@ -26,6 +26,7 @@ __all__ = [
     "localized",
     "numbered",
     "pulled",
+    "rough_distances",
     "rows",
     "slack",
     "squared_distances",
@@ -69,12 +70,27 @@ def squared_distances(x: Tensor) -> Tensor:
     n, d = x.shape[-2:]
     if d <= SUBTRACTED or n * n * d <= 2**16:
         return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square_()
-    norms = x.square().sum(-1)  # exact for integers
+    return _by_product(x, x.square().sum(-1))  # exact for integers
 
+
+def _by_product(x: Tensor, norms: Tensor) -> Tensor:
     def finish(block: Tensor, rows: slice, columns: slice) -> Tensor:
         return block.mul_(-2).add_(norms[..., rows, None]).add_(norms[..., None, columns])
 
     return gram(x, finish)
+
+
+def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Symmetric squared distances (b, n, n) of clouds (b, n, d) on the CPU, and their slack (b, n).
+
+    The exact one, also of points that ``points`` is a rounded and moved copy of, differs from an entry by less than the
+    slack of both rows together. None where squares don't fit.
+    """
+    norms = square_norms(points)
+    if not 1e-20 < float(norms.amax()) < 1e20:
+        return None
+    weights = _by_product(points, norms)
+    return torch.minimum(weights, weights.mT), slack(points, norms)
 
 
 def slack(x: Tensor, norms: Tensor) -> Tensor:

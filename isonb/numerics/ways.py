@@ -15,6 +15,7 @@ Trees (:mod:`isonb.barcodes.trees`):
 parallel         accelerators up to ``DENSE`` points, small clouds on      all weights, few steps over them
                  the CPU without numba
 differences      few dimensions or few coordinates in all                  Prim, compiled
+product          few points of many dimensions                             Prim on a product, compiled and mended
 neighbours       else                                                      Boruvka on lists of neighbours
 ===============  ========================================================  =============================================
 """
@@ -35,7 +36,9 @@ ALL_PAIRS = 2**22  # coordinates of all pairs up to which no product pays
 BOXES = {1: 256, 2: 256, 3: 512, 4: 1024, 5: 2048, 6: 8192, 7: 16384, 8: 32768}  # points from which they pay, by d
 TREES = {1: 1024, 2: 1024, 3: 2048, 4: 4096, 5: 8192, 6: 16384, 7: 32768, 8: 65536}  # the same for a tree
 SUBTRACTED = 24  # dimensions up to which Prim subtracts as it goes,
-SUBTRACTIONS = 2**27  # and coordinates of all pairs
+SUBTRACTIONS = 2**25  # and coordinates of all pairs,
+MULTIPLIED = 256  # dimensions from which a product pays for a tree of
+PRODUCTS = (2**18, 512)  # more coordinates of all pairs, and up to so many points
 
 
 def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
@@ -48,11 +51,13 @@ def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
     return "differences" if n * n * d <= ALL_PAIRS else "product"
 
 
-def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "neighbours"]:
+def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "product", "neighbours"]:
     """Of each of the clouds (b, n, d)."""
     n, d = x.shape[1:]
     if not can_compile(x):
         return "parallel" if n <= (FEW if x.device.type == "cpu" else DENSE) else "neighbours"
     if n >= TREES.get(d, n + 1):
         return "neighbours"
-    return "differences" if d <= SUBTRACTED or n * n * d <= SUBTRACTIONS else "neighbours"
+    if d <= SUBTRACTED or n * n * d <= (SUBTRACTIONS if d < MULTIPLIED else PRODUCTS[0]):
+        return "differences"
+    return "product" if d >= MULTIPLIED and n <= PRODUCTS[1] else "neighbours"
