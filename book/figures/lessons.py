@@ -37,7 +37,7 @@ def ball_and_needle() -> Any:
         read = [
             {
                 "offset": at,
-                "told": f"mean cosine {float(mean_cosine(x + at * push)):.2f} · IsoScore {float(isoscore(x)):.2f}",
+                "told": f"mean cosine {float(mean_cosine(x + at * push)):z.2f} · IsoScore {float(isoscore(x)):.2f}",
             }
             for at in OFFSETS
         ]

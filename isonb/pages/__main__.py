@@ -14,7 +14,7 @@ from isonb.pages import lint
 from isonb.pages.build import build
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PageError
-from isonb.pages.notebooks.plain import readable
+from isonb.pages.notebooks.plain import put_beside, readable
 from isonb.pages.notebooks.slides import write_slides
 from isonb.pages.notebooks.student import write_copies, write_students
 from isonb.pages.notebooks.words import Index
@@ -34,6 +34,7 @@ COMMANDS = {
     "build": ("lint, run, and build _build/html", "--jobs --force --smoke --quiet"),
     "execute": ("run chapters without building pages", "--jobs --force --smoke --quiet -p chapters"),
     "lint": ("check the sources of the chapters", "--fix chapters"),
+    "pair": ("write the .ipynb beside each .md, in plain words", "--force chapters"),
     "play": ("write copies of the notebooks, to play with, to _build/lab", "--force chapters"),
     "student": ("write notebooks with empty solutions to _build/student", "--force chapters"),
     "slides": ("write the slides of the lessons, once they have run, to _build/slides", ""),
@@ -111,6 +112,11 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
         case "clean":
             clean_build(book)
             return "Removed _build and the generated notebooks."
+        case "pair":
+            words = Index(book)
+            for chapter in chapters:
+                put_beside(chapter, words, force=arguments.force)
+            return f"{len(chapters)} notebooks stand beside their sources. Edit chapters with: make edit"
         case "student":
             made = write_students(book, chapters, force=arguments.force)
             return f"{len(made)} notebooks without solutions are in _build/student."

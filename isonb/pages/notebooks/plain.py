@@ -118,13 +118,29 @@ def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
 
     Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed.
     """
-    notebook, path = readable(job, index), job.chapter.notebook
+    notebook = readable(job, index)
     with_overrides(notebook, parameter_text(job.parameters, job.chapter))
-    if path.is_file() and worked_in(path):
-        name = job.chapter.name
+    _put(job.chapter, notebook, force=False)
+    return dict(notebook.metadata["isonb_run"])
+
+
+def put_beside(chapter: Chapter, index: Index, *, force: bool = False) -> None:
+    """Write the notebook of a chapter, with what its last run made if it has run.
+
+    Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed, unless ``force``.
+    """
+    notebook, run = chapter.fresh(), last_run(index.book, chapter)
+    if run:
+        graft(notebook, [cell.outputs for cell in code_cells(run)])
+        notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
+    _put(chapter, plain(chapter, notebook, index, glued(notebook)), force)
+
+
+def _put(chapter: Chapter, notebook: Any, force: bool) -> None:
+    if not force and chapter.notebook.is_file() and worked_in(chapter.notebook):
+        name = chapter.name
         raise PairingError(
             f"a built notebook must be as it was written; {name}.ipynb was edited, and {name}.md doesn't have the "
-            "edit. Move it away, and edit the chapter with: make edit"
+            f"edit. Move it away, or drop it: python -m isonb.pages pair --force {name}. Edit chapters with: make edit"
         )
-    write_notebook(path, notebook)
-    return dict(notebook.metadata["isonb_run"])
+    write_notebook(chapter.notebook, notebook)

@@ -121,7 +121,7 @@
     const stacked = narrowed(rearranged(spec, columns, side), 1);
     const again = async (next) => { result.finalize(); result = await embed(next); return width(result); };
     const before = await again(stacked);
-    if (before <= room) return result;
+    if (before <= room || (spec.hconcat ?? spec.concat)?.every(fixed)) return result; // tables below each other
     const tried = room / before;
     const after = await again(narrowed(stacked, tried));
     if (after <= room) return result;

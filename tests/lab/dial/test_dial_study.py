@@ -7,6 +7,7 @@ import torch
 
 from isonb import AllButTheTop, MeanShift, PartialWhitening
 from isonb.errors import InputError
+from isonb.lab.dial import __main__ as command
 from isonb.lab.dial import record, verdicts
 from isonb.lab.dial.study import KEYS, PLACES, RAW, SHORT, Cell, Turned, best_place, parts_of, plan_digest, rows_of
 
@@ -83,6 +84,15 @@ def test_end_points_read_again_are_those_that_were_recorded(encoder, layer, tmp_
     assert compared["allowed"].unique() == pytest.approx([1 / 310])  # one sentence of the book
     assert (compared["difference"].abs() <= compared["allowed"]).all()
     assert (compared["difference"] == 0).mean() > 0.5
+
+
+@pytest.mark.parametrize(("moved", "code"), [(0.0032, 0), (0.0033, 1)])
+def test_a_score_may_move_by_one_row_of_its_set(moved, code, monkeypatch, capsys):
+    rows = record.read("scores").query("encoder == 'tiny' and layer == 4 and reader == 'own topics'")
+    monkeypatch.setattr(command, "read_again", lambda *given: rows.assign(score=rows["score"] + moved))
+    monkeypatch.setattr("sys.argv", ["dial", "again", "tiny"])
+    assert command.main() == code
+    assert f"{code * len(rows)} further away than a row" in capsys.readouterr().out
 
 
 def test_a_table_or_a_reader_that_is_not_there_is_told():

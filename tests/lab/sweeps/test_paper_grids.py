@@ -22,7 +22,7 @@ COUNTS = {
     ("head_to_head_other_choice", "small"): (1 + 2) * 5 + (1 + 4) * 5 + (1 + 3) * 5,
     ("evidence_dose", "smoke"): 3,
     ("evidence_dose", "small"): 3 * (1 + 8 + 8) + 1 + 3,
-    ("evidence_dose", "full"): (1 + 6) * 10,
+    ("evidence_dose", "full"): (1 + 6 + 6) * 10,
     ("evidence_istar", "smoke"): 3,
     ("evidence_istar", "full"): 2 * (1 + 2 * 13) * 5,
     ("evidence_head_to_head", "smoke"): 3,

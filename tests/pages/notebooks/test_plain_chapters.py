@@ -1,16 +1,20 @@
 """Every chapter as a plain notebook: nothing raw is left."""
 
+import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from isonb.pages.chapters import Book
 from isonb.pages.errors import PageError
 from isonb.pages.notebooks.markdown import Reader
 from isonb.pages.notebooks.plain import CAPTION, plain
 from isonb.pages.notebooks.words import NOT_RUN, Index
+from isonb.pages.outputs import code_cells
 
 ROOT = Path(__file__).resolve().parents[3]
 BOOK = Book(ROOT)
@@ -76,3 +80,16 @@ def test_hidden_code_is_folded_and_solutions_are_closed(chapter):
 def test_a_directive_that_no_notebook_shows_is_refused():
     with pytest.raises(PageError, match=r"none can show the directive \{mermaid\}"):
         Reader({}).shown("```{mermaid}\ngraph\n```\n")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_notebook_that_is_opened_alone_installs_the_package_first(there, monkeypatch):
+    chapter = BOOK.chapters[0]
+    made = plain(chapter, chapter.fresh(), INDEX, {})
+    first = next(cell for cell in made.cells if cell.cell_type == "code")
+    ran = []
+    shell = SimpleNamespace(run_line_magic=lambda name, line: ran.append(f"{name} {line}"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: there or None)
+    exec(TransformerManager().transform_cell(first.source), {"get_ipython": lambda: shell})
+    assert ran == ([] if there else ['pip install --quiet "isonb[lab]"'])
+    assert [cell.source for cell in code_cells(made)] == [cell.source for cell in chapter.code]

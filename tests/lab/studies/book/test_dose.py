@@ -1,0 +1,91 @@
+"""Levels of reached isotropy and what the plan says of them, on made-up runs with a known answer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.lab.studies.design import study_file
+
+STUDY = study_file("dose")
+TIMES = (0.1, 0.35, 0.7, 1.4, 2.5, 4.5)  # of the plain isotropy, 0.1
+
+
+def rows(method, weight, times, gain, seeds=range(1, 11), spread=0.002):
+    """Runs of one level: isotropy and score scattered about their means, the same scatter at every call."""
+    noise = np.linspace(-1, 1, 10)[: len(list(seeds))]
+    own = np.random.default_rng(abs(int(1000 * weight)) + (method == "istar")).permutation(noise)
+    return pd.DataFrame(
+        {
+            "task": "task",
+            "seed": list(seeds),
+            "method.name": method,
+            "method.weight": weight,
+            "metric.end.tokens.isoscore_all_layers": 0.1 * times * (1 + 0.02 * noise),
+            "metric.end.cls.isoscore_unbiased": 0.1 * times * (1 + 0.02 * noise),
+            "score": 0.9 + 0.01 * gain + spread * own + 0.01 * noise,
+            "majority": 0.5,
+            "metric": "accuracy",
+            "rows": 2000,
+        }
+    )
+
+
+def made(gains, **changes):
+    treated = [
+        rows(method, (i + 1 if times > 1 else -i - 1), times, gain, **changes)
+        for method, _ in STUDY.PLACES.values()
+        for i, (times, gain) in enumerate(zip(TIMES, gains, strict=True))
+    ]
+    runs = pd.concat([rows("none", 0.0, 1.0, 0.0), *treated], ignore_index=True)
+    return STUDY.task_runs(runs, "task")
+
+
+def outcomes(gains, **changes):
+    return {one.name: one.outcome for one in STUDY.hypotheses(STUDY.levels(made(gains, **changes), "tokens"))}
+
+
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [
+        ((-5, -2, 0, 0, -2, -5), {"D1": "holds", "D2": "holds", "D3": "holds", "D4": "holds", "D5": "holds"}),
+        ((-5, -2, 0, 0, 3, -5), {"D2": "contradicted", "D3": "holds"}),
+        ((2, -2, 0, 0, 0, -5), {"D2": "holds", "D3": "contradicted", "D4": "contradicted"}),
+        ((-5, -2, 0, -3, 0, 0), {"D4": "contradicted", "D5": "contradicted"}),
+    ],
+)
+def test_hypotheses_follow_the_gains(gains, expected):
+    assert {name: outcomes(gains)[name] for name in expected} == expected
+
+
+def test_what_the_seeds_could_not_have_shown_stays_open():
+    said = outcomes((0, 0, 0, 0, 0, 0), spread=0.08)
+    assert said == {"D1": "holds", "D2": "open", "D3": "open", "D4": "open", "D5": "open"}
+
+
+def test_gains_are_those_of_scipys_paired_test_with_holms_correction_over_twelve():
+    runs = made((-5, -0.3, 0, 0, -0.2, -5))
+    table = STUDY.levels(runs, "tokens").set_index("weight")
+    plain = runs[runs["place"] == "plain"].set_index("seed")["score"]
+    tests = {}
+    for (place, weight), level in runs[runs["place"] != "plain"].groupby(["place", "weight"]):
+        tests[place, weight] = stats.ttest_rel(level.set_index("seed")["score"], plain).pvalue
+    order = sorted(tests, key=tests.get)
+    corrected = np.minimum(1, np.maximum.accumulate([(12 - i) * tests[key] for i, key in enumerate(order)]))
+    for key, p in zip(order, corrected, strict=True):
+        if key[0] == "tokens":
+            assert table.loc[key[1], "p"] == pytest.approx(p, rel=1e-9)
+
+
+def test_a_level_without_all_its_seeds_is_no_level_and_six_are_needed():
+    runs = made((-5, -2, 0, 0, -2, -5))
+    cut = runs[~((runs["weight"] == 6) & (runs["place"] == "tokens") & (runs["seed"] == 4))]
+    table = STUDY.levels(cut, "tokens")
+    assert sorted(table["weight"]) == [-3, -2, -1, 0, 4, 5]
+    assert STUDY.hypotheses(table) == []
+    assert STUDY.levels(runs[runs["place"] != "plain"], "tokens").empty
+
+
+def test_levels_that_overlap_are_not_apart():
+    ends = pd.DataFrame({"reached low": [0.1, 0.15, 0.3, 0.1], "reached high": [0.2, 0.25, 0.4, 0.9]})
+    assert STUDY.separate(ends) == 2
