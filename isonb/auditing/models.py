@@ -44,8 +44,9 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         fail(ShapeError, "at least 20 different texts must not be empty", got, "Give those the model is used on.")
     embedder, assumed = embedder_of(model, how)
     used = [every[i] for i in kept]
+    key = "" if how.work is None else embedder.fingerprint()
     with _folder(how.work) as folder:
-        store = Store(folder, embedder, how.progress, "" if how.work is None else embedder.fingerprint())
+        store = Store(folder, embedder, how.progress, key)
         checks, faults = check_model(embedder, used)
         draw = torch.Generator().manual_seed(asked.seed)
         sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()

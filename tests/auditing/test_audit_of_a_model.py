@@ -160,9 +160,9 @@ def test_an_audit_that_was_stopped_goes_on(folder, tmp_path, monkeypatch):
     assert len(asked) == 65 + 72 + 120, "other texts are never mixed with those before"
 
 
-def test_two_audits_do_not_share_a_folder(encoder, tmp_path):
+def test_two_audits_do_not_share_a_folder(folder, tmp_path):
     with held([tmp_path / "audit.lock"]), pytest.raises(InputError, match="work must be the folder of one audit"):
-        audit(encoder, TEXTS, work=tmp_path)
+        audit(folder, TEXTS, work=tmp_path)
 
 
 def test_torn_files_of_a_cache_are_made_anew(folder, tmp_path):
@@ -203,7 +203,7 @@ def test_reports_of_a_model(found):
         (TEXTS, {"pool": "max"}, InputError, "pool"),
         (TEXTS, {"batch_size": 0}, InputError, "batch_size"),
         (TEXTS, {"sample": 5}, InputError, "sample"),
-        (TEXTS, {"work": __file__}, InputError, "work must be a folder"),
+        (TEXTS, {"work": __file__}, InputError, "kept in work must be those of a model's name"),
         (TEXTS, {"pairs": (TEXTS, TEXTS, [1] * 120)}, InputError, "different labels"),
         (TEXTS, {"pairs": (TEXTS, TEXTS)}, ShapeError, "pairs must be"),
         (TEXTS, {"pairs": (TEXTS, ["", *TEXTS[1:]], [0, 1] * 60)}, InputError, "not be empty"),
