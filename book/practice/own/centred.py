@@ -1,4 +1,4 @@
-"""A method of one's own: sentence vectors are pulled until their mean is zero."""
+"""A method of one's own: the mean of sentence vectors goes to zero."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isonb.lab.options import option
 
 
 class OffCentre(nn.Module):
-    """The squared length of the mean vector over the mean squared length, times ``weight``: 0 when centred."""
+    """The squared mean vector over the mean squared length: 0 when centred."""
 
     def __init__(self, weight: float) -> None:
         super().__init__()
@@ -19,7 +19,8 @@ class OffCentre(nn.Module):
 
     def forward(self, points: Tensor) -> Tensor:
         """Points (n, d) of a batch; returns a scalar."""
-        return self.weight * points.mean(0).square().sum() / points.square().sum(-1).mean()
+        common = points.mean(0).square().sum()
+        return self.weight * common / points.square().sum(-1).mean()
 
 
 @dataclass(frozen=True)
