@@ -59,7 +59,8 @@ def _about_mean(points: Tensor, real: Tensor | None) -> Tensor:
 def _least(points: Tensor, real: Tensor | None, pairs: Tensor) -> Tensor:
     """The least spanning tree (n-1, 2) of a cloud (n, d) among pairs (m, 2) that hold it: Boruvka's algorithm."""
     n, ends, wide = len(points), torch.stack(pairs.aminmax(dim=-1), -1), precise(points)
-    square = (wide[ends[:, 0]] - wide[ends[:, 1]]).square_().sum(-1)
+    gaps = wide[ends[:, 0]] - wide[ends[:, 1]]
+    square = gaps.square_().cumsum_(-1)[:, -1]  # added up in the order of prim: what ties there ties here
     if real is not None:
         square = torch.where(real[ends].all(-1), square, math.inf)
     order = (ends[:, 0] * n + ends[:, 1]).argsort()

@@ -112,7 +112,7 @@ def _sorted(edges: Tensor, mask: Tensor | None, n: int) -> Tensor:
 
 
 def test_trees_and_neighbours_of_hard_clouds_are_exact():
-    for seed in range(240):
+    for seed in (*range(240), 1359):  # the last: equal lengths whose sums were taken in two orders
         check(seed)
 
 
