@@ -77,6 +77,16 @@ def test_gains_are_those_of_scipys_paired_test_with_holms_correction_over_twelve
             assert table.loc[key[1], "p"] == pytest.approx(p, rel=1e-9)
 
 
+def test_levels_enough_apart_that_do_not_reach_far_enough_contradict_nothing():
+    table = STUDY.levels(made((0, 0, 0, 0, 0, 0)), "tokens")
+    first = STUDY.hypotheses(table[table["times"] < 4].assign(times=lambda t: t["times"].clip(lower=0.2)))
+    assert first == []  # one level is missing
+    near = table.assign(times=table["times"].clip(upper=3.9))
+    assert STUDY.hypotheses(near)[0].outcome == "open"
+    same = near.assign(**{"reached low": 0.01, "reached high": 0.5})
+    assert STUDY.hypotheses(same)[0].outcome == "contradicted"
+
+
 def test_a_level_without_all_its_seeds_is_no_level_and_six_are_needed():
     runs = made((-5, -2, 0, 0, -2, -5))
     cut = runs[~((runs["weight"] == 6) & (runs["place"] == "tokens") & (runs["seed"] == 4))]
