@@ -1,7 +1,7 @@
 """Reached isotropy as the dose: the levels of ``evidence_dose`` and hypotheses D1 to D5 of ``evidence_plan.md``.
 
-A level is a weight with all its seeds. What the plan fixes stands here as constants; nothing here was chosen after its
-runs, except the words that a table says.
+A level is a weight with all its seeds. What the plan fixes stands here as constants. What it leaves open was decided
+here when some of its runs had been seen: its table of changes says what, and when.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def task_runs(runs: pd.DataFrame, task: str) -> pd.DataFrame:
 
 
 def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
-    """One row a level of ``place`` that has all its seeds, plain training first among equals, by reached isotropy.
+    """One row a level of ``place`` that has all its seeds, plain training among them, by reached isotropy.
 
     Gains are paired by seed with plain training, in points. ``p`` is corrected by Holm's method over the levels that
     are whole; those that aren't count as 1, so that later levels can only lower it.
@@ -93,7 +93,7 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
 
 
 def separate(table: pd.DataFrame) -> int:
-    """How many levels have intervals of isotropy that don't overlap: the longest chain, taken by the lowest end."""
+    """How many levels have intervals of isotropy that don't overlap: of those left, the lowest upper end goes next."""
     count, border = 0, float("-inf")
     for low, high in sorted(zip(table["reached low"], table["reached high"], strict=True), key=lambda ends: ends[1]):
         if low > border:

@@ -11,8 +11,9 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["by_boruvka", "parallel_trees"]
+__all__ = ["FAR", "apart", "by_boruvka", "joined", "parallel_trees"]
 
+FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 TRIPLES = 2**26  # triples of nodes up to which paths are compared at once: 256 MiB
 
 
@@ -98,3 +99,8 @@ def joined(component: Tensor, joining: Tensor, sides: Tensor) -> Tensor:
     while not torch.equal(onto[onto], onto):
         onto = onto[onto]
     return onto[component]
+
+
+def apart(weights: Tensor, real: Tensor | None) -> Tensor:
+    """The weights (b, n, n), in place, with those to rows off the mask (b, n) beyond all others."""
+    return weights if real is None else weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), FAR)

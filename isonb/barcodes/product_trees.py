@@ -15,14 +15,13 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.compiled_prim import prim
-from isonb.barcodes.parallel_trees import joined
+from isonb.barcodes.parallel_trees import FAR, apart, joined
 from isonb.numerics.compiled import IN_ORDER, run
 from isonb.numerics.distances import rough_distances
 from isonb.numerics.scale import precise
 
-__all__ = ["FAR", "by_product"]
+__all__ = ["by_product"]
 
-FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 DOUBTS = 4  # pairs in doubt a point from which finer weights are cheaper than differences
 
 
@@ -34,8 +33,7 @@ def by_product(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
     if rough is None:
         return finer(points, real)[0], None
     weights, loss = rough
-    if real is not None:
-        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), FAR)
+    weights = apart(weights, real)
     first = torch.zeros(len(points), dtype=torch.long) if real is None else real.to(torch.uint8).argmax(-1)
     edges, lengths = _grown(weights, first)
     pairs, count = _in_doubt(weights, edges, lengths, loss, DOUBTS * points.shape[1])

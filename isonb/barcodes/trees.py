@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.compiled_prim import prim
-from isonb.barcodes.parallel_trees import joined, parallel_trees
-from isonb.barcodes.product_trees import FAR, by_product
+from isonb.barcodes.parallel_trees import apart, joined, parallel_trees
+from isonb.barcodes.product_trees import by_product
 from isonb.numerics.compiled import can_compile
 from isonb.numerics.distances import localized, squared_distances
 from isonb.numerics.nearest import Search, squared_gaps
@@ -64,15 +64,8 @@ def tree_of_distances(matrix: Tensor, mask: Tensor | None = None) -> Tensor:
     real = None if mask is None else mask.reshape(-1, n)
     weights = weights / power_of_two(largest(weights, (-2, -1)))
     weights = torch.minimum(weights, weights.mT).contiguous()
-    edges = prim(weights, real, given=True)[0] if can_compile(weights) else _of_weights(weights, real)
+    edges = prim(weights, real, given=True)[0] if can_compile(weights) else parallel_trees(apart(weights, real))
     return edges.view(*matrix.shape[:-2], n - 1, 2)
-
-
-def _of_weights(weights: Tensor, real: Tensor | None) -> Tensor:
-    """The trees of symmetric weights, which are overwritten; pairs with a masked row are beyond all others."""
-    if real is not None:
-        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), FAR)
-    return parallel_trees(weights)
 
 
 def _in_parallel(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
@@ -84,7 +77,7 @@ def _in_parallel(points: Tensor, real: Tensor | None) -> tuple[Tensor, None]:
         weights = squared_gaps(exact, torch.arange(n), torch.arange(n).expand(b, n, n))
     else:
         weights = squared_distances(localized(exact, real)).to(points.dtype)
-    return _of_weights(torch.minimum(weights, weights.mT), real), None
+    return parallel_trees(apart(torch.minimum(weights, weights.mT), real)), None
 
 
 def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:

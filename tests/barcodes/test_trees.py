@@ -21,9 +21,7 @@ PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruv
 
 def in_parallel(name: str, x: Tensor, real: Tensor | None = None) -> Tensor:
     """The edges of one batch as an accelerator finds them."""
-    weights = squared_distances(localized(x, real))
-    if real is not None:
-        weights.masked_fill_(~(real.unsqueeze(-1) & real.unsqueeze(-2)), trees.FAR)
+    weights = parallel_trees.apart(squared_distances(localized(x, real)), real)
     return PARALLEL[name](torch.minimum(weights, weights.mT))
 
 
