@@ -121,7 +121,7 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
     scale = most / float(table["reached"].max())  # IsoScore ends at 1
     wide = least < LOWEST and most > min(HIGHEST, scale)
     outcome = "contradicted" if count < APART else "holds" if wide else "open"  # "fewer levels" would contradict it
-    answers = [Judged("D1", outcome, f"{count} levels apart, {least:.2f} to {most:.3g} times the plain value")]
+    answers = [Judged("D1", outcome, f"{count} levels apart, {least:.2f} to {most:.3f} times the plain value")]
     for name, side, words in (("D2", above, "above"), ("D3", below, "below")):
         gained = side.index.isin(shown.index) & (side["gain"] >= POINT)
         seen = (side["gain high"] < POINT) | (side["detectable"] <= POINT)
