@@ -270,6 +270,7 @@ class SoftDecay(nn.Module):
         """The current alpha, a scalar with its graph."""
         return -self.raw.sigmoid() if self.mode == "safe" else self.raw
 
+    @border
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, T, d) and mask (B, T), or (n, d) and mask (n,); returns the shape and dtype of ``x``."""
         if process_group(self.group) is None or x.ndim != 2:
