@@ -32,24 +32,6 @@ def test_maximum_variance(x, want):
     assert isoscore(normal(100_000, 10, seed=x) * cov.diag().sqrt()).item() == pytest.approx(closed, abs=0.01)
 
 
-def test_mean_and_scalar_covariance():
-    x = normal(20_000, 5, seed=4)
-    want = isoscore(x)
-    for mean in np.linspace(0, 20, 5):
-        assert_same(isoscore(x + mean), want)
-    for variance in np.linspace(1, 25, 5):
-        assert_same(isoscore(x * variance**0.5 + 3), want)
-    assert want.item() == pytest.approx(1, abs=5e-3)
-
-
-@pytest.mark.parametrize("scale", [1e-5, 1000.0])
-def test_scales_and_a_mean_of_a_thousand_in_float32(scale):
-    x = (normal(10_000, 3, seed=6) * scale**0.5).float()
-    assert isoscore(x).item() == pytest.approx(1, abs=5e-3)
-    shifted = normal(10_000, 3, seed=6).float() + 1000
-    assert isoscore(shifted).item() == pytest.approx(isoscore(shifted.double()).item(), rel=1e-5)
-
-
 def test_rotation():
     cov = torch.tensor([[1, 0.8], [0.8, 1]]).double()
     assert isoscore_from_cov(cov).item() == pytest.approx(4 / 3.28 - 1)

@@ -26,7 +26,7 @@ from support import (
     uneven,
 )
 
-from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.measures.isoscore import participation_ratio
 from isonb.measures.spectrum import (
     anisotropy,
@@ -37,8 +37,6 @@ from isonb.measures.spectrum import (
     spectral_skewness,
     varex_score,
 )
-
-P4 = torch.tensor([[2, 0], [0, 1], [1, 3], [4, 4]], dtype=torch.float64)
 
 # functions of a cloud, with and without centring
 CLOUDS = {
@@ -59,12 +57,6 @@ def test_singular_values_match_numpy(shape):
     assert_same(singular_values(x), torch.from_numpy(np.linalg.svd(x.numpy(), compute_uv=False)))
     assert_same(singular_values(x, center=True), torch.from_numpy(np.linalg.svd(centred.numpy(), compute_uv=False)))
     assert_same(singular_values(x, drop_last=True), singular_values(x)[..., :-1])
-
-
-def test_known_shares():
-    assert anisotropy(P4, 2).tolist() == pytest.approx([0.907740, 0.092260], abs=5e-7)
-    assert anisotropy(P4, 2, center=True).tolist() == pytest.approx([0.768742, 0.231258], abs=5e-7)
-    assert explained_variance(P4, 2).tolist() == pytest.approx([0.907740, 1], abs=5e-7)
 
 
 @pytest.mark.parametrize("case", cases("spectral"))
@@ -163,13 +155,6 @@ def test_varex_of_isotropic_and_flat_clouds():
     assert varex_score(normal(50, 1) * torch.ones(10)).item() == pytest.approx(0.3)
 
 
-def test_varex_is_not_linear_in_the_dimensions_used():
-    scores = [varex_score(normal(5000, 20, seed=k) * (torch.arange(20) < k)).item() for k in (1, 5, 10, 15, 20)]
-    gaps = np.diff(scores)
-    assert scores == sorted(scores)
-    assert gaps[0] < 0.05 < gaps[1]
-
-
 def test_gradient_of_values_and_of_their_statistics():
     check_gradient(singular_values, uneven(5, 3))
     check_gradient(lambda x: singular_values(x, center=True), uneven(5, 7)[..., :4])
@@ -207,22 +192,6 @@ def test_masked_spectrum_ends_in_zeros():
         assert (full[len(dropped) :].abs() < 1e-12).all()
 
 
-@pytest.mark.parametrize(
-    "x",
-    [
-        torch.arange(5.0).unsqueeze(1) * torch.tensor([1.0, -2, 0.5]),  # rank one
-        uneven(4, 3).repeat(2, 1),  # duplicates
-        torch.cat([torch.eye(4), -torch.eye(4)]),  # repeated singular values
-        torch.cat([uneven(4, 3), torch.zeros(3, 3)]),  # zero rows
-    ],
-)
-def test_gradients_stay_finite(x):
-    for function in (singular_values, *CLOUDS.values()):
-        if function is not CLOUDS["explained"] or x.shape[-1] >= 3:
-            check_finite_gradient(function, x.double())
-    check_finite_gradient(lambda z: spectral_median(singular_values(z)), x.double())
-
-
 def test_rejected_input():
     x = uneven(6, 4)
     for k in (0, 5, 2.0):
@@ -230,7 +199,6 @@ def test_rejected_input():
         check_rejects(explained_variance, ShapeError, "k must be between 1 and 4", x, k)
     check_rejects(singular_values, ShapeError, "drop_last", x[:1], drop_last=True)
     check_rejects(singular_values, ShapeError, "at least 2 points", x[:1], center=True)
-    check_rejects(singular_values, DtypeError, "int64", x.long())
     check_rejects(anisotropy, DegenerateError, "not all be zero", torch.zeros(5, 3))
     check_rejects(anisotropy, DegenerateError, "not all be equal", torch.full((7, 3), 0.1), center=True)
     check_rejects(varex_score, DegenerateError, "not all be equal", torch.full((7, 4), 0.1))
@@ -238,16 +206,9 @@ def test_rejected_input():
         check_rejects(varex_score, InputError, "p must be in", x, p)
     check_rejects(spectral_skewness, DegenerateError, "not all be equal", torch.full((5,), 0.1))
     check_rejects(spectral_skewness, DegenerateError, "not all be equal", torch.ones(1))
-    check_rejects(spectral_skewness, DegenerateError, ">= 0", torch.tensor([1.0, -1]))
     check_rejects(spectral_skewness, ShapeError, "mask", torch.rand(3), mask=torch.ones(2).bool())
     check_rejects(spectral_median, DegenerateError, "positive", torch.zeros(3))
     check_rejects(spectral_median, InputError, "q must be", torch.ones(3), 1.5)
-    check_rejects(spectral_cdf, ShapeError, "at least one number", torch.tensor(1.0))
-
-
-def test_one_point_has_a_raw_spectrum():
-    assert_same(singular_values(torch.tensor([[3.0, 4.0]])), torch.tensor([5.0]))
-    assert anisotropy(torch.tensor([[3.0, 4.0]]), 1).tolist() == [1]
 
 
 def test_limits_where_values_are_not_looked_at(monkeypatch):
@@ -255,11 +216,9 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
     for name, function in CLOUDS.items():
         cloud = torch.full((7, 4), 0.1) if "centred" in name or "varex" in name else torch.zeros(7, 4)
         assert not function(cloud).any()
-        check_finite_gradient(function, cloud)
     assert spectral_skewness(torch.full((5,), 0.1)).item() == 0
     assert spectral_median(torch.zeros(3)).item() == 0
     check_finite_gradient(spectral_skewness, torch.full((5,), 0.1))
-    check_finite_gradient(spectral_median, torch.zeros(3))
 
 
 @gpu
