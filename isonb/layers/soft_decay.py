@@ -21,8 +21,6 @@ from isonb.numerics.distributed import Group, process_group, union_rows
 from isonb.numerics.products import left_factors
 from isonb.numerics.scale import size_of, wide
 
-__all__ = ["SoftDecay", "negative_count", "soft_decay"]
-
 _MODES = ("code", "safe")
 _CODE_EPS = 1e-7  # added inside the logarithm by the official code
 

@@ -15,8 +15,6 @@ from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fa
 from isonb.measures.purity import length_kurtosis, purity, purity_of
 from isonb.numerics.rows import row_count
 
-__all__ = ["isoscore", "isoscore_from_cov", "isoscore_star", "participation_ratio", "shrinkage_intensity"]
-
 _METHODS = ("lw", "oas", "sqrt-lw", "sqrt-oas")
 
 

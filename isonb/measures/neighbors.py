@@ -13,8 +13,6 @@ from isonb.numerics.nearest import check_k, neighbours
 from isonb.numerics.rows import center_rows, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
 
-__all__ = ["id_score", "knn", "log_gaps", "lsds", "mle_dimension", "two_nn"]
-
 ROUNDING = 4.0  # times the dtype's epsilon and a point's norm: distances below it are of copies that were rounded apart
 RIDGE = 1e-3  # weight of the identity in the barycentre system, as a share of its trace
 

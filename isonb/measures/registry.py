@@ -29,8 +29,6 @@ from isonb.measures.spectrum import anisotropy, singular_values, spectral_median
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.numerics.rows import centered
 
-__all__ = ["LEADING", "MEASURES", "TOKEN_MEASURES", "ZETA", "Measure", "attempt", "measure_all", "titles"]
-
 ZETA = 0.2  # weight of the shrinkage matrix in isoscore_star
 LEADING = 3  # directions whose shares are measured
 

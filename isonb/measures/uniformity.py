@@ -16,8 +16,6 @@ from isonb.numerics.products import gram
 from isonb.numerics.rows import directed, directions, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
 
-__all__ = ["rbf_uniformity"]
-
 STRIP = 128  # most rows of a block on the CPU where the gradient comes with it
 WHOLE = 2**22  # most numbers of all pairs at once on the CPU
 ROUNDED = 1e-3  # of an exponent: the share by which its weight is then wrong
