@@ -1,12 +1,9 @@
 """The rehearsal leaves no trace, and the carried gradient is the gradient of the union's penalty."""
 
-import pytest
-import tiny
 import torch
 from support import normal
 
-from isonb.errors import InputError
-from isonb.integrations.union import carrying, penalty_gradients, rehearsal, trainable
+from isonb.integrations.union import carrying, penalty_gradients, rehearsal
 from isonb.measures.isoscore import isoscore
 
 
@@ -41,16 +38,6 @@ def test_a_constant_penalty_and_one_that_skips_a_part_give_zero():
         assert bool((gradients[1] == 0).all())
 
 
-def test_labels_are_joined_in_the_order_of_the_points():
-    seen = []
-    penalty_gradients(
-        lambda x, labels: seen.append(labels) or x.sum(),
-        [normal(2, 1)] * 2,
-        [torch.tensor([3, 1]), torch.tensor([2, 0])],
-    )
-    assert seen[0].tolist() == [3, 1, 2, 0]
-
-
 class Counting(torch.nn.Module):
     """Dropout, and a running statistic as batch normalisation has one."""
 
@@ -83,10 +70,3 @@ def test_weights_cast_in_a_rehearsal_do_not_lose_their_graph_under_autocast():
         model(x).float().sum().backward()
     assert model.weight.grad is not None
     assert bool(model.weight.grad.any())
-
-
-def test_points_without_a_graph_are_refused():
-    model = tiny.model().requires_grad_(False)
-    out = model(**tiny.batch(tiny.sentences(2))).logits
-    with pytest.raises(InputError, match="must depend on trainable weights; got points without a graph"):
-        trainable(out)
