@@ -105,10 +105,8 @@ def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
         value: Tensor = _LogMean.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
     points = pairs.points(x)[1]
-    if not _fits_whole(points, pairs.chunk):
-        return _plain_log_mean(x, pairs)
     factors = _factors(points, pairs.usable)
-    return pairs.log_mean(((_kernel(points) @ factors).mul_(factors).sum((-2, -1)) / 2).log())
+    return pairs.log_mean((_kernel_sums(points, factors, pairs.chunk, False)[1].mul_(factors).sum((-2, -1)) / 2).log())
 
 
 def _near(x: Tensor, pairs: _Pairs) -> bool:
@@ -201,23 +199,6 @@ class _LogMean(torch.autograd.Function):
         return slope * grad[..., None, None], None
 
 
-def _fits_whole(x: Tensor, chunk: int) -> bool:
-    """Whether the weights of all pairs may be in memory together."""
-    n = x.shape[-2]
-    return n <= chunk and (x.device.type != "cpu" or x.shape[:-1].numel() * n <= WHOLE)
-
-
-def _kernel(x: Tensor) -> Tensor:
-    r"""K (..., n, n): :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j.
-
-    With u by :func:`_factors` the weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`. All are normal
-    numbers where points are near each other; the weights themselves would take two more passes.
-    """
-    kernel = gram(x, lambda block, *_: block.exp_())
-    kernel.diagonal(dim1=-2, dim2=-1).zero_()
-    return kernel
-
-
 def _factors(points: Tensor, usable: Tensor | None) -> Tensor:
     r"""The factors u (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
     factors = square_norms(points).mul_(-0.5).exp_()
@@ -226,29 +207,27 @@ def _factors(points: Tensor, usable: Tensor | None) -> Tensor:
     return factors.unsqueeze(-1)
 
 
-def _kernel_sums(points: Tensor, factors: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
-    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d) and :math:`\sum_j K_{ij} u_j` (..., n, 1).
+def _kernel_sums(points: Tensor, factors: Tensor, chunk: int, pulled: bool = True) -> tuple[Tensor, Tensor]:
+    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), where asked for, and :math:`\sum_j K_{ij} u_j`.
 
-    Of few points by the whole kernel, else a block at a time, what is above its diagonal in both directions.
+    :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j: with u by :func:`_factors` the weight
+    :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`. All are normal numbers where points are near each other.
+    Of few points at once, else a block of rows at a time, what is above its diagonal in both directions: on the CPU few
+    rows, because what lies below the diagonal of a block is computed in vain.
     """
-    weighted = points * factors
-    if _fits_whole(points, chunk):
-        kernel = _kernel(points)
-        return kernel @ weighted, kernel @ factors
-    n, d = points.shape[-2:]
-    x, others, each = points.reshape(-1, n, d), weighted.reshape(-1, n, d), factors.reshape(-1, n, 1)
-    pull, sums, step = torch.zeros_like(x), torch.zeros_like(each), _strip_height(x, chunk)
+    n, many = points.shape[-2], points.shape[:-1].numel() * points.shape[-2]
+    if n <= chunk and (points.device.type != "cpu" or many <= WHOLE):  # all pairs at once
+        kernel = gram(points, lambda block, *_: block.exp_())
+        kernel.diagonal(dim1=-2, dim2=-1).zero_()
+        return kernel @ (points * factors) if pulled else points, kernel @ factors
+    x, others, each = (part.reshape(-1, n, part.shape[-1]) for part in (points, points * factors, factors))
+    pull, sums = torch.zeros_like(x), torch.zeros_like(each)
+    step = min(chunk, STRIP, max(STRIP // 2, n // 4)) if x.device.type == "cpu" else chunk
     for start in range(0, n - 1, step):
         rows = slice(start, start + step)
         kernel = (x[:, rows] @ x[:, start:].mT).exp_()
         kernel[..., : kernel.shape[1]].triu_(1)
-        pull[:, rows].baddbmm_(kernel, others[:, start:])
-        pull[:, start:].baddbmm_(kernel.mT, others[:, rows])
-        sums[:, rows].baddbmm_(kernel, each[:, start:])
-        sums[:, start:].baddbmm_(kernel.mT, each[:, rows])
+        for total, parts in ((pull, others), (sums, each))[not pulled :]:
+            total[:, rows].baddbmm_(kernel, parts[:, start:])
+            total[:, start:].baddbmm_(kernel.mT, parts[:, rows])
     return pull.view(points.shape), sums.view(factors.shape)
-
-
-def _strip_height(x: Tensor, chunk: int) -> int:
-    """Rows of a block: on the CPU few, because what lies below the diagonal of a block is computed in vain."""
-    return min(chunk, STRIP, max(STRIP // 2, x.shape[1] // 4)) if x.device.type == "cpu" else chunk
