@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 from golden_cases import assert_matches, cases, load, points, values
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 from support import (
     as_on_an_accelerator,
@@ -17,7 +15,6 @@ from support import (
     check_gradient,
     check_rejects,
     gradient,
-    normal,
     uneven,
 )
 
@@ -138,15 +135,6 @@ def test_zero_rows_count_in_the_penalty_and_add_nothing():
     assert not slope[x.norm(dim=-1) == 0].any()
     assert torch.isfinite(slope).all()
     assert cosine_penalty(torch.zeros(4, 3)).item() == 0
-
-
-@given(st.integers(2, 12), st.integers(1, 6), st.integers(0, 10**6))
-def test_bounds_and_the_sum_of_contributions(n, d, seed):
-    x = normal(n, d, seed=seed)
-    mean = mean_cosine(x)
-    assert -1 / (n - 1) - 1e-12 <= mean <= 1 + 1e-12
-    assert_same(cosine_contributions(x).sum(), mean, atol=1e-10)
-    assert_same(cosine_penalty(x), mean * (n - 1) / n, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", MEASURES)

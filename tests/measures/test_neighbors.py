@@ -1,7 +1,6 @@
 """Neighbours and the measures on them against scikit-learn, scikit-dimension, saved values and plain loops."""
 
 import math
-import warnings
 from functools import partial
 
 import numpy as np
@@ -46,17 +45,6 @@ def test_two_nn_equals_scikit_dimension(n, d, discard):
         assert two_nn(x, discard).item() == pytest.approx(want, rel=1e-9)
     else:  # there F = 1 is used, which is infinite
         assert math.isfinite(two_nn(x, discard).item())
-
-
-def test_two_nn_drops_duplicates():
-    x = normal(80, 4)
-    doubled = torch.cat([x, x[:10]])
-    kept = x[10:].clone()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        want = skdim.id.TwoNN().fit(doubled.numpy()).dimension_
-    assert two_nn(doubled).item() == pytest.approx(want, rel=1e-9)
-    assert two_nn(kept).item() != pytest.approx(want, rel=1e-3)
 
 
 @pytest.mark.parametrize("d", [2, 5])
@@ -126,17 +114,6 @@ def test_lsds_equals_plain_loops(mode, normalize):
     x, y = uneven(40, 6), uneven(40, 9, seed=4)
     got = lsds(x, y, k=5, t=0.7, mode=mode, normalize_weights=normalize).item()
     assert got == pytest.approx(lsds_by_loops(x.numpy(), y.numpy(), 5, 0.7, mode, normalize), rel=1e-10)
-
-
-def test_lsds_of_the_whole_cloud_and_of_duplicates():
-    x = normal(6, 3)
-    assert lsds(x, x, k=6, mode="code") >= 0
-    copies = torch.ones(5, 3, dtype=torch.float64)
-    assert lsds(copies, copies, k=3, mode="code").item() == pytest.approx(0, abs=1e-12)
-    assert lsds(copies, copies, k=2, normalize_weights=True).item() == pytest.approx(0, abs=1e-12)
-    check_finite_gradient(lambda z: lsds(z, z, k=3, mode="code"), copies)
-    with_zero = torch.cat([x, torch.zeros(1, 3, dtype=torch.float64)])
-    check_finite_gradient(lambda z: lsds(z, z, k=3), with_zero)
 
 
 def test_lsds_invariances():
