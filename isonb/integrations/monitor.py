@@ -322,7 +322,10 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             value = values[gate.measure]
             if not math.isnan(value):
                 self._counts[gate] = count + 1 if gate.broken(value) else 0
-        told = _from_all(self.counts)
+        group, told = process_group("world"), [self.counts]  # the counts of every process, in their order
+        if group is not None:
+            told = [[] for _ in range(torch.distributed.get_world_size(group))]
+            torch.distributed.all_gather_object(told, self.counts, group=group)
         closed = {
             gate: [rank for rank, counts in enumerate(told) if counts[place] >= gate.patience]
             for place, gate in enumerate(self._counts)
@@ -333,7 +336,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         reasons = [str(gate) + _where(closed[gate], len(told)) for gate in stopped or warned]
         event = Event(step, kind, values, "; ".join(reasons), undefined)
         self.events.append(event)
-        if _first_process():
+        if group is None or torch.distributed.get_rank(group) == 0:
             self._write(event)
             if kind == "warned":
                 warnings.warn(f"step {step}: {event.reason}", IsotropyWarning, stacklevel=3)
@@ -381,21 +384,6 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return value if math.isfinite(value) else f"the measure gives {value}"
-
-
-def _from_all(counts: list[int]) -> list[list[int]]:
-    """The counts of every process, in their order."""
-    group = process_group("world")
-    if group is None:
-        return [counts]
-    told: list[Any] = [None] * torch.distributed.get_world_size(group)
-    torch.distributed.all_gather_object(told, counts, group=group)
-    return told
-
-
-def _first_process() -> bool:
-    group = process_group("world")
-    return group is None or torch.distributed.get_rank(group) == 0
 
 
 def _where(ranks: Sequence[int], count: int) -> str:

@@ -182,10 +182,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     def _rehearse(self, model: nn.Module, items: Tensor | int | None) -> Iterator[Tensor]:
         with rehearsal(self.model):
             seen = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
-        points = [cloud for cloud, _ in seen]
-        labels = [one for _, one in seen if one is not None]
-        together = labels if len(labels) == len(points) else None
-        self._union_value, gradients = penalty_gradients(self._penalty_of, points, together)
+        self._union_value, gradients = penalty_gradients(self._penalty_of, seen)
         return iter(gradients)
 
     def _counts_as_scaled(self, items: Tensor | int | None) -> bool:
