@@ -121,21 +121,6 @@ class Event:
 class IsotropyMonitor(_Base):  # type: ignore[misc]
     """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate closes.
 
-    ``measures``
-        names of :data:`~isonb.measures.registry.MEASURES`, or a mapping from names to functions of points (n, d).
-    ``every``
-        steps from one measurement to the next.
-    ``warn``, ``stop``
-        :class:`Gate` objects.
-    ``pooling``
-        which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
-    ``module``
-        the name of the submodule that gives the vectors, where it has no one transformer.
-    ``limit``
-        at most so many points are measured, the first ones.
-    ``path``
-        a file that gets one line of JSON an event, from the first process.
-
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
     so training is not changed. Under several processes attach it on each: all measure their own points, and a gate that
     closes on one closes for all. The checkpoints of the Trainer and of Lightning keep how far each gate is; elsewhere
@@ -144,6 +129,16 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     ``events`` holds what was seen. Values go into the Trainer's own log as ``isonb/<measure>`` once it is attached, so
     TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an unknown measure and for a
     path whose folder isn't there.
+
+    Args:
+        measures: names of :data:`~isonb.measures.registry.MEASURES`, or functions of points (n, d) by name.
+        every: steps from one measurement to the next.
+        warn: gates that warn.
+        stop: gates that end the training.
+        pooling: which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
+        module: the name of the submodule that gives the vectors, where it has no one transformer.
+        limit: at most so many points are measured, the first ones.
+        path: a file that gets one line of JSON an event, from the first process.
 
     >>> monitor = IsotropyMonitor(["relative_spread"], stop=COLLAPSE)
     >>> monitor.observe(torch.ones(8, 4), step=1).kind, monitor.observe(torch.ones(8, 4), step=2).kind
