@@ -104,9 +104,8 @@ def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     if x.requires_grad and torch.is_grad_enabled():
         value: Tensor = _LogMean.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
-    points = pairs.points(x)[1]
-    factors = _factors(points, pairs.usable)
-    return pairs.log_mean((_kernel_sums(points, factors, pairs.chunk, False)[1].mul_(factors).sum((-2, -1)) / 2).log())
+    _, sums, factors = _kernel_sums(pairs.points(x)[1], pairs, False)
+    return pairs.log_mean((sums.mul_(factors).sum((-2, -1)) / 2).log())
 
 
 def _near(x: Tensor, pairs: _Pairs) -> bool:
@@ -177,8 +176,7 @@ class _LogMean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
         unit, points = pairs.points(x)
-        factors = _factors(points, pairs.usable)
-        pull, sums = _kernel_sums(points, factors, pairs.chunk)
+        pull, sums, factors = _kernel_sums(points, pairs)
         sums.mul_(factors)
         total = sums.sum(-2, keepdim=True) / 2
         slope = pull.mul_(factors / total * unit).addcmul_(sums / total * unit, points, value=-1)
@@ -199,30 +197,31 @@ class _LogMean(torch.autograd.Function):
         return slope * grad[..., None, None], None
 
 
-def _factors(points: Tensor, usable: Tensor | None) -> Tensor:
-    r"""The factors u (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
-    factors = square_norms(points).mul_(-0.5).exp_()
-    if usable is not None:
-        factors.masked_fill_(~usable, 0.0)
-    return factors.unsqueeze(-1)
+def _kernel_sums(points: Tensor, pairs: _Pairs, pulled: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), where asked for, :math:`\sum_j K_{ij} u_j`, and u.
 
+    :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j: the weight :math:`e^{-|x_i - x_j|^2 / 2}` is
+    :math:`u_i K_{ij} u_j` with :math:`u_i = e^{-|x_i|^2 / 2}`, 0 where a row doesn't count. All are normal numbers where
+    points are near each other; the weights themselves would take two more passes.
 
-def _kernel_sums(points: Tensor, factors: Tensor, chunk: int, pulled: bool = True) -> tuple[Tensor, Tensor]:
-    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), where asked for, and :math:`\sum_j K_{ij} u_j`.
-
-    :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j: with u by :func:`_factors` the weight
-    :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`. All are normal numbers where points are near each other.
-    Of few points at once, else a block of rows at a time, what is above its diagonal in both directions: on the CPU few
-    rows, because what lies below the diagonal of a block is computed in vain.
+    Of few points at once, u read off the diagonal before it goes. Else a block of rows at a time, what is above its
+    diagonal in both directions: on the CPU few rows, because what lies below it is computed in vain.
     """
-    n, many = points.shape[-2], points.shape[:-1].numel() * points.shape[-2]
-    if n <= chunk and (points.device.type != "cpu" or many <= WHOLE):  # all pairs at once
+
+    def counted(factors: Tensor) -> Tensor:
+        return (factors if pairs.usable is None else factors.masked_fill_(~pairs.usable, 0.0)).unsqueeze(-1)
+
+    n, chunk, on_cpu = points.shape[-2], pairs.chunk, points.device.type == "cpu"
+    if n <= chunk and not (on_cpu and points.shape[:-1].numel() * n > WHOLE):
         kernel = gram(points, lambda block, *_: block.exp_())
-        kernel.diagonal(dim1=-2, dim2=-1).zero_()
-        return kernel @ (points * factors) if pulled else points, kernel @ factors
+        diagonal = kernel.diagonal(dim1=-2, dim2=-1)
+        factors = counted(diagonal.rsqrt())
+        diagonal.zero_()
+        return kernel @ (points * factors) if pulled else points, kernel @ factors, factors
+    factors = counted(square_norms(points).mul_(-0.5).exp_())
     x, others, each = (part.reshape(-1, n, part.shape[-1]) for part in (points, points * factors, factors))
     pull, sums = torch.zeros_like(x), torch.zeros_like(each)
-    step = min(chunk, STRIP, max(STRIP // 2, n // 4)) if x.device.type == "cpu" else chunk
+    step = min(chunk, STRIP, max(STRIP // 2, n // 4)) if on_cpu else chunk
     for start in range(0, n - 1, step):
         rows = slice(start, start + step)
         kernel = (x[:, rows] @ x[:, start:].mT).exp_()
@@ -230,4 +229,4 @@ def _kernel_sums(points: Tensor, factors: Tensor, chunk: int, pulled: bool = Tru
         for total, parts in ((pull, others), (sums, each))[not pulled :]:
             total[:, rows].baddbmm_(kernel, parts[:, start:])
             total[:, start:].baddbmm_(kernel.mT, parts[:, rows])
-    return pull.view(points.shape), sums.view(factors.shape)
+    return pull.view(points.shape), sums.view(factors.shape), factors
