@@ -201,8 +201,8 @@ def _kernel_sums(points: Tensor, pairs: _Pairs, pulled: bool = True) -> tuple[Te
     r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), where asked for, :math:`\sum_j K_{ij} u_j`, and u.
 
     :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j: the weight :math:`e^{-|x_i - x_j|^2 / 2}` is
-    :math:`u_i K_{ij} u_j` with :math:`u_i = e^{-|x_i|^2 / 2}`, 0 where a row doesn't count. All are normal numbers where
-    points are near each other; the weights themselves would take two more passes.
+    :math:`u_i K_{ij} u_j` with :math:`u_i = e^{-|x_i|^2 / 2}`, 0 where a row doesn't count. All are normal numbers
+    where points are near each other; the weights themselves would take two more passes.
 
     Of few points at once, u read off the diagonal before it goes. Else a block of rows at a time, what is above its
     diagonal in both directions: on the CPU few rows, because what lies below it is computed in vain.
