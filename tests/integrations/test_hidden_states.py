@@ -82,24 +82,6 @@ def test_last_token_is_the_last_real_one_whichever_side_is_padded():
     assert pool(states, None, "last").flatten().tolist() == [3.0, 3.0]
 
 
-# transformers 6 will rename it; both names work today
-@pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable` is deprecated:FutureWarning")
-def test_gradient_checkpointing_neither_adds_states_nor_changes_the_gradient():
-    found = []
-    for on in (False, True):
-        model = tiny.model().train()
-        if on:
-            model.gradient_checkpointing_enable({"use_reentrant": False})
-        with HiddenStates(model, "all") as seen:
-            model(**INPUTS)
-        states = seen.take()
-        assert len(states) == 2
-        sum(state.square().sum() for state in states).backward()
-        assert not seen._states
-        found.append(torch.cat([w.grad.flatten() for w in model.bert.encoder.parameters()]))
-    torch.testing.assert_close(*found)
-
-
 def test_typed_errors():
     model = tiny.model()
     with pytest.raises(InputError, match="must be one of 'cls', 'last', 'mean', 'tokens'; got 'middle'"):

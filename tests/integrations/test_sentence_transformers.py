@@ -29,11 +29,8 @@ from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import (
     CosRegLoss,
     GORLoss,
-    IsoScoreLoss,
     IStarLoss,
     PersistentEntropyLoss,
-    SIGRegLoss,
-    SpectrumControlLoss,
 )
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
@@ -89,17 +86,6 @@ def test_the_penalty_is_what_the_library_computes_of_the_columns(folder, columns
     parts = IsotropyLoss(model, inner, GORLoss())(features(model, *texts))
     golden = GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
     torch.testing.assert_close(parts["isonb_penalty"], sum(golden.values()))
-
-
-@pytest.mark.parametrize("penalty", [GORLoss(), CosRegLoss(), IsoScoreLoss(), IStarLoss(), SpectrumControlLoss(),
-                                     SIGRegLoss(slices=8, seed=0), PersistentEntropyLoss()])  # fmt: skip
-def test_no_regulariser_takes_the_two_sides_of_a_pair_for_two_points(folder, penalty):
-    model = make(folder).train()
-    texts = TEXTS[:6], TEXTS[6:12]
-    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), penalty)(features(model, *texts))
-    columns = [model(one)["sentence_embedding"] for one in features(model, *texts)]
-    torch.testing.assert_close(parts["isonb_penalty"], sum(map(penalty, columns)) / 2)
-    assert not torch.allclose(parts["isonb_penalty"], penalty(torch.cat(columns)), rtol=1e-5)  # of all in one
 
 
 def matryoshka(model, loss):

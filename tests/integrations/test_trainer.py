@@ -207,22 +207,6 @@ class MeanOfMeans(Trainer):
     loss_is_scaled_for_ga = False
 
 
-def test_the_rehearsed_points_are_those_of_the_training_pass(tmp_path, monkeypatch):
-    seen = []
-    original = Pooling.points
-
-    def spy(self, *args):
-        seen.append(original(self, *args))
-        return seen[-1]
-
-    monkeypatch.setattr(Pooling, "points", spy)
-    train(tmp_path, 2, dropout=0.3, changes={"max_steps": 1})
-    points = [cloud for cloud, _ in seen]
-    assert len(points) == 4
-    assert all(torch.equal(points[i], points[i + 2]) for i in (0, 1))
-    assert [cloud.requires_grad for cloud in points] == [False, False, True, True]
-
-
 def test_what_a_penalty_draws_does_not_touch_dropout(tmp_path):
     drawn = []
 

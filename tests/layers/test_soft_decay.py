@@ -47,30 +47,20 @@ def weighted(x, alpha, weights):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_saved_output(case):
-    x = load(case)["points"]
-    for key, saved in values("layers", case)["softdecay"].items():
+def test_saved_values(case):
+    x, saved = load(case)["points"], values("layers", case)
+    for key, output in saved["softdecay"].items():
         if key.startswith("alpha"):
-            assert_matches(soft_decay(x, float(key.removeprefix("alpha_"))), saved, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_saved_gradient(case):
+            assert_matches(soft_decay(x, float(key.removeprefix("alpha_"))), output, rtol=1e-8, atol=1e-9)
     # close singular values cost the SVD digits, so 1e-5; on the lattice the saved values are central differences
-    x = load(case)["points"]
-    _, slope, _ = weighted(x, -0.2, torch.roll(x, 1, 0))
-    saved = values("layers", case)["softdecay"]["grad"]
-    assert_matches(slope, saved, rtol=1e-5, atol=1e-6 if case == "lattice_27x3" else 1e-7)
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if "small_scale" in values("layers", case)])
-def test_saved_values_below_alpha(case):
-    saved = values("layers", case)["small_scale"]
-    x = load(case)["points"] * saved["scale"]
-    assert_matches(soft_decay(x, -0.6), saved["alpha_-0.6"], rtol=1e-8, atol=1e-10)
-    if "grad_alpha_-0.2" in saved:
-        _, slope, _ = weighted(x, -0.2, torch.roll(x, 1, 0))
-        assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-8)
+    near = 1e-6 if case == "lattice_27x3" else 1e-7
+    assert_matches(weighted(x, -0.2, torch.roll(x, 1, 0))[1], saved["softdecay"]["grad"], rtol=1e-5, atol=near)
+    if small := saved.get("small_scale"):  # singular values below alpha
+        x = x * small["scale"]
+        assert_matches(soft_decay(x, -0.6), small["alpha_-0.6"], rtol=1e-8, atol=1e-10)
+        if "grad_alpha_-0.2" in small:
+            slope = weighted(x, -0.2, torch.roll(x, 1, 0))[1]
+            assert_matches(slope, small["grad_alpha_-0.2"], rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("case", BATCHED)
@@ -83,14 +73,8 @@ def test_saved_batch(case):
     assert loss.item() == pytest.approx(saved["loss_alpha_-0.2"], rel=1e-9)
     assert by_alpha.item() == pytest.approx(saved["grad_wrt_alpha_at_-0.2"], rel=1e-8)
     assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("case", BATCHED)
-def test_saved_batch_of_real_tokens(case):
-    inputs, saved = load(case), values("layers", case)["softdecay_batched"]["valid_tokens_only_per_sample"]
-    x = inputs["tokens"] if "tokens" in inputs else inputs["hidden_states"][-1]
     out = soft_decay(x, -0.2, mask=inputs["attention_mask"])
-    for row, one in zip(out, saved, strict=True):
+    for row, one in zip(out, saved["valid_tokens_only_per_sample"], strict=True):
         assert_matches(row[: one["tokens"]], one["alpha_-0.2"], rtol=1e-8, atol=1e-9)
         assert not row[one["tokens"] :].any()
 

@@ -126,7 +126,6 @@ def test_lsds_invariances():
 def test_gradients():
     x, y = normal(12, 3), normal(12, 4, seed=1)
     check_gradient(lambda z: knn(z, 3)[0], x)
-    check_gradient(lambda z: mle_dimension(z, 4), x)
     for options in ({}, {"normalize_weights": True}, {"mode": "code"}):
         check_gradient(partial(lsds, k=4, **options), x, y)
     copies = torch.cat([x, x[:4]])
