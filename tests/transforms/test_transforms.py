@@ -33,7 +33,7 @@ from isonb.transforms import (
     ZeroMean,
     load_transform,
 )
-from isonb.transforms.clusters import k_means, nearest_centre, top_directions
+from isonb.transforms.clusters import k_means, nearest_centre
 from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
@@ -70,15 +70,6 @@ def test_saved_gram_of_whitening(case):
     assert_same(gram[index][:, index], torch.tensor(saved["gram_block"], dtype=torch.float64), rtol=1e-8, atol=1e-10)
     assert gram.trace().item() == pytest.approx(saved["gram_trace"])
     assert gram.norm().item() == pytest.approx(saved["gram_frobenius_norm"])
-
-
-def test_whitened_covariance_is_the_identity():
-    x = uneven(60, 8)
-    for white, d in ((Whitening(), 8), (Whitening(k=3), 3), (SoftZCA(eps=0.0), 8)):
-        y = white.fit_transform(x)
-        assert_same(y.T.cov(), torch.eye(d, dtype=torch.float64), atol=1e-9)
-        assert_same(y.mean(0), torch.zeros(d, dtype=torch.float64), atol=1e-12)
-    assert_same(isoscore(Whitening().fit_transform(x)), torch.tensor(1.0).double())
 
 
 def test_whitening_is_pca_whitening():
@@ -375,17 +366,6 @@ def test_bad_options():
     ):
         with pytest.raises(InputError, match=match):
             call()
-
-
-def test_top_directions():
-    x = uneven(30, 5) - uneven(30, 5).mean(0)
-    for rows in (x, x[:3]):
-        _, _, v = torch.linalg.svd(rows, full_matrices=False)
-        top = top_directions(rows, 2)
-        assert_same((top * v[:2].T).sum(0).abs(), torch.ones(2).double(), rtol=1e-7)
-    rank_one = normal(6, 1) @ normal(1, 5)
-    assert not top_directions(rank_one, 3)[:, 1:].any()
-    assert not top_directions(x[:0], 3).any()
 
 
 @gpu

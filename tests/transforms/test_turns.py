@@ -81,14 +81,6 @@ def test_the_dial_runs_from_needle_to_round_without_a_new_fit():
     assert reached[4] < 1
 
 
-def test_zero_strength_leaves_the_points():
-    x = points()
-    assert_same(MeanShift(s=0.0).fit_transform(x), x)
-    assert_same(PartialWhitening(p=0.0).fit_transform(x), x - x.mean(0))
-    assert_same(DimensionScale(factor=1.0).fit_transform(x), x)
-    assert_same(SingularDecay(alpha=0.0).fit_transform(x), x, rtol=1e-6)
-
-
 def test_directions_without_variance_come_out_zero():
     few = PartialWhitening(p=1.0).fit(uneven(5, 12))
     assert int((few.factors() > 0).sum()) == 4
