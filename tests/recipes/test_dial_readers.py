@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from dial import readers
 from scipy.stats import spearmanr
 from sklearn.metrics import ndcg_score, roc_auc_score, v_measure_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from isonb.errors import ShapeError
-from isonb.lab.dial import readers
 
 
 @pytest.fixture
