@@ -8,7 +8,6 @@ Method()
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import pkgutil
@@ -18,7 +17,7 @@ from typing import Any
 from isonb.errors import fail
 from isonb.lab.methods import own
 from isonb.lab.methods.base import Contrast, Method, MethodError, Place, SecondPhase, Site
-from isonb.lab.options import build, describe, rules, shown
+from isonb.lab.options import build, describe, nearest, rules, shown
 
 __all__ = [
     "Contrast",
@@ -56,8 +55,7 @@ def method_class(name: object) -> type[Method]:
         return own.own_method(name)
     kind = (_KNOWN.get(name) or methods().get(name)) if isinstance(name, str) else None
     if kind is None:
-        close = difflib.get_close_matches(name, methods(), n=1, cutoff=0.5) if isinstance(name, str) else ()
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(methods())}; or FILE.py:CLASS."
+        fix = f"{nearest(name, methods())}Methods: {', '.join(methods())}; or FILE.py:CLASS."
         fail(MethodError, "the method must be one of isonb's", shown(name), fix)
     return kind
 

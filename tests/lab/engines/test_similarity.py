@@ -20,7 +20,6 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import encode, load
 from isonb.lab.engines import similarity
-from isonb.lab.engines.similarity_report import Gold, gains, scores
 from isonb.lab.methods import Method, SecondPhase, methods
 from isonb.lab.options import option
 from isonb.lab.runs.record import read_record, write_record
@@ -220,21 +219,6 @@ def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
     stage = {"pool": "encoding", "transform": "transforming"}[place]
     with pytest.raises(DegenerateError, match=f"finite after {stage}; got .* numbers"):
         run(method=stub(Broken))
-
-
-SUBSETS = Gold([1.0, 2, 3, 4, 1, 2, 3, 5, 5], ["a"] * 4 + ["b"] * 3 + ["c"] * 2)
-
-
-def test_a_subset_that_cannot_be_scored_leaves_what_needs_it_undefined():
-    cosines = [0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5]
-    found = scores(cosines, SUBSETS)
-    assert found["subset.c.spearman"] is None
-    assert found["spearman.mean"] is None
-    assert found["subset.b.spearman"] == pytest.approx(-100)
-    assert found["spearman.all"] is not None
-    gained = gains(cosines, cosines[::-1], SUBSETS, 0)
-    assert gained["difference.spearman.mean.low"] is None
-    assert gained["difference.spearman.all.low"] < gained["difference.spearman.all.high"]
 
 
 def test_a_task_with_subsets(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -10,16 +9,13 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from isonb.lab.runs import manifest as manifests
 from isonb.lab.runs import table as tables
-from isonb.lab.runs.manifest import Clock, manifest
 from isonb.lab.runs.record import Record, RecordError, read_record, write_record
 from isonb.lab.runs.run_ids import ConfigError, canonical, run_id
 from isonb.lab.runs.table import scan
@@ -97,40 +93,6 @@ def test_id_is_frozen():
 def test_bad_configuration(bad):
     with pytest.raises(ConfigError, match="got"):
         run_id(bad)
-
-
-# manifest
-
-
-def test_manifest_says_what_counts_and_nothing_private():
-    clock = Clock()
-    time.sleep(0.01)
-    found = manifest(seed=7, data={"train": "ab12", "rows": 3}, clock=clock)
-    text = json.dumps(found)
-    assert json.loads(text) == found
-    assert 0.01 <= found["seconds"] < 5
-    assert found["started"].endswith("+00:00")
-    assert found["versions"]["torch"] == torch.__version__
-    assert found["hardware"]["cores"] >= 1
-    assert len(found["code"]["sha256"]) == 64
-    assert list(found) == sorted(found)
-    assert list(found["versions"]) == sorted(found["versions"])
-    private = {os.uname().nodename, str(Path.home()), str(Path(manifests.__file__).parent), sys.executable}
-    assert not [word for word in private if len(word) > 2 and word in text]
-
-
-def test_a_clock_adds_up_what_measuring_took():
-    """Also where a measurement fails, and apart from the rest of the run."""
-    clock = Clock()
-    assert "measuring" not in manifest(seed=0, data="x", clock=clock)
-    with clock.measuring():
-        time.sleep(0.02)
-    time.sleep(0.05)
-    with contextlib.suppress(ZeroDivisionError), clock.measuring():
-        time.sleep(0.02)
-        _ = 1 / 0
-    found = manifest(seed=0, data="x", clock=clock)
-    assert 0.04 <= found["measuring"] < found["seconds"] - 0.04
 
 
 # files
