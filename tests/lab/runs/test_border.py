@@ -13,7 +13,6 @@ import pytest
 
 from isonb.errors import InputError
 from isonb.lab import methods
-from isonb.lab.data.sources import SourceError, read_folder
 from isonb.lab.options import option
 from isonb.lab.runs.record import Record, RecordError, write_record
 from isonb.lab.runs.settings import plan, resolve
@@ -125,32 +124,3 @@ def test_a_table_that_cannot_be_written(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(RecordError, match="a table must be a file"):
         collect(tmp_path, tmp_path / name)
-
-
-# rows
-
-
-def split(folder: Path, name: str, columns: list[str] | None = None) -> None:
-    table = pyarrow.table({"sentence": ["A."], "label": [1]})
-    if columns is not None:
-        table = pyarrow.Table.from_arrays([pyarrow.array(["A."]), pyarrow.array([1]), pyarrow.array([0])], columns)
-    (folder / "glue/cola").mkdir(parents=True, exist_ok=True)
-    parquet.write_table(table, folder / f"glue/cola/{name}.parquet")
-
-
-def test_shards_of_two_splittings_are_not_one(tmp_path: Path) -> None:
-    for name in ("train-00000-of-00002", "train-00000-of-00003"):
-        split(tmp_path, name)
-    with pytest.raises(SourceError, match="in all its shards"):
-        read_folder(tmp_path, "glue/cola", "train")
-    (tmp_path / "glue/cola/train-00000-of-00003.parquet").unlink()
-    split(tmp_path, "train-00001-of-00002")
-    assert len(read_folder(tmp_path, "glue/cola", "train")) == 2
-
-
-def test_a_column_that_stands_twice(tmp_path: Path) -> None:
-    from isonb.lab.data.rows import load_task
-
-    split(tmp_path, "train", ["sentence", "label", "label"])
-    with pytest.raises(SourceError, match="must have each column once; got label twice"):
-        load_task("cola", tmp_path, split="train")
