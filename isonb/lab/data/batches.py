@@ -38,11 +38,9 @@ class Tokens:
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens a row."""
         return [len(row["input_ids"]) for row in self.rows]
 
     def head(self, count: int) -> Tokens:
-        """The first ``count`` rows."""
         return Tokens(self.rows[:count], self.windows[:count])
 
 

@@ -134,12 +134,10 @@ class PlainRows:
         return iter(self.table.to_pylist())
 
     def __getitem__(self, column: str) -> list[Any]:
-        """The values of a column."""
         values: list[Any] = self.table[column].to_pylist()
         return values
 
     def select(self, rows: Sequence[int]) -> PlainRows:
-        """Some of the rows."""
         return PlainRows(self.table.take(list(rows)))
 
 

@@ -37,7 +37,6 @@ class SentenceVector(nn.Module):
         self.pooled, self.layer, self.site = pooled, layer, site
 
     def forward(self, states: States) -> Tensor:
-        """The vectors of a batch."""
         if self.layer is None:
             return self.pooled(states)
         if self.site != "tokens":

@@ -39,10 +39,10 @@ def run(
 ) -> Record:
     """Fine-tune, train the layer in every way, and return the record (unwritten).
 
-    ``given`` as in :func:`~isonb.lab.runs.settings.plan`. The metrics are those of the fine-tuned model without the
-    layer. Series, by updates of the layer from 0 on: ``step.dose.<loss>.<rate>.held`` (the main metric on held-out
-    rows), ``.score`` (on the validation rows) and ``.isoscore`` (of what the layer makes of those), with the losses
-    ``joint``, ``task`` and ``isotropy`` and the rates ``1e-05``, ``1e-04`` and ``1e-03``.
+    The metrics are those of the fine-tuned model without the layer. Series, by updates of the layer from 0 on:
+    ``step.dose.<loss>.<rate>.held`` (the main metric on held-out rows), ``.score`` (on the validation rows) and
+    ``.isoscore`` (of what the layer makes of those), with the losses ``joint``, ``task`` and ``isotropy`` and the rates
+    ``1e-05``, ``1e-04`` and ``1e-03``.
     """
     from tqdm import tqdm
 

@@ -39,8 +39,7 @@ from isonb.lab.engines.preflight import preflight
 from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.engines.stages import Series, seeded
 from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
-from isonb.lab.methods import Contrast, Method
-from isonb.lab.methods.control import TUNING
+from isonb.lab.methods import TUNING, Contrast, Method
 from isonb.lab.runs.inputs import own_files, pair_rows, recorded
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
@@ -71,11 +70,9 @@ def run(
 ) -> Record:
     """Encode, tune if the method asks for it, transform, score; the record (unwritten). It leaves no checkpoints.
 
-    ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub"; ``work``
-    isn't used. The same configuration gives the same metrics and series on the same machine. ``report_to`` names
-    trackers, which are told when the run is over; ``predictions`` is the file for a table of one row a pair. Raises as
-    :func:`~isonb.lab.engines.preflight.preflight`, and :class:`~isonb.errors.DegenerateError`, which names the stage,
-    where vectors or losses aren't finite.
+    As :func:`isonb.lab.engines.experiment.run` says; trackers are told when the run is over, and ``predictions`` has
+    one row a pair. Raises :class:`~isonb.errors.DegenerateError`, which names the stage, where vectors or losses aren't
+    finite.
 
     Metrics: ``spearman.<protocol>`` and ``subset.<name>.spearman``; both with ``plain.`` in front for the untouched
     encoder and the same layers; ``difference.spearman.<protocol>`` with ``.low``, ``.high`` and ``.p``; counts

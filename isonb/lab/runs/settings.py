@@ -107,7 +107,6 @@ class SyntheticSettings(Options):
     size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
 
     def samples(self, size: int) -> int:
-        """Disjoint samples of a size."""
         return max(self.repeats, self.size_rows // size)
 
 

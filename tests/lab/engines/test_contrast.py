@@ -1,7 +1,5 @@
 """Contrastive tuning: the losses, what a method's penalty and layer see, what is left behind."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -36,7 +34,7 @@ def encoder(folder):
     return load(folder)
 
 
-def weights(model: nn.Module) -> torch.Tensor:
+def weights(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
 
 
@@ -97,12 +95,12 @@ def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(
 class Recorder(nn.Module):
     """A penalty that keeps the shapes it was given."""
 
-    def __init__(self, power: float = 1.0) -> None:
+    def __init__(self, power=1.0):
         super().__init__()
         self.seen: list[tuple[int, ...]] = []
         self.power = power
 
-    def forward(self, points: torch.Tensor) -> torch.Tensor:
+    def forward(self, points):
         self.seen.append(tuple(points.shape))
         return self.power * points.square().mean()
 
@@ -158,7 +156,7 @@ def test_a_loss_that_isnt_finite_is_refused_and_the_model_frozen(encoder):
 
 
 class Scale(nn.Module):
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim):
         super().__init__()
         self.raw = nn.Parameter(torch.ones(dim))
         self.calls = 0
@@ -198,12 +196,6 @@ def test_the_second_phase_trains_its_module_on_both_losses():
     assert series == fit_views(twin, first, second, temperature=0.05, seed=0, progress=False)
     assert torch.equal(twin.module(first), layer(first))
     assert not any(p.requires_grad for p in layer.parameters())
-
-
-def test_a_second_phase_that_diverges_is_refused():
-    phase = SecondPhase(nn.Linear(4, 4), penalty=Recorder(float("nan")), epochs=1)
-    with pytest.raises(DegenerateError, match="second phase must be finite"):
-        fit_views(phase, torch.eye(4), torch.eye(4), temperature=0.05, seed=0, progress=False)
 
 
 @pytest.mark.gpu
