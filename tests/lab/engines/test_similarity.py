@@ -12,7 +12,6 @@ import pyarrow
 import pytest
 import torch
 from scipy.stats import spearmanr
-from torch import nn
 
 from isonb.errors import DegenerateError
 from isonb.lab.data import tasks
@@ -20,8 +19,7 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import encode, load
 from isonb.lab.engines import similarity
-from isonb.lab.methods import Method, SecondPhase, methods
-from isonb.lab.options import option
+from isonb.lab.methods import Method, methods
 from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
 from isonb.points import mean_pool
@@ -174,33 +172,6 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
     expected = torch.cosine_similarity(one, two)
     found = torch.tensor([value for _, value in record.series["pair.cosine"]])
     torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
-
-
-def test_both_tunings_and_a_second_phase(stub):
-    @dataclass(frozen=True)
-    class Everything(Method):
-        name: ClassVar[str] = "everything"
-        two_phases: ClassVar[bool] = True
-        width: int = option(4, "width", low=1)
-
-        def contrast(self):
-            return methods()["simcse"](steps=1, batch_size=4).contrast()
-
-        def penalty(self):
-            return methods()["cosreg"]().penalty()
-
-        def second(self, features, seed):
-            assert features.shape[-1] == 128
-            return SecondPhase(nn.Linear(128, self.width), epochs=2)
-
-    record = run(method=stub(Everything), tuning_steps=2)
-    steps = {name: len(pairs) for name, pairs in record.series.items() if name.startswith("step.")}
-    assert steps == {
-        "step.contrast.train.loss": 1, "step.train.loss": 2, "step.train.penalty": 2, "step.second.task": 2,
-        "step.second.loss": 2,
-    }  # fmt: skip
-    assert len(record.series["quantile.end.features.singular_values"]) == 51
-    assert len(record.series["k.end.features.explained_variance"]) == 4
 
 
 @pytest.mark.parametrize("place", ["pool", "transform"])

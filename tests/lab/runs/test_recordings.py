@@ -84,25 +84,21 @@ def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder
     assert {"all", "-1"} <= set(parts)
 
 
-def test_damage_is_told(folder):
+@pytest.mark.parametrize(
+    ("file", "damage", "told"),
+    [
+        ("manifest.json", lambda old: json.dumps(json.loads(old) | {"schema": 99}).encode(), "schema 1; got 99"),
+        ("manifest.json", lambda old: b"[]", "schema 1"),
+        ("manifest.json", lambda old: b"{", "readable"),
+        ("series.parquet", lambda old: old[:-9] + b"x" * 9, r"got another series\.parquet"),
+    ],
+)
+def test_damage_is_told(file, damage, told, folder):
     home = publish(folder / "records", folder / "out", "some")
-    about = home / "manifest.json"
-    text = about.read_text()
     with pytest.raises(RecordedError, match="'other'"):
         recorded("other", folder / "out")
-    about.write_text(json.dumps(json.loads(text) | {"schema": 99}))
-    with pytest.raises(RecordedError, match="schema 1; got 99"):
-        recorded("some", folder / "out")
-    about.write_text("[]")
-    with pytest.raises(RecordedError, match="schema 1"):
-        recorded("some", folder / "out")
-    about.write_text("{")
-    with pytest.raises(RecordedError, match="readable"):
-        recorded("some", folder / "out")
-    about.write_text(text)
-    path = home / "series.parquet"
-    path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
-    with pytest.raises(RecordedError, match=r"got another series\.parquet"):
+    (home / file).write_bytes(damage((home / file).read_bytes()))
+    with pytest.raises(RecordedError, match=told):
         recorded("some", folder / "out")
 
 
