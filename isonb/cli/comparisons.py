@@ -98,7 +98,7 @@ def run_plan(options: argparse.Namespace) -> int:
 def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     """The matched control of a run beside it: its score if it is in ``out``, else the command that makes it."""
     from isonb.cli.summary import method_words, scores
-    from isonb.lab.methods.control import control_of
+    from isonb.lab.methods import control_of
     from isonb.lab.runs.record import read_record
     from isonb.lab.runs.settings import plan
 

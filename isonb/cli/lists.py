@@ -10,7 +10,8 @@ from isonb.errors import DependencyError
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_place
 from isonb.lab.methods import catalogue
-from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
+from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
+from isonb.lab.runs.settings import EXPERIMENTS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
 from isonb.runtime.places import shipped_grids
 

@@ -17,9 +17,10 @@ from isonb.cli import commands
 from isonb.cli.summary import summary
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.methods import methods
+from isonb.lab.runs.protocols import PROTOCOLS
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import PROTOCOLS, resolve
+from isonb.lab.runs.settings import resolve
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.grids import grid_sizes, load_grid
 from isonb.lab.sweeps.outcomes import Outcome, Report

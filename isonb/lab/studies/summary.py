@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.manifest import processor_kinds
 from isonb.lab.runs.recordings import FOLDER, recorded
 from isonb.lab.studies.design import Design, every_design
 from isonb.lab.studies.study import Study

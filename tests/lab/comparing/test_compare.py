@@ -15,7 +15,7 @@ from scipy import stats
 from isonb.cli import main
 from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
-from isonb.lab.methods.control import control_of
+from isonb.lab.methods import control_of
 from isonb.lab.studies.comparing import against_plain
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
