@@ -20,7 +20,7 @@ from isonb.errors import InputError, fail, in_one_line, needs
 from isonb.integrations.hidden_states import encoder_of
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder, fingerprint
 from isonb.lab.encoders.locate import find, place_of, reject
-from isonb.lab.encoders.text_models import input_limit, quiet, reads_text, with_dropout
+from isonb.lab.encoders.text_models import check_size, input_limit, quiet, reads_text, with_dropout
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,8 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
     :class:`~isonb.lab.encoders.catalogue.ModelError` for modules that are neither the library's nor ours, and for a
     folder that the library can't load.
     """
+    from transformers import AutoConfig
+
     place = place_of(name)
     if place is None:  # only the hub may have it
         source = find(name)
@@ -160,6 +162,9 @@ def load_sentences(name: str | Path, *, device: str | torch.device = "cpu") -> t
         from sentence_transformers import SentenceTransformer
     try:
         with quiet():
+            for file in (folder / "config.json", *folder.glob("*/config.json")):
+                if file.is_file() and '"model_type"' in file.read_text(encoding="utf-8"):
+                    check_size(AutoConfig.from_pretrained(file.parent, local_files_only=True, trust_remote_code=False))
             model = SentenceTransformer(
                 str(name) if place is None else str(folder),
                 device=str(device),

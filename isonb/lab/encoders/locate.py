@@ -102,7 +102,10 @@ def is_folder(name: str) -> bool:
 
 
 def place_of(name: str | Path) -> tuple[Path, str | None] | None:
-    """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it."""
+    """The folder of a model, with the commit where it is a copy of the hub's; None: only the hub may have it.
+
+    Raises :class:`ModelError` for a folder that can't be read without harm (:func:`catalogue.unsafe`).
+    """
     text = str(name)
     if text in EMBEDDED:
         return catalogue.embedded_place(EMBEDDED[text]), None
@@ -110,7 +113,10 @@ def place_of(name: str | Path) -> tuple[Path, str | None] | None:
     if folder is None and (isinstance(name, Path) or not _hub_id(text)):
         reject(name, "it is no folder and can't be a hub id")
     folder = folder or _stand_in(text)
-    return _cached(text) if folder is None else (folder, None)
+    place = _cached(text) if folder is None else (folder, None)
+    if place is not None and (why := catalogue.unsafe(place[0])):
+        reject(name, f"{place[0]} {why}")
+    return place
 
 
 def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:

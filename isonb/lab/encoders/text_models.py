@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from isonb.runtime.machine import memory
+
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
+SIZES = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
+MOST_LAYERS = 1000
 USUAL = 512  # where neither the tokenizer nor the model has a limit
 
 # Architectures whose positions are counted from the padding index + 1: so many rows of their table go unused.
@@ -38,7 +42,22 @@ def read_config(folder: Path) -> Any:
     size = [getattr(config, name, None) for name in ("num_hidden_layers", "hidden_size")]
     if not all(isinstance(number, int) for number in size) or not reads_text(config):
         raise ValueError(f"{kind} is no encoder or decoder of text")
+    check_size(config)
     return config
+
+
+def check_size(config: Any) -> None:
+    """ValueError for a model that the machine can't hold in float32, by the sizes in its configuration."""
+    given = [getattr(config, name, None) for name in SIZES]
+    layers, width, inner, words, positions = (size if isinstance(size, int) else 0 for size in given)
+    if layers > MOST_LAYERS:
+        raise ValueError(f"its configuration has {layers} layers, where {MOST_LAYERS} are the most")
+    rows = words + (0 if getattr(config, "rope_parameters", None) else positions)
+    need = 4 * width * (rows + layers * (4 * width + 2 * inner))
+    if need > memory():
+        raise ValueError(
+            f"its configuration takes {need / 2**30:,.0f} GiB, and the machine has {memory() / 2**30:,.0f}"
+        )
 
 
 def reads_text(config: Any) -> bool:

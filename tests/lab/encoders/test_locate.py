@@ -1,6 +1,7 @@
 """What can be told of a model before its weights are read, and which files of weights may be read at all."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from isonb.lab.encoders import loading, locate, text_models
+from isonb.lab.encoders import catalogue, loading, locate, text_models
 from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
+from isonb.lab.encoders.loading import load_sentences
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
@@ -191,6 +193,52 @@ def test_a_folder_has_one_spelling(tmp_path, monkeypatch):
     assert {locate.spelled(name) for name in ("mybert", "./mybert", "mybert/", ".//mybert")} == {"mybert"}
     assert {locate.spelled(name) for name in ("./tiny", "tiny/")} == {"./tiny"}  # "tiny" is the embedded model
     assert [locate.spelled(name) for name in ("tiny", "org/name", "./none")] == ["tiny", "org/name", "./none"]
+
+
+# folders that would take the machine
+
+
+@pytest.mark.parametrize(("name", "kind"), [("tokenizer.json", "device"), ("modules.json", "pipe")])
+def test_a_link_to_a_device_and_a_pipe_are_never_opened(folder, name, kind):
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to("/dev/zero") if kind == "device" else os.mkfifo(folder / name)
+    for look in (locate.find, locate.fingerprint_now, loading.load, load_sentences):
+        with pytest.raises(ModelError, match=f"has {name}, which is a device or a pipe, and no file"):
+            look(str(folder))
+
+
+@pytest.mark.parametrize(("name", "most"), [("vocab.txt", "1 are"), ("model.safetensors", "are the most")])
+def test_files_beyond_all_measure_are_never_read(folder, name, most):
+    with (folder / name).open("ab") as file:
+        file.truncate(2**42)  # without taking any room
+    with pytest.raises(ModelError, match=f"has {name} of 4,096 GiB, where .*{most}"):
+        locate.find(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"hidden_size": 2**26}, "GiB, and the machine has"),
+        ({"num_hidden_layers": 10**9}, "1000000000 layers, where 1000 are the most"),
+        ({"vocab_size": 10**12}, "GiB, and the machine has"),
+    ],
+)
+def test_sizes_that_the_machine_cannot_hold(folder, changes, why):
+    with pytest.raises(ModelError, match=why):
+        locate.find(changed(folder, **changes))
+
+
+def test_a_tokenizer_that_never_ends(folder, monkeypatch):
+    file = folder / "tokenizer.json"
+    words = json.loads(file.read_text())
+    longer = {"type": "Replace", "pattern": {"String": "o"}, "content": "o" * 1000}
+    file.write_text(json.dumps(words | {"normalizer": {"type": "Sequence", "normalizers": [longer] * 4}}))
+    with pytest.raises(ModelError, match=r"has a tokenizer \(tokenizer.json\) that does not end"):
+        locate.find(folder)
+    monkeypatch.setattr(catalogue, "PATIENCE", 0.001)
+    file.write_text(json.dumps(words))
+    with pytest.raises(ModelError, match="that does not end"):
+        locate.find(folder)
 
 
 def test_every_file_that_makes_the_vectors_is_in_the_fingerprint(folder):
