@@ -52,10 +52,6 @@ def text(content):
     return lambda path: path.write_text(content, encoding="utf-8")
 
 
-def pylance(path):
-    pytest.importorskip("lance").write_dataset(table(pa.list_(pa.float32(), D)), path)
-
-
 def faiss_flat(path, index=None):
     faiss = pytest.importorskip("faiss")
     index = faiss.IndexFlatIP(D) if index is None else index(faiss)
@@ -223,7 +219,6 @@ READ = {
     "JSON of an id each": ("a.json", text(json.dumps(dict(zip(IDS, ROWS, strict=True))))),
     "JSON lines of rows": ("a.jsonl", jsonl(ROWS)),
     "JSON lines that are long": ("a.json", jsonl({"note": "x" * 2**17, "v": row} for row in ROWS)),
-    "LanceDB": ("a.lance", pylance),
     "FAISS flat": ("a.index", faiss_flat),
     "FAISS HNSW": ("a.faiss", lambda p: faiss_flat(p, lambda f: f.IndexHNSWFlat(D, 8))),
     "FAISS IVF": ("a.faiss", lambda p: faiss_flat(p, lambda f: f.index_factory(D, "IVF2,Flat"))),
@@ -345,6 +340,8 @@ REFUSED = {
     ),
     "SQLite": ("a.db", sqlite, "SQLite", "sqlite3.connect"),
     "Chroma's folder": ("db", chroma, "Chroma", "get_collection"),
+    "a table of Lance": ("a.lance", lambda p: (p / "_versions").mkdir(parents=True), "Lance", "lance.dataset"),
+    "LanceDB's folder": ("db", lambda p: (p / "a.lance").mkdir(parents=True), "LanceDB", "lancedb.connect"),
     "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet", "*.npy"),
     "an empty folder": ("nothing", lambda p: p.mkdir(), "nothing", ""),
     "no file": ("none.npy", lambda p: None, "no file", ""),
@@ -434,7 +431,7 @@ def test_masked_numbers_are_missing():
     ("bad", "says"),
     [
         (object(), "has no rows of numbers"),
-        ([[1.0, 2.0], [1.0]], "in row 1, 1"),
+        ([[1.0, 2.0], [1.0]], "1 of length 1, the first in row 1"),
         (pd.DataFrame({"a": ROWS, "b": ROWS}), "a: list"),
         (pd.DataFrame({"text": IDS}), "text: "),
         ({"a": X, "b": X}, "a: float32 of shape (60, 16)"),
