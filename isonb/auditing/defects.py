@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.reading.rows import NAMED, Pass
-from isonb.auditing.told import counted, fine
 from isonb.measures.neighbors import knn
 from isonb.numerics.rows import unit_rows
+from isonb.runtime.told import counted, fine
 
 SEVERITIES = ("fault", "warning", "note")
 K = 10  # neighbours

@@ -23,11 +23,11 @@ from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
-from isonb.auditing.told import clipped
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
 from isonb.runtime.files import replace
+from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on

@@ -13,6 +13,7 @@ from isonb.auditing.defects import SHIFTED, USED
 from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
+from isonb.runtime.told import between
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 from isonb.transforms.turns import SingularDecay
 
@@ -113,7 +114,7 @@ def _shape_words(one: _Fitted, fall: float, rise: float, half: float) -> str:
     if one.name == "centring":
         return f"random cosines fall by {fall:.2f}; the spread can't change"
     if rise - half > 0:
-        return f"rounder by {rise:.2f} ± {half:.2f}"
+        return f"rounder by {between(rise, rise - half, rise + half)}"
     return "less round" if rise + half < 0 else "can't help: no rounder on other rows"
 
 
@@ -140,8 +141,7 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
     _, low, high = gain
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
     digits = next((n for n in (3, 4, 5) if round(low, n) and round(high, n)), 3)
-    value, first, last = (f"{number:+z.{digits}f}" for number in gain)
-    return f"{word}: score {value} ({first} to {last})"
+    return f"{word}: score {between(*gain, digits, '+')}"
 
 
 def score_words(pairs: Pairs | None) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import InputError, fail
 from isonb.runtime.files import replace
-from isonb.runtime.terminal import printable
 
 if TYPE_CHECKING:
     from isonb.lab.runs.record import Record
@@ -67,7 +66,7 @@ def run_compare(options: argparse.Namespace) -> int:
     )
     values = comparison.values()
     check_names(limits, values)
-    print("\n".join(map(printable, repr(comparison).splitlines())))
+    print(comparison)
     for kind, text in (("html", comparison.html), ("json", comparison.to_json), ("csv", comparison.to_csv)):
         if path := getattr(options, kind):
             replace(Path(path), text().encode())
