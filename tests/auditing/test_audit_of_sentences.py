@@ -121,16 +121,6 @@ def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path)
     assert "as sentence-transformers encodes" in found.source
 
 
-def test_an_older_folder_is_read_as_the_library_reads_it(bert, tmp_path):
-    """Flags instead of a pooling mode, as folders on the hub still have them."""
-    pooled(bert, "max").save(str(tmp_path / "model"))
-    flags = {"word_embedding_dimension": 16, "pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": False}
-    (tmp_path / "model" / "1_Pooling" / "config.json").write_text(json.dumps(flags))
-    want = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(TEXTS)
-    got = isonb.audit(tmp_path / "model", TEXTS, progress=False).values()["mean cosine"]
-    assert got == pytest.approx(float(isonb.mean_cosine(torch.as_tensor(want))), abs=1e-5)
-
-
 def test_a_loaded_model_is_measured_as_it_is_and_left_as_it_was(bert):
     model = pooled(bert, "cls", normal, truncate_dim=6).train()
     found = isonb.audit(model, TEXTS, max_length=9, progress=False)

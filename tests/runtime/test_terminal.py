@@ -80,8 +80,7 @@ def test_a_report_goes_through_a_link_and_into_a_pipe(vectors, tmp_path):
     assert not os.path.isfile("/dev/null")
 
 
-@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-@pytest.mark.parametrize("to", ["a pipe", "a file"])
+@pytest.mark.parametrize(("place", "to"), [("/dev/stdout", "a pipe"), ("/proc/self/fd/1", "a file")])
 def test_the_standard_output_is_the_report_alone(vectors, tmp_path, place, to):
     words = [sys.executable, "-m", "isonb", "audit", vectors, "--json", place]
     if to == "a pipe":

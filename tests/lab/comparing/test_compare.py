@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import jupytext
 import numpy as np
@@ -224,11 +222,3 @@ def test_the_report_runs_by_plain_papermill(tmp_path):
     said = out.read_text()
     assert "istar" in said
     assert "not significant" not in said
-
-
-def test_help_comes_without_torch():
-    code = "import sys; from isonb.cli import main\ntry: main(['compare', '--help'])\nexcept SystemExit: pass"
-    told = subprocess.run(
-        [sys.executable, "-c", f"{code}\nprint('torch' in sys.modules)"], capture_output=True, text=True
-    )
-    assert told.stdout.endswith("False\n")
