@@ -75,7 +75,7 @@ def test_the_command_says_what_the_object_says(at, model, capsys):
     assert said.strip() == repr(found).strip()
     assert json.loads((at / "r.json").read_text())["layers"]
     assert "Is the instrument sound?" in (at / "r.html").read_text()
-    assert list((at / "w").glob("texts-*/vectors.npy"))
+    assert list((at / "w").glob("texts-*/*.npy"))
     assert cli.main(["audit", model, "--texts", "t.txt", "--fail-on", "layer 1 IsoScore<2"]) == 1
 
 

@@ -112,7 +112,7 @@ def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path)
     want = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True).encode(LONG)
     embedder, assumed = embedder_of(str(tmp_path / "model"), Encoding(batch_size=8))
     got, layers, _ = Store(tmp_path, embedder).embed(LONG, "texts", [0, 5, 60])
-    np.testing.assert_allclose(np.array(got), want, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(got[:], want, rtol=0, atol=1e-5)
     assert not assumed
     assert (layers is None) == (kind == "static")
     found = isonb.audit(tmp_path / "model", LONG, progress=False)
@@ -251,17 +251,8 @@ def test_kept_vectors_are_of_the_folder_as_it_is_now(edit, bert, tmp_path):
 
 @pytest.mark.parametrize("work", ["/proc/isonb", "/dev/null/work"])
 def test_a_place_that_cannot_be_written_is_one_typed_error(work, bert):
-    with pytest.raises(InputError, match=r"^audit: (the folder of the vectors must be writable|work must be a folder)"):
+    with pytest.raises(InputError, match=r"^audit: the disk must take 0+\.npz; got .*\. Check the folder"):
         isonb.audit(bert, TEXTS, work=work, progress=False)
-
-
-def test_a_full_disk_is_one_typed_error(bert, tmp_path, monkeypatch):
-    def full(*rows):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("isonb.auditing.models._write", full)
-    with pytest.raises(InputError, match=r"must be writable and have room; got No space left on device"):
-        isonb.audit(bert, TEXTS, work=tmp_path, progress=False)
 
 
 @pytest.mark.parametrize("given", ["name", "object"])

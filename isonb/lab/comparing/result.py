@@ -107,10 +107,10 @@ class RunComparison(Printed):
             yield Section(setting, [Columns("", head, rows, words=(0, 1, 9))], shown=True)
         judged = sum(not pair.reason for pair in self.pairs)
         told = (
-            "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted by "
-            f"Holm's method over all that are judged ({judged}). detectable: the true gain that these seeds would have "
-            f"shown in {self.power:.0%} of such studies. failed: runs that didn't learn or ended with an error, of the "
-            "arm and of its control. IsoScore: its change where the method acts."
+            "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted "
+            f"by Holm's method over all that are judged ({judged}). detectable: the true gain that these seeds would "
+            f"have shown in {self.power:.0%} of such studies. failed: runs that didn't learn or ended with an error, "
+            "of the arm and of its control. IsoScore: its change where the method acts."
         )
         yield Section("", [told, *self.notes])
 
