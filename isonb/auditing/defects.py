@@ -122,14 +122,17 @@ def neighbours(x: Tensor, gaussian: Tensor, chosen: Tensor, quote: Quote | None 
     centred, nearest, index = _popular(x - x.mean(0))
     usual, by_chance, _ = _popular(gaussian)
     yield from _hubs(counts, centred, HUB * float(usual.max()), chosen, quote)
-    if quote is not None:
-        yield from _alike(nearest, index, chosen, quote)
+    what, least = ("row", TWIN) if quote is None else ("text", ALIKE)
+    order = nearest.argsort(descending=True, stable=True)
+    order = order[nearest[order] > least]
+    if len(order) <= 2 * int((by_chance > least).sum()):  # in few dimensions rows are near each other by chance
         return
-    alike = (nearest > TWIN).nonzero().flatten()
-    if len(alike) > 2 * int((by_chance > TWIN).sum()):  # in few dimensions rows are near each other by chance
-        text = f"A neighbour with a centred cosine above {TWIN}: {counted(len(alike), 'row')} of {len(x):,}."
-        rows = chosen[alike[:NAMED]].tolist()
-        yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=tuple(rows))
+    each = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
+    shown = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in list(each)[:NAMED]]
+    examples = tuple(f"{quote(i)} and {quote(j)}, {alike:.3f}" for i, j, alike in shown) if quote else ()
+    text = f"A neighbour with a centred cosine above {least}: {counted(len(order), what)} of {len(x):,}."
+    rows = tuple(dict.fromkeys(row for i, j, _ in shown for row in (i, j)))[:NAMED]
+    yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=rows, examples=examples)
 
 
 def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: Quote | None) -> Iterator[Finding]:
@@ -159,23 +162,6 @@ def _reach(counts: Tensor, least: float) -> tuple[float, float]:
     """The share of all places among neighbours that hubs hold, and of the lists that the largest of them is in."""
     hubs = counts[counts > least]
     return (float(hubs.sum() / counts.sum()), float(hubs.max()) / len(counts)) if len(hubs) else (0.0, 0.0)
-
-
-def _alike(nearest: Tensor, index: Tensor, chosen: Tensor, quote: Quote) -> Iterator[Finding]:
-    """Different texts with nearly the same vector, once the mean is subtracted."""
-    order = nearest.argsort(descending=True, stable=True)
-    order = order[nearest[order] > ALIKE]
-    pairs = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
-    if not pairs:
-        return
-    shown = list(pairs)[:NAMED]
-    examples = tuple(
-        f"{quote(int(chosen[i]))} and {quote(int(chosen[j]))}, {float(max(nearest[i], nearest[j])):.3f}"
-        for i, j in shown
-    )
-    text = f"A neighbour with a centred cosine above {ALIKE}: {counted(len(order), 'text')} of {len(nearest):,}."
-    rows = tuple(dict.fromkeys(int(chosen[i]) for pair in shown for i in pair))[:NAMED]
-    yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=rows, examples=examples)
 
 
 def _popular(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

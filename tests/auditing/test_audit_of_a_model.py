@@ -189,10 +189,8 @@ def test_reports_of_a_model(found):
         (TEXTS[:5] * 9, {}, ShapeError, "20 different texts"),
         (TEXTS, {"pool": "max"}, InputError, "pool"),
         (TEXTS, {"batch_size": 0}, InputError, "batch_size"),
-        (TEXTS, {"sample": 5}, InputError, "sample"),
         (TEXTS, {"work": __file__}, InputError, "kept in work must be those of a model's name"),
         (TEXTS, {"pairs": (TEXTS, TEXTS, [1] * 120)}, InputError, "different labels"),
-        (TEXTS, {"pairs": (TEXTS, TEXTS)}, ShapeError, "pairs must be"),
         (TEXTS, {"pairs": (TEXTS, ["", *TEXTS[1:]], [0, 1] * 60)}, InputError, "not be empty"),
     ],
 )

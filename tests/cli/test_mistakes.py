@@ -41,6 +41,9 @@ def here(tmp_path, monkeypatch):
     random_models.save("bert", tmp_path / "bare")
     (tmp_path / "bare/model.safetensors").unlink()
     (tmp_path / "grid.yaml").write_text("smoke: {task: english_sentiment, methods: [{name: none}]}\n")
+    (tmp_path / "torn.yaml").write_text("smoke: [unclosed\n")
+    (tmp_path / "broken.py").write_text("import nosuch\n")
+    (tmp_path / "other.py").write_text("class Mine:\n    pass\n")
     write_record(tmp_path / "runs/records", Record({"task": "x"}, {}))
     return tmp_path
 
@@ -56,6 +59,11 @@ def here(tmp_path, monkeypatch):
         ("run --model ./nosuch", "it is no folder and can't be a hub id"),
         ("run --model=-rf", "it is no folder and can't be a hub id"),
         ("run --out file", "out must be a folder"),
+        ("run --method broken.py:Mine", "ModuleNotFoundError: No module named 'nosuch' in line 1"),
+        ("run --method other.py:Mine", "Mine of other.py must be a Method"),
+        ("run --task gone.csv", "gone.csv"),
+        ("run --report-to paper", "report_to must be among"),
+        ("sweep torn.yaml --size smoke", "torn.yaml"),
         ("run --method istar -o weight -3", "-o must be NAME=VALUE; got 'weight' and '-3'. Write -o weight=-3."),
         ("run --set epochs 3", "Write --set epochs=3."),
         ("run --set task=2024-13-45", "the task must be one of isonb's; got '2024-13-45'"),

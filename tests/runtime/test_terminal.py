@@ -20,17 +20,13 @@ ERASE = "\x1b[1A\x1b[2K" * 3
     ("text", "shown"),
     [
         ("plain text, naïve 你好 שלום", "plain text, naïve 你好 שלום"),
-        ("\x1b[31mred", r"\x1b[31mred"),
         ("\x9b2K", r"\x9b2K"),
         ("a\rb\x08\x07", r"a\rb\x08\x07"),
         ("turned \u202eaway", r"turned \u202eaway"),
         ("lone \ud800", r"lone \ud800"),
         ("::error::x", ": :error::x"),
-        ("   ::set-output name=x::y", "   : :set-output name=x::y"),
         ("std::vector", "std::vector"),
-        ("a ##[error]b", "a # #[error]b"),
         ("##vso[task.complete]", "# #vso[task.complete]"),
-        ("## a heading", "## a heading"),
     ],
 )
 def test_what_is_obeyed_is_shown(text, shown):

@@ -1,4 +1,4 @@
-"""What a comparison found, as data, as text for a terminal, as a picture, and as a page that needs no network."""
+"""What a comparison says, as data, as text for a terminal, as a picture, and as a page that needs no network."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pair:
 
 @dataclass(frozen=True, repr=False)
 class RunComparison(Printed):
-    """What :func:`compare` found: one :class:`Pair` a method and setting, and what the reader should know of them all.
+    """What :func:`compare` says: one :class:`Pair` a method and setting, and what the reader should know of them all.
 
     ``level`` and ``power`` as given; ``gain``: the gain in points that ``needed`` speaks of, or None.
     """
