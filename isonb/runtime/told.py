@@ -129,7 +129,7 @@ def fixed(value: float, digits: int = 3) -> str:
     >>> fixed(-0.0001), fixed(-0.126, 2)
     ('0.000', '-0.13')
     """
-    return f"{round(value, digits) + 0.0:.{digits}f}"
+    return f"{value:z.{digits}f}"
 
 
 def fine(value: float, digits: int = 3) -> str:
