@@ -36,17 +36,12 @@ def of_arrays(arrays: Mapping[str, Any], take: Callable[[str], Any], what: str, 
         rows = (as_numpy(take(name)).reshape(1, -1) for name in arrays)
         return single(what, f"{len(arrays)} vectors, one an id", lambda: spooled(rows, what, stack), stack)
     two = sum(len(one.shape) == 2 for one in arrays.values())
-    members = [
-        Member(name, "pickled objects")
-        if str(one.dtype) == "object"
-        else Member(
-            name,
-            f"{str(one.dtype).removeprefix('torch.')} of shape {tuple(one.shape)}",
-            partial(take, name),
-            two != 1 or len(one.shape) == 2,
-        )
-        for name, one in arrays.items()
-    ]
+    members = []
+    for name, one in arrays.items():
+        kind, shape = str(one.dtype).removeprefix("torch."), tuple(one.shape)
+        certain = two != 1 or len(shape) == 2
+        usable = Member(name, f"{kind} of shape {shape}", partial(take, name), certain)
+        members.append(Member(name, "pickled objects") if kind == "object" else usable)
     return Described(what, members, code, pick)
 
 

@@ -15,6 +15,7 @@ from isonb.lab.statistics.seeds import Interval
 from isonb.runtime.told import Columns, Picture, Printed, Section
 
 REFUSED = "refused"
+HEAD = ("p", "detectable", "failed", "IsoScore", "verdict")
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,7 @@ class RunComparison(Printed):
     def _sections(self, full: bool) -> Iterator[Section]:
         if full and any(pair.interval for pair in self.pairs):
             yield Section("", [Picture(self.plot())])
-        head = [
-            "arm",
-            "control",
-            "seeds",
-            "gain",
-            f"{self.level:.0%} interval",
-            "p",
-            "detectable",
-            "failed",
-            "IsoScore",
-            "verdict",
-        ]
+        head = ["arm", "control", "seeds", "gain", f"{self.level:.0%} interval", *HEAD]
         for setting in dict.fromkeys(pair.setting for pair in self.pairs):
             rows = [_cells(pair, self.gain) for pair in self.pairs if pair.setting == setting]
             yield Section(setting, [Columns("", head, rows, words=(0, 1, 9))], shown=True)
