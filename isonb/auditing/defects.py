@@ -14,6 +14,7 @@ from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import counted, fine
 
 SEVERITIES = ("fault", "warning", "note")
+CENTRING = "centring"  # the name of a remedy
 K = 10  # neighbours
 PART = 1024  # rows whose cosines with all others are in memory
 # What warns is calibrated on minilm and seven sets of real texts: mean cosines of 0.03 to 0.19; rows that are hubs hold
@@ -38,7 +39,8 @@ Quote = Callable[[int], str]  # the text behind a row
 class Finding:
     """Something to know about the vectors: what was seen, and what to do.
 
-    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known.
+    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known. ``remedy``: the name
+    of what would help, if that is known.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Finding:
     rows: tuple[int, ...] = ()
     dims: tuple[int, ...] = ()
     examples: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
@@ -90,7 +93,7 @@ def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Itera
             f"pairs pass {fine(raw, 2)} (centred: {fine(centred, 2)})."
         )
         advice = "Subtract the mean (isonb.ZeroMean), or put the threshold above that."
-        yield Finding("shift", "warning" if shared > FAR else "note", text, advice)
+        yield Finding("shift", "warning" if shared > FAR else "note", text, advice, remedy=CENTRING)
 
 
 def spread(values: dict[str, float], d: int) -> list[Finding]:
@@ -149,13 +152,13 @@ def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: 
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     left, one_left = _reach(centred, least)
     if left <= SHARED and one_left <= ONE:
-        advice = "Centring ends it."
+        advice, remedy = "Centring ends it.", CENTRING
     elif left < held / 2:
-        advice = f"Centring leaves {left:.0%}; look at these rows, too."
+        advice, remedy = f"Centring leaves {left:.0%}; look at these rows, too.", CENTRING
     else:
-        advice = "Centring doesn't help: look at these rows, and drop what says nothing."
+        advice, remedy = "Centring doesn't help: look at these rows, and drop what says nothing.", ""
     severity = "warning" if held > HELD or one > EVERYWHERE else "note"
-    yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard)
+    yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard, remedy=remedy)
 
 
 def _reach(counts: Tensor, least: float) -> tuple[float, float]:

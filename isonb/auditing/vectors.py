@@ -80,19 +80,14 @@ def audit_vectors(
     findings += [*defects.neighbours(x, gaussian, chosen, quote), *([] if withheld else defects.spread(values, d))]
     findings += defects.dimensions(seen)
     tried = () if wide else remedies(x, draw, pairs)
+    centring = any(one.severity == "warning" and one.remedy == defects.CENTRING for one in findings)
     more: dict[str, Any] = {
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
-        "next_steps": next_steps(tried, _centring(findings), origin=origin, cleaning=_cleaning(findings)),
+        "next_steps": next_steps(tried, centring, origin=origin, cleaning=_cleaning(findings)),
     }
     return Audit(n, d, len(x), worst_first(findings), shape, floor, withheld, scale, **more)
-
-
-def _centring(findings: Sequence[Finding]) -> bool:
-    """Whether a warning says that subtracting the mean would help."""
-    helped = ("Subtract the mean", "Centring ends", "Centring leaves")
-    return any(one.severity == "warning" and one.advice.startswith(helped) for one in findings)
 
 
 def _cleaning(findings: Sequence[Finding]) -> list[str]:

@@ -196,7 +196,7 @@ READ = {
     "torch dictionary": ("a.pt", torch_in({"emb": torch.from_numpy(X), "ids": torch.arange(N)})),
     "torch list": ("a.pt", torch_in(list(torch.from_numpy(X)))),
     "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
-    "word2vec text": ("a.vec", words(IDS, f"{N} {D}\n")),
+    "word2vec text": ("a.vec", words(["naïve", *IDS[1:]], f"{N} {D}\n")),
     "word2vec binary": ("a.bin", word2vec_binary),
     "GloVe": ("a.txt", words([". . .", "7", "naïve", *IDS[3:]])),  # words with blanks, words that are numbers
     "numpy savetxt": ("a.txt", lambda p: np.savetxt(p, X, fmt="%.4f")),
