@@ -23,11 +23,10 @@ COPY = re.compile(r"COPY (\S+) \((.*)\) FROM stdin;")
 
 
 def scanned(source: Any, what: str, code: str) -> Described:
-    """What Arrow reads in batches: a path with its format, a table, or one of its data sets."""
+    """A data set or a table of Arrow."""
     import pyarrow.dataset as ds
 
-    data = ds.dataset(source[0], format=source[1]) if isinstance(source, tuple) else source
-    data = data if isinstance(data, ds.Dataset) else ds.dataset(data)
+    data = source if isinstance(source, ds.Dataset) else ds.dataset(source)
 
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
         ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # else gigabytes of wide rows are in memory
@@ -37,16 +36,24 @@ def scanned(source: Any, what: str, code: str) -> Described:
 
 
 def parquet(path: Path) -> Described:
-    return scanned((path, "parquet"), f"{path.name} (parquet)", f"pandas.read_parquet({str(path)!r})")
+    import pyarrow.parquet as pq
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        with pq.ParquetFile(path) as file:  # a data set would hold a whole group of rows in memory
+            yield from file.iter_batches(rows, columns=columns)
+
+    schema = pq.ParquetFile(path).schema_arrow
+    return described_table(schema, batches, f"{path.name} (parquet)", f"pandas.read_parquet({str(path)!r})")
 
 
 def arrow(path: Path) -> Described:
     """An Arrow file or stream; feather (version 2) is one."""
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
     what, code = f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})"
     try:
-        return scanned((path, "ipc"), what, code)
+        return scanned(ds.dataset(path, format="ipc"), what, code)
     except pa.ArrowInvalid:
         return scanned(pa.ipc.open_stream(pa.memory_map(str(path))).read_all(), what, code)
 
