@@ -138,13 +138,10 @@ def test_a_bad_file_is_one_line(at, model, capsys, words, says):
 
 
 def test_any_mapped_file_gives_the_same(at):
-    """Another byte order, and maps with changes of their own; none is changed or forgotten."""
+    """Maps with changes of their own, too; none is changed or forgotten."""
     x = torch.randn(5000, 300, generator=torch.Generator().manual_seed(0)).numpy()
     np.save("x.npy", x)
-    np.save("big.npy", x.astype(">f4"))
-    want = isonb.audit(x, sample=200)
-    assert isonb.audit(np.load("x.npy", mmap_mode="r"), sample=200) == want
-    assert isonb.audit(np.load("big.npy", mmap_mode="r"), sample=200) == want
+    assert isonb.audit(np.load("x.npy", mmap_mode="r"), sample=200) == isonb.audit(x, sample=200)
     for mode in ("c", "r+"):
         changed = np.load("x.npy", mmap_mode=mode)
         changed[7] = 0
@@ -153,8 +150,7 @@ def test_any_mapped_file_gives_the_same(at):
 
 
 def test_a_line_of_ten_megabytes_is_read_as_far_as_the_model_reads(model):
-    encoder = load(model)
-    embedder = TokenEmbedder(encoder, "mean", 64)
+    embedder = TokenEmbedder(load(model), "mean", 64)
     line = " ".join(TEXTS)
     many = line * (10**7 // len(line))
     start = time.perf_counter()
