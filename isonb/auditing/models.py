@@ -45,8 +45,8 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
     embedder, assumed = embedder_of(model, how)
     used = [every[i] for i in kept]
     key = "" if how.work is None else embedder.fingerprint()
-    kept_in = None if how.work is None else Path(how.work).expanduser()
-    with contextlib.nullcontext(kept_in) if kept_in else tempfile.TemporaryDirectory(prefix="isonb-audit-") as folder:
+    work = None if how.work is None else Path(how.work).expanduser()
+    with contextlib.nullcontext(work) if work else tempfile.TemporaryDirectory(prefix="isonb-audit-") as folder:
         store = Store(Path(folder), embedder, how.progress, key)
         checks, faults = check_model(embedder, used)
         draw = torch.Generator().manual_seed(asked.seed)

@@ -44,8 +44,7 @@ def described_table(schema: Any, batches: Batches, what: str, code: str, first: 
 
     def of_cells(path: str) -> Any:
         place = f"{code}[{path!r}]"
-        tables = ((len(one), one.column(path) if path in one.column_names else None) for one in read([path]))
-        columns = (pa.nulls(n) if column is None else column for n, column in tables)
+        columns = (one.column(path) if path in one.column_names else pa.nulls(len(one)) for one in read([path]))
         return spooled((stacked(_cells(column), what, place) for column in columns), what, place)
 
     def of_columns(paths: Sequence[str]) -> Any:

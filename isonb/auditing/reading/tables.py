@@ -93,8 +93,8 @@ def separated(path: Path) -> Described:
     )
     types = {field.name: field.type for field in ds.dataset(path, format=kind).schema}
     # what is whole or missing in the first block may be a fraction in the next
-    open_ = [name for name, type_ in types.items() if pa.types.is_integer(type_) or pa.types.is_null(type_)]
-    data = ds.dataset(path, schema=pa.schema(types | dict.fromkeys(open_, pa.float64())), format=kind)
+    loose = [name for name, type_ in types.items() if pa.types.is_integer(type_) or pa.types.is_null(type_)]
+    data = ds.dataset(path, schema=pa.schema(types | dict.fromkeys(loose, pa.float64())), format=kind)
     code = f"pandas.read_csv({str(path)!r}{'' if mark == ',' else f', sep={mark!r}'})"
     return scanned(data, f"{path.name} (text separated by {mark!r})", code)
 
