@@ -73,19 +73,6 @@ def test_the_page_holds_the_first_lists_before_its_script_runs(browser):
     visit.page.close()
 
 
-def test_what_the_plain_list_lacks_is_marked_in_words(visit):
-    visit.page.locator(".isonb-microscope input").evaluate(SET, "1")
-    lists = [visit.page.locator(".isonb-lists section").nth(i).locator("li") for i in range(4)]
-    words = [[item.locator("span").nth(1).inner_text() for item in rows.all()] for rows in lists]
-    for rows, texts in zip(lists, words, strict=True):
-        marked = [item.locator("em").first.is_visible() for item in rows.all()]
-        assert marked == [text not in words[0] for text in texts]
-    fresh = [sum(text not in words[0] for text in texts) for texts in words[1:]]
-    assert sum(fresh) > 0
-    summary = visit.page.locator(".isonb-told").inner_text()
-    assert [int(n) for n in re.findall(r"\d+", summary)] == [1, *fresh]
-
-
 def test_a_guess_is_shown_and_the_truth_only_when_revealed(visit):
     assert "it is" not in told(visit)
     control(visit, "guess IsoScore").evaluate(SET, "0.8")

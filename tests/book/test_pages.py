@@ -7,12 +7,10 @@ import shutil
 import nbformat
 import pytest
 
-from isonb.pages import build as building
 from isonb.pages.__main__ import main
 from isonb.pages.build import html, mathjax, write_pages
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError, PairingError
-from isonb.pages.extension import badges
 from isonb.pages.lint import canonical
 from isonb.pages.notebooks.plain import put_outputs
 from isonb.pages.notebooks.words import Index
@@ -86,12 +84,6 @@ def test_warnings_fail_the_build_and_are_all_told(copy):
     write_pages(book, [Job(book, book.chapters[0])])
     with pytest.raises(BuildError, match=r"(?s)fig-nowhere.*sample-gone|sample-gone.*fig-nowhere"):
         html(book)
-
-
-def test_a_missing_mathjax_is_told(monkeypatch):
-    monkeypatch.setattr(building, "MATHJAX_PACKAGE", "no-such-package-here")
-    with pytest.raises(BuildError, match="pip install"):
-        mathjax()
 
 
 def test_the_notebook_says_what_the_page_says(copy):
@@ -186,11 +178,6 @@ def test_pages_have_badges_once_an_address_is_configured(copy):
         "https://mybinder.org/v2/gh/o/r/pages?labpath=_sources/book/sample.ipynb",
         f"https://kaggle.com/kernels/welcome?src=https://github.com/{where}",
     ]
-
-
-def test_an_address_that_is_none_is_told(copy):
-    with pytest.raises(BuildError, match=r"isonb_notebooks must be the address.*got 'here'"):
-        badges("here", "book/sample")
 
 
 def test_the_search_has_the_prose_of_each_page(built):

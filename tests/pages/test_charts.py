@@ -66,13 +66,6 @@ def test_page_html_cannot_be_broken_by_data():
     assert "&lt;description&gt;" in html
 
 
-def test_the_entry_point_is_registered():
-    from importlib.metadata import entry_points
-
-    (plugin,) = [e for e in entry_points(group="myst_nb.mime_renderers") if e.name == "isonb_vega"]
-    assert plugin.load() is vega.VegaMimeRenderer
-
-
 @pytest.mark.parametrize("arguments", [(1, 1, 0.1), (0, 1, 0)])
 def test_impossible_sliders_are_refused(arguments):
     start, stop, step = arguments
