@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import chromium, launch, open_page
-from playwright.sync_api import sync_playwright
+from browser import chromium, open_page
 
 HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 PAGE = HTML / "book" / "foundations" / "microscope.html"
@@ -19,12 +18,6 @@ pytestmark = [
 LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(
   (section) => [...section.querySelectorAll('li')].map((item) => item.innerText))"""
 SET = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); }"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright, launch(playwright) as launched:
-        yield launched
 
 
 @pytest.fixture(params=[1280, 390], ids=["wide", "phone"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +24,14 @@ MEAN = "mean"
 ASIDE = {"identity": " (identity)", "printed": " (printed numbers)", "runs": ""}
 
 
-def claim_rows(judged: Mapping[str, Sequence[Judgement]]) -> list[dict[str, Any]]:
-    """One row a claim; for each source ("recorded", "live") its outcome, and its cells on the claimed and other side.
-
-    One source alone isn't named in the columns. A cell that can't tell doesn't count among the cells.
-    """
-    sources = list(judged)
+def claim_rows(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
+    """One row a claim: its verdict, and how many of the cells that can tell lie on the claimed and the other side."""
     rows = []
-    for number, first in enumerate(judged[sources[0]]):
-        row: dict[str, Any] = {"claim": _named(first.claim)}
-        for source in sources:
-            one = judged[source][number]
-            telling = [cell.outcome for cell in one.cells if cell.interval is not None]
-            sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
-            prefix = f"{source}: " if len(sources) > 1 else ""
-            row[source if prefix else "verdict"] = one.words
-            row[f"{prefix}cells for · against"] = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
-        rows.append(row)
+    for one in judged:
+        telling = [cell.outcome for cell in one.cells if cell.interval is not None]
+        sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
+        counted = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
+        rows.append({"claim": _named(one.claim), "verdict": one.words, "cells for · against": counted})
     return rows
 
 
@@ -71,7 +62,7 @@ def _mean(one: PredictionJudgement) -> list[dict[str, Any]]:
         return []
     how = "over seeds" if one.mean.method == "student" else "over cells"
     mean = JudgedCell(f"{MEAN}, {how}", one.outcome, Reason.BOTH, "", one.mean.n, one.mean, one.visible)
-    return [cell_row(mean) | {"reason": f"I2 = {one.spread.i2:.0%}" if one.spread else ""}]
+    return [cell_row(mean) | {"reason": ""}]
 
 
 def cell_row(cell: JudgedCell) -> dict[str, Any]:
@@ -89,9 +80,9 @@ def cell_row(cell: JudgedCell) -> dict[str, Any]:
     }
 
 
-def tally(judged: Iterable[Judgement], kind: str = "runs") -> dict[str, int]:
-    """How many claims of a kind have each outcome; identities and printed numbers are no evidence about methods."""
-    outcomes = [judgement.outcome for judgement in judged if judgement.claim.kind == kind]
+def tally(judged: Iterable[Judgement]) -> dict[str, int]:
+    """How many claims have each outcome; identities and printed numbers are no evidence about methods."""
+    outcomes = [judgement.outcome for judgement in judged if judgement.claim.kind == "runs"]
     return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
 
 

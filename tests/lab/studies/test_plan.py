@@ -64,7 +64,7 @@ def _told(study):
         "rows": study.recorded[["run_id", "arm", "suite", "score"]].to_csv(index=False),
         "absent": study.absent,
         "coverage": study.coverage().to_csv(index=False),
-        "claims": claim_rows({"recorded": judged}) if judged else [],
+        "claims": claim_rows(judged) if judged else [],
         "cells": cell_rows(judged) + cell_rows(judged, tested=False),
         "against plain": against_plain(study, study.arms).to_csv(index=False),
     }
