@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import datetime
 import os
-import shutil
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,20 +172,3 @@ def _failure(job: Job, executed: Any) -> str:
                 )
     log = job.partial.with_suffix(".log").read_text(encoding="utf-8").strip().splitlines()
     return f"{job.chapter.name} failed outside its cells: {log[-1] if log else 'no message'}\n  Notebook: {job.partial}"
-
-
-def clean_build(book: Book) -> None:
-    """Remove everything built and every generated notebook; :class:`ChapterError` while a process builds."""
-    busy = sorted(path.stem for path in (book.build / "locks").glob("*.lock") if not free(path))
-    if busy:
-        raise ChapterError(f"nothing may be at work in {book.build}; a process runs {', '.join(busy)}. Stop it first.")
-    shutil.rmtree(book.build, ignore_errors=True)
-    for chapter in book.chapters:
-        chapter.notebook.unlink(missing_ok=True)
-
-
-def parameter_text(parameters: Mapping[str, Value], chapter: Chapter) -> str:
-    """The line under the parameters cell of a run with other values than the defaults."""
-    defaults = {parameter.name: parameter.default for parameter in chapter.parameters}
-    changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in parameters.items()]
-    return f"This page was run with {', '.join(changed)}.\n" if changed else ""

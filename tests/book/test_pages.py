@@ -139,13 +139,6 @@ def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
     assert json.dumps(outputs) == '[{"output_type": "stream", "name": "stdout", "text": "ab\\n"}]'
 
 
-def test_clean_removes_what_was_built(copy, capsys):
-    assert main(["--root", str(copy.root), "clean"]) == 0
-    assert not copy.build.exists()
-    assert not copy.chapters[0].notebook.exists()
-    assert copy.chapters[0].source.exists()
-
-
 def test_params_lists_the_grammar(book, capsys):
     assert main(["--root", str(book.root), "params", "sample"]) == 0
     lines = capsys.readouterr().out.splitlines()

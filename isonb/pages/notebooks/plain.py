@@ -18,8 +18,8 @@ from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.notebooks.markdown import Reader
 from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft, with_overrides
-from isonb.pages.run import Job, parameter_text
+from isonb.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft
+from isonb.pages.run import Job
 from isonb.runtime.files import update
 
 NOTE = "isonb_written"  # the digest of a notebook as it was written
@@ -119,7 +119,12 @@ def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
     Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed.
     """
     notebook = readable(job, index)
-    with_overrides(notebook, parameter_text(job.parameters, job.chapter))
+    defaults = {parameter.name: parameter.default for parameter in job.chapter.parameters}
+    changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in job.parameters.items()]
+    for cell in code_cells(notebook):
+        if changed and "parameters" in cell.metadata.get("tags", []):
+            said = f"This page was run with {', '.join(changed)}.\n"
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
     _put(job.chapter, notebook, force=False)
     return dict(notebook.metadata["isonb_run"])
 
