@@ -114,6 +114,7 @@ def table(
     *,
     fmt: str | Mapping[str, str] | None = None,
     caption: str = "",
+    index: bool = False,
     heads: Mapping[int, Sequence[str]] | None = None,
 ) -> Table:
     """An accessible table of a DataFrame, of rows (mappings) or of columns (a mapping of sequences).
@@ -128,7 +129,7 @@ def table(
     sphere   0.97
     cone        –
     """
-    columns = _columns(data)
+    columns = _columns(data, index)
     if not columns or not next(iter(columns.values())):
         raise PageError("a table needs at least one row and one column; got an empty one.")
     if len({len(cells) for cells in columns.values()}) != 1:
@@ -167,8 +168,9 @@ def _is_number(cell: object) -> bool:
     return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool)) or hasattr(cell, "item")
 
 
-def _columns(data: Any) -> dict[str, list[object]]:
+def _columns(data: Any, index: bool) -> dict[str, list[object]]:
     if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        data = data.reset_index() if index else data
         return {str(name): list(data[name]) for name in data.columns}
     if isinstance(data, Mapping):
         return {str(name): list(cells) for name, cells in data.items()}
