@@ -26,7 +26,7 @@ from isonb.lab.studies.verdicts import (
     difference,
 )
 
-__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "tail_means"]
+__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError"]
 
 TAIL = 0.3  # of the updates
 
@@ -108,12 +108,6 @@ class Study:
         """The planned cells that no recorded row fills, in words."""
         return list(self.plan.loc[self.plan["run_id"].isna(), "cell"])
 
-    @property
-    def in_order(self) -> pd.DataFrame:
-        """The runs in the order of the plan, those that aren't in it last."""
-        place = {run: at for at, run in enumerate(self.plan["run_id"])}
-        return self.runs.sort_values("run_id", key=lambda ids: ids.map(place), kind="stable")
-
     def coverage(self) -> pd.DataFrame:
         """Recorded and planned runs: one row an arm, one column a suite, "3 of 5"; a dash where none is planned."""
         planned = Counter(zip(self.plan["arm"], self.plan["suite"], strict=True))
@@ -144,28 +138,18 @@ class Study:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
         return self._of(self.series[self.series["name"] == name], arm, suites)
 
-    def first(
-        self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
-    ) -> dict[tuple[str, int], float]:
-        """The first value of a series, one a run."""
-        return _keyed(self.logged(name, arm, suites).sort_values("step").groupby("run_id").first(), cell)
-
     def tail(
         self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
     ) -> dict[tuple[str, int], float]:
-        """The mean of a series over the last 30% of the updates, one a run."""
-        runs = self._of(self.runs[["run_id", "suite", "seed", "arm"]], arm, suites).set_index("run_id")
-        logged = self.series[self.series["run_id"].isin(runs.index)][["run_id", "name", "step", "value"]]
-        means = tail_means(logged)
-        return _keyed(means[means["name"] == name].set_index("run_id").join(runs), cell)
+        """The mean of a series over the last 30% of the updates, one a run.
 
-    def tail_score(self, arm: str, suites: Sequence[str] | None = None) -> dict[tuple[str, int], float]:
-        """The main metric on the watched rows over the last 30% of the updates, one a run."""
-        scores: dict[tuple[str, int], float] = {}
-        for suite, metric in self.runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
-            if suites is None or suite in suites:
-                scores |= self.tail(f"step.validation.{metric}", arm, [suite])
-        return scores
+        A value counts if its update lies above 0.7 times the last one of its run, whichever series has that.
+        """
+        logged = self.logged(name, arm, suites)
+        steps = self.series[self.series["run_id"].isin(set(logged["run_id"]))]
+        last = steps[steps["name"].str.startswith("step.")].groupby("run_id")["step"].max()
+        late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(last)]
+        return _keyed(late.groupby("run_id").agg({"value": "mean", "suite": "first", "seed": "first"}), cell)
 
     def changed(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> Units:
         """What an arm changes in a measure of the vectors that it acts on, against the same vectors of plain training.
@@ -177,12 +161,6 @@ class Study:
         plain = "cls" if mine == "second" else mine
         ends = {arm: f"metric.end.{mine}.{measure}", PLAIN: f"metric.end.{plain}.{measure}"}
         return difference(*(self.units(column, name, suites) for name, column in ends.items()))
-
-    def values(self, column: str = "score") -> pd.DataFrame:
-        """A long table of one column: suite, arm, seed, source, value."""
-        there = self.runs.dropna(subset=column)
-        values = there[["suite", "arm", "seed", "source"]].assign(value=there[column].astype(float))
-        return values.reset_index(drop=True)
 
     def paired(
         self,
@@ -275,17 +253,6 @@ class Study:
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
         return chosen if suites is None or not len(chosen) else chosen[chosen["suite"].isin(list(suites))]
-
-
-def tail_means(series: pd.DataFrame) -> pd.DataFrame:
-    """The mean of each run's ``step.`` series over the last 30% of its updates: run_id, name, value.
-
-    A value counts if its update lies above 0.7 times the run's last one, whatever the series.
-    """
-    series = series[series["name"].str.startswith("step.")]
-    last = series.groupby("run_id")["step"].transform("max")
-    late = series[series["step"] > (1 - TAIL) * last]
-    return late.groupby(["run_id", "name"], as_index=False)["value"].mean()
 
 
 def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:

@@ -102,15 +102,20 @@ def last_run(book: Book, chapter: Chapter) -> Any:
     return nbformat.read(path, as_version=4) if path and path.is_file() else None
 
 
+def with_outputs(chapter: Chapter, run: Any, index: Index) -> Any:
+    """The plain notebook of a chapter, with the outputs and the values of a run where there is one."""
+    notebook = chapter.fresh()
+    if run:
+        graft(notebook, [cell.outputs for cell in code_cells(run)])
+        notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
+    return plain(chapter, notebook, index, glued(notebook))
+
+
 def readable(job: Job, index: Index) -> Any:
     """The plain notebook of an executed chapter, with its outputs and its values."""
     if not job.cached.is_file():
         raise ChapterError(f"{job.chapter.name} hasn't run with these parameters; run: python -m isonb.pages execute")
-    run = nbformat.read(job.cached, as_version=4)
-    notebook = job.chapter.fresh()
-    graft(notebook, [cell.outputs for cell in code_cells(run)])
-    notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
-    return plain(job.chapter, notebook, index, glued(notebook))
+    return with_outputs(job.chapter, nbformat.read(job.cached, as_version=4), index)
 
 
 def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
@@ -134,11 +139,7 @@ def put_beside(chapter: Chapter, index: Index, *, force: bool = False) -> None:
 
     Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed, unless ``force``.
     """
-    notebook, run = chapter.fresh(), last_run(index.book, chapter)
-    if run:
-        graft(notebook, [cell.outputs for cell in code_cells(run)])
-        notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
-    _put(chapter, plain(chapter, notebook, index, glued(notebook)), force)
+    _put(chapter, with_outputs(chapter, last_run(index.book, chapter), index), force)
 
 
 def _put(chapter: Chapter, notebook: Any, force: bool) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -12,7 +11,7 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.design import Design, StudyError, design_of, study_file
-from isonb.lab.studies.study import Study, tail_means
+from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
 from isonb.lab.studies.table import PlannedCell
 from isonb.lab.studies.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
@@ -56,6 +55,7 @@ def record_of(task, arm, seed, score=None):
     score = SCORES[task][arm] + 0.01 * (seed - 2) * (1 + (arm != "none")) if score is None else score
     metrics = {"accuracy": score, "baseline.accuracy": 0.5}
     series = {"step.validation.accuracy": [(k, score * k / 10) for k in range(1, 11)]}
+    series |= {"step.early": [(5, 1.0)], "layer.share": [(100, 1.0)]}
     return Record(config=config_of(task, arm, seed), metrics=metrics, series=series, manifest={})
 
 
@@ -161,14 +161,10 @@ def test_paired_differences_by_hand(study):
     assert stricter["visible"] > 2 * found["visible"]
 
 
-def test_tails_and_firsts_of_series(study):
+def test_the_tail_is_the_mean_of_the_last_updates(study):
     score = study.units("score", "none", ["sentiment"])
-    first = study.first("step.validation.accuracy", "none", ["sentiment"])
     tail = study.tail("step.validation.accuracy", "none", ["sentiment"])
-    for unit, value in score.items():
-        assert first[unit] == pytest.approx(0.1 * value)
-        assert tail[unit] == pytest.approx(0.9 * value)  # updates 8, 9 and 10
-    assert study.tail_score("none", ["sentiment"]) == tail
+    assert tail == {unit: pytest.approx(0.9 * value) for unit, value in score.items()}  # updates 8, 9 and 10
 
 
 def test_tables(study):
@@ -229,12 +225,3 @@ DESIGN = Design(NAME, "", (), lambda settings: settings.get("method.name", "none
     (tmp_path / "nothing.py").write_text("")
     with pytest.raises(StudyError, match="a study file must have a DESIGN"):
         Study.load(tmp_path / "nothing.py")
-
-
-def test_the_tail_is_the_last_part_of_each_run():
-    rows = [("a", "step.x", step, float(step)) for step in range(1, 11)]
-    rows += [("a", "step.y", 5, 1.0), ("a", "step.y", 8, 3.0), ("a", "layer.z", 100, 9.0)]
-    rows += [("b", "step.x", 1, 5.0), ("b", "step.x", 2, 7.0)]
-    series = pd.DataFrame(rows, columns=["run_id", "name", "step", "value"])
-    found = tail_means(series).set_index(["run_id", "name"])["value"]
-    assert found.to_dict() == {("a", "step.x"): 9.0, ("a", "step.y"): 3.0, ("b", "step.x"): 7.0}
