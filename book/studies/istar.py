@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb.lab.statistics.bootstrap import spearman
+from isonb.lab.statistics.resampling import spearman
 from isonb.lab.statistics.seeds import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed

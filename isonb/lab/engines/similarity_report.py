@@ -12,7 +12,7 @@ from isonb.errors import InputError
 from isonb.lab.data.sts import PROTOCOLS, sts_score
 from isonb.lab.engines.stages import Series
 from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
-from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.lab.statistics.resampling import rank_difference
 from isonb.lab.statistics.seeds import StatsError
 from isonb.measures.cosine import token_uniformity
 from isonb.measures.neighbors import lsds

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
-from isonb.lab.statistics.bootstrap import bootstrap
+from isonb.lab.statistics.resampling import bootstrap
 from isonb.lab.statistics.seeds import (
     POWER,
     STUDENTS,
