@@ -149,11 +149,6 @@ def joined(words: Iterable[object], none: str = "none") -> str:
     return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed) or none
 
 
-def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
-    """The verdicts of a study, one row a claim, as :func:`isonb.lab.studies.summary.claim_rows` gives them."""
-    return table(list(rows), caption=caption)
-
-
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
 
