@@ -88,10 +88,13 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
         try:
             given: Any = [tensor_of(a) for a in args]
             options: Any = {key: tensor_of(a) for key, a in kwargs.items()}
+            kinds = {a.device.type for a in (*given, *options.values()) if isinstance(a, Tensor)}
+            on = [kind for kind in kinds if _has_autocast(kind) and torch.is_autocast_enabled(kind)]
+            if not on:
+                return function(*given, **options)
             with contextlib.ExitStack() as stack:
-                for kind in {a.device.type for a in (*given, *options.values()) if isinstance(a, Tensor)}:
-                    if _has_autocast(kind) and torch.is_autocast_enabled(kind):
-                        stack.enter_context(torch.autocast(kind, enabled=False))
+                for kind in on:
+                    stack.enter_context(torch.autocast(kind, enabled=False))
                 return function(*given, **options)
         except InputError as error:
             if getattr(error, "named", False):

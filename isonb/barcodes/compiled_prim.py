@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,34 +12,35 @@ from isonb.numerics.compiled import IN_ORDER, run
 
 __all__ = ["prim"]
 
+ALL = torch.empty(0, 0, dtype=torch.bool)  # no mask
+
 
 def prim(x: Tensor, real: Tensor | None, given: bool = False) -> tuple[Tensor, Tensor]:
-    """Edges (b, n-1, 2) of the least trees of clouds (b, n, d) and their squared lengths (b, n-1).
+    """Edges (b, n-1, 2) of the least trees of clouds (b, n, d), and their lengths (b, n-1); ``given``: of distances.
 
-    The lower end first, ties by the edge number. ``given``: of distances (b, n, n). A row off the mask hangs on the
-    first real one, at 0.
+    The longest first, equal ones by the edge number, the lower end of each first. A row off the mask hangs on the first
+    real one, at 0, behind all others.
     """
-    b, n, d = x.shape
-    edges, d = torch.empty(b, n - 1, 2, dtype=torch.long), 0 if given else d
-    columns, own = torch.empty(d + 4, n, dtype=torch.float64), torch.empty(d, dtype=torch.float64)
-    real = torch.ones(b, n, dtype=torch.bool) if real is None else real
-    squares = torch.zeros(b, n - 1, dtype=torch.float64)
-    run(_prim, IN_ORDER, x, real, columns, own, torch.empty(n, dtype=torch.long), edges, squares)
-    return edges, squares
+    b, n, _ = x.shape
+    edges, lengths = torch.empty(b, n - 1, 2, dtype=torch.long), x.new_empty(b, n - 1)
+    run(_prim, IN_ORDER, x, ALL if real is None else real, int(given), edges, lengths)
+    return edges, lengths
 
 
-def _prim(x: Any, real: Any, columns: Any, own: Any, place: Any, edges: Any, squares: Any) -> None:
+def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:
     """The free nodes stand side by side, a coordinate a row, so that every loop over them runs on whole vectors.
 
     Under the coordinates, of which there are none for distances, stand the distance to the node that joined last, the
     key, and the edge it stands for: the node in the tree, and the free one.
     """
-    clouds, n, d = len(x), x.shape[1], len(own)
+    clouds, n, d = len(x), x.shape[1], 0 if given else x.shape[2]
+    columns, own, place = np.empty((d + 4, n)), np.empty(d), np.empty(n, np.int64)
     gap, key, near, free = columns[d], columns[d + 1], columns[d + 2], columns[d + 3]
+    square, number, order, other = np.empty(n - 1), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for c in range(clouds):
         m, first, filled = 0, -1, 0
         for j in range(n):
-            if not real[c, j]:
+            if len(real) > 0 and not real[c, j]:
                 continue
             if first < 0:
                 first, place[j] = j, n
@@ -47,9 +49,10 @@ def _prim(x: Any, real: Any, columns: Any, own: Any, place: Any, edges: Any, squ
                 columns[t, m] = x[c, j, t]
             key[m], near[m], free[m], place[j] = float("inf"), -1.0, j, m
             m += 1
-        for j in range(n):  # a row off the mask hangs on the first real one
+        for j in range(n if len(real) > 0 else 0):
             if not real[c, j]:
                 edges[c, n - 2 - filled, 0], edges[c, n - 2 - filled, 1] = min(max(first, 0), j), max(first, j)
+                square[n - 2 - filled] = -1.0
                 filled += 1
         for t in range(d):
             own[t] = x[c, max(first, 0), t]
@@ -66,13 +69,13 @@ def _prim(x: Any, real: Any, columns: Any, own: Any, place: Any, edges: Any, squ
                 near[j] = node if nearer else near[j]
                 key[j] = min(key[j], gap[j])
                 best = min(best, key[j])
-            number = float(n) * n
+            least = float(n) * n
             for j in range(m):
                 its = min(near[j], free[j]) * n + max(near[j], free[j])
-                number = min(number, its if key[j] == best else float(n) * n)
-            low = int(number) // n
-            high = int(number) - low * n
-            edges[c, line, 0], edges[c, line, 1], squares[c, line] = low, high, best
+                least = min(least, its if key[j] == best else float(n) * n)
+            low = int(least) // n
+            high = int(least) - low * n
+            edges[c, line, 0], edges[c, line, 1], square[line] = low, high, best
             line += 1
             p = min(place[low], place[high])  # one of the two has joined
             node, m = free[p], m - 1
@@ -81,3 +84,24 @@ def _prim(x: Any, real: Any, columns: Any, own: Any, place: Any, edges: Any, squ
             key[p], near[p], free[p] = key[m], near[m], free[m]
             place[int(free[p])] = p
             place[int(node)] = n
+        for j in range(n - 1):
+            lengths[c, j], number[j] = -1.0 if square[j] < 0 else np.sqrt(square[j]), edges[c, j, 0] * n + edges[c, j, 1]
+            order[j] = j
+        width = 1
+        while width < n - 1:  # runs of this width are in order, and two by two become one
+            for start in range(0, n - 1, 2 * width):
+                i, j, end = start, min(start + width, n - 1), min(start + 2 * width, n - 1)
+                middle = j
+                for k in range(start, end):
+                    a, b = order[min(i, n - 2)], order[min(j, n - 2)]
+                    longer = lengths[c, a] > lengths[c, b] or (lengths[c, a] == lengths[c, b] and number[a] < number[b])
+                    if i < middle and (j == end or longer):
+                        other[k], i = a, i + 1
+                    else:
+                        other[k], j = b, j + 1
+            order, other, width = other, order, 2 * width
+        for j in range(n - 1):
+            edges[c, j, 0], edges[c, j, 1] = number[order[j]] // n, number[order[j]] % n
+            square[j] = max(lengths[c, order[j]], 0.0)
+        for j in range(n - 1):
+            lengths[c, j] = square[j]

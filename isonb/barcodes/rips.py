@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.inputs import Metric, Space, space
+from isonb.barcodes.trees import longest_first
 from isonb.checks import border
 from isonb.errors import InputError, fail, missing
 
@@ -88,17 +89,13 @@ def h0_barcode(
 def _h0(cloud: Space) -> Pair:
     """Bars and edges, longest first, equal ones by their edges, those of masked rows last."""
     edges, real, known = cloud.tree()
-    order = (edges[..., 0] * cloud.x.shape[-2] + edges[..., 1]).argsort(dim=-1)
-    edges = edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
-    lengths = cloud.lengths(edges, None if known is None else known.gather(-1, order))
-    if real is None:
-        lengths, order = lengths.sort(dim=-1, descending=True, stable=True)
-    else:
-        real = real.gather(-1, order)
-        edges = torch.where(real.unsqueeze(-1), edges, -1)
-        order = torch.where(real, lengths.detach(), -1.0).argsort(dim=-1, descending=True, stable=True)
-        lengths = torch.where(real, lengths, 0.0).gather(-1, order)
-    return lengths, edges.gather(-2, order.unsqueeze(-1).expand(edges.shape))
+    lengths = cloud.lengths(edges, known)
+    if known is None:
+        edges, lengths = longest_first(edges, lengths, real, cloud.x.shape[-2])
+    if cloud.mask is None:
+        return lengths, edges
+    real = torch.arange(lengths.shape[-1], device=lengths.device) < cloud.mask.sum(-1, keepdim=True) - 1
+    return torch.where(real, lengths, 0.0), torch.where(real.unsqueeze(-1), edges, -1)
 
 
 class Persistence(NamedTuple):

@@ -28,35 +28,40 @@ from isonb.numerics.nearest import Search, squared_gaps
 from isonb.numerics.scale import largest, power_of_two, precise
 from isonb.numerics.ways import way_of_tree
 
-__all__ = ["spanning_tree", "tree_of_distances"]
+__all__ = ["longest_first", "spanning_tree", "tree_of_distances"]
 
 LISTED = 4  # neighbours on the list of each point
 
 Tree = tuple[Tensor, Tensor]
-"""Edges, and squared lengths in float64."""
+"""Edges, the lower end of each first, and their lengths."""
 
 
-@torch.no_grad()
 def spanning_tree(x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
     """Edges (..., n-1, 2) of a Euclidean minimum spanning tree of a checked cloud (..., n, d), the lower end first.
 
     Rows off the mask hang on by edges of their own, so the edges between real rows are the tree of the real cloud.
-    With them their lengths (..., n-1) as constants, where the search knows them.
+    Where the search knows their lengths (..., n-1), these too as constants, and both as :func:`longest_first` has them.
     """
     points, unit = x.detach().reshape(-1, *x.shape[-2:]), None
     real = None if mask is None else mask.reshape(-1, mask.shape[-1])
     if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
         unit = power_of_two(largest(points, (-2, -1)))
         points = points / unit
-    edges, squares = WAYS[way_of_tree(points)](points, real)
+    edges, lengths = WAYS[way_of_tree(points)](points, real)
     edges = edges.view(*x.shape[:-2], x.shape[-2] - 1, 2)
-    if squares is None:
+    if lengths is None:
         return edges, None
-    lengths = squares.sqrt_() if unit is None else squares.sqrt_().mul_(unit.squeeze(-1))
-    return edges, lengths.to(x.dtype).view(edges.shape[:-1])
+    return edges, (lengths if unit is None else lengths.mul_(unit.squeeze(-1))).view(edges.shape[:-1])
 
 
-@torch.no_grad()
+def longest_first(edges: Tensor, lengths: Tensor, real: Tensor | None, n: int) -> Tree:
+    """Edges (..., m, 2) and lengths (..., m) in order: equal ones by the edge number, those not ``real`` last."""
+    order = (edges[..., 0] * n + edges[..., 1]).argsort(dim=-1)
+    key = lengths.detach() if real is None else torch.where(real, lengths.detach(), -1.0)
+    order = order.gather(-1, key.gather(-1, order).argsort(dim=-1, descending=True, stable=True))
+    return edges.gather(-2, order.unsqueeze(-1).expand(edges.shape)), lengths.gather(-1, order)
+
+
 def tree_of_distances(matrix: Tensor, mask: Tensor | None = None) -> Tensor:
     """The edges of checked distances (..., n, n)."""
     n = matrix.shape[-1]
@@ -84,18 +89,19 @@ def _by_neighbours(points: Tensor, real: Tensor | None) -> Tree:
     """Boruvka on lists, a cloud at a time; a row off the mask hangs on the first real row."""
     real = points.new_ones(points.shape[:2], dtype=torch.bool) if real is None else real
     edges = torch.zeros(len(real), points.shape[1] - 1, 2, dtype=torch.long, device=points.device)
-    squares = precise(points.new_zeros(edges.shape[:2]))
+    lengths, joins = points.new_zeros(edges.shape[:2]), real.new_ones(edges.shape[:2])
     for c, its in enumerate(real):
         inside, outside = its.nonzero().squeeze(-1), (~its).nonzero().squeeze(-1)
+        joins[c, : len(outside)] = False
         edges[c, : len(outside)] = torch.stack((inside[:1].expand_as(outside), outside), -1).sort(-1).values
         if len(inside) > 1:
-            inner, squares[c, len(outside) :] = _of_lists(points[c, inside])
-            edges[c, len(outside) :] = inside[inner]
-    return edges, squares
+            inner, square = _of_lists(points[c, inside])
+            edges[c, len(outside) :], lengths[c, len(outside) :] = inside[inner], square.sqrt_()
+    return longest_first(edges, lengths, joins, points.shape[1])
 
 
 def _of_lists(points: Tensor) -> Tree:
-    """The least tree (n-1, 2) of one cloud (n, d), and squared lengths.
+    """The least tree (n-1, 2) of one cloud (n, d), and its squared lengths in float64.
 
     Each point keeps its nearest others. As long as one of them lies outside the point's own component, the first such
     is the nearest point outside. When none does, the last of the list is a bound, and the point is looked up again,

@@ -16,7 +16,7 @@ from isonb.checks import check_values
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.products import gram
 from isonb.numerics.rows import center_rows, row_count
-from isonb.numerics.scale import square_norms, unit_sized
+from isonb.numerics.scale import ordinary, square_norms, unit_sized
 
 __all__ = ["length_kurtosis", "purity", "purity_of"]
 
@@ -35,10 +35,12 @@ def _usable(trace: Tensor) -> Tensor:
 
 
 def _concentration(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Purity and trace (...) of a matrix (..., d, d)."""
-    trace, unit = _trace(matrix), unit_sized(matrix)
+    """Purity and trace (...) of a matrix (..., d, d); its values are looked at in the pass that adds up its squares."""
+    trace, lengths = _trace(matrix), torch.linalg.vector_norm(matrix.detach(), dim=-1)
+    unit = matrix if check_values(matrix) and ordinary(lengths) else unit_sized(matrix)
     usable = _usable(trace)
-    share = _square(unit) / torch.where(usable, _trace(unit), 1.0).square()
+    squares = lengths.square().sum(-1) if unit is matrix and not matrix.requires_grad else _square(unit)
+    share = squares / torch.where(usable, _trace(unit), 1.0).square()
     return torch.where(usable, share, 1.0), trace
 
 

@@ -109,8 +109,8 @@ def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     points = pairs.points(x)[1]
     if not _fits_whole(points, pairs.chunk):
         return _plain_log_mean(x, pairs)
-    factors = _factors(points, pairs.usable)
-    return pairs.log_mean(((_kernel(points) @ factors).mul_(factors).sum((-2, -1)) / 2).log())
+    kernel, factors = _kernel(points, pairs.usable)
+    return pairs.log_mean(((kernel @ factors).mul_(factors).sum((-2, -1)) / 2).log())
 
 
 def _near(x: Tensor, pairs: _Pairs) -> bool:
@@ -181,8 +181,7 @@ class _LogMean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
         unit, points = pairs.points(x)
-        factors = _factors(points, pairs.usable)
-        pull, sums = _kernel_sums(points, factors, pairs.chunk)
+        pull, sums, factors = _kernel_sums(points, pairs.usable, pairs.chunk)
         sums.mul_(factors)
         total = sums.sum(-2, keepdim=True) / 2
         slope = pull.mul_(factors / total * unit).addcmul_(sums / total * unit, points, value=-1)
@@ -209,35 +208,36 @@ def _fits_whole(x: Tensor, chunk: int) -> bool:
     return n <= chunk and (x.device.type != "cpu" or x.shape[:-1].numel() * n <= WHOLE)
 
 
-def _kernel(x: Tensor) -> Tensor:
-    r"""K (..., n, n): :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j.
+def _kernel(x: Tensor, usable: Tensor | None) -> tuple[Tensor, Tensor]:
+    r"""K (..., n, n), :math:`K_{ij} = e^{x_i \cdot x_j}` and 0 for i = j, with the factors u (..., n, 1).
 
-    With u by :func:`_factors` the weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`. All are normal
-    numbers where points are near each other; the weights themselves would take two more passes.
+    The weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`, where :math:`u_i = e^{-|x_i|^2 / 2}` is read
+    off the diagonal before it goes. All are normal numbers where points are near each other; the weights themselves
+    would take two more passes.
     """
     kernel = gram(x, lambda block, *_: block.exp_())
-    kernel.diagonal(dim1=-2, dim2=-1).zero_()
-    return kernel
+    diagonal = kernel.diagonal(dim1=-2, dim2=-1)
+    factors = _counted(diagonal.rsqrt(), usable)
+    diagonal.zero_()
+    return kernel, factors
 
 
-def _factors(points: Tensor, usable: Tensor | None) -> Tensor:
-    r"""The factors u (..., n, 1): :math:`e^{-|x_i|^2 / 2}`, 0 where a row doesn't count."""
-    factors = square_norms(points).mul_(-0.5).exp_()
-    if usable is not None:
-        factors.masked_fill_(~usable, 0.0)
-    return factors.unsqueeze(-1)
+def _counted(factors: Tensor, usable: Tensor | None) -> Tensor:
+    """The factors (..., n) as a column, 0 where a row doesn't count."""
+    return (factors if usable is None else factors.masked_fill_(~usable, 0.0)).unsqueeze(-1)
 
 
-def _kernel_sums(points: Tensor, factors: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
-    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d) and :math:`\sum_j K_{ij} u_j` (..., n, 1).
+def _kernel_sums(points: Tensor, usable: Tensor | None, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), :math:`\sum_j K_{ij} u_j` and u (..., n, 1).
 
     Of few points by the whole kernel, else a block at a time, what is above its diagonal in both directions.
     """
-    weighted = points * factors
     if _fits_whole(points, chunk):
-        kernel = _kernel(points)
-        return kernel @ weighted, kernel @ factors
+        kernel, factors = _kernel(points, usable)
+        return kernel @ (points * factors), kernel @ factors, factors
     n, d = points.shape[-2:]
+    factors = _counted(square_norms(points).mul_(-0.5).exp_(), usable)
+    weighted = points * factors
     x, others, each = points.reshape(-1, n, d), weighted.reshape(-1, n, d), factors.reshape(-1, n, 1)
     pull, sums, step = torch.zeros_like(x), torch.zeros_like(each), _strip_height(x, chunk)
     for start in range(0, n - 1, step):
@@ -248,7 +248,7 @@ def _kernel_sums(points: Tensor, factors: Tensor, chunk: int) -> tuple[Tensor, T
         pull[:, start:].baddbmm_(kernel.mT, others[:, rows])
         sums[:, rows].baddbmm_(kernel, each[:, start:])
         sums[:, start:].baddbmm_(kernel.mT, each[:, rows])
-    return pull.view(points.shape), sums.view(factors.shape)
+    return pull.view(points.shape), sums.view(factors.shape), factors
 
 
 def _strip_height(x: Tensor, chunk: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, run
 
 __all__ = ["WIDEST", "keep", "ranked"]
 
+EVERY = torch.empty(0, 0, 0, dtype=torch.long)
 WIDEST = 64  # most neighbours a row; of more the plain form isn't slower
 
 
@@ -73,30 +75,44 @@ def _keep(
                 first = stop
 
 
-def ranked(points: Tensor, chosen: Tensor, rows: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def ranked(points: Tensor, chosen: Tensor | None, rows: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Of rows (m,) of clouds (b, n, d) the nearest of those ``chosen`` (b, m, wide) that have another label (n,).
 
     Indices and squared distances (b, m, k), nearest first, ties by index; -1 and infinity where there are too few.
+    Without ``chosen`` all rows are asked for, among all: each pair is then measured once.
     """
     index = torch.empty(len(points), len(rows), k, dtype=torch.long)
     square = torch.empty(index.shape, dtype=torch.float64)
-    run(_ranked, ANY_ORDER, points, chosen, rows, label, index, square)
+    run(_ranked, ANY_ORDER, points, EVERY if chosen is None else chosen, rows, label, index, square)
     return index, square
 
 
 def _ranked(points: Any, chosen: Any, rows: Any, label: Any, index: Any, square: Any) -> None:
     clouds, m, k = index.shape
+    every, n = len(chosen) == 0, points.shape[1]
+    gaps, wide = np.empty((n if every else 0, n)), n if every else chosen.shape[2]
     for c in range(clouds):
-        for i in range(m):
-            own, near, away = points[c, rows[i]], index[c, i], square[c, i]
-            near[:], away[:] = -1, float("inf")
-            for j in chosen[c, i]:
-                if j < 0 or label[j] == label[rows[i]]:
-                    continue
-                other, entry, p = points[c, j], 0.0, k
+        for i in range(len(gaps)):
+            own = points[c, i]
+            for j in range(i):
+                other, entry = points[c, j], 0.0
                 for t in range(len(own)):
                     gap = 1.0 * other[t] - own[t]  # in float64
                     entry += gap * gap
+                gaps[i, j] = gaps[j, i] = entry
+        for i in range(m):
+            own, near, away = points[c, rows[i]], index[c, i], square[c, i]
+            near[:], away[:] = -1, float("inf")
+            for s in range(wide):
+                j = s if every else chosen[c, i, s]
+                if j < 0 or label[j] == label[rows[i]]:
+                    continue
+                entry, p = gaps[rows[i], j] if every else 0.0, k
+                if not every:
+                    other = points[c, j]
+                    for t in range(len(own)):
+                        gap = 1.0 * other[t] - own[t]
+                        entry += gap * gap
                 while p > 0 and (
                     entry < away[p - 1] or (entry == away[p - 1] and (near[p - 1] < 0 or j < near[p - 1]))
                 ):

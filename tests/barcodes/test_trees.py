@@ -107,7 +107,7 @@ from isonb.barcodes.trees import spanning_tree
 print(spanning_tree(torch.tensor([[0.0], [1.0], [3.0]]))[0].tolist())
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[[0, 1], [1, 2]]"
+    assert done.stdout.strip() == "[[1, 2], [0, 1]]"
     assert not list(tmp_path.iterdir())
 
 
