@@ -85,7 +85,10 @@ def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:
             place[int(free[p])] = p
             place[int(node)] = n
         for j in range(n - 1):
-            lengths[c, j], number[j] = -1.0 if square[j] < 0 else np.sqrt(square[j]), edges[c, j, 0] * n + edges[c, j, 1]
+            lengths[c, j], number[j] = (
+                -1.0 if square[j] < 0 else np.sqrt(square[j]),
+                edges[c, j, 0] * n + edges[c, j, 1],
+            )
             order[j] = j
         width = 1
         while width < n - 1:  # runs of this width are in order, and two by two become one
