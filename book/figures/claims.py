@@ -15,8 +15,14 @@ from isonb.lab.studies.design import Design
 from isonb.lab.studies.summary import cell_row
 from isonb.lab.studies.verdicts import INCONCLUSIVE, NO_SETTING, NOT_TESTABLE, JudgedCell, Judgement, Reason
 from isonb.pages.charts import GREY
-from isonb.pages.evidence import OUTCOME_COLORS
 
+OUTCOME_COLORS = {
+    "supported": "#009E73",
+    "contradicted": "#D55E00",
+    "depends": "#E69F00",
+    "inconclusive": "#7f7f7f",
+    "not testable": "#c9c9c9",
+}
 OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "depends": "cross"}
 OUTCOME_SHAPES |= {"inconclusive": "diamond", "not testable": "square"}
 ACROSS = 12  # marks side by side: with the statements they fill a page's column, and a phone still shows them

@@ -16,13 +16,6 @@ from isonb.lab.statistics.seeds import student
 from isonb.pages.values import Table, table
 
 SPREAD = "mean (Student's 95% interval over runs)"
-OUTCOME_COLORS = {
-    "supported": "#009E73",
-    "contradicted": "#D55E00",
-    "depends": "#E69F00",
-    "inconclusive": "#7f7f7f",
-    "not testable": "#c9c9c9",
-}
 METRICS = {
     "matthews": "Matthews correlation",
     "pearson": "Pearson",
