@@ -124,7 +124,10 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     outputs, stderr = harvest(executed, job.book.root, folder)
     graft(clean, outputs)
     clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
-    _keep_stderr(job, stderr)
+    said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
+    said.unlink(missing_ok=True)
+    if stderr.strip():
+        update(said, stderr)
     update(job.cached, nbformat.writes(clean) + "\n")
     _remove_working_files(job)
     return ""
@@ -149,13 +152,6 @@ def _remove_working_files(job: Job) -> None:
     for path in job.partial.parent.glob(f"{job.chapter.slug}-{'[0-9a-f]' * len(job.key)}.*"):
         if path.name.startswith(job.partial.stem) or free(job.lock.with_name(f"{path.name.split('.')[0]}.lock")):
             path.unlink(missing_ok=True)
-
-
-def _keep_stderr(job: Job, stderr: str) -> None:
-    said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
-    said.unlink(missing_ok=True)
-    if stderr.strip():
-        update(said, stderr)
 
 
 def _failure(job: Job, executed: Any) -> str:
