@@ -162,6 +162,12 @@ class Study:
         ends = {arm: f"metric.end.{mine}.{measure}", PLAIN: f"metric.end.{plain}.{measure}"}
         return difference(*(self.units(column, name, suites) for name, column in ends.items()))
 
+    def values(self, column: str = "score") -> pd.DataFrame:
+        """A long table of one column: suite, arm, seed, source, value."""
+        there = self.runs.dropna(subset=column)
+        values = there[["suite", "arm", "seed", "source"]].assign(value=there[column].astype(float))
+        return values.reset_index(drop=True)
+
     def paired(
         self,
         column: str,
