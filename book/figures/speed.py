@@ -22,7 +22,8 @@ from isonb.runtime.places import RECORDINGS_FOLDER
 
 CARD = RECORDINGS_FOLDER / "bench_gpu.json"
 NOTHING = "nothing is recorded"
-GROWTH = "growth"  # how names of suites begin that measure it
+GROWTH = {"n": "growth", "d": "widths"}  # how names of suites begin that measure it: by points, or by dimensions
+AXES = {"n": "points", "d": "dimensions"}
 STARTING = "starting"  # the suite of fresh processes
 PEERS, FLOORS, STARTS = "other code for the same numbers", "floors", "starting a process"
 
@@ -38,7 +39,7 @@ class Bench:
     @property
     def compared(self) -> pd.DataFrame:
         """The rows that stand for themselves, with ``faster``, the time of the other over ours, and their ``kind``."""
-        rows = self.rows[~self.rows["suite"].str.startswith(GROWTH)]
+        rows = self.rows[~self.rows["suite"].str.startswith(tuple(GROWTH.values()))]
         kind = rows["yardstick"].map({True: FLOORS, False: PEERS}).where(rows["suite"] != STARTING, STARTS)
         return rows.assign(faster=rows["peer_ms"] / rows["ours_ms"], kind=kind)
 
@@ -93,9 +94,9 @@ def spent(rounds: list[float]) -> str:
     return f"{min(rounds):.3g} ms (median {np.median(rounds):.3g}, range {min(rounds):.3g} to {max(rounds):.3g})"
 
 
-def grown(bench: Bench) -> pd.DataFrame:
+def grown(bench: Bench, along: str = "n") -> pd.DataFrame:
     """Least times by size: measure, n, d, error, by ("isonb" or "peer"), name (of the peer), ms, rounds (in words)."""
-    rows = bench.rows[bench.rows["suite"].str.startswith(GROWTH)]
+    rows = bench.rows[bench.rows["suite"].str.startswith(GROWTH[along])]
     found = []
     for row in rows.to_dict("records"):
         n, d = map(int, row["size"].split(" x "))
@@ -106,18 +107,18 @@ def grown(bench: Bench) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["measure", "n", "d", "error", "by", "name", "ms", "rounds"])
 
 
-def exponent(part: pd.DataFrame, by: str) -> float | None:
-    """The slope of log ms on log n over the larger half of the sizes; None for fewer than two.
+def exponent(part: pd.DataFrame, by: str, along: str = "n") -> float | None:
+    """The slope of log ms on log n (or d) over the larger half of the sizes; None for fewer than two.
 
     >>> frame = pd.DataFrame({"by": "isonb", "n": [1, 2, 4, 8], "ms": [5.0, 5.0, 20.0, 80.0]})
     >>> exponent(frame, "isonb")
     2.0
     """
-    mine = part[part["by"] == by].sort_values("n")
+    mine = part[part["by"] == by].sort_values(along)
     late = mine.iloc[len(mine) // 2 :] if len(mine) > 3 else mine
     if len(late) < 2:
         return None
-    return round(float(np.polyfit(np.log(late["n"].astype(float)), np.log(late["ms"].astype(float)), 1)[0]), 3)
+    return round(float(np.polyfit(np.log(late[along].astype(float)), np.log(late["ms"].astype(float)), 1)[0]), 3)
 
 
 Part = Mapping[str, Any]
@@ -259,31 +260,34 @@ def ratios(bench: Bench) -> Any:
     return alt.layer(line, dots, data=shown).facet(row=row).resolve_scale(y="independent")
 
 
-def growth(bench: Bench) -> Any:
-    """A panel a measure: time against the number of points, both logarithmic, ours and the peer's, a dash a d."""
-    frame = grown(bench)
+def growth(bench: Bench, along: str = "n") -> Any:
+    """A panel a measure: time against the points (or dimensions), both logarithmic, ours and the peer's, a dash a d."""
+    frame, other = grown(bench, along), "d" if along == "n" else "n"
     if frame.empty:
         return blank()
     colors = alt.Scale(domain=["isonb", "peer"], range=[OKABE_ITO["blue"], OKABE_ITO["vermillion"]])
+    ticks = alt.Axis(tickCount=6, format="d")
+    strokes = alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)
     chart = alt.Chart(frame, width=250, height=170).mark_line(point={"size": 35})
     chart = chart.encode(
-        alt.X("n:Q", scale=alt.Scale(type="log", base=2), title="points", axis=alt.Axis(tickCount=6, format="d")),
+        alt.X(f"{along}:Q", scale=alt.Scale(type="log", base=2), title=AXES[along], axis=ticks),
         alt.Y("ms:Q", scale=alt.Scale(type="log"), title="milliseconds", axis=alt.Axis(values=POWERS)),
         alt.Color("by:N", scale=colors, title="code"),  # a title, as the dimensions beside it have
-        dash("d:O", title="dimensions", legend=alt.Legend(symbolType="stroke", symbolStrokeColor=GREY, symbolSize=300)),
+        dash(f"{other}:O", title=AXES[other], legend=strokes),
         tooltip=["measure", "name", "n", "d", "rounds", "error"],
     )
     facet = alt.Facet("measure:N", title=None, sort=list(frame["measure"].unique()))
     return chart.facet(facet, columns=2).resolve_scale(y="independent")
 
 
-def slopes(bench: Bench) -> list[dict[str, Any]]:
-    """Exponents of n over the larger half of the sizes, ours beside the peer's, and the ratio at the largest n."""
-    found = []
-    for (measure, d), part in grown(bench).groupby(["measure", "d"], sort=False):
-        largest = part[part["n"] == part["n"].max()].set_index("by")
-        one = {"measure": measure, "d": d, "isonb": exponent(part, "isonb"), "against": largest.loc["peer", "name"]}
-        one |= {"theirs": exponent(part, "peer"), "largest n": int(part["n"].max())}
+def slopes(bench: Bench, along: str = "n") -> list[dict[str, Any]]:
+    """Exponents of n (or d) over the larger half of the sizes, ours beside the peer's, and the ratio at the largest."""
+    found, other = [], "d" if along == "n" else "n"
+    for (measure, size), part in grown(bench, along).groupby(["measure", other], sort=False):
+        largest = part[part[along] == part[along].max()].set_index("by")
+        one = {"measure": measure, other: size, "isonb": exponent(part, "isonb", along)}
+        one |= {"against": largest.loc["peer", "name"], "theirs": exponent(part, "peer", along)}
+        one |= {f"largest {along}": int(part[along].max())}
         found.append(one | {"times faster there": float(largest.loc["peer", "ms"] / largest.loc["isonb", "ms"])})
     return found or [{"measure": NOTHING}]
 

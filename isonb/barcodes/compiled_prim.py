@@ -27,7 +27,7 @@ def prim(x: Tensor, real: Tensor | None, given: bool = False) -> tuple[Tensor, T
     return edges, lengths
 
 
-def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:
+def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:  # noqa: PLR0915 - a second call is a tenth
     """The free nodes stand side by side, a coordinate a row, so that every loop over them runs on whole vectors.
 
     Under the coordinates, of which there are none for distances, stand the distance to the node that joined last, the
@@ -85,11 +85,8 @@ def _prim(x: Any, real: Any, given: int, edges: Any, lengths: Any) -> None:
             place[int(free[p])] = p
             place[int(node)] = n
         for j in range(n - 1):
-            lengths[c, j], number[j] = (
-                -1.0 if square[j] < 0 else np.sqrt(square[j]),
-                edges[c, j, 0] * n + edges[c, j, 1],
-            )
-            order[j] = j
+            number[j], order[j] = edges[c, j, 0] * n + edges[c, j, 1], j
+            lengths[c, j] = -1.0 if square[j] < 0 else np.sqrt(square[j])
         width = 1
         while width < n - 1:  # runs of this width are in order, and two by two become one
             for start in range(0, n - 1, 2 * width):

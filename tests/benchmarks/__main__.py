@@ -19,12 +19,16 @@ import torch
 
 from isonb.runtime import files
 from isonb.runtime.places import RECORDINGS_FOLDER
-from tests.benchmarks import measures, memory, training
+from tests.benchmarks import measures, memory, peers, training
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Comparison, Peak, Peer, Row, limits, surroundings, table, write
 
 PUBLISHED = {False: RECORDINGS_FOLDER / "bench.json", True: RECORDINGS_FOLDER / "bench_gpu.json"}
 Suites = Mapping[str, Callable[[bool], Iterator[Comparison | Peak]]]
+
+
+FIRST = "import torch; {}; x = torch.randn(2048, 64); {}; print('done')"
+SINGLE_LINKAGE = "import fastcluster", "fastcluster.linkage_vector(x.numpy(), 'single')"
 
 
 class PublishError(ValueError):
@@ -39,6 +43,8 @@ def starting(small: bool) -> Iterator[Comparison]:
         "import isonb": (["-c", "import isonb; print(isonb.__name__)"], "isonb"),
         "import isonb, use one name": (["-c", "import isonb; print(isonb.isoscore.__name__)"], "isoscore"),
         "isonb --help": (["-m", "isonb", "--help"], "usage: isonb"),
+        "one barcode": (["-c", FIRST.format("import isonb", "isonb.h0_barcode(x)")], "done"),
+        "one barcode by fastcluster": (["-c", FIRST.format(*SINGLE_LINKAGE)], "done"),
     }
 
     def started(name: str) -> str:
@@ -50,11 +56,14 @@ def starting(small: bool) -> Iterator[Comparison]:
         "isonb --help": "bare Python",
         "import isonb, use one name": "import torch",
     }
+    if peers.there("fastcluster"):
+        floors["one barcode"] = "one barcode by fastcluster"
     for name, floor in floors.items():
         wrong = float(commands[name][1] not in started(name))
-        others = [floor] if small else dict.fromkeys(["import torch", floor])
-        peers = [Peer(peer, partial(started, peer), wrong, floor=peer == floor) for peer in others]
-        yield Comparison(name, "a fresh process", partial(started, name), peers, 0.0)
+        barcode = name == "one barcode"
+        others = [floor] if small or barcode else dict.fromkeys(["import torch", floor])
+        against = [Peer(one, partial(started, one), wrong, 1.3 if barcode else None, one == floor) for one in others]
+        yield Comparison(name, "a fresh process", partial(started, name), against, 0.0)
 
 
 SUITES: Suites = {**measures.SUITES, **training.SUITES, **memory.SUITES, "starting": starting}

@@ -13,7 +13,10 @@ from torch import Tensor
 
 import isonb
 from isonb.barcodes.compiled_prim import prim
+from isonb.barcodes.inputs import Space
+from isonb.barcodes.rips import _edge_ranks, _generators
 from isonb.barcodes.trees import spanning_tree
+from isonb.numerics.compiled_nearest import ranked
 from isonb.numerics.distances import edge_lengths, localized, weighted_rows
 from isonb.numerics.products import add_upper_gram, gram
 from isonb.streaming.moments import summarised
@@ -116,6 +119,15 @@ def neighbour_pieces(x: Tensor, k: int) -> list[Piece]:
     ]
 
 
+def few_pieces(x: Tensor, k: int) -> list[Piece]:
+    """The same of few points, where no product pays: all differences in float64 with the choice among them."""
+    own = torch.arange(len(x))
+    return [
+        Piece("differences in float64, the nearest chosen", lambda: ranked(x[None], None, own, own, k), True),
+        Piece("all calls, on three points", lambda: isonb.knn(x[:3], 1)),
+    ]
+
+
 def two_nn(n: int, d: int, goal: float | None = None, floor: float | None = None, device: str = "cpu") -> Comparison:
     """Intrinsic dimension, against scikit-dimension and against the product of all points."""
     x = gaussian(n, d, device=device)
@@ -165,6 +177,30 @@ def uniformity(n: int, d: int, goals: Mapping[tuple[str, Value], float | None], 
 
     what = "RBF uniformity forward+backward"
     return Comparison(what, size_of(x), ours, others, 1e-3, pieces=pieces if device == "cpu" else tuple)
+
+
+def uniformity_value(n: int, d: int) -> Comparison:
+    """The value alone of few points, where calls and checks are the cost."""
+    x = gaussian(n, d)
+
+    def ours() -> Tensor:
+        return isonb.rbf_uniformity(x)
+
+    others = [
+        Peer(name, lambda value=value: value(x), relative_error(ours(), value(x.double())), 1 / 1.3)
+        for name, value in (ALL_PAIRS, WHOLE)
+    ]
+
+    def pieces() -> list[Piece]:
+        moved = Piece("points moved to their mean", lambda: torch.addcmul(x[:1], x, x[:, :1]), True)
+        return [
+            Piece("product", lambda: x @ x.T, True),
+            moved,
+            Piece("lengths of the rows", lambda: torch.linalg.vector_norm(x, dim=-1), True),
+            Piece("all calls, on three points", lambda: isonb.rbf_uniformity(x[:3, :4])),
+        ]
+
+    return Comparison("RBF uniformity, the value", size_of(x), ours, others, 1e-3, pieces=pieces)
 
 
 def lsds(n: int, d: int) -> Comparison:
@@ -217,10 +253,33 @@ def h0(
     ]
 
     def pieces() -> list[Piece]:
-        return [Piece("trees by differences", lambda: prim(x, None)), Piece("edges", lambda: spanning_tree(x), True)]
+        return [
+            Piece("trees by differences", lambda: prim(x.reshape(-1, *x.shape[-2:]), None), x.ndim == 2),
+            Piece("edges", lambda: spanning_tree(x), x.ndim == 3),
+            Piece("all calls, on three points", lambda: isonb.h0_barcode(x[..., :3, :])),
+        ]
 
-    rounds = 5 if x.ndim == 2 else 7
-    return Comparison(what, size_of(x), ours, others, 1e-4, rounds, pieces if batch else tuple)
+    rounds, small = (5 if x.ndim == 2 else 7), batch or len(x) <= 64
+    return Comparison(what, size_of(x), ours, others, 1e-4, rounds, pieces if small else tuple)
+
+
+def h1(small: bool) -> Iterator[Comparison]:
+    """H0 and H1 of one cloud, against ripser."""
+    for n, d in ((20, 3),) if small else ((64, 64), (128, 64), (256, 64), (512, 64)):
+        x, others = gaussian(n, d), []
+        if peers.there("ripser"):
+            lengths = torch.cat([death - birth for birth, death in isonb.rips_barcode(x, 1)])
+            error = death_error(lengths.sort().values[1 - n :].numpy(), peers.ripser_lengths(x.numpy()))
+            others = [Peer("ripser", lambda x=x: peers.ripser_lengths(x.numpy()), error, 1 / 1.2)]
+
+        def pieces(x: Tensor = x) -> list[Piece]:
+            ranks = _edge_ranks(Space(x, None, x.dtype))
+            return [
+                Piece("pairs by giotto-ph or gudhi", lambda: _generators(*ranks, 1), True),
+                Piece("ranks of the edges", lambda: _edge_ranks(Space(x, None, x.dtype)), True),
+            ]
+
+        yield Comparison("H0 and H1", size_of(x), lambda x=x: isonb.rips_barcode(x, 1), others, 1e-3, 5, pieces)
 
 
 def h0_large(small: bool) -> Iterator[Comparison]:
@@ -253,7 +312,7 @@ def neighbours(small: bool) -> Iterator[Comparison]:
         error, others = relative_error(isonb.knn(x[:500], 10)[0], exact), []
         if peers.there("faiss"):
             others = [Peer("faiss", lambda x=x: peers.faiss_neighbours(x.numpy(), 10), error, 1 / 1.3)]
-        pieces = lambda x=x: neighbour_pieces(x, 10)  # noqa: E731
+        pieces = lambda x=x: neighbour_pieces(x, 10) if len(x) > 64 else few_pieces(x, 10)  # noqa: E731
         yield Comparison("k nearest neighbours", size_of(x), lambda x=x: isonb.knn(x, 10), others, 1e-4, 3, pieces)
 
 
@@ -278,6 +337,13 @@ def growing_h0(n: int, d: int) -> Comparison:
     return h0(gaussian(n, d), "H0 barcode", best, {})
 
 
+def widening_h0(small: bool) -> Iterator[Comparison]:
+    """How the time of 1,024 points grows with their dimensions, beside single linkage."""
+    best = peers.barcodes("fastcluster") or peers.barcodes("scipy single linkage")
+    for d in (2, 3) if small else (2, 4, 8, 16, 32, 64, 128, 256, 768):
+        yield replace(h0(gaussian(40 if small else 1024, d), "H0 barcode", best, {}), pieces=tuple)
+
+
 SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
     "isoscore_star": isoscore_stars,
     "streaming_covariance": lambda small: (
@@ -288,15 +354,18 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
         for n, d in (((100, 8),) if small else ((2000, 3), (20_000, 3), (2000, 64), (2000, 768), (5000, 768)))
     ),
     "uniformity": lambda small: (
-        uniformity(n, d, {ALL_PAIRS: 2.5, WHOLE: None})
-        for n, d in (((40, 8),) if small else ((256, 384), (1024, 384), (4096, 384)))
+        uniformity(n, d, {ALL_PAIRS: 1 / 1.3 if n <= 64 else 2.5, WHOLE: 1 / 1.3 if n <= 64 else None})
+        for n, d in (((40, 8),) if small else ((64, 768), (256, 384), (1024, 384), (4096, 384)))
     ),
+    "uniformity_value": lambda small: (uniformity_value(n, d) for n, d in (((40, 8),) if small else ((64, 768),))),
     "lsds": lambda small: (lsds(n, d) for n, d in (((40, 8),) if small else ((1024, 64), (1024, 768)))),
     "h0_large": h0_large,
     "h0_few_dimensions": h0_few_dimensions,
     "h0_batch": h0_batch,
+    "h1": h1,
     "neighbours": neighbours,
     "growth_h0": lambda small: growing(growing_h0, small),
+    "widths_h0": widening_h0,
     "growth_isoscore_star": lambda small: growing(lambda n, d: star(n, shrinkage_matrix(d)), small),
     "growth_uniformity": lambda small: growing(lambda n, d: uniformity(n, d, {WHOLE: None}), small),
     "growth_two_nn": lambda small: growing(two_nn, small),

@@ -55,6 +55,14 @@ def ripser_h0(x: np.ndarray) -> np.ndarray:
     return finite(ripser(x, maxdim=0)["dgms"][0][:, 1])
 
 
+def ripser_lengths(x: np.ndarray) -> np.ndarray:
+    """The n - 1 longest of the finite bars of H0 and H1 together, ascending."""
+    from ripser import ripser
+
+    bars = np.concatenate(ripser(x, maxdim=1)["dgms"])
+    return np.sort(finite(bars[:, 1] - bars[:, 0]))[1 - len(x) :]
+
+
 def giotto_h0(x: np.ndarray) -> np.ndarray:
     from gph import ripser_parallel
 
