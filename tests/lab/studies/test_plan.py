@@ -119,7 +119,7 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
     """
     assert {name: len(runs) for name, runs in untaken().items()} == {
         "baselines_full": 1,
-        "evidence_dose": 92,
+        "evidence_dose": 151,
         "head_to_head_xeon": 97,
     }
     changed = recorded("istar_doses").runs["run_id"].iloc[3]
