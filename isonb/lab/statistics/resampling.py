@@ -51,42 +51,10 @@ def bootstrap(values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, see
     return Interval(float(x.mean()), float(low), float(high), level, n, "expanded")
 
 
-def spearman(x: ArrayLike, y: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, seed: int = 0) -> Interval:
-    """Spearman's rank correlation with its percentile interval over pairs; ranks are taken anew in every draw.
-
-    Draws in which one side is constant have no correlation and are left out. Raises :class:`StatsError` for fewer than
-    4 pairs, NaN, sides of different length, and where half of the draws have no value.
-
-    >>> spearman([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).estimate
-    0.8
-    """
-    a, b = finite(x, "x", 4), finite(y, "y", 4)
-    if len(a) != len(b):
-        raise StatsError(f"x and y must be pairs; got {len(a)} and {len(b)} values. Align them.")
-    samples = _resamples(len(a), draws, np.random.default_rng(seed), CELLS)
-    drawn = np.concatenate([_rank_correlation(a[rows], b[rows]) for rows in samples])
-    good = drawn[~np.isnan(drawn)]
-    if 2 * len(good) < len(drawn):
-        raise StatsError(f"half of the draws must have a value; got {len(good)} of {len(drawn)}. Use more examples.")
-    tail = (1 - level) / 2
-    low, high = np.quantile(good, [tail, 1 - tail])
-    estimate = float(_rank_correlation(a[None], b[None])[0])
-    return Interval(estimate, float(low), float(high), level, len(a), "percentile")
-
-
 def _resamples(n: int, draws: int, generator: np.random.Generator, cells: int) -> Iterator[Rows]:
     """Row numbers drawn with replacement, (draws, n) in pieces that fit in memory."""
     step = max(1, cells // n)
     return (generator.integers(0, n, (min(step, draws - start), n)) for start in range(0, draws, step))
-
-
-def _rank_correlation(x: Array, y: Array) -> Array:
-    """Pearson's correlation of mid-ranks along the last axis; NaN where a side is constant."""
-    a, b = (scipy_stats.rankdata(values, axis=-1) for values in (x, y))
-    a, b = a - a.mean(axis=-1, keepdims=True), b - b.mean(axis=-1, keepdims=True)
-    scale = np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
-    correlation: Array = np.divide((a * b).sum(axis=-1), scale, out=np.full(scale.shape, np.nan), where=scale > 0)
-    return correlation
 
 
 @dataclass(frozen=True)
