@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from isonb.errors import InputError, fail
 from isonb.integrations.hidden_states import Pooling
-from isonb.integrations.union import Penalty, asked, carrying, penalty_gradients, rehearsal, trainable
+from isonb.integrations.union import asked, carrying, penalty_gradients, rehearsal, trainable
 
 __all__ = ["groups", "measure", "own_rows", "update"]
 
@@ -89,7 +89,11 @@ def update(
     model.train()
     rows = torch.tensor([len(batch["labels"]) for batch in batches], device=accelerator.device)
     shares = rows / (accelerator.reduce(rows.sum(), "sum") / accelerator.num_processes)  # gradients are averaged
-    value, gradients = _rehearse(accelerator, model, batches, penalised, pooling)
+    value, gradients = torch.zeros(()), list[Tensor]()
+    if len(batches) > 1:  # the penalty of all together, and its gradient at the points of each
+        with rehearsal(model):
+            seen = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
+        value, gradients = penalty_gradients(penalised, seen)
     task = torch.zeros((), device=accelerator.device)
     for step, batch in enumerate(batches):
         with nullcontext() if step == len(batches) - 1 else accelerator.no_sync(model):
@@ -104,18 +108,6 @@ def update(
         scheduler.step()
     optimizer.zero_grad()
     return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": value if gradients else extra.detach(), **norm}
-
-
-def _rehearse(
-    accelerator: Any, model: nn.Module, batches: list[Batch], penalised: Penalty, pooling: Pooling
-) -> tuple[Tensor, list[Tensor]]:
-    """The penalty of all batches together and its gradient at the points of each; none for a single batch."""
-    if len(batches) == 1:
-        return torch.zeros(()), []
-    with rehearsal(model):
-        seen = [_forward(accelerator, model, batch, pooling)[1:] for batch in batches]
-    labels = [one for _, one in seen if one is not None]
-    return penalty_gradients(penalised, [points for points, _ in seen], labels if len(labels) == len(seen) else None)
 
 
 def _forward(

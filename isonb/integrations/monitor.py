@@ -121,21 +121,6 @@ class Event:
 class IsotropyMonitor(_Base):  # type: ignore[misc]
     """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate closes.
 
-    ``measures``
-        names of :data:`~isonb.measures.registry.MEASURES`, or a mapping from names to functions of points (n, d).
-    ``every``
-        steps from one measurement to the next.
-    ``warn``, ``stop``
-        :class:`Gate` objects.
-    ``pooling``
-        which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
-    ``module``
-        the name of the submodule that gives the vectors, where it has no one transformer.
-    ``limit``
-        at most so many points are measured, the first ones.
-    ``path``
-        a file that gets one line of JSON an event, from the first process.
-
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
     so training is not changed. Under several processes attach it on each: all measure their own points, and a gate that
     closes on one closes for all. The checkpoints of the Trainer and of Lightning keep how far each gate is; elsewhere
@@ -144,6 +129,16 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     ``events`` holds what was seen. Values go into the Trainer's own log as ``isonb/<measure>`` once it is attached, so
     TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an unknown measure and for a
     path whose folder isn't there.
+
+    Args:
+        measures: names of :data:`~isonb.measures.registry.MEASURES`, or functions of points (n, d) by name.
+        every: steps from one measurement to the next.
+        warn: gates that warn.
+        stop: gates that end the training.
+        pooling: which points; the last layer's [CLS] by default. sentence-transformers give their sentence embeddings.
+        module: the name of the submodule that gives the vectors, where it has no one transformer.
+        limit: at most so many points are measured, the first ones.
+        path: a file that gets one line of JSON an event, from the first process.
 
     >>> monitor = IsotropyMonitor(["relative_spread"], stop=COLLAPSE)
     >>> monitor.observe(torch.ones(8, 4), step=1).kind, monitor.observe(torch.ones(8, 4), step=2).kind
@@ -322,7 +317,10 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             value = values[gate.measure]
             if not math.isnan(value):
                 self._counts[gate] = count + 1 if gate.broken(value) else 0
-        told = _from_all(self.counts)
+        group, told = process_group("world"), [self.counts]  # the counts of every process, in their order
+        if group is not None:
+            told = [[] for _ in range(torch.distributed.get_world_size(group))]
+            torch.distributed.all_gather_object(told, self.counts, group=group)
         closed = {
             gate: [rank for rank, counts in enumerate(told) if counts[place] >= gate.patience]
             for place, gate in enumerate(self._counts)
@@ -333,7 +331,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         reasons = [str(gate) + _where(closed[gate], len(told)) for gate in stopped or warned]
         event = Event(step, kind, values, "; ".join(reasons), undefined)
         self.events.append(event)
-        if _first_process():
+        if group is None or torch.distributed.get_rank(group) == 0:
             self._write(event)
             if kind == "warned":
                 warnings.warn(f"step {step}: {event.reason}", IsotropyWarning, stacklevel=3)
@@ -381,21 +379,6 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return value if math.isfinite(value) else f"the measure gives {value}"
-
-
-def _from_all(counts: list[int]) -> list[list[int]]:
-    """The counts of every process, in their order."""
-    group = process_group("world")
-    if group is None:
-        return [counts]
-    told: list[Any] = [None] * torch.distributed.get_world_size(group)
-    torch.distributed.all_gather_object(told, counts, group=group)
-    return told
-
-
-def _first_process() -> bool:
-    group = process_group("world")
-    return group is None or torch.distributed.get_rank(group) == 0
 
 
 def _where(ranks: Sequence[int], count: int) -> str:

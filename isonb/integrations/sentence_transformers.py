@@ -104,21 +104,18 @@ class IsotropyLoss(nn.Module):
     ``GlobalOrthogonalRegularizationLoss`` does: the two sentences of a pair are to be alike, so they are no pair to
     spread. For example ``IsotropyLoss(model, MultipleNegativesRankingLoss(model), CosRegLoss())``.
 
-    ``model``
-        the ``SentenceTransformer`` that is trained.
-    ``loss``
-        a loss of the library. Around ``MatryoshkaLoss`` or ``AdaptiveLayerLoss`` the penalty sees the full
-        vectors of the last layer; inside one of them it sees what they make, at each width and layer.
-    ``penalty``
-        a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels``, it
-        gets those of a batch of one column with one integer label per vector.
-    ``weight``
-        of the penalty.
-
     Returns a dict, so the Trainer logs ``isonb_penalty`` apart (inside another loss the sum); in evaluation the penalty
     is left out. The vectors are those that ``loss`` itself computes: no second pass. The batch is that of one step on
     all processes; gradient accumulation averages, as it does for ``loss``. Raises
     :class:`~isonb.errors.InputError` for the ``Cached...`` losses, which build the graph after the penalty is taken.
+
+    Args:
+        model: the ``SentenceTransformer`` that is trained.
+        loss: a loss of the library. Around ``MatryoshkaLoss`` or ``AdaptiveLayerLoss`` the penalty sees the full
+            vectors of the last layer; inside one of them it sees what they make, at each width and layer.
+        penalty: a loss of :mod:`isonb.losses`, or a callable of points (n, d). If it has a parameter ``labels``, it
+            gets those of a batch of one column with one integer label per vector.
+        weight: of the penalty.
     """
 
     def __init__(self, model: Any, loss: nn.Module, penalty: Callable[..., Tensor], weight: float = 1.0) -> None:

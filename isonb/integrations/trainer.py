@@ -48,26 +48,13 @@ __all__ = ["IsotropyTrainerMixin"]
 class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     r"""Adds ``weight * penalty(points)`` to the training loss of a :class:`transformers.Trainer`.
 
-    Put it before the Trainer in the bases; its arguments are keywords, the rest goes to the Trainer.
-
-    ``penalty`` is a loss of :mod:`isonb.losses`, or any callable of points (n, d) that returns a scalar; None leaves
-    the Trainer as it is, so that an arm without a penalty needs no class of its own. If it has a parameter ``labels``,
-    it gets the labels of the points (n,), or None unless there is one integer label per sentence. If it has a
-    parameter ``shrinkage_cov``, as ``IStarLoss`` has, it gets the covariance of ``shrinkage_rows`` points of the
-    training data (all, when there are fewer), measured at each epoch's start with the model in evaluation mode, and
-    kept in the checkpoints of that epoch.
-
-    ``points``: "cls", "last", "mean" or "tokens" (see :func:`isonb.points.pool`). ``layers``: -1 for the
-    last, a number, several, or "all" for 1..L. The papers' choices are ``IStarLoss`` with ``points="tokens"`` and
-    ``layers="all"``, ``PersistentEntropyLoss`` with ``points="cls"``, ``CosRegLoss`` with ``points="tokens"``.
-    ``include_pads=True`` takes padding for tokens, as the released I-STAR code does. The points are those of the one
-    transformer in the model, of its encoder in an encoder-decoder; ``module`` names another submodule, such as
-    a projection, which may be any :class:`torch.nn.Module`.
+    Put it before the Trainer in the bases; its arguments are keywords, the rest goes to the Trainer. The papers take
+    ``IStarLoss`` with ``points="tokens"`` and ``layers="all"``, ``PersistentEntropyLoss`` with ``points="cls"``,
+    ``CosRegLoss`` with ``points="tokens"``.
 
     The penalty sees the whole effective batch: all micro-batches, and all processes if it reduces itself over them, as
     the losses of isonb do. With accumulation each micro-batch passes the model twice for it (see
-    :mod:`isonb.integrations.union`); memory stays that of one micro-batch, plus the points. ``per_micro_batch=True``
-    averages the penalties of the micro-batches instead: cheaper, and another objective.
+    :mod:`isonb.integrations.union`); memory stays that of one micro-batch, plus the points.
 
     ``"isonb_penalty"`` in the log is the mean of what was added since the last entry, as this process sees it; ``loss``
     includes it, ``eval_loss`` doesn't.
@@ -75,6 +62,21 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     Where a model takes a mean over its own batch and ignores ``num_items_in_batch``, as the sequence classifiers of
     transformers 5 do, the Trainer counts its loss as scaled and sums it over micro-batches and processes. This class
     finds that out once, by asking twice, and weighs such a loss by its share of the items.
+
+    Args:
+        penalty: a loss of :mod:`isonb.losses`, or a callable of points (n, d) that returns a scalar; None leaves the
+            Trainer as it is. If it has a parameter ``labels``, it gets the labels of the points (n,), or None unless
+            there is one integer label per sentence; for ``shrinkage_cov``, as ``IStarLoss`` has it, see below.
+        points: "cls", "last", "mean" or "tokens" (see :func:`isonb.points.pool`), of the one transformer in the model,
+            of its encoder in an encoder-decoder.
+        layers: -1 for the last, a number, several, or "all" for 1..L.
+        include_pads: take padding for tokens, as the released I-STAR code does.
+        module: the name of another submodule that gives the vectors, such as a projection; any
+            :class:`torch.nn.Module`.
+        weight: of the penalty.
+        per_micro_batch: average the penalties of the micro-batches instead: cheaper, and another objective.
+        shrinkage_rows: at each epoch's start the covariance of so many points of the training data (all, when there are
+            fewer) is measured with the model in evaluation mode, and kept in the checkpoints of that epoch.
     """
 
     def __init__(
@@ -182,10 +184,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     def _rehearse(self, model: nn.Module, items: Tensor | int | None) -> Iterator[Tensor]:
         with rehearsal(self.model):
             seen = [self._forward(model, self._prepare_inputs(batch), items)[2:] for batch in self._micro_batches]
-        points = [cloud for cloud, _ in seen]
-        labels = [one for _, one in seen if one is not None]
-        together = labels if len(labels) == len(points) else None
-        self._union_value, gradients = penalty_gradients(self._penalty_of, points, together)
+        self._union_value, gradients = penalty_gradients(self._penalty_of, seen)
         return iter(gradients)
 
     def _counts_as_scaled(self, items: Tensor | int | None) -> bool:

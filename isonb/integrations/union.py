@@ -67,20 +67,21 @@ def rehearsal(model: nn.Module) -> Iterator[None]:
     torch.clear_autocast_cache()
 
 
-def penalty_gradients(
-    penalty: Penalty, points: Sequence[Tensor], labels: Sequence[Tensor] | None
-) -> tuple[Tensor, list[Tensor]]:
-    """Value of ``penalty`` on the union of ``points``, and its gradient at each of them (float32 for half precision).
+def penalty_gradients(penalty: Penalty, seen: Sequence[tuple[Tensor, Tensor | None]]) -> tuple[Tensor, list[Tensor]]:
+    """Value of ``penalty`` on the union of points, and its gradient at each of them (float32 for half precision).
 
-    >>> clouds = [torch.tensor([[1.0]]), torch.tensor([[2.0], [3.0]])]
-    >>> value, gradients = penalty_gradients(lambda x, labels: x.sum() ** 2, clouds, None)
+    ``seen``: points of each micro-batch and their labels, which go to the penalty where all have some.
+
+    >>> seen = [(torch.tensor([[1.0]]), None), (torch.tensor([[2.0], [3.0]]), None)]
+    >>> value, gradients = penalty_gradients(lambda x, labels: x.sum() ** 2, seen)
     >>> value.item(), [g.flatten().tolist() for g in gradients]
     (36.0, [[12.0], [12.0, 12.0]])
     """
     # A loss scaler acts after this point: keep small gradients representable.
-    leaves = [(p.float() if p.dtype in HALF else p).detach().requires_grad_() for p in points]
+    leaves = [(p.float() if p.dtype in HALF else p).detach().requires_grad_() for p, _ in seen]
+    labels = [one for _, one in seen if one is not None]
     with torch.enable_grad(), _own_draws(leaves[0]):
-        value = penalty(torch.cat(leaves), None if labels is None else torch.cat(list(labels)))
+        value = penalty(torch.cat(leaves), torch.cat(labels) if len(labels) == len(leaves) else None)
         if not value.requires_grad:
             return value, [torch.zeros_like(leaf) for leaf in leaves]
         gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)

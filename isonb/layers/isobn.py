@@ -9,8 +9,6 @@ from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import ShapeError, fail, not_fitted
 from isonb.numerics.distributed import Group, process_group, union_moments
 
-__all__ = ["IsoBN", "isobn_scale", "isobn_statistics"]
-
 _DEAD = 1e-6  # share of the largest standard deviation below which a dimension is constant up to float32 rounding
 
 

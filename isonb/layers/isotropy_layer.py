@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from isonb.errors import InputError, fail
 
-__all__ = ["IsotropyLayer"]
-
 
 class IsotropyLayer(nn.Module):
     """A linear map between sentence vector and classifier, trained for isotropy (IsoLayer, Attieh et al., ICDAR 2023).

@@ -21,8 +21,6 @@ from isonb.numerics.distributed import Group, process_group, union_rows
 from isonb.numerics.products import left_factors
 from isonb.numerics.scale import size_of, wide
 
-__all__ = ["SoftDecay", "negative_count", "soft_decay"]
-
 _MODES = ("code", "safe")
 _CODE_EPS = 1e-7  # added inside the logarithm by the official code
 
@@ -270,6 +268,7 @@ class SoftDecay(nn.Module):
         """The current alpha, a scalar with its graph."""
         return -self.raw.sigmoid() if self.mode == "safe" else self.raw
 
+    @border
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, T, d) and mask (B, T), or (n, d) and mask (n,); returns the shape and dtype of ``x``."""
         if process_group(self.group) is None or x.ndim != 2:

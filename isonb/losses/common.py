@@ -12,8 +12,6 @@ from isonb.checks import check_values
 from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.numerics.rows import row_count
 
-__all__ = ["Loss", "attached_zero", "too_few"]
-
 
 class Loss(nn.Module):
     """A loss whose options are the fields of a dataclass: declared once, with their meaning under Args.

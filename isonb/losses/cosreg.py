@@ -12,8 +12,6 @@ from isonb.losses.common import Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum
 from isonb.numerics.rows import directed, directions, row_count
 
-__all__ = ["CosRegLoss", "GaoCosineLoss"]
-
 
 @dataclass(eq=False, repr=False)
 class CosRegLoss(Loss):

@@ -13,8 +13,6 @@ from isonb.numerics.distributed import Group, all_sum, process_group
 from isonb.numerics.products import gram
 from isonb.numerics.rows import unit_rows
 
-__all__ = ["GORLoss"]
-
 
 @dataclass(eq=False, repr=False)
 class GORLoss(Loss):

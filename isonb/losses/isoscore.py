@@ -13,8 +13,6 @@ from isonb.measures.isoscore import plain_score, score_of_cov, unbiased_ratio
 from isonb.measures.purity import purity_of
 from isonb.numerics.distributed import Group, all_sum, process_group, union_moments
 
-__all__ = ["IsoScoreLoss", "union_isoscore"]
-
 
 def union_isoscore(points: Tensor, mask: Tensor | None, unbiased: bool, group: Group) -> Tensor:
     """IsoScore of the cloud that all processes hold together."""

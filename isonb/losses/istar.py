@@ -20,8 +20,6 @@ from isonb.numerics.distributed import Group, all_rows, all_sum, process_group, 
 from isonb.points import Layers, points_from_hidden_states
 from isonb.streaming.moments import Moments
 
-__all__ = ["IStarLoss", "ShrinkageCovariance", "quiet"]
-
 Forward = Callable[[Any, Any], tuple[Sequence[Tensor], Tensor | None]]
 
 

@@ -9,8 +9,6 @@ from isonb.checks import border
 from isonb.errors import DtypeError, ShapeError, fail
 from isonb.numerics.distributed import Group, all_sum, process_group
 
-__all__ = ["JointLoss", "balanced_sum"]
-
 
 class JointLoss(nn.Module):
     r"""Task loss and isotropy loss, balanced by running means (IsoLayer, Attieh et al., ICDAR 2023).

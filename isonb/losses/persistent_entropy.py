@@ -15,8 +15,6 @@ from isonb.errors import InputError, fail
 from isonb.losses.common import Loss
 from isonb.numerics.distributed import Group, all_rows
 
-__all__ = ["PersistentEntropyLoss", "padded_groups"]
-
 
 def padded_groups(points: Tensor, labels: Tensor | None, least: int) -> tuple[Tensor, Tensor | None]:
     """Clouds (C, m, d), one for each label with at least ``least`` points, and their mask (C, m); C may be 0.

@@ -17,8 +17,6 @@ from isonb.losses.common import Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, from_first
 from isonb.numerics.rows import row_count, unit_rows
 
-__all__ = ["SIGRegLoss", "random_directions", "sigreg_penalty"]
-
 _NODES, _REACH = 17, 3.0  # of the trapezoid rule on [0, 3]; the other half line is its mirror image
 
 

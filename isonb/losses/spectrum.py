@@ -13,8 +13,6 @@ from isonb.errors import InputError, fail
 from isonb.losses.common import Loss, attached_zero
 from isonb.numerics.distributed import Group, all_rows, process_group
 
-__all__ = ["SpectrumControlLoss"]
-
 
 @dataclass(eq=False, repr=False)
 class SpectrumControlLoss(Loss):

@@ -13,8 +13,6 @@ from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, fail
 from isonb.numerics.rows import Directions, directed, directions, row_count
 
-__all__ = ["cls_uniformity", "cosine_contributions", "cosine_penalty", "mean_cosine", "token_uniformity"]
-
 _PAIRS = 4096  # sampled pairs looked at together
 
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from isonb.errors import ShapeError, fail
 from isonb.measures.cosine import mean_cosine
 
-__all__ = ["FirstToken", "first_token"]
-
 LOUD = 3.0  # times the others' norm: beyond, a mean over tokens is mostly the first one's for a short text
 
 

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, check_values, cloud
-from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail
+from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.purity import length_kurtosis, purity, purity_of
 from isonb.numerics.rows import row_count
-
-__all__ = ["isoscore", "isoscore_from_cov", "isoscore_star", "participation_ratio", "shrinkage_intensity"]
 
 _METHODS = ("lw", "oas", "sqrt-lw", "sqrt-oas")
 
@@ -220,17 +218,10 @@ def checked_zeta(zeta: float | str) -> float:
 def shrinkage_matrix(cov: Tensor, x: Tensor) -> Tensor:
     """A shrinkage matrix that fits the points x: detached, in their dtype and on their device, or an error."""
     d = x.shape[-1]
-    if not isinstance(cov, Tensor) or not cov.is_floating_point():
-        got = cov.dtype if isinstance(cov, Tensor) else type(cov).__name__
-        fail(
-            DtypeError, "shrinkage_cov must be a floating-point tensor", got, "Pass the covariance of a larger sample."
-        )
+    cov, _ = cloud(cov, name="shrinkage_cov", points=0)
     batch = cov.shape[:-2]
     fits = batch == x.shape[max(0, x.ndim - 2 - len(batch)) : -2] or not batch
     if cov.shape[-2:] != (d, d) or not fits:
         fix = "Give one matrix for all clouds, or one a cloud."
         fail(ShapeError, f"shrinkage_cov must be ({d}, {d}) for x {tuple(x.shape)}", tuple(cov.shape), fix)
-    cov = cov.detach().to(x)
-    if check_values(cov) and not bool(torch.isfinite(cov.sum())) and not bool(torch.isfinite(cov).all()):
-        fail(DegenerateError, "shrinkage_cov must be finite", "NaN or Inf entries", "Check the sample it came from.")
-    return cov
+    return cov.detach().to(x)

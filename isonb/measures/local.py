@@ -11,8 +11,6 @@ from isonb.measures.neighbors import log_gaps
 from isonb.numerics.nearest import Search, check_k
 from isonb.numerics.scale import largest, power_of_two, precise
 
-__all__ = ["knn_queries", "local_dimension"]
-
 
 @border
 def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) -> tuple[Tensor, Tensor]:

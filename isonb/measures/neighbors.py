@@ -6,14 +6,13 @@ import torch
 from torch import Tensor
 
 from isonb.checks import border, check_values, cloud, fits
-from isonb.errors import DegenerateError, InputError, ShapeError, fail
+from isonb.errors import DegenerateError, InputError, fail
+from isonb.measures.pairs import partners
 from isonb.numerics.distances import rows, weighted_rows
 from isonb.numerics.given_distances import check_cloud, nearest_in
 from isonb.numerics.nearest import check_k, neighbours
 from isonb.numerics.rows import center_rows, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
-
-__all__ = ["id_score", "knn", "log_gaps", "lsds", "mle_dimension", "two_nn"]
 
 ROUNDING = 4.0  # times the dtype's epsilon and a point's norm: distances below it are of copies that were rounded apart
 RIDGE = 1e-3  # weight of the identity in the barycentre system, as a share of its trace
@@ -155,9 +154,7 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
     >>> round(mle_dimension(line, k=20).item(), 2)
     1.14
     """
-    x, mask = cloud(x, mask, points=3)
-    check_k(x, k, mask, least=2)
-    return _maximum_likelihood(x, k, mask)
+    return _maximum_likelihood(*cloud(x, mask, points=3), k)[0]
 
 
 def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -170,13 +167,15 @@ def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     return gaps, (near.sum(-1) - 1).clamp_min(0)
 
 
-def _maximum_likelihood(x: Tensor, k: int, mask: Tensor | None) -> Tensor:
+def _maximum_likelihood(x: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, int]:
+    """The dimension and that of the space."""
+    check_k(x, k, mask, least=2)
     gaps, count = (part.sum(-1) for part in log_gaps(x, k, mask))
     flat = gaps <= 0
     if check_values(x) and bool(flat.any()):
         fix = "Duplicates and regular lattices have no such dimension; pass more points or another k."
         fail(DegenerateError, "some point must have neighbours at unequal distances", "equal distances only", fix)
-    return torch.where(flat, torch.inf, count.to(x.dtype) / torch.where(flat, 1.0, gaps))
+    return torch.where(flat, torch.inf, count.to(x.dtype) / torch.where(flat, 1.0, gaps)), x.shape[-1]
 
 
 @border
@@ -191,9 +190,8 @@ def id_score(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
     >>> round(id_score(line).item(), 3)
     0.114
     """
-    x, mask = cloud(x, mask, points=3)
-    check_k(x, k, mask, least=2)
-    return (_maximum_likelihood(x, k, mask) / x.shape[-1]).clamp(max=1.0)
+    dimension, d = _maximum_likelihood(*cloud(x, mask, points=3), k)
+    return (dimension / d).clamp(max=1.0)
 
 
 @border
@@ -232,8 +230,8 @@ def lsds(
     """
     if mode not in ("paper", "code"):
         fail(InputError, 'mode must be "paper" or "code"', repr(mode), "They differ in weights and aggregation.")
-    x, y, mask = _partners(x, y, mask)
-    itself = int(mode == "code")
+    x, y, mask = partners(x, y, mask, 2)
+    x, y, itself = unit_rows(x), unit_rows(y), int(mode == "code")
     check_k(x, k, mask, itself=itself, least=1 + itself)
     if not t > 0:
         fail(InputError, "t must be positive", t, "It is the squared width of the weights.")
@@ -253,16 +251,6 @@ def lsds(
     if not itself:
         score = square_norms(residual).sum(-1) / row_count(x, mask).clamp_min(1)
     return score
-
-
-def _partners(x: Tensor, y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Both clouds checked, of one dtype, with rows of unit length."""
-    x, real = cloud(x, mask)
-    y, _ = cloud(y, mask, name="y")
-    if x.shape[:-1] != y.shape[:-1]:
-        fail(ShapeError, f"y must have the points of x, {tuple(x.shape[:-1])}", tuple(y.shape[:-1]), "Pair the rows.")
-    dtype = torch.promote_types(x.dtype, y.dtype)
-    return unit_rows(x.to(dtype)), unit_rows(y.to(dtype)), real
 
 
 def _barycentric(x: Tensor, index: Tensor) -> Tensor:

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 
-__all__ = ["common_mean", "largest_share", "mean_norm", "relative_spread"]
-
 
 @border
 def common_mean(x: Tensor) -> Tensor:

@@ -13,8 +13,6 @@ from isonb.measures.rank import effective_number
 from isonb.numerics.rows import center_rows, row_count, unit_rows
 from isonb.numerics.scale import precise, size_of, square_norms, unit_sized
 
-__all__ = ["alignment", "cka", "collapse_of", "lidar", "nc1", "partners", "spread_of_objects"]
-
 
 def partners(x: Tensor, y: Tensor, mask: Tensor | None, points: int = 1) -> tuple[Tensor, Tensor, Tensor | None]:
     """Both clouds checked, of one dtype and device, and their mask."""

@@ -9,8 +9,6 @@ from isonb.checks import border, cloud
 from isonb.errors import InputError, fail
 from isonb.numerics.rows import row_count
 
-__all__ = ["partition_score"]
-
 _SIGNS = ("both", "as_returned", "canonical")
 
 

@@ -18,8 +18,6 @@ from isonb.numerics.products import gram
 from isonb.numerics.rows import center_rows, row_count
 from isonb.numerics.scale import ordinary, square_norms, unit_sized
 
-__all__ = ["length_kurtosis", "purity", "purity_of"]
-
 
 def _square(matrix: Tensor) -> Tensor:
     return square_norms(matrix).sum(-1)

@@ -11,8 +11,6 @@ from isonb.checks import border, check_values
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.spectrum import shares_of
 
-__all__ = ["alpha_req", "effective_number", "effective_rank", "power_law"]
-
 
 @border
 def effective_rank(

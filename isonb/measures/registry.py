@@ -29,8 +29,6 @@ from isonb.measures.spectrum import anisotropy, singular_values, spectral_median
 from isonb.measures.uniformity import rbf_uniformity
 from isonb.numerics.rows import centered
 
-__all__ = ["LEADING", "MEASURES", "TOKEN_MEASURES", "ZETA", "Measure", "attempt", "measure_all", "titles"]
-
 ZETA = 0.2  # weight of the shrinkage matrix in isoscore_star
 LEADING = 3  # directions whose shares are measured
 
@@ -111,10 +109,7 @@ def _shares() -> Iterable[Measure]:
             name, sees = f"anisotropy_{j}{ending}", f"{square} in leading direction {j}"
             yield Measure(name, f"A{j} {word}", 0, 1, sees, partial(_nth, j=j, together=False), source)
         for j in range(1, LEADING + 1):
-            name, sees = (
-                f"explained_variance_{j}{ending}",
-                f"{square} in the first {j} directions",
-            )
+            name, sees = (f"explained_variance_{j}{ending}", f"{square} in the first {j} directions")
             yield Measure(name, f"EV{j} {word}", 0, 1, sees, partial(_nth, j=j, together=True), source)
 
 
@@ -196,15 +191,7 @@ TOKEN_MEASURES: dict[str, Measure] = {
     measure.name: measure
     for measure in (
         Measure("spectral_skewness", "skewness", *_ANY, "few large values", spectral_skewness, singular_values),
-        Measure(
-            "spectral_median",
-            "median",
-            0,
-            1,
-            "the middle over the largest",
-            spectral_median,
-            singular_values,
-        ),
+        Measure("spectral_median", "median", 0, 1, "the middle over the largest", spectral_median, singular_values),
         Measure("token_uniformity", "TokenUni", -1, 1, "how alike the tokens of a sentence are", token_uniformity),
         Measure("cls_uniformity", "[CLS] uniformity", -1, 1, "how alike the tokens are to the first", cls_uniformity),
     )

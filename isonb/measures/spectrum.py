@@ -12,17 +12,6 @@ from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import size_of, unit_sized
 
-__all__ = [
-    "anisotropy",
-    "explained_variance",
-    "shares_of",
-    "singular_values",
-    "spectral_cdf",
-    "spectral_median",
-    "spectral_skewness",
-    "varex_score",
-]
-
 
 def _values(x: Tensor, center: bool, mask: Tensor | None) -> Tensor:
     x, mask = cloud(x, mask, points=2 if center else 1)

@@ -16,8 +16,6 @@ from isonb.numerics.products import gram
 from isonb.numerics.rows import directed, directions, row_count, unit_rows
 from isonb.numerics.scale import precise, square_norms
 
-__all__ = ["rbf_uniformity"]
-
 STRIP = 128  # most rows of a block on the CPU where the gradient comes with it
 WHOLE = 2**22  # most numbers of all pairs at once on the CPU
 ROUNDED = 1e-3  # of an exponent: the share by which its weight is then wrong
@@ -106,11 +104,8 @@ def _log_mean(x: Tensor, pairs: _Pairs) -> Tensor:
     if x.requires_grad and torch.is_grad_enabled():
         value: Tensor = _LogMean.apply(x, pairs)  # type: ignore[no-untyped-call]
         return value
-    points = pairs.points(x)[1]
-    if not _fits_whole(points, pairs.chunk):
-        return _plain_log_mean(x, pairs)
-    kernel, factors = _kernel(points, pairs.usable)
-    return pairs.log_mean(((kernel @ factors).mul_(factors).sum((-2, -1)) / 2).log())
+    _, sums, factors = _kernel_sums(pairs.points(x)[1], pairs, False)
+    return pairs.log_mean((sums.mul_(factors).sum((-2, -1)) / 2).log())
 
 
 def _near(x: Tensor, pairs: _Pairs) -> bool:
@@ -181,7 +176,7 @@ class _LogMean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, pairs: _Pairs) -> Tensor:
         unit, points = pairs.points(x)
-        pull, sums, factors = _kernel_sums(points, pairs.usable, pairs.chunk)
+        pull, sums, factors = _kernel_sums(points, pairs)
         sums.mul_(factors)
         total = sums.sum(-2, keepdim=True) / 2
         slope = pull.mul_(factors / total * unit).addcmul_(sums / total * unit, points, value=-1)
@@ -202,55 +197,36 @@ class _LogMean(torch.autograd.Function):
         return slope * grad[..., None, None], None
 
 
-def _fits_whole(x: Tensor, chunk: int) -> bool:
-    """Whether the weights of all pairs may be in memory together."""
-    n = x.shape[-2]
-    return n <= chunk and (x.device.type != "cpu" or x.shape[:-1].numel() * n <= WHOLE)
+def _kernel_sums(points: Tensor, pairs: _Pairs, pulled: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), where asked for, :math:`\sum_j K_{ij} u_j`, and u.
 
+    :math:`K_{ij} = e^{x_i \cdot x_j}`, 0 for i = j: the weight :math:`e^{-|x_i - x_j|^2 / 2}` is
+    :math:`u_i K_{ij} u_j` with :math:`u_i = e^{-|x_i|^2 / 2}`, 0 where a row doesn't count. All are normal numbers
+    where points are near each other; the weights themselves would take two more passes.
 
-def _kernel(x: Tensor, usable: Tensor | None) -> tuple[Tensor, Tensor]:
-    r"""K (..., n, n), :math:`K_{ij} = e^{x_i \cdot x_j}` and 0 for i = j, with the factors u (..., n, 1).
-
-    The weight :math:`e^{-|x_i - x_j|^2 / 2}` is :math:`u_i K_{ij} u_j`, where :math:`u_i = e^{-|x_i|^2 / 2}` is read
-    off the diagonal before it goes. All are normal numbers where points are near each other; the weights themselves
-    would take two more passes.
+    Of few points at once, u read off the diagonal before it goes. Else a block of rows at a time, what is above its
+    diagonal in both directions: on the CPU few rows, because what lies below it is computed in vain.
     """
-    kernel = gram(x, lambda block, *_: block.exp_())
-    diagonal = kernel.diagonal(dim1=-2, dim2=-1)
-    factors = _counted(diagonal.rsqrt(), usable)
-    diagonal.zero_()
-    return kernel, factors
 
+    def counted(factors: Tensor) -> Tensor:
+        return (factors if pairs.usable is None else factors.masked_fill_(~pairs.usable, 0.0)).unsqueeze(-1)
 
-def _counted(factors: Tensor, usable: Tensor | None) -> Tensor:
-    """The factors (..., n) as a column, 0 where a row doesn't count."""
-    return (factors if usable is None else factors.masked_fill_(~usable, 0.0)).unsqueeze(-1)
-
-
-def _kernel_sums(points: Tensor, usable: Tensor | None, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Of each point :math:`\sum_j K_{ij} u_j x_j` (..., n, d), :math:`\sum_j K_{ij} u_j` and u (..., n, 1).
-
-    Of few points by the whole kernel, else a block at a time, what is above its diagonal in both directions.
-    """
-    if _fits_whole(points, chunk):
-        kernel, factors = _kernel(points, usable)
-        return kernel @ (points * factors), kernel @ factors, factors
-    n, d = points.shape[-2:]
-    factors = _counted(square_norms(points).mul_(-0.5).exp_(), usable)
-    weighted = points * factors
-    x, others, each = points.reshape(-1, n, d), weighted.reshape(-1, n, d), factors.reshape(-1, n, 1)
-    pull, sums, step = torch.zeros_like(x), torch.zeros_like(each), _strip_height(x, chunk)
+    n, chunk, on_cpu = points.shape[-2], pairs.chunk, points.device.type == "cpu"
+    if n <= chunk and not (on_cpu and points.shape[:-1].numel() * n > WHOLE):
+        kernel = gram(points, lambda block, *_: block.exp_())
+        diagonal = kernel.diagonal(dim1=-2, dim2=-1)
+        factors = counted(diagonal.rsqrt())
+        diagonal.zero_()
+        return kernel @ (points * factors) if pulled else points, kernel @ factors, factors
+    factors = counted(square_norms(points).mul_(-0.5).exp_())
+    x, others, each = (part.reshape(-1, n, part.shape[-1]) for part in (points, points * factors, factors))
+    pull, sums = torch.zeros_like(x), torch.zeros_like(each)
+    step = min(chunk, STRIP, max(STRIP // 2, n // 4)) if on_cpu else chunk
     for start in range(0, n - 1, step):
         rows = slice(start, start + step)
         kernel = (x[:, rows] @ x[:, start:].mT).exp_()
         kernel[..., : kernel.shape[1]].triu_(1)
-        pull[:, rows].baddbmm_(kernel, others[:, start:])
-        pull[:, start:].baddbmm_(kernel.mT, others[:, rows])
-        sums[:, rows].baddbmm_(kernel, each[:, start:])
-        sums[:, start:].baddbmm_(kernel.mT, each[:, rows])
+        for total, parts in ((pull, others), (sums, each))[not pulled :]:
+            total[:, rows].baddbmm_(kernel, parts[:, start:])
+            total[:, start:].baddbmm_(kernel.mT, parts[:, rows])
     return pull.view(points.shape), sums.view(factors.shape), factors
-
-
-def _strip_height(x: Tensor, chunk: int) -> int:
-    """Rows of a block: on the CPU few, because what lies below the diagonal of a block is computed in vain."""
-    return min(chunk, STRIP, max(STRIP // 2, x.shape[1] // 4)) if x.device.type == "cpu" else chunk

@@ -23,28 +23,26 @@ from functools import partial
 
 from isonb.errors import InputError, fail
 from isonb.measures.registry import MEASURES, ZETA
-from isonb.metrics.pairs import CKA, NC1, Alignment, LiDAR
-from isonb.metrics.sampled import Sampled
-from isonb.metrics.sentences import (
+from isonb.metrics.clouds import (
+    AlphaReQ,
+    Anisotropy,
     ClsUniformity,
     CosineContributions,
     CosinePenalty,
-    MeanCosine,
-    SpectralSkewness,
-    TokenUniformity,
-)
-from isonb.metrics.spectral import (
-    AlphaReQ,
-    Anisotropy,
     Covariance,
     EffectiveRank,
     ExplainedVariance,
     IsoScore,
     IsoScoreStar,
+    MeanCosine,
     MeanVector,
     ParticipationRatio,
+    SpectralSkewness,
+    TokenUniformity,
     VarEx,
 )
+from isonb.metrics.pairs import CKA, NC1, Alignment, LiDAR
+from isonb.metrics.sampled import Sampled
 from isonb.metrics.streaming import Base
 
 __all__ = [

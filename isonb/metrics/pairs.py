@@ -15,14 +15,14 @@ from isonb.numerics.scale import precise
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average
 
-__all__ = ["CKA", "NC1", "Alignment", "LiDAR"]
-
 
 class Alignment(Streaming):
     """:func:`isonb.alignment` of all pairs; feed it both vectors of each, (..., n, d) twice."""
 
+    summary = Average
+
     def __init__(self, power: float = 2.0, normalize: bool = True, **kwargs: Any) -> None:
-        super().__init__(Average, **kwargs)
+        super().__init__(**kwargs)
         self.power, self.normalize = power, normalize
 
     def update(self, x: Tensor, y: Tensor, mask: Tensor | None = None) -> None:  # type: ignore[override]
@@ -34,8 +34,7 @@ class Alignment(Streaming):
                 real = sides if real is None else sides & real
             x, y = (x.flatten(0, -2), y.flatten(0, -2)) if real is None else (x[real], y[real])
             if len(x):
-                pairs = alignment(x.unsqueeze(1), y.unsqueeze(1), self.power, self.normalize)
-                self._keep(self._summary(self.metric_state).update(pairs))
+                self._add(alignment(x.unsqueeze(1), y.unsqueeze(1), self.power, self.normalize))
 
     def _value(self, summary: Average) -> Tensor:
         return summary.value
@@ -50,7 +49,7 @@ class CKA(Streaming):
     least = 2
 
     def __init__(self, first: int | None = None, **kwargs: Any) -> None:
-        super().__init__(Moments, **kwargs)
+        super().__init__(**kwargs)
         self.first = first
 
     def update(self, x: Tensor, y: Tensor, mask: Tensor | None = None) -> None:  # type: ignore[override]
@@ -80,10 +79,8 @@ class LiDAR(Streaming):
     1.593705
     """
 
-    least = 2
-
     def __init__(self, views: int, delta: float = 1e-4, **kwargs: Any) -> None:
-        super().__init__(Moments, **kwargs)
+        super().__init__(**kwargs)
         if views < 2:
             fail(InputError, "views must be at least 2", views, "It is how often each object is seen.")
         self.views, self.delta, self.least = views, delta, 2 * views
@@ -110,7 +107,7 @@ class NC1(Streaming):
     least = 2
 
     def __init__(self, classes: int, **kwargs: Any) -> None:
-        super().__init__(Moments, **kwargs)
+        super().__init__(**kwargs)
         self.classes = classes
 
     def update(self, x: Tensor, labels: Tensor) -> None:  # type: ignore[override]

@@ -14,8 +14,6 @@ from isonb.errors import InputError, ShapeError, fail
 from isonb.metrics.streaming import Base
 from isonb.numerics.distributed import process_group as group_of
 
-__all__ = ["Sampled"]
-
 
 class Sampled(Base):
     """Any function of a cloud, on all points while they are at most ``capacity``, on a uniform sample of them after.

@@ -17,9 +17,6 @@ from isonb.streaming.traces import LengthMoments
 
 with needs("isonb.metrics", "metrics"):
     from torchmetrics import Metric
-    from torchmetrics.utilities.distributed import gather_all_tensors
-
-__all__ = ["Base", "Streaming"]
 
 WIDEST = 32_768  # dimensions that the first message between processes has room for, unless dims says more
 
@@ -96,12 +93,13 @@ class Base(Metric):  # type: ignore[misc]
 class Streaming(Base):
     """A metric whose states are the tensors of a summary that can be merged."""
 
+    summary: Any = Moments  # the kind of summary
     least = 1  # points, or numbers, below which there is no value
 
-    def __init__(self, kind: Any, *, dims: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, kind: Any = None, *, dims: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.kind, self.dims = kind, dims
-        for name, part in zip(STATES[kind], self._none(dims or 0).state_tensors(), strict=True):
+        self.kind, self.dims = kind or self.summary, dims
+        for name, part in zip(STATES[self.kind], self._none(dims or 0).state_tensors(), strict=True):
             self.add_state(name, part, dist_reduce_fx=None)
 
     def _none(self, dims: int) -> Any:
@@ -122,7 +120,10 @@ class Streaming(Base):
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
         with strict():
-            self._keep(self._summary(self.metric_state).update(x, mask))
+            self._add(x, mask)
+
+    def _add(self, *given: Any) -> None:
+        self._keep(self._summary(self.metric_state).update(*given))
 
     def compute(self) -> Tensor:
         """The value over all points so far, of all processes."""
@@ -141,13 +142,7 @@ class Streaming(Base):
         merged = self._summary(incoming_state)
         self._keep(merged.merge(self._summary(self.metric_state)) if self._width(self.metric_state) else merged)
 
-    def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
-        if dist_sync_fn is not gather_all_tensors:  # a gather of the caller's own
-            shards = [dist_sync_fn(part, group=process_group) for part in self.metric_state.values()]
-            self._keep(self._none(self.dims or 0))
-            for shard in zip(*shards, strict=True):
-                self._reduce_states(dict(zip(STATES[self.kind], shard, strict=True)))
-            return
+    def _sync_dist(self, dist_sync_fn: Any = None, process_group: Any = None) -> None:
         group, dims = process_group or self.process_group, self._width(self.metric_state)
         exchange = _Exchange(dims, 2 * ((self.dims or WIDEST) + 1), group)
         if not dims:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from isonb.checks import check_values
+from isonb.numerics.compiled import ANY_ORDER, can_compile, run
 from isonb.numerics.products import gram
 from isonb.numerics.rows import row_count
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
@@ -162,8 +163,21 @@ class _Lengths(torch.autograd.Function):
 
 def lengths_between(x: Tensor, edges: Tensor) -> Tensor:
     """Lengths (m,) of edges (m, 2) between rows (n, d), as numbers."""
+    if x.dtype == torch.float32 and can_compile(x):
+        lengths = x.new_empty(len(edges))
+        run(_between, ANY_ORDER, x.detach().contiguous(), edges, lengths)
+        return lengths
     wide = precise(x) if x.device.type == "cpu" else x
     return torch.cat([_lengths(_gaps(wide, piece)) for piece in _pieces(x, edges)]).to(x.dtype)
+
+
+def _between(x: Any, edges: Any, lengths: Any) -> None:
+    for e in range(len(edges)):
+        own, other, square = x[edges[e, 0]], x[edges[e, 1]], 0.0
+        for t in range(len(own)):
+            gap = 1.0 * other[t] - own[t]  # in float64
+            square += gap * gap
+        lengths[e] = square**0.5
 
 
 def pulled(x: Tensor, edges: Tensor, length: Tensor | None, slope: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,8 +16,6 @@ from isonb.checks import border, cloud, fits, tensor_of
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
 from isonb.numerics.scale import precise
 from isonb.streaming.moments import Moments
-
-__all__ = ["AffineTransform", "Transform", "dense", "load_transform", "read_folder", "write_folder"]
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"  # all of a fitted transform: nothing in the folder is code
 
@@ -126,16 +125,14 @@ def load_transform(folder: str | Path) -> Any:
     return made
 
 
-def dense(matrix: Tensor, bias: Tensor, dtype: torch.dtype = torch.float32) -> nn.Linear:
-    """A frozen linear layer on the CPU for rows x -> x @ matrix + bias.
-
-    >>> dense(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0]))(torch.tensor([[1.0, 1.0]])).tolist()
-    [[6.0]]
-    """
+def folded(affine: Callable[[Tensor], Tensor], centre: Tensor, dtype: torch.dtype) -> nn.Linear:
+    """An affine map of rows (..., d) as a frozen linear layer on the CPU; ``centre`` (d) has its type and device."""
+    bias = affine(torch.zeros_like(centre).unsqueeze(0))
+    matrix = affine(torch.eye(len(centre), dtype=centre.dtype, device=centre.device)) - bias
     layer = nn.Linear(matrix.shape[0], matrix.shape[1], device="cpu", dtype=dtype)
     with torch.no_grad():
         layer.weight.copy_(matrix.mT)
-        layer.bias.copy_(bias)
+        layer.bias.copy_(bias[0])
     return layer.requires_grad_(False)
 
 
@@ -156,7 +153,9 @@ def few_points(n: int, d: int) -> list[str]:
 
 
 class AffineTransform(Transform):
-    """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what to do off the mean."""
+    """Learns from mean and covariance alone, so it also fits by streaming; subclasses say what and how."""
+
+    ROUGH: ClassVar[bool] = True  # whether the fit is worse the fewer the points
 
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
         """Learn from points (..., d), at least two. Returns self.
@@ -172,59 +171,50 @@ class AffineTransform(Transform):
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self."""
         cov = moments.cov  # checks that there are points enough
-        self.state = {"mean": moments.mean.clone(), **self._learn(moments.mean, cov)}
+        learned = self._learn(moments.mean, cov, int(moments.n))
+        self.state = {"mean": moments.mean.clone(), **{name: part.contiguous() for name, part in learned.items()}}
         if remarks := self._remarks(int(moments.n), len(cov)):
             warnings.warn(" ".join([f"{type(self).__name__}:", *remarks]), FitWarning, stacklevel=3)
         return self
 
     def _remarks(self, n: int, d: int) -> list[str]:
         """What the user has to know of this fit on n points, in sentences."""
-        return few_points(n, d)
+        return few_points(n, d) if self.ROUGH else []
 
     @abstractmethod
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         """The tensors to keep beside the mean."""
 
-    @abstractmethod
-    def _linear(self, y: Tensor) -> Tensor:
-        """The linear part, on rows that have the mean subtracted."""
-
-    def _apply(self, x: Tensor) -> Tensor:
-        return self._linear(x - self.state["mean"].to(x))
+    def _centred(self, x: Tensor) -> Tensor:
+        return x - self.state["mean"].to(x)
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The same map as a frozen linear layer with bias, on the CPU."""
-        origin = torch.zeros_like(self._learned("mean")).unsqueeze(0)
-        identity = torch.eye(self.dims, dtype=origin.dtype, device=origin.device)
-        return dense(self._linear(identity), self._apply(origin)[0], dtype)
-
-
-def _safetensors() -> Any:
-    with needs("a folder of fitted state", "lab"):
-        from safetensors import torch as library
-    return library
+        return folded(self._apply, self._learned("mean"), dtype)
 
 
 def write_folder(folder: str | Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Write ``config`` and ``tensors`` to ``folder``, made if missing."""
-    library = _safetensors()
+    with needs("a folder of fitted state", "lab"):
+        from safetensors.torch import save_file
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    library.save_file(kept, path / WEIGHTS)
+    save_file(kept, path / WEIGHTS)
     (path / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def read_folder(folder: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read what :func:`write_folder` wrote; :class:`~isonb.errors.InputError` where a file is missing or broken."""
-    library = _safetensors()
+    with needs("a folder of fitted state", "lab"):
+        from safetensors.torch import load_file
     path = Path(folder)
     for name in (CONFIG, WEIGHTS):
         if not (path / name).is_file():
             fail(InputError, f"{path} must hold {CONFIG} and {WEIGHTS}", f"no {name}", "Pass the folder given to save.")
     try:
         config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-        tensors: dict[str, Tensor] = library.load_file(path / WEIGHTS)
+        tensors: dict[str, Tensor] = load_file(path / WEIGHTS)
     except Exception as broken:
         fail(InputError, f"{path} must hold what save wrote", f"{type(broken).__name__}: {broken}", "Save it again.")
     if not isinstance(config, dict) or "class" not in config:

@@ -12,20 +12,11 @@ from isonb.numerics.scale import size_of
 from isonb.transforms.base import Transform
 from isonb.transforms.whitening import signed
 
-__all__ = ["ClusterRemoval", "k_means", "nearest_centre", "top_directions"]
-
 _CHUNK = 2**24  # entries of the distance matrix held at a time
 
 
-@border
-@torch.no_grad()
 def nearest_centre(x: Tensor, centres: Tensor) -> Tensor:
-    """Index (n,) of the Euclidean nearest of ``centres`` (k, d) for each row of x (n, d); the first of equal ones.
-
-    >>> nearest_centre(torch.tensor([[0.0], [4.0]]), torch.tensor([[5.0], [1.0]])).tolist()
-    [1, 0]
-    """
-    x, _ = cloud(x, points=0, single=True)
+    """Index (n,) of the Euclidean nearest of ``centres`` (k, d) for each row of x (n, d); the first of equal ones."""
     origin = centres.mean(0)  # far from the origin, squares would swallow the differences
     moved = centres - origin
     size = torch.maximum(size_of(moved), size_of(x))  # nor overflow
@@ -35,19 +26,12 @@ def nearest_centre(x: Tensor, centres: Tensor) -> Tensor:
     return torch.cat([(half - (part - origin) / size @ moved.mT).argmin(-1) for part in rows])
 
 
-@border
-@torch.no_grad()
 def k_means(x: Tensor, k: int, seed: int = 0, iterations: int = 100) -> tuple[Tensor, Tensor]:
     """Centres (k, d) and the index (n,) of each row's centre, by Lloyd's algorithm.
 
     Starts from k random rows and stops when no row changes its centre, or after ``iterations``. A cluster that loses
     all rows keeps its centre. The same seed gives the same result on one machine.
-
-    >>> centres, label = k_means(torch.tensor([[0.0], [1.0], [10.0], [11.0]]), 2)
-    >>> sorted(centres.flatten().tolist()), bool(label[0] == label[1] != label[2])
-    ([0.5, 10.5], True)
     """
-    x, _ = cloud(x, points=1, single=True)
     if not 1 <= k <= len(x):
         fail(ShapeError, f"the number of clusters must be between 1 and {len(x)}", k, "Give fewer clusters.")
     generator = torch.Generator().manual_seed(seed)
@@ -69,17 +53,11 @@ def cluster_means(x: Tensor, label: Tensor, otherwise: Tensor) -> Tensor:
     return torch.where(counts > 0, origin + sums / counts.clamp_min(1), otherwise)
 
 
-@border
-@torch.no_grad()
 def top_directions(x: Tensor, k: int) -> Tensor:
     """The k leading right singular vectors (d, k) of the rows (n, d); zero columns beyond the rank.
 
-    The caller centres. Through the smaller of the two Gram matrices. Not differentiable.
-
-    >>> top_directions(torch.tensor([[0.0, 2.0], [0.0, -1.0]]), 2).tolist()
-    [[0.0, 0.0], [1.0, 0.0]]
+    Through the smaller of the two Gram matrices.
     """
-    x, _ = cloud(x, points=0, single=True)
     n, d = x.shape
     if n == 0:
         return x.new_zeros(d, k)

@@ -20,8 +20,6 @@ from isonb.errors import InputError, ShapeError, fail, not_fitted
 from isonb.numerics.scale import precise
 from isonb.transforms.base import read_folder, write_folder
 
-__all__ = ["GlowFlow", "fit_flow"]
-
 FACTOR = 3.0  # of the logarithm of a scale, over its parameter
 DECAY = 0.01  # of each parameter, times the rate
 

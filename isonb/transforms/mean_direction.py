@@ -11,40 +11,7 @@ from isonb.checks import border, pooled
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import precise
-from isonb.transforms.base import Transform, dense
-
-__all__ = ["MeanDirection", "directional_mean", "mean_direction"]
-
-
-@border
-@torch.no_grad()
-def directional_mean(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The mean (d) of the rows' directions; x (..., d), all leading axes one cloud; zero rows have none.
-
-    Raises :class:`~isonb.errors.DegenerateError` where the directions cancel. Not differentiable.
-
-    >>> directional_mean(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
-    [0.5, 0.5]
-    """
-    unit = unit_rows(pooled(x, mask, points=1)[0])
-    total = unit.sum(0)
-    if not bool((total != 0).any()):
-        fail(
-            DegenerateError, "the rows must have a mean direction", "directions that cancel", "There is none to remove."
-        )
-    mean: Tensor = total / (unit != 0).any(-1).sum()
-    return mean
-
-
-def mean_direction(x: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The unit vector (d) along :func:`directional_mean`.
-
-    >>> mean_direction(torch.tensor([[2.0, 0.0], [0.0, 0.5]])).tolist()
-    [0.7071, 0.7071]
-    """
-    mean = directional_mean(x, mask)
-    direction: Tensor = mean / torch.linalg.vector_norm(mean)
-    return direction
+from isonb.transforms.base import Transform, folded
 
 
 class MeanDirection(Transform):
@@ -73,21 +40,32 @@ class MeanDirection(Transform):
         super().__init__()
         self.renormalize, self.subtract = renormalize, subtract
 
+    @border
+    @torch.no_grad()
     def fit(self, x: Tensor, mask: Tensor | None = None) -> Self:
-        """Learn from points (..., d), one or more. Returns self."""
-        mean = precise(directional_mean(x, mask))
+        """Learn from points (..., d), one or more; zero rows have no direction. Returns self.
+
+        Raises :class:`~isonb.errors.DegenerateError` where the directions cancel.
+        """
+        unit = unit_rows(pooled(x, mask, points=1)[0])
+        total = unit.sum(0)
+        if not bool((total != 0).any()):
+            fix = "There is none to remove."
+            fail(DegenerateError, "the rows must have a mean direction", "directions that cancel", fix)
+        mean = precise(total / (unit != 0).any(-1).sum())
         length = torch.linalg.vector_norm(mean)
         self.state = {"direction": mean / length, "length": length}
         return self
 
-    def _linear(self, y: Tensor) -> Tensor:
-        direction = self.state["direction"].to(y)
+    def _without(self, unit: Tensor) -> Tensor:
+        """Rows of unit length without the mean direction, before renormalising."""
+        direction = self.state["direction"].to(unit)
         if self.subtract:
-            return y - direction * self.state["length"].to(y)
-        return y - (y @ direction).unsqueeze(-1) * direction
+            return unit - direction * self.state["length"].to(unit)
+        return unit - (unit @ direction).unsqueeze(-1) * direction
 
     def _apply(self, x: Tensor) -> Tensor:
-        out = self._linear(unit_rows(x))
+        out = self._without(unit_rows(x))
         if not self.renormalize:
             return out
         rounding = 4 * torch.finfo(out.dtype).eps
@@ -96,7 +74,4 @@ class MeanDirection(Transform):
 
     def to_dense(self, dtype: torch.dtype = torch.float32) -> nn.Linear:
         """The map before renormalising, for rows of unit length, as a frozen linear layer on the CPU."""
-        direction = self._learned("direction")
-        bias = self._linear(torch.zeros_like(direction).unsqueeze(0))[0]
-        identity = torch.eye(self.dims, dtype=direction.dtype, device=direction.device)
-        return dense(self._linear(identity) - bias, bias, dtype)
+        return folded(self._without, self._learned("direction"), dtype)

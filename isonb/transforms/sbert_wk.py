@@ -12,8 +12,6 @@ from isonb.errors import ShapeError, fail
 from isonb.numerics.scale import unit_sized
 from isonb.points import stacked
 
-__all__ = ["sbert_wk"]
-
 _CHUNK = 4096  # tokens looked at together
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -16,22 +15,14 @@ from torch import Tensor, nn
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.layers.soft_decay import soft_decay
 from isonb.measures.registry import measure_all
-from isonb.streaming.moments import Moments
 from isonb.transforms.base import AffineTransform
 from isonb.transforms.whitening import principal_axes
-
-__all__ = [
-    "DimensionScale",
-    "MeanShift",
-    "PartialWhitening",
-    "SingularDecay",
-    "Standardise",
-]
 
 
 class _Turn(AffineTransform):
     """A turn learns from mean and covariance; with ``keep_norms`` each row comes out as long as it came in."""
 
+    ROUGH = False
     keep_norms: bool
 
     @abstractmethod
@@ -78,13 +69,13 @@ class PartialWhitening(_Turn):
     1.0
     """
 
-    OPTIONS = ("p", "keep_norms")
+    OPTIONS, ROUGH = ("p", "keep_norms"), True
 
     def __init__(self, p: float = 1.0, keep_norms: bool = False) -> None:
         super().__init__()
         self.p, self.keep_norms = p, keep_norms
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         values, axes = principal_axes(cov)
         return {"values": values, "axes": axes}
 
@@ -95,12 +86,9 @@ class PartialWhitening(_Turn):
         scaled = torch.where(alive, values / values[alive].mean(), 1.0) ** (-self.p / 2)
         return torch.where(alive, scaled, 0.0)
 
-    def _linear(self, y: Tensor) -> Tensor:
-        axes = self.state["axes"]
-        return y @ ((axes * self.factors()) @ axes.mT).to(y)
-
     def _turned(self, x: Tensor) -> Tensor:
-        return self._linear(x - self.state["mean"].to(x))
+        axes = self.state["axes"]
+        return self._centred(x) @ ((axes * self.factors()) @ axes.mT).to(x)
 
 
 class MeanShift(_Turn):
@@ -117,14 +105,8 @@ class MeanShift(_Turn):
         super().__init__()
         self.s, self.keep_norms = s, keep_norms
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         return {}
-
-    def _remarks(self, n: int, d: int) -> list[str]:
-        return []  # no covariance is used
-
-    def _linear(self, y: Tensor) -> Tensor:
-        return y
 
     def _turned(self, x: Tensor) -> Tensor:
         return x + self.s * self.state["mean"].to(x)
@@ -148,20 +130,13 @@ class DimensionScale(_Turn):
             fail(ShapeError, "count must be at least 1", count, "Try 1, the loudest dimension.")
         self.factor, self.count, self.keep_norms = factor, count, keep_norms
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.count > len(mean):
             fail(ShapeError, f"count must be at most the {len(mean)} dimensions", self.count, "Scale fewer of them.")
         return {"loudest": (cov.diagonal() + mean.square()).topk(self.count).indices}
 
-    def _remarks(self, n: int, d: int) -> list[str]:
-        return []
-
-    def _linear(self, y: Tensor) -> Tensor:
-        scale = y.new_ones(y.shape[-1]).index_fill(0, self.state["loudest"].to(y.device), self.factor)
-        return y * scale
-
     def _turned(self, x: Tensor) -> Tensor:
-        return self._linear(x)
+        return x * x.new_ones(x.shape[-1]).index_fill(0, self.state["loudest"].to(x.device), self.factor)
 
 
 class Standardise(_Turn):
@@ -180,22 +155,16 @@ class Standardise(_Turn):
         super().__init__()
         self.p, self.keep_norms = p, keep_norms
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if not bool((cov.diagonal() > 0).any()):
             fail(DegenerateError, "the points must not all be equal", "no variance", "Give more points.")
         return {"deviation": cov.diagonal().sqrt()}
 
-    def _remarks(self, n: int, d: int) -> list[str]:
-        return []
-
-    def _linear(self, y: Tensor) -> Tensor:
+    def _turned(self, x: Tensor) -> Tensor:
         deviation = self.state["deviation"]
         alive = deviation > 0
         scale = torch.where(alive, torch.where(alive, deviation, 1.0) ** -self.p, 0.0)
-        return y * scale.to(y)
-
-    def _turned(self, x: Tensor) -> Tensor:
-        return self._linear(x - self.state["mean"].to(x))
+        return self._centred(x) * scale.to(x)
 
 
 class SingularDecay(_Turn):
@@ -216,24 +185,13 @@ class SingularDecay(_Turn):
         super().__init__()
         self.alpha, self.mode, self.keep_norms = alpha, mode, keep_norms
 
-    def fit_moments(self, moments: Moments) -> Self:
-        """Learn from a :class:`~isonb.Moments`, whose points may have come in batches. Returns self."""
-        self._rows = int(moments.n)
-        return super().fit_moments(moments)
-
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
-        squares = (self._rows - 1) * cov + self._rows * torch.outer(mean, mean)
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
+        squares = (n - 1) * cov + n * torch.outer(mean, mean)
         values, axes = principal_axes(squares)
         return {"singular": values.sqrt(), "axes": axes}
 
-    def _remarks(self, n: int, d: int) -> list[str]:
-        return []  # no inverse is taken
-
-    def _linear(self, y: Tensor) -> Tensor:
+    def _turned(self, x: Tensor) -> Tensor:
         singular, axes = self.state["singular"], self.state["axes"]
         decayed = soft_decay(singular.diag(), self.alpha, self.mode).diagonal()
         ratio = torch.where(decayed != 0, decayed / torch.where(singular > 0, singular, 1.0), 0.0)
-        return y @ ((axes * ratio) @ axes.mT).to(y)
-
-    def _turned(self, x: Tensor) -> Tensor:
-        return self._linear(x)
+        return x @ ((axes * ratio) @ axes.mT).to(x)

@@ -7,23 +7,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from isonb.checks import border, cloud, pooled
+from isonb.checks import border, pooled
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.isoscore import shrinkage_intensity
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import precise
 from isonb.transforms.base import AffineTransform
 
-__all__ = [
-    "AllButTheTop",
-    "SoftZCA",
-    "Whitening",
-    "ZeroMean",
-    "principal_axes",
-    "signed",
-    "whitening_matrix",
-    "zca_matrix",
-]
+LEAST = 1e-10  # of the largest variance, below which a direction has none
 
 
 def signed(axes: Tensor) -> Tensor:
@@ -32,70 +23,19 @@ def signed(axes: Tensor) -> Tensor:
     return axes * torch.where(largest < 0, -1.0, 1.0)
 
 
-def _square(cov: Tensor) -> Tensor:
-    cov, _ = cloud(cov, name="cov", points=1, single=True)
-    if cov.shape[0] != cov.shape[1]:
-        fail(ShapeError, "cov must be square, (d, d)", tuple(cov.shape), "Pass a covariance, not points.")
+def principal_axes(cov: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues (d), descending, and eigenvectors in columns of a covariance (d, d): in each, the entry of largest
+    size is positive. :class:`~isonb.errors.DegenerateError` where the points are all equal.
+    """
     if not bool(cov.diagonal().sum() > 0):
         fail(DegenerateError, "the points must not all be equal", "a covariance of trace 0", "Give more points.")
-    return cov
-
-
-@border
-@torch.no_grad()
-def principal_axes(cov: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (d), descending, and eigenvectors (d, d) in columns of a covariance (d, d), in a fixed sign.
-
-    The entry of largest size of each eigenvector is positive. Not differentiable.
-
-    >>> values, axes = principal_axes(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
-    >>> values.tolist(), axes.tolist()
-    ([4.0, 1.0], [[0.0, 1.0], [1.0, 0.0]])
-    """
-    values, axes = torch.linalg.eigh(_square(cov))
+    values, axes = torch.linalg.eigh(cov)
     return values.flip(-1).clamp_min(0), signed(axes.flip(-1))
 
 
-@border
-@torch.no_grad()
-def whitening_matrix(cov: Tensor, k: int | None = None, floor: float = 1e-10) -> tuple[Tensor, int]:
-    r"""The map (d, k) that whitens points of covariance ``cov``, and the rank of ``cov``.
-
-    Columns :math:`u_j / \sqrt{e_j}` of the k largest eigenvalues (BERT-whitening, Su et al. 2021). Directions with
-    :math:`e_j < 10^{-10} e_1` (``floor``, or d times the eps of the dtype, if that is more) have no variance to scale
-    and are left out, so there may be fewer columns than k. Not differentiable.
-
-    >>> matrix, rank = whitening_matrix(torch.tensor([[4.0, 0.0], [0.0, 0.0]]))
-    >>> matrix.tolist(), rank
-    ([[0.5], [0.0]], 1)
-    """
-    values, axes = principal_axes(cov)
-    least = max(floor, len(values) * torch.finfo(values.dtype).eps)
-    rank = int((values >= least * values[0]).sum())
-    kept = rank if k is None else min(k, rank)
-    return (axes[:, :kept] / values[:kept].sqrt()).contiguous(), rank
-
-
-@border
-@torch.no_grad()
-def zca_matrix(cov: Tensor, eps: float = 0.0, shrinkage: float = 0.0) -> Tensor:
-    r"""The symmetric whitening map :math:`U(\Lambda' + \epsilon I)^{-1/2}U^\top` (d, d).
-
-    :math:`\Lambda' = (1-z)\Lambda + z\,\tfrac{\operatorname{tr}}{d}` with ``shrinkage`` z. ``eps`` is in units of
-    variance (Soft-ZCA, Diera, Galke and Scherp 2024). Every :math:`\Lambda' + \epsilon` must reach :math:`10^{-10}` of
-    the largest eigenvalue, or d times the eps of the dtype, if that is more: otherwise
-    :class:`~isonb.errors.DegenerateError`, as without either where ``cov`` lacks full rank. Not differentiable.
-
-    >>> zca_matrix(torch.tensor([[4.0, 0.0], [0.0, 1.0]])).tolist()
-    [[0.5, 0.0], [0.0, 1.0]]
-    """
-    values, axes = principal_axes(cov)
-    softened = (1 - shrinkage) * values + shrinkage * values.mean() + eps
-    least = max(1e-10, len(values) * torch.finfo(values.dtype).eps) * values[0]
-    if not bool((softened >= least).all()):
-        fix = "Give eps > 0, or more points than dimensions."
-        fail(DegenerateError, "ZCA needs variance in every direction", f"{softened.min().item():.3g}", fix)
-    return (axes / softened.sqrt()) @ axes.mT
+def _least(values: Tensor) -> Tensor:
+    """The smallest variance that isn't rounding."""
+    return max(LEAST, len(values) * torch.finfo(values.dtype).eps) * values[0]
 
 
 class ZeroMean(AffineTransform):
@@ -113,14 +53,11 @@ class ZeroMean(AffineTransform):
         self.state = {"mean": precise(mean)}
         return self
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         return {}
 
-    def _remarks(self, n: int, d: int) -> list[str]:
-        return []  # no covariance is used
-
-    def _linear(self, y: Tensor) -> Tensor:
-        return y
+    def _apply(self, x: Tensor) -> Tensor:
+        return self._centred(x)
 
 
 class Whitening(AffineTransform):
@@ -148,11 +85,13 @@ class Whitening(AffineTransform):
             fail(ShapeError, "k must be at least 1", k, "Leave it out to keep every direction.")
         self.k = k
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.k is not None and self.k > len(cov):
             fail(ShapeError, f"k must be at most the {len(cov)} dimensions", self.k, "Keep fewer directions.")
-        matrix, rank = whitening_matrix(cov, self.k)
-        return {"matrix": matrix, "rank": torch.tensor(rank)}
+        values, axes = principal_axes(cov)
+        rank = int((values >= _least(values)).sum())
+        kept = min(self.k or rank, rank)
+        return {"matrix": axes[:, :kept] / values[:kept].sqrt(), "rank": torch.tensor(rank)}
 
     def _remarks(self, n: int, d: int) -> list[str]:
         wanted = self.k or d
@@ -161,8 +100,8 @@ class Whitening(AffineTransform):
         kept = f"{self.rank} of the {wanted} directions asked for are kept: the {n} points vary in no more."
         return [kept, *super()._remarks(n, d)]
 
-    def _linear(self, y: Tensor) -> Tensor:
-        return y @ self.state["matrix"].to(y)
+    def _apply(self, x: Tensor) -> Tensor:
+        return self._centred(x) @ self.state["matrix"].to(x)
 
     @property
     def rank(self) -> int:
@@ -205,19 +144,22 @@ class SoftZCA(AffineTransform):
             self._shrinkage = shrinkage_intensity(rows, "lw", mask=real).item()
         return super().fit(rows, real)
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
-        if self.eps != "auto":
-            return {"matrix": zca_matrix(cov, float(self.eps))}
-        if self._shrinkage is None:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
+        if self.eps == "auto" and self._shrinkage is None:
             fail(InputError, 'eps="auto" needs the points', "moments", "Call fit, or give eps.")
-        shrinkage, self._shrinkage = self._shrinkage, None
-        return {"matrix": zca_matrix(cov, shrinkage=shrinkage)}
+        values, axes = principal_axes(cov)
+        share, self._shrinkage = self._shrinkage or 0.0, None
+        softened = (1 - share) * values + share * values.mean() + (0.0 if self.eps == "auto" else float(self.eps))
+        if not bool((softened >= _least(values)).all()):
+            fix = "Give eps > 0, or more points than dimensions."
+            fail(DegenerateError, "ZCA needs variance in every direction", f"{softened.min().item():.3g}", fix)
+        return {"matrix": (axes / softened.sqrt()) @ axes.mT}
 
     def _remarks(self, n: int, d: int) -> list[str]:
         return [] if self.eps == "auto" else super()._remarks(n, d)  # shrinkage is for few points
 
-    def _linear(self, y: Tensor) -> Tensor:
-        return y @ self.state["matrix"].to(y)
+    def _apply(self, x: Tensor) -> Tensor:
+        return self._centred(x) @ self.state["matrix"].to(x)
 
 
 class AllButTheTop(AffineTransform):
@@ -243,17 +185,14 @@ class AllButTheTop(AffineTransform):
             fail(ShapeError, "D must be at least 0", D, "The authors take about d/100.")
         self.D, self.centered = D, centered
 
-    def _learn(self, mean: Tensor, cov: Tensor) -> dict[str, Tensor]:
+    def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         d = len(cov)
         removed = max(1, round(d / 100)) if self.D is None else self.D
         if removed > d:
             fail(ShapeError, f"D must be at most the {d} dimensions", removed, "Remove fewer directions.")
         axes = principal_axes(cov)[1][:, :removed]
-        return {"axes": axes.contiguous(), "shift": -(mean @ axes) @ axes.mT * (not self.centered)}
-
-    def _linear(self, y: Tensor) -> Tensor:
-        axes = self.state["axes"].to(y)
-        return y - (y @ axes) @ axes.mT
+        return {"axes": axes, "shift": -(mean @ axes) @ axes.mT * (not self.centered)}
 
     def _apply(self, x: Tensor) -> Tensor:
-        return super()._apply(x) + self.state["shift"].to(x)
+        axes, y = self.state["axes"].to(x), self._centred(x)
+        return y - (y @ axes) @ axes.mT + self.state["shift"].to(x)

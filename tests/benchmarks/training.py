@@ -16,7 +16,7 @@ from isonb.lab.data.batches import Collator
 from isonb.lab.engines.finetune import prepare
 from isonb.lab.engines.stages import EVALUATED, Finetuning
 from isonb.lab.engines.trainer import train
-from isonb.numerics.distances import pulled
+from isonb.numerics.distances import lengths_between, pulled
 from isonb.numerics.products import gram
 from tests.benchmarks.harness import Comparison, Peer, Piece, gaussian, gradient_of, relative_error, size_of
 from tests.benchmarks.measures import shrinkage_matrix
@@ -81,9 +81,10 @@ def entropy_loss(small: bool) -> Iterator[Comparison]:
     x = gaussian(*((12, 8) if small else (64, 768)))
 
     def pieces() -> list[Piece]:
-        edges, lengths = spanning_tree(x)
+        edges = spanning_tree(x)[0]
+        lengths = lengths_between(x, edges)
         return [
-            Piece("tree and its lengths", lambda: spanning_tree(x), True),
+            Piece("tree and its lengths", lambda: lengths_between(x, spanning_tree(x)[0]), True),
             Piece("gradient by the points", lambda: pulled(x, edges, lengths, lengths), True),
         ]
 

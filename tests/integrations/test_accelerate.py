@@ -13,7 +13,7 @@ from support import assert_same
 from torch.utils.data import DataLoader
 
 from isonb.errors import InputError
-from isonb.integrations.accelerate import groups, measure, own_rows, update
+from isonb.integrations.accelerate import groups, measure, update
 from isonb.integrations.hidden_states import Pooling
 from isonb.losses import CosRegLoss, IStarLoss, PersistentEntropyLoss
 from isonb.measures.isoscore import isoscore
@@ -111,11 +111,6 @@ def test_the_gradient_of_both_together_is_clipped(parts):
     assert_same(one_update(parts, max_norm=2 * length)[1], free)
 
 
-def test_the_scheduler_takes_a_step_an_update():
-    assert one_update()[3] == 0.5
-    assert one_update(2, scheduler="its own")[3] == 0.25
-
-
 @pytest.mark.parametrize("parts", [1, 2])
 def test_the_shrinkage_covariance_reaches_the_penalty(parts):
     cov = torch.eye(8).double() * 3
@@ -123,6 +118,7 @@ def test_the_shrinkage_covariance_reaches_the_penalty(parts):
     _, want, expected, _ = one_update(parts, penalty=lambda points: IStarLoss(2.0)(points, cov))
     assert_same(after, want, rtol=1e-9)
     assert_same(log["isonb_penalty"], expected["isonb_penalty"])
+    assert [one_update(parts, scheduler=one)[3] for one in (None, "its own")] == [0.5, 0.25]
     assert (after - one_update(parts)[1]).abs().max() > 1e-4
     with pytest.raises(InputError, match="must take a shrinkage_cov where one is given; got CosRegLoss"):
         one_update(penalty=CosRegLoss(), shrinkage_cov=cov)
@@ -130,10 +126,6 @@ def test_the_shrinkage_covariance_reaches_the_penalty(parts):
 
 def test_every_row_is_measured_once():
     assert_same(score(5), want_score())
-
-
-def test_rows_outside_a_loader_are_all_real():
-    assert own_rows(Accelerator(cpu=True), 7) == 7
 
 
 def on_this_rank():

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from transformers import Trainer, TrainingArguments
 
-import isonb
 from isonb.errors import InputError, IsotropyWarning
 from isonb.integrations.monitor import COLLAPSE, WATCHED, Gate, IsotropyMonitor
 from tests.lab.random_models import save
@@ -45,35 +44,12 @@ def test_what_collapses_is_stopped_and_what_does_not_is_left_alone(seed):
     assert train(seed, False, IsotropyMonitor(stop=[gate, *COLLAPSE])) is None
 
 
-def test_values_are_those_of_the_functions():
-    x = torch.randn(100, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.3
-    values = IsotropyMonitor().observe(x, 1).values
-    assert values["isoscore_unbiased"] == pytest.approx(float(isonb.isoscore(x, unbiased=True)))
-    assert values["participation_ratio"] == pytest.approx(float(isonb.participation_ratio(x)))
-    assert values["mean_cosine"] == pytest.approx(float(isonb.mean_cosine(x)))
-    variance = x.var(0, correction=0)
-    assert values["largest_share"] == pytest.approx(float(variance.max() / variance.sum()))
-    assert values["relative_spread"] == pytest.approx(float((variance.sum() / x.square().sum(1).mean()).sqrt()))
-
-
-def test_a_rogue_dimension_and_equal_vectors_show():
-    x = torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
-    rogue = x.clone()
-    rogue[:, 5] *= 50
-    seen = IsotropyMonitor()
-    assert seen.observe(rogue, 1).values["largest_share"] > 0.9
-    assert seen.observe(x, 2).values["largest_share"] < 0.1
-    equal = seen.observe(torch.ones(20, 32), 3).values
-    assert equal["relative_spread"] == 0
-    assert math.isnan(equal["isoscore_unbiased"])
-
-
 def test_a_gate_waits_and_a_single_slip_is_forgiven():
     gate = Gate("relative_spread", low=0.5, patience=2)
     monitor = IsotropyMonitor(["relative_spread"], stop=[gate])
-    flat, spread = torch.ones(4, 2), torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
-    kinds = [monitor.observe(x, k).kind for k, x in enumerate((flat, spread, flat, flat))]
-    assert kinds == ["measured", "measured", "measured", "stopped"]
+    flat, spread, alone = torch.ones(4, 2), torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.ones(1, 2)
+    kinds = [monitor.observe(x, k).kind for k, x in enumerate((flat, spread, flat, alone, flat))]
+    assert kinds == ["measured"] * 4 + ["stopped"]  # what isn't defined neither closes nor forgives
     assert monitor.events[-1].reason == "relative_spread below 0.5, 2 times in a row"
 
 
@@ -109,17 +85,6 @@ def test_what_is_not_defined_has_a_reason_and_closes_no_gate(x, undefined):
     assert event.kind == "measured"
 
 
-def test_an_undefined_value_neither_closes_a_gate_nor_forgives():
-    gate = Gate("relative_spread", low=0.5, patience=2)
-    monitor = IsotropyMonitor(["relative_spread"], stop=[gate])
-    flat, alone = torch.ones(4, 2), torch.ones(1, 2)
-    assert [monitor.observe(x, k).kind for k, x in enumerate((flat, alone, flat))] == [
-        "measured",
-        "measured",
-        "stopped",
-    ]
-
-
 def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
     monitor = IsotropyMonitor({"drawn": lambda x: torch.rand(())})
     before = torch.get_rng_state()
@@ -139,9 +104,6 @@ def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
 def test_mistakes(options, said):
     with pytest.raises(InputError, match=said):
         IsotropyMonitor(**options)
-
-
-def test_a_gate_needs_a_limit():
     with pytest.raises(InputError, match="a gate must have a limit"):
         Gate("isoscore")
 
@@ -177,10 +139,3 @@ def test_training_is_the_same_with_it_and_its_values_are_in_the_log(bert, tmp_pa
     assert [event.step for event in monitor.events] == [2, 4, 6]
     assert {f"isonb/{name}" for name in WATCHED} <= set(logs[0][-1])
     assert logs[0][-1]["isonb/mean_cosine"] == pytest.approx(monitor.events[-1].values["mean_cosine"])
-
-
-def test_a_closed_gate_ends_the_trainer(bert, tmp_path):
-    monitor = IsotropyMonitor(every=1, stop=[Gate("mean_cosine", high=-1.0, patience=2)])
-    trainer = fine_tune(bert, tmp_path, monitor)
-    assert trainer.state.global_step == 2
-    assert monitor.events[-1].kind == "stopped"

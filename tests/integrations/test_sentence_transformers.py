@@ -29,13 +29,9 @@ from isonb.lab.encoders.catalogue import EMBEDDED, embedded_folder
 from isonb.losses import (
     CosRegLoss,
     GORLoss,
-    IsoScoreLoss,
     IStarLoss,
     PersistentEntropyLoss,
-    SIGRegLoss,
-    SpectrumControlLoss,
 )
-from isonb.measures.isoscore import isoscore
 from isonb.transforms import AllButTheTop, ClusterRemoval, Whitening
 
 TEXTS = [
@@ -90,45 +86,6 @@ def test_the_penalty_is_what_the_library_computes_of_the_columns(folder, columns
     parts = IsotropyLoss(model, inner, GORLoss())(features(model, *texts))
     golden = GlobalOrthogonalRegularizationLoss(model)(features(model, *texts))
     torch.testing.assert_close(parts["isonb_penalty"], sum(golden.values()))
-
-
-def cosine_of_pairs_after_a_step(folder, loss_of):
-    """How much one step raises the mean cosine of six pairs."""
-    model = make(folder).train()
-    columns = TEXTS[:6], TEXTS[6:12]
-
-    def cosine():
-        first, second = (model(column)["sentence_embedding"] for column in features(model, *columns))
-        return torch.cosine_similarity(first, second).mean().item()
-
-    optimiser, before = torch.optim.SGD(model.parameters(), lr=0.01), cosine()
-    sum(loss_of(model)(features(model, *columns)).values()).backward()
-    optimiser.step()
-    return cosine() - before
-
-
-def test_a_step_brings_pairs_together_as_the_library_does(folder):
-    def ours(model):
-        return IsotropyLoss(model, MultipleNegativesRankingLoss(model), GORLoss())
-
-    def theirs(model):
-        pairs, spread = MultipleNegativesRankingLoss(model), GlobalOrthogonalRegularizationLoss(model)
-        return lambda columns: {"pairs": pairs(columns, None), **spread(columns)}
-
-    rise = cosine_of_pairs_after_a_step(folder, ours)
-    assert rise == pytest.approx(cosine_of_pairs_after_a_step(folder, theirs), rel=1e-3, abs=1e-7)
-    assert rise > 0
-
-
-@pytest.mark.parametrize("penalty", [GORLoss(), CosRegLoss(), IsoScoreLoss(), IStarLoss(), SpectrumControlLoss(),
-                                     SIGRegLoss(slices=8, seed=0), PersistentEntropyLoss()])  # fmt: skip
-def test_no_regulariser_takes_the_two_sides_of_a_pair_for_two_points(folder, penalty):
-    model = make(folder).train()
-    texts = TEXTS[:6], TEXTS[6:12]
-    parts = IsotropyLoss(model, MultipleNegativesRankingLoss(model), penalty)(features(model, *texts))
-    columns = [model(one)["sentence_embedding"] for one in features(model, *texts)]
-    torch.testing.assert_close(parts["isonb_penalty"], sum(map(penalty, columns)) / 2)
-    assert not torch.allclose(parts["isonb_penalty"], penalty(torch.cat(columns)), rtol=1e-5)  # of all in one
 
 
 def matryoshka(model, loss):
@@ -285,16 +242,6 @@ def test_transformed_models_load_without_isonb(folder, tmp_path):
     out = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     for got, want in zip(json.loads(out), wanted, strict=True):
         torch.testing.assert_close(torch.tensor(got), want, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # few sentences on purpose
-def test_whitening_as_dense_does_what_it_promises(folder):
-    model = make(folder)
-    vectors = torch.as_tensor(model.encode(TEXTS))
-    append_transform(model, Whitening(4).fit(vectors))
-    assert isoscore(torch.as_tensor(model.encode(TEXTS))).item() == pytest.approx(1, abs=1e-3)
-    assert model.get_embedding_dimension() == 4
-    assert not any(weight.requires_grad for weight in model[-1].parameters())
 
 
 def test_only_affine_transforms_become_dense(folder):

@@ -1,12 +1,9 @@
 """The rehearsal leaves no trace, and the carried gradient is the gradient of the union's penalty."""
 
-import pytest
-import tiny
 import torch
 from support import normal
 
-from isonb.errors import InputError
-from isonb.integrations.union import carrying, penalty_gradients, rehearsal, trainable
+from isonb.integrations.union import carrying, penalty_gradients, rehearsal
 from isonb.measures.isoscore import isoscore
 
 
@@ -18,7 +15,7 @@ def test_carried_gradients_add_up_to_the_gradient_of_the_union():
         return 1 - isoscore(points)
 
     want = torch.autograd.grad(penalty(torch.cat(parts) @ weight, None), weight)[0]
-    value, gradients = penalty_gradients(penalty, [part @ weight for part in parts], None)
+    value, gradients = penalty_gradients(penalty, [(part @ weight, None) for part in parts])
     carrier = sum(carrying(part @ weight, gradient) for part, gradient in zip(parts, gradients, strict=True))
     assert carrier.item() == 0
     torch.testing.assert_close(torch.autograd.grad(carrier, weight)[0], want, rtol=1e-12, atol=1e-14)
@@ -27,7 +24,7 @@ def test_carried_gradients_add_up_to_the_gradient_of_the_union():
 
 def test_half_precision_points_get_a_float32_gradient_that_does_not_underflow():
     points = [normal(4, 3, dtype=torch.float16).requires_grad_()]
-    _, (gradient,) = penalty_gradients(lambda x, labels: 1e-9 * x.sum(), points, None)
+    _, (gradient,) = penalty_gradients(lambda x, labels: 1e-9 * x.sum(), [(points[0], None)])
     assert gradient.dtype == torch.float32
     assert bool((gradient > 0).all())
     scaled = torch.autograd.grad(2.0**16 * carrying(points[0], gradient), points[0])[0]
@@ -37,18 +34,8 @@ def test_half_precision_points_get_a_float32_gradient_that_does_not_underflow():
 def test_a_constant_penalty_and_one_that_skips_a_part_give_zero():
     parts = [normal(2, 3), normal(2, 3, seed=1)]
     for penalty in (lambda x, labels: x.new_zeros(()), lambda x, labels: x[:2].sum()):
-        _, gradients = penalty_gradients(penalty, parts, None)
+        _, gradients = penalty_gradients(penalty, [(part, None) for part in parts])
         assert bool((gradients[1] == 0).all())
-
-
-def test_labels_are_joined_in_the_order_of_the_points():
-    seen = []
-    penalty_gradients(
-        lambda x, labels: seen.append(labels) or x.sum(),
-        [normal(2, 1)] * 2,
-        [torch.tensor([3, 1]), torch.tensor([2, 0])],
-    )
-    assert seen[0].tolist() == [3, 1, 2, 0]
 
 
 class Counting(torch.nn.Module):
@@ -83,10 +70,3 @@ def test_weights_cast_in_a_rehearsal_do_not_lose_their_graph_under_autocast():
         model(x).float().sum().backward()
     assert model.weight.grad is not None
     assert bool(model.weight.grad.any())
-
-
-def test_points_without_a_graph_are_refused():
-    model = tiny.model().requires_grad_(False)
-    out = model(**tiny.batch(tiny.sentences(2))).logits
-    with pytest.raises(InputError, match="must depend on trainable weights; got points without a graph"):
-        trainable(out)

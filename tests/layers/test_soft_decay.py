@@ -1,7 +1,5 @@
 """SoftDecay: saved values, the derivative where an SVD's breaks, masks, domain of alpha, dtypes."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -25,7 +23,7 @@ from support import (
     uneven,
 )
 
-from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
+from isonb.errors import DegenerateError, InputError, ShapeError
 from isonb.layers.soft_decay import _SoftDecay, negative_count, soft_decay
 
 CASES = [case for case in cases("layers") if "softdecay" in values("layers", case)]
@@ -49,30 +47,20 @@ def weighted(x, alpha, weights):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_saved_output(case):
-    x = load(case)["points"]
-    for key, saved in values("layers", case)["softdecay"].items():
+def test_saved_values(case):
+    x, saved = load(case)["points"], values("layers", case)
+    for key, output in saved["softdecay"].items():
         if key.startswith("alpha"):
-            assert_matches(soft_decay(x, float(key.removeprefix("alpha_"))), saved, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_saved_gradient(case):
+            assert_matches(soft_decay(x, float(key.removeprefix("alpha_"))), output, rtol=1e-8, atol=1e-9)
     # close singular values cost the SVD digits, so 1e-5; on the lattice the saved values are central differences
-    x = load(case)["points"]
-    _, slope, _ = weighted(x, -0.2, torch.roll(x, 1, 0))
-    saved = values("layers", case)["softdecay"]["grad"]
-    assert_matches(slope, saved, rtol=1e-5, atol=1e-6 if case == "lattice_27x3" else 1e-7)
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if "small_scale" in values("layers", case)])
-def test_saved_values_below_alpha(case):
-    saved = values("layers", case)["small_scale"]
-    x = load(case)["points"] * saved["scale"]
-    assert_matches(soft_decay(x, -0.6), saved["alpha_-0.6"], rtol=1e-8, atol=1e-10)
-    if "grad_alpha_-0.2" in saved:
-        _, slope, _ = weighted(x, -0.2, torch.roll(x, 1, 0))
-        assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-8)
+    near = 1e-6 if case == "lattice_27x3" else 1e-7
+    assert_matches(weighted(x, -0.2, torch.roll(x, 1, 0))[1], saved["softdecay"]["grad"], rtol=1e-5, atol=near)
+    if small := saved.get("small_scale"):  # singular values below alpha
+        x = x * small["scale"]
+        assert_matches(soft_decay(x, -0.6), small["alpha_-0.6"], rtol=1e-8, atol=1e-10)
+        if "grad_alpha_-0.2" in small:
+            slope = weighted(x, -0.2, torch.roll(x, 1, 0))[1]
+            assert_matches(slope, small["grad_alpha_-0.2"], rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("case", BATCHED)
@@ -85,14 +73,8 @@ def test_saved_batch(case):
     assert loss.item() == pytest.approx(saved["loss_alpha_-0.2"], rel=1e-9)
     assert by_alpha.item() == pytest.approx(saved["grad_wrt_alpha_at_-0.2"], rel=1e-8)
     assert_matches(slope, saved["grad_alpha_-0.2"], rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("case", BATCHED)
-def test_saved_batch_of_real_tokens(case):
-    inputs, saved = load(case), values("layers", case)["softdecay_batched"]["valid_tokens_only_per_sample"]
-    x = inputs["tokens"] if "tokens" in inputs else inputs["hidden_states"][-1]
     out = soft_decay(x, -0.2, mask=inputs["attention_mask"])
-    for row, one in zip(out, saved, strict=True):
+    for row, one in zip(out, saved["valid_tokens_only_per_sample"], strict=True):
         assert_matches(row[: one["tokens"]], one["alpha_-0.2"], rtol=1e-8, atol=1e-9)
         assert not row[one["tokens"] :].any()
 
@@ -131,11 +113,8 @@ def test_gradient_of_alpha():
     for alpha in (torch.tensor(-0.3), torch.tensor([-0.1, -0.5, -0.9])):
         check_gradient(soft_decay, x, alpha)
         check_gradient(lambda z, a: soft_decay(z, a, "safe"), x, alpha)
-
-
-def test_alpha_of_each_matrix():
-    x, alpha = uneven(3, 4, 6), torch.tensor([-0.1, -0.5, -0.9])
-    assert_same(soft_decay(x, alpha), torch.stack([soft_decay(m, float(a)) for m, a in zip(x, alpha, strict=True)]))
+    alone = torch.stack([soft_decay(m, float(a)) for m, a in zip(x, alpha, strict=True)])
+    assert_same(soft_decay(x, alpha), alone)
 
 
 def central_differences(function, x, step=1e-6):
@@ -181,16 +160,10 @@ def test_finite_gradient(mode):
     assert not soft_decay(torch.zeros(3, 4)).any()
 
 
-def test_empty_batch_and_huge_float32():
-    assert soft_decay(torch.zeros(0, 3, 4)).shape == (0, 3, 4)
-    x = uneven(4, 3).float() * 1e25
-    assert_same(soft_decay(x), by_svd(x.double()).float(), rtol=1e-3, atol=1e20)
-    far = uneven(4, 3) * 1e200  # no square fits float64 either
-    assert_same(soft_decay(far) / 1e200, by_svd(far) / 1e200, rtol=1e-8)
-
-
 @pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e-12, 1e12, 1e20, 1e30])
 def test_gradient_of_float32_at_any_scale(scale):
+    large = uneven(4, 3) * scale**6  # no square fits float64 either
+    assert_same(soft_decay(large) / scale**6, by_svd(large) / scale**6, rtol=1e-8)
     x, alpha = uneven(4, 7).float() * scale, torch.tensor(-0.2)
 
     def slopes(x, alpha):
@@ -201,22 +174,6 @@ def test_gradient_of_float32_at_any_scale(scale):
     got, want = slopes(x, alpha), slopes(x.double(), alpha.double())
     assert_same(got[0], want[0].float(), rtol=1e-3, atol=1e-4)
     assert_same(got[1] / scale, (want[1] / scale).float(), rtol=1e-3, atol=1e-4)
-
-
-def test_fully_masked_rows_get_no_gradient():
-    x, mask = leaf(uneven(2, 6, 9)), some_mask(2, 6)
-    soft_decay(x, mask=mask).square().sum().backward()
-    assert not x.grad[~mask].any()
-    assert bool(torch.isfinite(x.grad).all())
-
-
-def test_float32_of_an_ill_conditioned_matrix():
-    left, right = (torch.linalg.qr(normal(k, 20, seed=k))[0] for k in (20, 48))
-    x = left * torch.logspace(2, -1, 20, dtype=torch.float64) @ right.T
-    got, want = soft_decay(x.float(), -0.6), by_svd(x, -0.6)
-    assert ((got - want).norm() / want.norm()).item() < 1e-4
-    got, want = (gradient(lambda z: soft_decay(z, -0.6), z) for z in (x.float(), x))
-    assert ((got - want).norm() / want.norm()).item() < 1e-3
 
 
 @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(2, 8), st.floats(-0.95, -0.05))
@@ -270,23 +227,13 @@ def test_outside_the_domain(alpha, scale):
     assert bool(torch.isfinite(held).all())
 
 
-def test_alpha_of_minus_one_is_the_logarithm():
-    x = torch.diag(torch.tensor([math.e**2, math.e, 1.0], dtype=torch.float64))
-    assert soft_decay(x, -1.0).diagonal().tolist() == pytest.approx([math.e**2, math.e**2 / 2, 0], abs=1e-6)
-
-
 def test_bad_input():
     x = uneven(4, 3)
     check_rejects(soft_decay, InputError, "mode must be one of", x, -0.2, "paper")
     check_rejects(soft_decay, ShapeError, "alpha must be", x, torch.ones(2))
-    check_rejects(soft_decay, ShapeError, r"\(\.\.\., n, d\)", x[0])
-    check_rejects(soft_decay, DtypeError, "floating", x.long())
-    check_rejects(soft_decay, DegenerateError, "finite", x * float("nan"))
     check_rejects(negative_count, DegenerateError, "must fit", x * 1e200)
     check_rejects(soft_decay, DegenerateError, "-1 < alpha", x, -1.0, "safe")
     check_rejects(soft_decay, DegenerateError, "alpha", x, float("nan"))
-    check_rejects(soft_decay, ShapeError, "mask", x, mask=torch.ones(3, dtype=torch.bool))
-    check_rejects(negative_count, ShapeError, r"\(\.\.\., n, d\)", x[0])
 
 
 def test_negative_count():

@@ -7,7 +7,6 @@ import torch
 from support import assert_same, leaf, uneven
 
 import isonb
-from isonb import DegenerateError
 
 pytestmark = pytest.mark.filterwarnings("ignore:::torch")  # the compiler warns of its own code
 
@@ -68,13 +67,3 @@ def test_a_compiled_entropy_loss_breaks_the_graph_and_no_more():
     compiled = torch.compile(isonb.PersistentEntropyLoss(), backend="eager", fullgraph=True)
     with pytest.raises(torch._dynamo.exc.Unsupported, match="forward"):
         compiled(uneven(12, 4).float())
-
-
-def test_without_checks_the_cpu_gives_the_limits_of_an_accelerator():
-    flat = torch.ones(4, 3)
-    with isonb.strict(False):
-        assert isonb.isoscore(flat).item() == 0
-        with isonb.strict(), pytest.raises(DegenerateError):
-            isonb.isoscore(flat)
-    with pytest.raises(DegenerateError):
-        isonb.isoscore(flat)

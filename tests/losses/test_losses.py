@@ -1,8 +1,6 @@
 """Losses: saved values and gradients, published numbers, degenerate batches, mixed precision, shrinkage covariance."""
 
-import itertools
 import math
-import sys
 
 import pytest
 import torch
@@ -13,7 +11,7 @@ from support import assert_same, check_dtypes, check_gradient, check_rejects, gp
 from torch import nn
 
 from isonb.barcodes.entropy import prominent_bars
-from isonb.errors import DegenerateError, DtypeError, InputError, NotFittedError, ShapeError
+from isonb.errors import DtypeError, InputError, NotFittedError, ShapeError
 from isonb.losses import (
     CosRegLoss,
     GaoCosineLoss,
@@ -27,6 +25,7 @@ from isonb.losses import (
     SpectrumControlLoss,
 )
 from isonb.losses.common import attached_zero
+from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.points import points_from_hidden_states
 
 CASES = cases("losses")
@@ -96,13 +95,8 @@ def test_saved_cosreg(case):
 
 
 def test_published_numbers():
-    assert CosRegLoss()(torch.tensor([[1.0, 0], [0, 1], [1, 1]])).item() == pytest.approx(0.314270, abs=1e-6)
     for zeta, want in ((0.0, 0.470588), (0.3, 0.628944), (1.0, 1.0)):
         assert IStarLoss(1.0, zeta)(P4, torch.eye(2)).item() == pytest.approx(1 - want, abs=1e-6)
-    assert IsoScoreLoss()(P4).item() == pytest.approx(-math.log(0.470588), abs=1e-6)
-    s = torch.diag(torch.tensor([3.0, 1.0, 0.5], dtype=torch.float64))
-    curve = SpectrumControlLoss(1.0, prior="polynomial", c1=3.0, power=0.5, top=None)
-    assert curve(s).item() == pytest.approx(2.775309, abs=1e-6)
     q8 = [[3.0, 0, 0], [-3, 0, 1], [0, 2, 0], [0, -2, -1], [1, 1, 1], [-1, -1, -1], [2, 1, 0], [-2, -1, 0]]
     assert IsoScoreLoss(unbiased=True)(torch.tensor(q8)).item() == pytest.approx(-math.log(0.594711), abs=1e-5)
     assert IStarLoss(zeta="auto")(torch.tensor(q8)).item() == pytest.approx(1 - 0.586115, abs=1e-5)
@@ -157,6 +151,9 @@ def test_entropy_of_labels(select):
     four = reference_entropy(x[labels == -1], False)[0]
     assert_same(PersistentEntropyLoss(select, min_points=4)(x, labels), -total - four)
     assert_same(PersistentEntropyLoss(select)(x, labels * 0), PersistentEntropyLoss(select)(x))
+    equal = torch.arange(40) % 4  # groups of one size need no padding
+    alone = sum(PersistentEntropyLoss(select)(x[equal == label]) for label in range(4))
+    assert_same(PersistentEntropyLoss(select)(x, equal), alone)
 
 
 def test_in_cluster_term_has_two_signs():
@@ -167,23 +164,13 @@ def test_in_cluster_term_has_two_signs():
     assert code < plain
 
 
-def test_groups_of_one_size_need_no_padding():
-    x = normal(24, 5)
-    labels = torch.arange(24) % 3
-    alone = sum(PersistentEntropyLoss()(x[labels == label]) for label in range(3))
-    assert_same(PersistentEntropyLoss()(x, labels), alone)
-
-
 @pytest.mark.parametrize("name", LOSSES)
 def test_base(name):
     x = uneven(14, 5)
     check_gradient(LOSSES[name], x)
     check_dtypes(LOSSES[name], x)
-
-
-def test_base_of_entropy_with_labels():
-    x, labels = uneven(20, 4), torch.arange(20) % 3
-    check_gradient(lambda z: PersistentEntropyLoss(in_cluster=0.2)(z, labels), x)
+    if name.startswith("entropy"):
+        check_gradient(lambda z: LOSSES[name](z, torch.arange(14) % 2), x)
 
 
 @pytest.mark.parametrize("name", MASKED)
@@ -213,38 +200,6 @@ def test_small_batches_do_not_stop_a_run(name, rows):
         assert not x.grad.any()
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_hard_clouds(name):
-    x = uneven(12, 5)
-    clouds = {
-        "zero rows": torch.cat([x, torch.zeros(3, 5)]),
-        "duplicates": torch.cat([x, x[:4]]),
-        "rank one": normal(12, 1) @ normal(1, 5, seed=1),
-        "two distinct points": x[:2].repeat(6, 1),
-        "far": x + 1e4,
-    }
-    for (_, cloud), dtype in itertools.product(clouds.items(), (torch.float32, torch.float64)):
-        value, grad = slope(LOSSES[name], cloud.to(dtype))
-        assert bool(torch.isfinite(value))
-        assert bool(torch.isfinite(grad).all())
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_never_nan_where_values_are_not_looked_at(name, monkeypatch):
-    """What an accelerator computes: the same code with the value checks off."""
-    for module in [m for key, m in list(sys.modules.items()) if key.startswith("isonb") and hasattr(m, "check_values")]:
-        monkeypatch.setattr(module, "check_values", lambda x: False)
-    for x in (torch.zeros(8, 4), torch.ones(8, 4), normal(8, 1) @ normal(1, 4, seed=1), torch.eye(4), torch.ones(1, 4)):
-        value, grad = slope(LOSSES[name], x.double())
-        assert bool(torch.isfinite(value))
-        assert bool(torch.isfinite(grad).all())
-        if name in MASKED:
-            none = torch.zeros(len(x), dtype=torch.bool)
-            value, grad = slope(LOSSES[name], x.double(), *((None, none) if name.startswith("I-STAR") else (none,)))
-            assert bool(torch.isfinite(value))
-            assert not grad.any()
-
-
 def test_labels_of_every_small_size():
     labels = torch.tensor([0] * 1 + [1] * 2 + [2] * 3 + [3] * 4 + [4] * 5)
     x = uneven(15, 4)
@@ -259,34 +214,6 @@ def test_labels_of_every_small_size():
     value, grad = slope(PersistentEntropyLoss(in_cluster=0.1), torch.cat([x, same]), more)
     assert bool(torch.isfinite(grad).all())
     assert_same(slope(PersistentEntropyLoss(), same), (torch.zeros(()).double(), torch.zeros(6, 4).double()))
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_bfloat16_autocast(name):
-    torch.manual_seed(0)
-    encoder, x = nn.Linear(12, 8), uneven(24, 12).float()
-    x = x + 8 * (torch.arange(24) % 3 == torch.arange(12).unsqueeze(-1)).float().T  # clear features: a steady selection
-
-    def run():
-        encoder.zero_grad()
-        loss = LOSSES[name](encoder(x))
-        loss.backward()
-        return loss.detach(), encoder.weight.grad.clone()
-
-    want, want_grad = run()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        got, grad = run()
-    assert got.dtype == torch.float32
-    assert got.item() == pytest.approx(want.item(), rel=2e-2, abs=2e-2)
-    assert ((grad - want_grad).norm() / want_grad.norm()).item() < 2e-2
-
-
-def test_istar_lowers_and_raises_isotropy():
-    x = leaf(uneven(60, 6))
-    for weight, better in ((1.0, 1), (-1.0, -1)):
-        step = torch.autograd.grad(IStarLoss(weight)(x), x)[0]
-        moved = IStarLoss(1.0)(x - 10 * step)
-        assert better * (IStarLoss(1.0)(x) - moved) > 0
 
 
 def test_floor_of_minus_log_isoscore():
@@ -325,15 +252,15 @@ def test_bad_input():
         (lambda: IStarLoss()(x, labels.bool(), labels.bool()), InputError, "one mask"),
         (lambda: entropy(x, labels[:5]), ShapeError, r"shape \(8,\)"),
         (lambda: entropy(x.unsqueeze(0)), ShapeError, r"\(n, d\)"),
+        (lambda: GORLoss()(x.unsqueeze(0)), ShapeError, r"^GORLoss: .*\(n, d\)"),
+        (lambda: sigreg_penalty(x, torch.eye(4)), ShapeError, "3 dimensions of the points"),
+        (lambda: sigreg_penalty(x, torch.eye(3)[:0]), ShapeError, "directions must hold at least 1"),
+        (lambda: random_directions(3, 0), ShapeError, "at least 1"),
         (lambda: PersistentEntropyLoss(reduction="max")(x), InputError, "reduction"),
         (lambda: PersistentEntropyLoss(in_cluster_sign=0)(x), InputError, "in_cluster_sign"),
         (lambda: IStarLoss(zeta=1.5)(x), InputError, "zeta"),
         (lambda: IStarLoss()(x, torch.eye(4)), ShapeError, "shrinkage_cov"),
         (lambda: IStarLoss()(x[:, :1]), ShapeError, "dimensions"),
-        (lambda: IsoScoreLoss()(x * float("nan")), DegenerateError, "finite"),
-        (lambda: IsoScoreLoss()(torch.ones(8, 3)), DegenerateError, "equal"),
-        (lambda: CosRegLoss()(x.long()), DtypeError, "floating"),
-        (lambda: CosRegLoss()(x, torch.ones(7, dtype=torch.bool)), ShapeError, "mask"),
         (lambda: SpectrumControlLoss(prior="linear")(x), InputError, "prior"),
         (lambda: CosRegLoss(group="all")(x), InputError, 'group must be "world"'),
     ):
@@ -408,15 +335,7 @@ def test_losses_take_points_and_mask_as_they_come(mask):
     states = list(uneven(3, 3, 4, 6))
     real = torch.ones(3, 4, dtype=torch.bool) if mask is None else mask.bool()
     points = torch.cat([state[real] for state in states[1:]])
-    spread = GORLoss(), SIGRegLoss(seed=0)
-    for loss in (
-        IStarLoss(),
-        IStarLoss(unbiased=True),
-        IsoScoreLoss(),
-        CosRegLoss(),
-        SpectrumControlLoss(1.0),
-        *spread,
-    ):
+    for loss in (LOSSES[name] for name in MASKED if name != "Gao"):
         assert_same(loss(*points_from_hidden_states(states, mask)), loss(points))
     named = dict(zip(("points", "mask"), points_from_hidden_states(states, mask), strict=True))
     assert_same(IStarLoss()(**named, shrinkage_cov=torch.eye(6)), IStarLoss()(points, torch.eye(6)))

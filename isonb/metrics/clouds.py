@@ -1,4 +1,4 @@
-"""Metrics of the mean and the scatter: IsoScore and its relatives, shares of variance."""
+"""Metrics of one cloud: of its mean and scatter, of its directions, and of the tokens of sentences."""
 
 from __future__ import annotations
 
@@ -7,36 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.checks import strict, tensor_of
 from isonb.errors import ShapeError, fail
+from isonb.measures.cosine import cls_uniformity, token_uniformity
 from isonb.measures.isoscore import checked_zeta, isoscore_from_cov, shrinkage_matrix
 from isonb.measures.purity import purity_of
 from isonb.measures.rank import effective_rank, power_law
-from isonb.measures.spectrum import anisotropy, explained_variance, varex_score
+from isonb.measures.spectrum import anisotropy, explained_variance, singular_values, varex_score
 from isonb.metrics.streaming import Streaming
 from isonb.streaming.moments import Moments
+from isonb.streaming.streams import Average, Skewness, UnitSums
 from isonb.streaming.traces import LengthMoments
-
-__all__ = [
-    "AlphaReQ",
-    "Anisotropy",
-    "Covariance",
-    "EffectiveRank",
-    "ExplainedVariance",
-    "IsoScore",
-    "IsoScoreStar",
-    "MeanVector",
-    "ParticipationRatio",
-    "VarEx",
-]
-
-
-class _FromMoments(Streaming):
-    """A value of the mean and the scatter."""
-
-    least = 2
-
-    def __init__(self, kind: Any = Moments, **kwargs: Any) -> None:
-        super().__init__(kind, **kwargs)
 
 
 def _cloud_of(second_moment: Tensor) -> Tensor:
@@ -45,23 +26,23 @@ def _cloud_of(second_moment: Tensor) -> Tensor:
     return torch.diag(torch.where(values > len(values) * torch.finfo(values.dtype).eps * values[-1], values, 0).sqrt())
 
 
-class MeanVector(_FromMoments):
+class MeanVector(Streaming):
     """Mean (d) of all points."""
-
-    least = 1
 
     def _value(self, summary: Moments) -> Tensor:
         return summary.mean
 
 
-class Covariance(_FromMoments):
+class Covariance(Streaming):
     """Covariance (d, d) of all points, with n - 1."""
+
+    least = 2
 
     def _value(self, summary: Moments) -> Tensor:
         return summary.cov
 
 
-class ParticipationRatio(_FromMoments):
+class ParticipationRatio(Streaming):
     """:func:`isonb.measures.isoscore.participation_ratio` of all points; ``unbiased=True`` for PR-U."""
 
     def __init__(self, *, unbiased: bool = False, **kwargs: Any) -> None:
@@ -92,8 +73,10 @@ class IsoScore(ParticipationRatio):
         return (super()._value(summary) - 1) / (dims - 1)
 
 
-class IsoScoreStar(_FromMoments):
+class IsoScoreStar(Streaming):
     """:func:`isonb.isoscore_star` of all points with a fixed ``zeta``; None: the trace-scaled identity."""
+
+    least = 2
 
     def __init__(self, zeta: float = 0.2, shrinkage_cov: Tensor | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -105,7 +88,7 @@ class IsoScoreStar(_FromMoments):
         return isoscore_from_cov(cov.lerp(scaled if base is None else shrinkage_matrix(base, cov), self.zeta))
 
 
-class Anisotropy(_FromMoments):
+class Anisotropy(Streaming):
     """:func:`isonb.measures.spectrum.anisotropy` (k) of all points; ``center=True`` for shares of variance."""
 
     function = staticmethod(anisotropy)
@@ -141,8 +124,10 @@ class EffectiveRank(Anisotropy):
         return effective_rank(cloud, self.order, squared=self.squared)
 
 
-class AlphaReQ(_FromMoments):
+class AlphaReQ(Streaming):
     """:func:`isonb.alpha_req` of all points."""
+
+    least = 2
 
     def __init__(self, first: int = 11, last: int = 100, *, weighted: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -153,8 +138,10 @@ class AlphaReQ(_FromMoments):
         return power_law(values / values.sum(), self.first, self.last, self.weighted)
 
 
-class VarEx(_FromMoments):
+class VarEx(Streaming):
     """:func:`isonb.measures.spectrum.varex_score` of all points."""
+
+    least = 2
 
     def __init__(self, p: float = 0.3, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -163,3 +150,71 @@ class VarEx(_FromMoments):
     def _value(self, summary: Moments) -> Tensor:
         cloud = _cloud_of(summary.cov)
         return varex_score(torch.cat([cloud, -cloud]), self.p)
+
+
+class MeanCosine(Streaming):
+    """:func:`isonb.measures.cosine.mean_cosine` of all points, exact over all pairs."""
+
+    summary, least = UnitSums, 2
+
+    def _value(self, summary: UnitSums) -> Tensor:
+        return summary.mean_cosine
+
+
+class CosinePenalty(MeanCosine):
+    """:func:`isonb.measures.cosine.cosine_penalty` of all points: CosReg's form, divided by n^2."""
+
+    def _value(self, summary: UnitSums) -> Tensor:
+        return summary.penalty
+
+
+class CosineContributions(MeanCosine):
+    """:func:`isonb.measures.cosine.cosine_contributions` (d) of all points."""
+
+    def _value(self, summary: UnitSums) -> Tensor:
+        return summary.contributions
+
+
+class TokenUniformity(Streaming):
+    """Mean over sentences of :func:`isonb.measures.cosine.token_uniformity`; feed it (B, T, d) and a mask (B, T)."""
+
+    summary, function = Average, staticmethod(token_uniformity)
+
+    def __init__(self, *, include_self: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.include_self = include_self
+
+    def update(self, x: Tensor, mask: Tensor | None = None) -> None:
+        """Add sentences (..., T, d); mask (..., T) marks real tokens."""
+        with strict(), torch.no_grad():
+            self._add(self.function(x, mask, include_self=self.include_self))
+
+    def _value(self, summary: Average) -> Tensor:
+        return summary.value
+
+
+class ClsUniformity(TokenUniformity):
+    """Mean over sentences of :func:`isonb.measures.cosine.cls_uniformity`; feed it (B, T, d) and a mask (B, T)."""
+
+    function = staticmethod(cls_uniformity)
+
+    def __init__(self, *, include_self: bool = True, **kwargs: Any) -> None:
+        super().__init__(include_self=include_self, **kwargs)
+
+
+class SpectralSkewness(Streaming):
+    """:func:`isonb.spectral_skewness` of the pooled singular values of the token matrices of all sentences."""
+
+    summary, least = Skewness, 2
+
+    def update(self, x: Tensor, mask: Tensor | None = None) -> None:
+        """Add the token matrices (..., T, d) of sentences; mask (..., T) marks real tokens."""
+        x, mask = tensor_of(x), tensor_of(mask)
+        with strict(), torch.no_grad():
+            values = singular_values(x, mask=mask)
+            if mask is not None:  # padding adds zeros that aren't singular values
+                values = values[torch.arange(values.shape[-1], device=x.device) < mask.sum(-1, keepdim=True)]
+            self._add(values)
+
+    def _value(self, summary: Skewness) -> Tensor:
+        return summary.value
