@@ -55,18 +55,6 @@ def test_paths_and_names_on_the_pages_exist(page):
     assert lost_names(text) == []
 
 
-def test_a_lost_path_and_a_lost_name_are_seen():
-    here = "`tests/test_readme.py::test_lost`, `tests/test_readme.py::blocks`"
-    assert lost_paths(f"`isonb/lost.py`, `tests/test_NAME.py`, `isonb/losses/`, `lost/anywhere.py`, {here}") == [
-        "isonb/lost.py",
-        "tests/test_readme.py::test_lost",
-    ]
-    assert lost_names("`isonb.isoscore(x, zeta=1)`, `isonb.measures.lost`, `isonb.lost()`") == [
-        "isonb.measures.lost",
-        "isonb.lost",
-    ]
-
-
 def blocks(text: str, name: str) -> list[str]:
     """What stands in the code blocks between the markers of a name."""
     between = text.partition(f"<!-- {name}:start -->")[2].partition(f"<!-- {name}:end -->")[0]

@@ -16,7 +16,6 @@ ROOMS = (
     "cli",
     "auditing",
     "lab/comparing",
-    "lab/dial",
     "lab/batch",
     "lab/sweeps",
     "lab/engines",

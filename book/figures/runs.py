@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.manifest import processor_kinds
 from isonb.lab.studies.study import Study
 from isonb.pages.charts import dash, option_menu, show
 

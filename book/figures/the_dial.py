@@ -17,13 +17,11 @@ import pandas as pd
 import torch
 
 from isonb.lab.data.corpus import sentences
-from isonb.lab.dial.encode import POOLS
-from isonb.lab.dial.record import read
-from isonb.lab.dial.study import PART_PLACE, PARTS, PLACES, RAW, Turn
-from isonb.lab.dial.views import NEAR, picks
+from isonb.lab.studies.design import study_file
 from isonb.pages import CLOUD, dash
 from isonb.pages.evidence import with_interval
 
+plan: Any = study_file("dial")
 TARGET = Path(__file__).with_suffix(".html")
 SCRIPT = Path(__file__).with_suffix(".js")
 SHOWN = {"smollm2": (15, "a language model (smollm2, middle layer)"), "minilm": (6, "a sentence encoder (minilm)")}
@@ -41,21 +39,21 @@ CURVE_WORDS = (
     "Three curves of scores over the place of the dial, with bands, and a dot on each at the place of the slider: "
     "similarity, neighbours and linear head."
 )
-ORDER: tuple[Turn, ...] = (
-    *(("whitening", p) for p in PLACES if p < 0),
-    RAW,
-    *(("whitening", p) for p in PLACES if p >= 0),
+ORDER: tuple[tuple[str, float], ...] = (
+    *(("whitening", p) for p in plan.PLACES if p < 0),
+    plan.RAW,
+    *(("whitening", p) for p in plan.PLACES if p >= 0),
 )
 NAMES = {-1.0: "needle (p = -1)", 0.0: "centred (p = 0)", 1.0: "round (p = 1)", 2.0: "beyond round (p = 2)"}
 
 
-def place_name(turn: Turn) -> str:
+def place_name(turn: tuple[str, float]) -> str:
     """A place of the dial in words.
 
     >>> place_name(("raw", 0.0)), place_name(("whitening", 0.5))
     ('as it is', 'p = 0.5')
     """
-    return "as it is" if turn == RAW else NAMES.get(turn[1], f"p = {turn[1]:g}")
+    return "as it is" if turn == plan.RAW else NAMES.get(turn[1], f"p = {turn[1]:g}")
 
 
 def curve(scores: pd.DataFrame, encoder: str, layer: int, reader: str) -> list[list[float]]:
@@ -63,7 +61,7 @@ def curve(scores: pd.DataFrame, encoder: str, layer: int, reader: str) -> list[l
     rows = scores[(scores["encoder"] == encoder) & (scores["layer"] == layer) & (scores["reader"] == reader)]
     rows = rows[(rows["pool"] == "mean") & (rows["fit"] == "own") & (rows["set"] == "all")]
     found = rows.set_index(["turn", "strength"])
-    raw = found.loc[RAW, "score"]
+    raw = found.loc[plan.RAW, "score"]
     return [
         [round(float(value), 4) for value in (row["score"], raw + row["gain_low"], raw + row["gain_high"])]
         for row in (found.loc[turn] for turn in ORDER)
@@ -82,8 +80,8 @@ def data(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     return {
         "texts": [sentence.text for sentence in corpus],
         "topics": [topics.index(sentence.topic) for sentence in corpus],
-        "picks": picks(),
-        "places": [{"name": place_name(turn), "tick": "raw" if turn == RAW else f"{turn[1]:g}"} for turn in ORDER],
+        "picks": plan.picks(),
+        "places": [{"name": place_name(turn), "tick": "raw" if turn == plan.RAW else f"{turn[1]:g}"} for turn in ORDER],
         "encoders": encoders,
         "low": round(min(ends) - 0.02, 3),
         "high": round(max(ends) + 0.02, 3),
@@ -96,7 +94,7 @@ def _turns(turned: pd.DataFrame, encoder: str) -> Iterator[dict[str, Any]]:
     for turn in ORDER:
         row = rows.loc[turn]
         made = {name: list(map(int, row[name])) for name in ("x", "y", "zero", "near")}
-        near = [made["near"][at : at + NEAR] for at in range(0, len(made["near"]), NEAR)]
+        near = [made["near"][at : at + plan.NEAR] for at in range(0, len(made["near"]), plan.NEAR)]
         yield {**made, "near": near, "isoscore": float(row["isoscore"]), "mean_cosine": float(row["mean_cosine"])}
 
 
@@ -114,7 +112,7 @@ def dial(tables: Mapping[str, pd.DataFrame]) -> str:
         f'<span class="isonb-key curve-{at}">{html.escape(name)} <b class="isonb-score"></b></span>'
         for at, name in enumerate(CURVES.values())
     )
-    start = ORDER.index(RAW)
+    start = ORDER.index(plan.RAW)
     return (
         '<div class="isonb-dial" role="group" aria-label="The dial: one cloud of sentences, turned">'
         f"<label>Vectors of <select>{menu}</select></label>"
@@ -174,7 +172,7 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
         .mark_point(filled=True, size=60)
         .encode(
             x=alt.X("gain:Q", title="added to the score"),
-            y=alt.Y("part:N", title=None, sort=list(PARTS)),
+            y=alt.Y("part:N", title=None, sort=list(plan.PARTS)),
             color=alt.Color("order:N", title=None),
             shape=alt.Shape("order:N", title=None),
         )
@@ -185,7 +183,7 @@ def parts(tables: Mapping[str, pd.DataFrame], reader: str) -> alt.Chart:
         .encode(
             x="gain_low:Q",
             x2="gain_high:Q",
-            y=alt.Y("part:N", sort=list(PARTS)),
+            y=alt.Y("part:N", sort=list(plan.PARTS)),
             stroke=alt.Stroke("order:N", legend=None),
         )
     )
@@ -269,16 +267,17 @@ def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: in
     for encoder, layer in ((encoder, layer) for encoder, some in layers.items() for layer in some):
         for reader in ("similarity", "retrieval", "threshold", "neighbours", "linear head"):
             gained, without = (
-                at(scores, reader, "whitening", PART_PLACE, encoder=encoder, layer=layer, pool=pool) for pool in POOLS
+                at(scores, reader, "whitening", plan.PART_PLACE, encoder=encoder, layer=layer, pool=pool)
+                for pool in plan.POOLS
             )
             to_do = "leave it" if gained["gain_high"] < 0 else "no clear gain: leave it"
             made.append(
                 {
                     "model": f"{KINDS_OF_MODEL[encoder]} ({encoder}), layer {layer}",
                     "reader": reader,
-                    "what to do": f"turn, p = {PART_PLACE}" if gained["gain_low"] > 0 else to_do,
-                    f"p = {PART_PLACE}": interval(gained, digits=digits),
-                    f"without the first token, p = {PART_PLACE}": interval(without, digits=digits),
+                    "what to do": f"turn, p = {plan.PART_PLACE}" if gained["gain_low"] > 0 else to_do,
+                    f"p = {plan.PART_PLACE}": interval(gained, digits=digits),
+                    f"without the first token, p = {plan.PART_PLACE}": interval(without, digits=digits),
                 }
             )
     return made
@@ -286,7 +285,7 @@ def advice(scores: pd.DataFrame, layers: Mapping[str, Sequence[int]], digits: in
 
 def tables() -> dict[str, pd.DataFrame]:
     """The recorded tables that the pictures are drawn from."""
-    return {name: read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra", "classes")}
+    return {name: plan.read(name) for name in ("scores", "best", "parts", "turned", "depth", "spectra", "classes")}
 
 
 if __name__ == "__main__":

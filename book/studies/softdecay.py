@@ -11,7 +11,6 @@ import pandas as pd
 
 from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.measuring.token_spectra import LABELS
 from isonb.lab.statistics.seeds import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
@@ -20,6 +19,7 @@ from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Prediction, diffe
 
 from . import arms
 from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, kept, pair_interval
+from .token_spectra import LABELS
 
 __all__ = [
     "DESIGN",

@@ -16,9 +16,9 @@ from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_texts
-from isonb.auditing.told import clipped
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
 from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.runtime.told import clipped
 
 
 def audit(

@@ -18,13 +18,13 @@ from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
-from isonb.auditing.told import counted
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.measures.pairs import cka
 from isonb.measures.registry import MEASURES
 from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
+from isonb.runtime.told import counted
 
 SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
 MOVED = 0.99  # a cosine below which a row is another one

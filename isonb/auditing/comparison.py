@@ -12,9 +12,9 @@ from torch import Tensor
 from isonb.auditing.defects import Finding
 from isonb.auditing.reading.rows import NAMED, pieces
 from isonb.auditing.report import FindingsReport, stands_out
-from isonb.auditing.told import Columns, Section
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.terminal import printable
+from isonb.runtime.told import Columns, Section, between
 
 K = 10  # neighbours
 TRIED = 200  # rows that are looked for elsewhere
@@ -88,8 +88,7 @@ class Comparison(FindingsReport):
 
 
 def _cells(one: Difference) -> list[str]:
-    rise = f"{one.rise:+z.3f} ({one.low:+z.3f} to {one.high:+z.3f})"
-    return [one.name, f"{one.first:.3f}", f"{one.second:.3f}", rise]
+    return [one.name, f"{one.first:.3f}", f"{one.second:.3f}", between(one.rise, one.low, one.high, 3, "+")]
 
 
 def relation_of(a: Any, b: Any, x: Tensor, y: Tensor, rows: Tensor) -> Finding | None:

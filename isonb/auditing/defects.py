@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.reading.rows import NAMED, Pass
-from isonb.auditing.told import counted, fine
 from isonb.measures.neighbors import knn
 from isonb.numerics.rows import unit_rows
+from isonb.runtime.told import counted, fine
 
 SEVERITIES = ("fault", "warning", "note")
+CENTRING = "centring"  # the name of a remedy
 K = 10  # neighbours
 PART = 1024  # rows whose cosines with all others are in memory
 # What warns is calibrated on minilm and seven sets of real texts: mean cosines of 0.03 to 0.19; rows that are hubs hold
@@ -38,7 +39,8 @@ Quote = Callable[[int], str]  # the text behind a row
 class Finding:
     """Something to know about the vectors: what was seen, and what to do.
 
-    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known.
+    ``rows`` and ``dims`` name the culprits, ``examples`` quotes their texts where these are known. ``remedy``: the name
+    of what would help, if that is known.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Finding:
     rows: tuple[int, ...] = ()
     dims: tuple[int, ...] = ()
     examples: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
@@ -90,7 +93,7 @@ def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Itera
             f"pairs pass {fine(raw, 2)} (centred: {fine(centred, 2)})."
         )
         advice = "Subtract the mean (isonb.ZeroMean), or put the threshold above that."
-        yield Finding("shift", "warning" if shared > FAR else "note", text, advice)
+        yield Finding("shift", "warning" if shared > FAR else "note", text, advice, remedy=CENTRING)
 
 
 def spread(values: dict[str, float], d: int) -> list[Finding]:
@@ -122,14 +125,17 @@ def neighbours(x: Tensor, gaussian: Tensor, chosen: Tensor, quote: Quote | None 
     centred, nearest, index = _popular(x - x.mean(0))
     usual, by_chance, _ = _popular(gaussian)
     yield from _hubs(counts, centred, HUB * float(usual.max()), chosen, quote)
-    if quote is not None:
-        yield from _alike(nearest, index, chosen, quote)
+    what, least = ("row", TWIN) if quote is None else ("text", ALIKE)
+    order = nearest.argsort(descending=True, stable=True)
+    order = order[nearest[order] > least]
+    if len(order) <= 2 * int((by_chance > least).sum()):  # in few dimensions rows are near each other by chance
         return
-    alike = (nearest > TWIN).nonzero().flatten()
-    if len(alike) > 2 * int((by_chance > TWIN).sum()):  # in few dimensions rows are near each other by chance
-        text = f"A neighbour with a centred cosine above {TWIN}: {counted(len(alike), 'row')} of {len(x):,}."
-        rows = chosen[alike[:NAMED]].tolist()
-        yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=tuple(rows))
+    each = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
+    shown = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in list(each)[:NAMED]]
+    examples = tuple(f"{quote(i)} and {quote(j)}, {alike:.3f}" for i, j, alike in shown) if quote else ()
+    text = f"A neighbour with a centred cosine above {least}: {counted(len(order), what)} of {len(x):,}."
+    rows = tuple(dict.fromkeys(row for i, j, _ in shown for row in (i, j)))[:NAMED]
+    yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=rows, examples=examples)
 
 
 def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: Quote | None) -> Iterator[Finding]:
@@ -146,36 +152,19 @@ def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: 
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     left, one_left = _reach(centred, least)
     if left <= SHARED and one_left <= ONE:
-        advice = "Centring ends it."
+        advice, remedy = "Centring ends it.", CENTRING
     elif left < held / 2:
-        advice = f"Centring leaves {left:.0%}; look at these rows, too."
+        advice, remedy = f"Centring leaves {left:.0%}; look at these rows, too.", CENTRING
     else:
-        advice = "Centring doesn't help: look at these rows, and drop what says nothing."
+        advice, remedy = "Centring doesn't help: look at these rows, and drop what says nothing.", ""
     severity = "warning" if held > HELD or one > EVERYWHERE else "note"
-    yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard)
+    yield Finding("hubs", severity, text, advice, rows=tuple(rows), examples=heard, remedy=remedy)
 
 
 def _reach(counts: Tensor, least: float) -> tuple[float, float]:
     """The share of all places among neighbours that hubs hold, and of the lists that the largest of them is in."""
     hubs = counts[counts > least]
     return (float(hubs.sum() / counts.sum()), float(hubs.max()) / len(counts)) if len(hubs) else (0.0, 0.0)
-
-
-def _alike(nearest: Tensor, index: Tensor, chosen: Tensor, quote: Quote) -> Iterator[Finding]:
-    """Different texts with nearly the same vector, once the mean is subtracted."""
-    order = nearest.argsort(descending=True, stable=True)
-    order = order[nearest[order] > ALIKE]
-    pairs = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
-    if not pairs:
-        return
-    shown = list(pairs)[:NAMED]
-    examples = tuple(
-        f"{quote(int(chosen[i]))} and {quote(int(chosen[j]))}, {float(max(nearest[i], nearest[j])):.3f}"
-        for i, j in shown
-    )
-    text = f"A neighbour with a centred cosine above {ALIKE}: {counted(len(order), 'text')} of {len(nearest):,}."
-    rows = tuple(dict.fromkeys(int(chosen[i]) for pair in shown for i in pair))[:NAMED]
-    yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=rows, examples=examples)
 
 
 def _popular(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import io
 import json
-import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,15 +19,15 @@ from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Counts, Embedder
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
-from isonb.auditing.reading.rows import rows_of
+from isonb.auditing.reading.rows import joined, rows_of
 from isonb.auditing.remedies import next_steps
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
-from isonb.auditing.told import clipped
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
 from isonb.runtime.files import replace
+from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
@@ -45,8 +45,9 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
     embedder, assumed = embedder_of(model, how)
     used = [every[i] for i in kept]
     key = "" if how.work is None else embedder.fingerprint()
-    with _folder(how.work) as folder:
-        store = Store(folder, embedder, how.progress, key)
+    work = None if how.work is None else Path(how.work).expanduser()
+    with contextlib.nullcontext(work) if work else tempfile.TemporaryDirectory(prefix="isonb-audit-") as folder:
+        store = Store(Path(folder), embedder, how.progress, key)
         checks, faults = check_model(embedder, used)
         draw = torch.Generator().manual_seed(asked.seed)
         sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()
@@ -66,28 +67,6 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         layers=layers,
         next_steps=next_steps((), False, sound=False) if faults else base.next_steps,
     )
-
-
-@contextlib.contextmanager
-def _folder(work: str | Path | None) -> Iterator[Path]:
-    """The folder of the vectors: the one named, which stays, or one that is gone after the audit."""
-    with contextlib.ExitStack() as stack:
-        if work is None:
-            with writing(Path(tempfile.gettempdir())):
-                name = stack.enter_context(tempfile.TemporaryDirectory(prefix="isonb-audit-"))
-            yield Path(name)
-            return
-        place = Path(work).expanduser()
-        if place.exists() and not place.is_dir():
-            fail(InputError, "work must be a folder", str(place), "Name another; it is made if it isn't there.")
-        from isonb.runtime.locks import held  # what it needs is not on every system
-
-        with writing(place):
-            lock = stack.enter_context(held([place / "audit.lock"], wait=False))
-        if lock is None:
-            got, fix = f"{place}, where one is at work", "Wait for it, or name another folder."
-            fail(InputError, "work must be the folder of one audit at a time", got, fix)
-        yield place
 
 
 def encoded(model: Any, texts: Any) -> Tensor:
@@ -137,16 +116,6 @@ def _of_texts(finding: Finding, kept: Sequence[int], d: int) -> Finding:
     return dataclasses.replace(finding, rows=tuple(kept[row] for row in finding.rows))
 
 
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """A disk that is full, or a folder that can't be written, is an :class:`~isonb.errors.InputError`."""
-    try:
-        yield
-    except OSError as error:
-        must, got = "the folder of the vectors must be writable and have room", f"{error.strerror or error} ({folder})"
-        raise InputError(f"{must}; got {got}. Name another by work, or make room.") from error
-
-
 @dataclasses.dataclass(frozen=True)
 class Store:
     """A folder with the vectors of a model; ``key``: the fingerprint of all that makes them, so that none is stale."""
@@ -165,51 +134,39 @@ class Store:
         return rows_of(self.embed(list(place), name)[0], torch.tensor([place[text] for text in texts]))
 
     def embed(self, texts: Sequence[str], name: str, sampled: Sequence[int] = ()) -> tuple[Any, Any, Counts]:
-        """Vectors (n, d) of texts, and by layer (s, L+1, d) of the ``sampled`` ones, mapped from files; the counts.
+        """Vectors (n, d) of texts, and by layer (s, L+1, d) of the ``sampled`` ones or None; the counts.
 
-        The files' folder is called ``name`` with a digest of the key and the texts. Row i of ``vectors.npy`` is text i.
+        They lie in pieces of some hundred texts, each written whole: what is there already isn't made again. The folder
+        is called ``name`` with a digest of the key and the texts.
         """
         import numpy as np
         from tqdm import tqdm
 
         digest = hashlib.sha256(json.dumps([self.key, sampled, texts]).encode()).hexdigest()[:16]
         place, chosen = self.folder / f"{name}-{digest}", set(sampled)
-        files = place / "vectors.npy", place / "layers.npy"
-        done, counts = 0, Counts()
-        with contextlib.suppress(OSError, EOFError, ValueError, KeyError):  # nothing there yet, or not whole: begin
-            np.load(files[0], mmap_mode="r")
-            state = json.loads((place / "state.json").read_text(encoding="utf-8"))
-            done, counts = int(state["done"]), Counts(*state["counts"])
+        vectors, layers, counts = [], [], Counts()
         quiet = None if self.progress else True  # None: the bar shows on a terminal only
         with tqdm(total=len(texts), desc=f"encode {name}", unit="text", leave=False, disable=quiet) as bar:
-            bar.update(done)
-            for start in range(done, len(texts), PIECE):
+            for start in range(0, len(texts), PIECE):
                 words = texts[start : start + PIECE]
-                vectors, layers = self.embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
-                counts = Counts(*(a + b for a, b in zip(counts, self.embedder.counts(words), strict=True)))
-                with writing(place):
-                    place.mkdir(parents=True, exist_ok=True)
-                    _write(files[0], start, len(texts), vectors)
-                    if layers is not None:
-                        _write(files[1], sum(row < start for row in sampled), len(sampled), layers.transpose(0, 1))
-                    note = {"done": start + len(words), "counts": counts}
-                    replace(place / "state.json", json.dumps(note).encode())
+                files = place / f"{start:09d}.npz", place / f"{start:09d}.npy"
+                if not files[1].is_file():
+                    made, states = self.embedder.encode(words, [i for i in range(len(words)) if start + i in chosen])
+                    more = {} if states is None else {"layers": states.transpose(0, 1).float().numpy()}
+                    _save(files[0], np.savez, counts=self.embedder.counts(words), **more)
+                    _save(files[1], np.save, made.float().numpy())
+                vectors.append(np.load(files[1], mmap_mode="r"))
+                with np.load(files[0]) as beside:
+                    counts = Counts(*(a + int(b) for a, b in zip(counts, beside["counts"], strict=True)))
+                    layers += [beside["layers"]] if "layers" in beside else []
+                if vectors[-1].shape[1] != vectors[0].shape[1]:
+                    got = f"{vectors[-1].shape[1]} after others"
+                    fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")
                 bar.update(len(words))
-        layered = np.load(files[1], mmap_mode="r") if files[1].is_file() else None
-        return np.load(files[0], mmap_mode="r"), layered, counts
+        return joined(vectors), np.concatenate(layers) if layers else None, counts
 
 
-def _write(path: Path, start: int, total: int, rows: Tensor) -> None:
-    """Put rows into a .npy file of ``total``, of which ``start`` are there. A full disk kills who writes to a map."""
-    from numpy.lib import format as layout
-
-    shape = (total, *rows.shape[1:])
-    with path.open("r+b" if start else "wb") as file:
-        if not start:
-            layout.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
-            file.truncate(file.tell() + 4 * math.prod(shape))
-        elif (layout.read_magic(file), layout.read_array_header_1_0(file))[1][0] != shape:
-            got = f"{shape[-1]} after others"
-            fail(ShapeError, "every text must give a vector of one length", got, "Look at the model.")
-        file.seek(start * 4 * math.prod(shape[1:]), 1)
-        file.write(rows.float().contiguous().numpy().tobytes())
+def _save(path: Path, save: Any, *arrays: Any, **named: Any) -> None:
+    content = io.BytesIO()
+    save(content, *arrays, **named)
+    replace(path, content.getvalue())

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.defects import SHIFTED, USED
+from isonb.auditing.defects import CENTRING, SHIFTED, USED
 from isonb.auditing.measured import GROUPS, Pairs, groups_of, jackknife, pair_score
 from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
+from isonb.runtime.told import between
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
 from isonb.transforms.turns import SingularDecay
 
@@ -80,7 +81,7 @@ def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
     is_round = float(ISOSCORE_U(other)) >= USED
     already = "can't help: the spread is round already" if is_round else ""
     why = "can't help: the mean is near zero already" if near else ""
-    yield _Fitted("centring", "isonb.ZeroMean()", ZeroMean().fit(x).transform, why)
+    yield _Fitted(CENTRING, "isonb.ZeroMean()", ZeroMean().fit(x).transform, why)
     k = stands_out(x)
     why = already or ("" if k else "can't help: no direction stands out, so only the mean goes")
     yield _Fitted(f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k).fit(x).transform, why)
@@ -110,10 +111,10 @@ def _judged(one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pai
 def _shape_words(one: _Fitted, fall: float, rise: float, half: float) -> str:
     if one.hopeless:
         return one.hopeless
-    if one.name == "centring":
+    if one.name == CENTRING:
         return f"random cosines fall by {fall:.2f}; the spread can't change"
     if rise - half > 0:
-        return f"rounder by {rise:.2f} ± {half:.2f}"
+        return f"rounder by {between(rise, rise - half, rise + half)}"
     return "less round" if rise + half < 0 else "can't help: no rounder on other rows"
 
 
@@ -140,8 +141,7 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
     _, low, high = gain
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
     digits = next((n for n in (3, 4, 5) if round(low, n) and round(high, n)), 3)
-    value, first, last = (f"{number:+z.{digits}f}" for number in gain)
-    return f"{word}: score {value} ({first} to {last})"
+    return f"{word}: score {between(*gain, digits, '+')}"
 
 
 def score_words(pairs: Pairs | None) -> str:
@@ -165,8 +165,8 @@ def next_steps(
         )
     better = [one for one in tried if one.gain and one.gain[1] > 0]
     best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
-    if best is None and centring and not any(one.gain and one.name == "centring" for one in tried):
-        best = next((one for one in tried if one.name == "centring"), None)
+    if best is None and centring and not any(one.gain and one.name == CENTRING for one in tried):
+        best = next((one for one in tried if one.name == CENTRING), None)
     change = f"better = {best.code}.fit(x).transform(x)" if best else "better = x  # nothing is known to help"
     return (
         f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",

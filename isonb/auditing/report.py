@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,10 +10,10 @@ from isonb.auditing.defects import Finding
 from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.remedies import Remedy
 from isonb.auditing.soundness import Check
-from isonb.auditing.told import Code, Columns, Item, Section, as_page, as_text, fine, fixed
 from isonb.errors import needs
 from isonb.measures.registry import titles
 from isonb.runtime.terminal import printable
+from isonb.runtime.told import Code, Columns, Item, Printed, Section, between, fine, fixed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +23,8 @@ JUDGED = titles("mean_cosine", "isoscore_unbiased")  # of each remedy
 MOST_LAYERS = 8  # on a screen
 
 
-class FindingsReport(ABC):
-    """What is said of vectors, as text, JSON and HTML; a dataclass with ``findings``."""
+class FindingsReport(Printed):
+    """What is said of vectors; a dataclass with ``findings``."""
 
     findings: tuple[Finding, ...]
 
@@ -35,33 +32,6 @@ class FindingsReport(ABC):
     def ok(self) -> bool:
         """Whether there is neither a fault nor a warning."""
         return all(finding.severity == "note" for finding in self.findings)
-
-    @abstractmethod
-    def _heads(self) -> tuple[str, str]:
-        """The name of the page, and the line above all sections."""
-
-    @abstractmethod
-    def _sections(self, full: bool) -> Iterator[Section]:
-        """All sections; ``full``: with what is said on a page alone."""
-
-    def to_json(self) -> str:
-        """Everything, as JSON; a number that is not finite is null."""
-        return json.dumps(_plain(asdict(self)), indent=1)  # type: ignore[call-overload]
-
-    def __repr__(self) -> str:
-        return as_text(self._heads()[1], self._sections(full=False))
-
-    def html(self) -> str:
-        """The report as one HTML page, without scripts and with nothing to load."""
-        return as_page(*self._heads(), self._sections(full=True))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +166,7 @@ def _remedy(remedy: Remedy) -> list[str]:
 
 
 def _layers(layers: Sequence[Layer], full: bool) -> Iterator[Columns]:
-    """One row a layer, each measure with half its interval; at last what an isotropic Gaussian reads."""
+    """One row a layer, each measure with its interval; at last what an isotropic Gaussian reads."""
     if not layers:
         return
     step = 1 if full else max(1, -(-(len(layers) - 1) // (MOST_LAYERS - 1)))
@@ -206,7 +176,7 @@ def _layers(layers: Sequence[Layer], full: bool) -> Iterator[Columns]:
         known = {reading.measure: reading for reading in layer.readings}
         usual |= {name: reading.gaussian for name, reading in known.items()}
         read = [known.get(name) for name in SHOWN]
-        cells = [f"{fixed(r.value, 2)} ± {(r.high - r.low) / 2:.2f}" if r else "unsure" for r in read]
+        cells = [between(r.value, r.low, r.high, 2 if abs(r.value) < 2 else 1) if r else "unsure" for r in read]
         rows.append([f"layer {layer.number}", *cells])
     kept = [row for i, row in enumerate(rows) if i % step == 0 or i == len(rows) - 1]
     kept.append(["Gaussian", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)])

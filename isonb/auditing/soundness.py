@@ -13,10 +13,10 @@ from torch import Tensor
 from isonb.auditing.defects import Finding
 from isonb.auditing.embedders import Embedder, TokenEmbedder
 from isonb.auditing.reading.rows import NAMED
-from isonb.auditing.told import clipped, counted
 from isonb.errors import InputError, fail
 from isonb.measures.first_token import first_token
 from isonb.numerics.rows import unit_rows
+from isonb.runtime.told import clipped, counted
 
 WORDS = 4  # of an opening or ending that texts may share
 SHARE, LEAST = 0.05, 10  # of the texts, and how many, that share it before it is boilerplate

@@ -9,28 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.defects import (
-    SEVERITIES,
-    Finding,
-    Quote,
-    copies,
-    dimensions,
-    duplicates,
-    neighbours,
-    place,
-    spread,
-    strange_rows,
-)
-from isonb.auditing.measured import (
-    AUDITED,
-    Match,
-    Pairs,
-    pair_thresholds,
-    quantiles,
-    query_thresholds,
-    random_cosines,
-    readings,
-)
+from isonb.auditing import defects, measured
+from isonb.auditing.defects import Finding, Quote
+from isonb.auditing.measured import Match, Pairs, quantiles, random_cosines
 from isonb.auditing.reading.rows import read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
@@ -59,7 +40,7 @@ def check_sample(sample: int) -> None:
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings by severity, otherwise in their order."""
-    return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))
+    return tuple(sorted(findings, key=lambda one: defects.SEVERITIES.index(one.severity)))
 
 
 def audit_vectors(
@@ -89,29 +70,24 @@ def audit_vectors(
     chosen = seen.good if n <= sample else seen.good[order[:sample].sort().values]
     x = rows_of(source, chosen)
     gaussian = torch.randn(x.shape, generator=draw, dtype=x.dtype)
-    measures = FLAT if wide else AUDITED
-    measured = tuple(readings(x, gaussian, draw, measures, None if wide else copies(x)))
+    measures = FLAT if wide else measured.AUDITED
+    shape = tuple(measured.readings(x, gaussian, draw, measures, None if wide else defects.copies(x)))
     floor, scale = _floor(x, draw, pairs)
     withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
-    values = {reading.measure: reading.value for reading in measured}
-    findings = [*strange_rows(seen, n, d), *duplicates(seen), *place(values, floor)]
-    findings += [*neighbours(x, gaussian, chosen, quote), *([] if withheld else spread(values, d))]
-    findings = [*findings, *dimensions(seen)]
+    values = {reading.measure: reading.value for reading in shape}
+    findings = [*defects.strange_rows(seen, n, d), *defects.duplicates(seen), *defects.place(values, floor)]
+    findings += [*defects.neighbours(x, gaussian, chosen, quote), *([] if withheld else defects.spread(values, d))]
+    findings += defects.dimensions(seen)
     tried = () if wide else remedies(x, draw, pairs)
+    centring = any(one.severity == "warning" and one.remedy == defects.CENTRING for one in findings)
     more: dict[str, Any] = {
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
-        "next_steps": next_steps(tried, _centring(findings), origin=origin, cleaning=_cleaning(findings)),
+        "next_steps": next_steps(tried, centring, origin=origin, cleaning=_cleaning(findings)),
     }
-    return Audit(n, d, len(x), worst_first(findings), measured, floor, withheld, scale, **more)
-
-
-def _centring(findings: Sequence[Finding]) -> bool:
-    """Whether a warning says that subtracting the mean would help."""
-    helped = ("Subtract the mean", "Centring ends", "Centring leaves")
-    return any(one.severity == "warning" and one.advice.startswith(helped) for one in findings)
+    return Audit(n, d, len(x), worst_first(findings), shape, floor, withheld, scale, **more)
 
 
 def _cleaning(findings: Sequence[Finding]) -> list[str]:
@@ -142,6 +118,6 @@ def _floor(
 def _matches(
     x: Tensor, rate: float, draw: torch.Generator, pairs: Pairs | None, queries: Tensor | None
 ) -> tuple[Match, ...]:
-    labelled = pair_thresholds(pairs, x, rate, draw) if pairs is not None and pairs.binary else ()
-    asked = () if queries is None else query_thresholds(queries, x, rate, draw)
+    labelled = measured.pair_thresholds(pairs, x, rate, draw) if pairs is not None and pairs.binary else ()
+    asked = () if queries is None else measured.query_thresholds(queries, x, rate, draw)
     return (*labelled, *asked)

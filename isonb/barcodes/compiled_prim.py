@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled import IN_ORDER, run
+from isonb.numerics.compiled import IN_ORDER, np, run
 
 __all__ = ["prim"]
 

@@ -17,6 +17,7 @@ from isonb import __version__
 from isonb.errors import CODE, DependencyError, InputError, fail, on_a_screen
 from isonb.runtime.terminal import printable
 
+MANY: dict[str, Any] = {"action": "append", "default": []}  # of an option that may come several times
 LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
 
 
@@ -119,42 +120,28 @@ def _add_run(name: str, commands: Any) -> None:
     add("--task", default="english_sentiment", help="task (%(default)s), or a file of your own; isonb list tasks")
     add("--model", help="embedded name, hub id or folder (tiny, by the protocol embedded); isonb list models")
     add("--method", default="none", metavar="NAME", help="method (%(default)s), or FILE.py:CLASS; isonb list methods")
-    add("-o", "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the method; repeatable")
+    add("-o", "--option", metavar="NAME=VALUE", help="an option of the method; repeatable", **MANY)
     add("--seed", type=int, default=0, help="seed (%(default)s)")
     add("--protocol", help="settings to start from (small, where a model is named); isonb list protocols")
-    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the run; repeatable")
-    add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
-    add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
-    add("--retry-failed", action="store_true", help="run it again if it failed before")
-    _add_kept(parser)
+    add("--set", metavar="NAME=VALUE", help="a setting of the run; repeatable", **MANY)
+    _add_kept(add)
     limits = parser.add_argument_group(
         "for CI: exit code 1 below --fail-under, where a rule of --fail-on holds, or if the run failed; 2 for a mistake"
     )
     add = limits.add_argument
-    add(
-        "--fail-under",
-        action="append",
-        default=[],
-        metavar="NAME=NUMBER",
-        help="the least that a metric may be; repeatable",
-    )
-    add(
-        "--fail-on",
-        action="append",
-        default=[],
-        metavar="RULE",
-        help='exit with 1 where it holds, as "end.cls.isoscore<0.01"; repeatable',
-    )
+    add("--fail-under", metavar="NAME=NUMBER", help="the least that a metric may be; repeatable", **MANY)
+    add("--fail-on", metavar="RULE", help='exit with 1 where it holds, as "end.cls.isoscore<0.01"; repeatable', **MANY)
     _add_own(parser)
 
 
-def _add_kept(parser: argparse.ArgumentParser) -> None:
-    """What a run leaves beside its record."""
-    text = "trackers, separated by commas, as the Trainer's report_to: tensorboard, wandb, mlflow, ..."
-    parser.add_argument("--report-to", default="", metavar="NAMES", help=text)
-    parser.add_argument(
-        "--predictions", action="store_true", help="keep OUT/predictions/ID.parquet: one row an example"
-    )
+def _add_kept(add: Any) -> None:
+    """Where rows of runs come from, and what they leave."""
+    add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
+    add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
+    add("--retry-failed", action="store_true", help="run again what failed before")
+    trackers = "trackers, separated by commas, as the Trainer's report_to: tensorboard, wandb, mlflow, ..."
+    add("--report-to", default="", metavar="NAMES", help=trackers)
+    add("--predictions", action="store_true", help="keep OUT/predictions/ID.parquet: one row an example")
 
 
 def _add_own(parser: argparse.ArgumentParser) -> None:
@@ -189,15 +176,12 @@ def _add_sweep(name: str, commands: Any) -> None:
     add = parser.add_argument
     add("grid", metavar="GRID", help="YAML file, or the name of one that comes with isonb; isonb list grids")
     add("--size", default="small", help="smoke, small, full or paper (%(default)s)")
-    add("--out", default="runs", help="folder of records and notebooks (%(default)s)")
     add("--workers", type=int, help="runs at a time (one per GPU, or one)")
     add("--scheduler", metavar="ADDRESS", help='of a Dask scheduler; "local": processes of this machine (the default)')
-    add("--data", help='data folder in the hub\'s layout, or "hub" (ISONB_DATA, else the hub)')
     add("--gpu", default="a100", help="GPU of the estimate (%(default)s)")
     add("--dry-run", action="store_true", help="say what would run and what it would cost, and start nothing")
-    add("--retry-failed", action="store_true", help="run those that failed before again")
     add("--yes", action="store_true", help="don't ask before long sweeps, and start where models or data are missing")
-    _add_kept(parser)
+    _add_kept(add)
 
 
 def _add_status(name: str, commands: Any) -> None:
@@ -219,17 +203,36 @@ def _add_collect(name: str, commands: Any) -> None:
 
 
 def _add_compare(name: str, commands: Any) -> None:
-    from isonb.cli import comparisons
-
+    examples = (
+        "isonb compare runs\n"
+        "isonb compare runs --gain 1 --where task=cola --html report.html\n"
+        "isonb compare runs --against runs-of-last-week --fail-on 'losses>0'\n"
+        "isonb compare book/recorded/head_to_head --where cloud_examples=500"
+    )
     text = "compare each method of your runs with its matched control, paired by seed: gains, intervals, verdicts"
-    comparisons.add_compare(_command(name, commands, text, comparisons.COMPARE_EXAMPLES))
+    add = _command(name, commands, text, examples).add_argument
+    add("runs", metavar="RUNS", help="folder of a sweep or of records, a recording, or a table of isonb collect")
+    add("--against", metavar="RUNS", help="the same runs by another version of your code, to compare with")
+    add("--where", metavar="COLUMN=VALUE", help="only runs with this value; repeatable", **MANY)
+    add("--gain", type=float, help="a gain in points, to be told how many seeds would show it")
+    add("--power", type=float, default=0.8, help="share of studies that show the detectable gain (%(default)s)")
+    add("--level", type=float, default=0.95, help="of the intervals and verdicts (%(default)s)")
+    for kind in ("html", "json", "csv"):
+        add(f"--{kind}", metavar="FILE", help=f"write the comparison as {kind.upper()}")
+    text = 'exit with 1 where it holds: gain, high, p, failed, gains, losses, refused, as in "gain<0"; repeatable'
+    add("--fail-on", metavar="RULE", help=text, **MANY)
 
 
 def _add_plan(name: str, commands: Any) -> None:
-    from isonb.cli import comparisons
-
+    first = "isonb plan istar --out runs --gain 1\n"
+    examples = first + "isonb plan grid.yaml --size small --out runs --gain 0.5 --power 0.9"
     text = "say how many seeds and hours a gain needs, from a pilot of three seeds"
-    comparisons.add_plan(_command(name, commands, text, comparisons.PLAN_EXAMPLES))
+    add = _command(name, commands, text, examples).add_argument
+    add("grid", metavar="GRID", help="YAML file or name; isonb list grids")
+    add("--size", default="small", help="size of the grid (%(default)s)")
+    add("--out", default="runs", help="folder with the pilot: three seeds of the grid's runs (%(default)s)")
+    add("--gain", type=float, required=True, help="the gain to be shown, in points")
+    add("--power", type=float, default=0.8, help="share of studies that show it (%(default)s)")
 
 
 def _add_audit(name: str, commands: Any) -> None:
@@ -252,20 +255,15 @@ def _add_audit(name: str, commands: Any) -> None:
     add("--seed", type=int, default=0, help="seed of the sample (%(default)s)")
     add("--pairs", metavar="FILE", help="table of text1, text2, label (of vectors row1, row2, label)")
     add("--queries", metavar="FILE", help="vectors of queries (of a model: texts), for a threshold without labels")
-    add(
-        "--false-match-rate",
-        type=float,
-        default=0.01,
-        metavar="SHARE",
-        help="share of false matches that the threshold lets through (%(default)s)",
-    )
+    text = "share of false matches that the threshold lets through (%(default)s)"
+    add("--false-match-rate", type=float, default=0.01, metavar="SHARE", help=text)
     add("--queries-name", metavar="NAME", help="array or column of the queries, where there are several")
     add("--compare", metavar="FILE|MODEL", help="the same rows from elsewhere: say what moved")
     add("--compare-name", metavar="NAME", help="its array or column (that of --name)")
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
-    add("--fail-on", action="append", default=[], metavar="RULE", help=rule)
+    add("--fail-on", metavar="RULE", help=rule, **MANY)
     add = parser.add_argument_group("of a model").add_argument
     add("--texts", metavar="FILE", help=".txt with one text per line, or .jsonl, .csv, .tsv or .parquet")
     add("--column", metavar="NAME", help="column of the texts, where it isn't called text")

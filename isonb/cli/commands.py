@@ -20,7 +20,7 @@ from isonb.cli.summary import progress, scores, summary, time_words, title
 from isonb.cli.tasks import check, named
 from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
-from isonb.lab.runs.arithmetic import mixed_processors
+from isonb.lab.runs.manifest import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import Planned, plan
 from isonb.lab.runs.table import check_table, collect, glued, scan, table, write_table

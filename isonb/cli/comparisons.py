@@ -9,47 +9,10 @@ from typing import TYPE_CHECKING, Any
 from isonb.cli.limits import broken, check_names, limit
 from isonb.errors import InputError, fail
 from isonb.runtime.files import replace
-from isonb.runtime.terminal import printable
 
 if TYPE_CHECKING:
     from isonb.lab.runs.record import Record
     from isonb.lab.runs.settings import Planned
-
-
-COMPARE_EXAMPLES = (
-    "isonb compare runs\n"
-    "isonb compare runs --gain 1 --where task=cola --html report.html\n"
-    "isonb compare runs --against runs-of-last-week --fail-on 'losses>0'\n"
-    "isonb compare book/recorded/head_to_head --where cloud_examples=500"
-)
-PLAN_EXAMPLES = (
-    "isonb plan istar --out runs --gain 1\nisonb plan grid.yaml --size small --out runs --gain 0.5 --power 0.9"
-)
-
-
-def add_compare(parser: argparse.ArgumentParser) -> None:
-    """The options of ``isonb compare``."""
-    add = parser.add_argument
-    add("runs", metavar="RUNS", help="folder of a sweep or of records, a recording, or a table of isonb collect")
-    add("--against", metavar="RUNS", help="the same runs by another version of your code, to compare with")
-    add("--where", action="append", default=[], metavar="COLUMN=VALUE", help="only runs with this value; repeatable")
-    add("--gain", type=float, help="a gain in points, to be told how many seeds would show it")
-    add("--power", type=float, default=0.8, help="share of studies that show the detectable gain (%(default)s)")
-    add("--level", type=float, default=0.95, help="of the intervals and verdicts (%(default)s)")
-    for kind in ("html", "json", "csv"):
-        add(f"--{kind}", metavar="FILE", help=f"write the comparison as {kind.upper()}")
-    text = 'exit with 1 where it holds: gain, high, p, failed, gains, losses, refused, as in "gain<0"; repeatable'
-    add("--fail-on", action="append", default=[], metavar="RULE", help=text)
-
-
-def add_plan(parser: argparse.ArgumentParser) -> None:
-    """The options of ``isonb plan``."""
-    add = parser.add_argument
-    add("grid", metavar="GRID", help="YAML file or name; isonb list grids")
-    add("--size", default="small", help="size of the grid (%(default)s)")
-    add("--out", default="runs", help="folder with the pilot: three seeds of the grid's runs (%(default)s)")
-    add("--gain", type=float, required=True, help="the gain to be shown, in points")
-    add("--power", type=float, default=0.8, help="share of studies that show it (%(default)s)")
 
 
 def run_compare(options: argparse.Namespace) -> int:
@@ -67,7 +30,7 @@ def run_compare(options: argparse.Namespace) -> int:
     )
     values = comparison.values()
     check_names(limits, values)
-    print("\n".join(map(printable, repr(comparison).splitlines())))
+    print(comparison)
     for kind, text in (("html", comparison.html), ("json", comparison.to_json), ("csv", comparison.to_csv)):
         if path := getattr(options, kind):
             replace(Path(path), text().encode())
@@ -98,7 +61,7 @@ def run_plan(options: argparse.Namespace) -> int:
 def control_lines(run: Planned, record: Record, out: Path) -> list[str]:
     """The matched control of a run beside it: its score if it is in ``out``, else the command that makes it."""
     from isonb.cli.summary import method_words, scores
-    from isonb.lab.methods.control import control_of
+    from isonb.lab.methods import control_of
     from isonb.lab.runs.record import read_record
     from isonb.lab.runs.settings import plan
 

@@ -10,25 +10,19 @@ from isonb.errors import DependencyError
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_place
 from isonb.lab.methods import catalogue
-from isonb.lab.runs.settings import BY_TASK, EXPERIMENTS, PROTOCOLS
+from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
+from isonb.lab.runs.settings import EXPERIMENTS
 from isonb.lab.sweeps.grids import about_grid, grid_sizes
 from isonb.runtime.places import shipped_grids
+from isonb.runtime.told import Columns, Section, as_text
 
 WIDTH = 100
 
 
 def columns(rows: Iterable[Sequence[str]]) -> str:
-    """Rows of text in columns, the last one ragged.
-
-    >>> print(columns([("a", "bcd"), ("ef", "g")]))
-    a   bcd
-    ef  g
-    """
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    """Rows of text below the first one, in columns."""
+    head, *rows = rows
+    return as_text("", [Section("", [Columns("", head, rows, words=range(len(head)))])])
 
 
 def tasks() -> str:
@@ -39,10 +33,9 @@ def tasks() -> str:
             f"{task.hub}{f' ({task.config})' if task.config else ''}, or {task.folder}/" if task.hub else "generated"
         )
         rows.append((task.name, task.kind, ", ".join(task.metrics), place))
-    return (
-        columns(rows)
-        + "\n\nA data folder is named by --data or ISONB_DATA; otherwise the hub is asked.\n"
-        + ("Or a file of your own (CSV, TSV, JSON lines, parquet, a saved data set): isonb tasks check FILE")
+    return columns(rows) + (
+        "\n\nA data folder is named by --data or ISONB_DATA; otherwise the hub is asked.\n"
+        "Or a file of your own (CSV, TSV, JSON lines, parquet, a saved data set): isonb tasks check FILE"
     )
 
 

@@ -151,12 +151,7 @@ def progress(work: Path, look_every: float = LOOK_EVERY) -> Iterator[None]:
 def _follow(work: Path, bar: Any, ended: threading.Event, look_every: float) -> None:
     while not bar.disable:
         last = ended.wait(look_every)
-        done, total = read_progress(work) or (bar.n, bar.total)
-        if bar.total is None and total is not None:
-            bar.initial = done  # a run taken up again did the first updates another time
-            bar.reset(total)
-            bar.initial = done
-        bar.n = done
+        bar.n, bar.total = read_progress(work) or (bar.n, bar.total)
         bar.refresh()
         if last:
             return

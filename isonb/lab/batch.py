@@ -114,7 +114,6 @@ class _Helper:
         self.since = 0.0
 
     def give(self, run: Planned) -> None:
-        """Begin a run."""
         self.run, self.since = run, time.monotonic()
         with contextlib.suppress(OSError):  # it is dead, which the pipe will tell
             self.pipe.send(run)
@@ -193,7 +192,6 @@ def _outcome(run: Planned, records: str, data: str | None) -> Outcome:
 
 
 def _packed(records: Path) -> bytes:
-    """The records of a folder as a zip."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
         for path in sorted(records.glob("*.json")):

@@ -9,7 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["ANY_ORDER", "IN_ORDER", "can_compile", "run"]
+try:
+    import numpy as np
+except ImportError:  # only the loops use it, which run where numba is, and numba needs it
+    np = None  # type: ignore[assignment]
+
+__all__ = ["ANY_ORDER", "IN_ORDER", "can_compile", "np", "run"]
 
 IN_ORDER = ("nnan", "nsz")  # no NaN gets there, and the order in which minima are taken changes nothing
 ANY_ORDER = (*IN_ORDER, "reassoc", "contract")  # sums too: of many dimensions, several are added side by side

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from isonb.errors import InputError
 
+OPEN = ("/dev", "/dev/fd", "/proc/self/fd")  # folders of what is open already, and of devices
 PROGRESS = "progress"  # the file in a run's folder of checkpoints
 
 
@@ -48,14 +49,11 @@ def deliver(path: Path, content: bytes) -> None:
 
     Raises :class:`DiskError` when that is refused.
     """
-    open_file = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
-    if str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdigit():
-        open_file = int(path.name)
-    if open_file is None and (not path.exists() or path.resolve().is_file()):
+    if str(path.parent) not in OPEN and (not path.exists() or path.is_file()):
         replace(path.resolve(), content)
         return
     try:
-        with path.open("wb") if open_file is None else os.fdopen(os.dup(open_file), "wb") as stream:
+        with path.open("ab") as stream:  # behind what an open file has already
             stream.write(content)
     except BrokenPipeError:
         raise

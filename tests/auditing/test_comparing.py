@@ -41,13 +41,6 @@ def test_rows_that_moved_are_named(x):
     assert found.cosines["0.5"] == pytest.approx(1, abs=1e-5)
 
 
-def test_cka_against_the_gram_matrices(x):
-    y = torch.tanh(x @ torch.randn(D, D, generator=torch.Generator().manual_seed(2)))
-    middle = torch.eye(N, dtype=torch.float64) - 1 / N
-    k, m = (middle @ (z.double() @ z.double().T) @ middle for z in (x, y))
-    assert isonb.compare(x, y).cka == pytest.approx(((k * m).sum() / (k.norm() * m.norm())).item(), rel=1e-9)
-
-
 def test_the_interval_of_a_difference_holds_it(x):
     """Half the offset: the mean cosine falls, surely, from what it is to what it becomes."""
     found = isonb.compare(x, x - 0.25)
@@ -73,22 +66,16 @@ def test_other_bad_input(x):
         isonb.compare(x, [1.0])
 
 
-def test_reports_of_a_comparison(x):
-    found = isonb.compare(x, x - 0.25, sample=500)
-    assert found.measured == 500
-    assert json.loads(found.to_json())["n"] == N
-    assert len(repr(found).splitlines()) < 30
-    assert "<script" not in found.html()
-
-
 def test_the_command(x, tmp_path, capsys):
     np.save(tmp_path / "x.npy", x.numpy())
     np.save(tmp_path / "y.npy", (x - 0.25).numpy())
     np.save(tmp_path / "long.npy", torch.ones(N + 1, D).numpy())
     words = ["audit", str(tmp_path / "x.npy"), "--compare"]
     assert cli.main([*words, str(tmp_path / "y.npy"), "--fail-on", "CKA<0.5"]) == 0
-    assert cli.main([*words, str(tmp_path / "y.npy"), "--fail-on", "row cosine 0.5<1"]) == 1
+    more = ["--sample", "500", "--html", str(tmp_path / "y.html"), "--fail-on", "row cosine 0.5<1"]
+    assert cli.main([*words, str(tmp_path / "y.npy"), *more]) == 1
     assert "moved most" in capsys.readouterr().out
+    assert "(500 measured)" in (tmp_path / "y.html").read_text()
     assert cli.main([*words, str(tmp_path / "long.npy")]) == 2
     assert "both must have the same rows; got 800 and 801 rows" in capsys.readouterr().err
     assert cli.main([*words, str(tmp_path / "y.npy"), "--queries", "t.npy"]) == 2
@@ -138,20 +125,10 @@ def test_clouds_of_other_dimensions_are_compared(x, kind):
     assert "overlap@10" in found.values()
 
 
-def shuffled(y):
-    return y[torch.randperm(len(y), generator=torch.Generator().manual_seed(5))]
+ORDER = torch.randperm(N, generator=torch.Generator().manual_seed(5))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        shuffled,
-        lambda y: shuffled(y.half().float()),
-        lambda y: shuffled(y)[:, :16],
-        lambda y: torch.cat([y[1:], y[:1]]),
-    ],
-    ids=["shuffled", "and rounded", "and cut", "one off"],
-)
+@pytest.mark.parametrize("change", [lambda y: y.half().float()[ORDER, :16], lambda y: y.roll(-1, 0)])
 def test_rows_in_another_order_are_recognised(x, change):
     y = change(x)
     found = isonb.compare(x, y)

@@ -1,4 +1,4 @@
-"""Methods, data and grids that fail: what is printed at a terminal and without one, the log, exit codes."""
+"""Methods that fail in a run: what is printed at a terminal and without one, the log, exit codes."""
 
 import json
 import os
@@ -40,21 +40,7 @@ class Mine(Method):
 LINE = METHOD.splitlines().index("        return {wrong}") + 1
 MINE = "run --task english_sentiment --protocol smoke --set max_steps=3 --method mine.py:Mine"
 GRID = "smoke:\n  - {task: english_sentiment, model: tiny, method: %s, max_steps: 3}\n"
-REVIEWS = "text,mark\n" + "\n".join(f"number {n},{n % 2}" for n in range(40))
 
-# What is wrong before any run: the command, files beside the usual ones, and words of the one line.
-REFUSED = {
-    "import error": (MINE, {"mine.py": "import nosuch\n"}, "ModuleNotFoundError: No module named 'nosuch' in line 1"),
-    "no method": (MINE, {"mine.py": "class Mine:\n    pass\n"}, "Mine of mine.py must be a Method"),
-    "unknown option": (f"{MINE} -o wieght=2", {}, "Did you mean 'weight'"),
-    "option out of range": (f"{MINE} -o weight=10", {}, "weight"),
-    "missing data": ("run --task gone.csv", {}, "gone.csv"),
-    "missing column": ("run --task reviews.csv --target stars", {}, "stars"),
-    "wrong yaml": ("sweep grid.yaml --size smoke", {"grid.yaml": "smoke: [unclosed\n"}, "grid.yaml"),
-    "unknown method in a grid": ("sweep grid.yaml --size smoke", {"grid.yaml": GRID % "istra"}, "Did you mean 'istar'"),
-    "unknown size": ("sweep grid.yaml --size small", {}, "It has: smoke"),
-    "unknown tracker": (f"{MINE} --report-to paper", {}, "report_to must be among"),
-}
 # What goes wrong in a run: the penalty's value, words of the reason, and whether the user's line is known.
 STARTED = {
     "exception": ("points.nothing", "AttributeError", True),
@@ -100,25 +86,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.delenv("ISONB_DATA", raising=False)
     (tmp_path / "mine.py").write_text(METHOD.replace("{wrong}", "points.sum()"))
     (tmp_path / "grid.yaml").write_text(GRID % "'mine.py:Mine'")
-    (tmp_path / "reviews.csv").write_text(REVIEWS)
     return tmp_path
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_mistake_is_one_line_with_code_2_at_a_terminal_and_without(case, here, capsys, monkeypatch):
-    line, files, words = REFUSED[case]
-    for name, text in files.items():
-        (here / name).write_text(text)
-    assert cli.main(line.split()) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
-    assert words in err
-    assert "Traceback" not in out + err
-    assert not (here / "runs" / "logs").exists()  # nothing was started, so there is nothing to log
-    with Terminal(monkeypatch) as terminal:
-        assert cli.main(line.split()) == 2
-        assert terminal.shown() == out + err
 
 
 @pytest.mark.slow

@@ -11,10 +11,7 @@ import yaml
 
 import isonb
 from isonb import cli
-from isonb.cli import commands
 from isonb.cli.limits import LimitError, broken, check_names, limit, under
-from isonb.lab.runs.record import Record, write_record
-from isonb.lab.sweeps.outcomes import Outcome
 
 WORKFLOW = Path(isonb.__file__).resolve().parents[1] / "book" / "practice" / "audit_in_ci.yml"
 
@@ -22,10 +19,8 @@ WORKFLOW = Path(isonb.__file__).resolve().parents[1] / "book" / "practice" / "au
 @pytest.mark.parametrize(
     ("text", "value", "breaks"),
     [
-        ("accuracy<0.8", 0.79, True),
         ("accuracy<0.8", 0.8, False),
         (" mean cosine > 5e-1 ", 0.51, True),
-        ("mean cosine>-1", -1.0, False),
         ("accuracy<0.8", None, True),
         ("accuracy>0.8", float("nan"), True),
         ("accuracy<0.8", float("nan"), True),
@@ -56,19 +51,6 @@ def test_an_unknown_name_is_refused_with_the_nearest():
         check_names([under("acuracy=0.8")], {"accuracy": 0.9, "f1": 0.8})
 
 
-@pytest.fixture
-def scored(monkeypatch, tmp_path):
-    """A run that ends at once with an accuracy of 0.75, in a folder of its own."""
-
-    def execute(job):
-        metrics = {"accuracy": 0.75, "baseline.accuracy": 0.5, "end.cls.isoscore": None}
-        write_record(job.record.parent, Record(job.config, metrics=metrics))
-        return Outcome(job.run_id, "finished")
-
-    monkeypatch.setattr(commands, "execute", execute)
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -82,18 +64,13 @@ def scored(monkeypatch, tmp_path):
         (["--fail-under", "f7=0.5"], 2),
     ],
 )
-def test_exit_codes_of_a_run(scored, words, code, capsys):
+def test_exit_codes_of_a_run(executed, words, code, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["run", "--protocol", "smoke", *words]) == code
     told = capsys.readouterr().err
     assert told.count("\n") == (code > 0)
     assert ("broken" in told) == (code == 1)
-
-
-def test_a_mistake_in_a_rule_is_told_before_anything_runs(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(commands, "execute", lambda job: pytest.fail("it ran"))
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["run", "--fail-on", "accuracy"]) == 2
-    assert list(tmp_path.iterdir()) == []
+    assert bool(executed) == (words[-1] not in ("accuracy=high", "accuracy"))  # what can't be read is told first
 
 
 def steps():

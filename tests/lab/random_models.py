@@ -13,19 +13,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    BertConfig,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    GPT2Config,
-    GPT2Model,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from isonb.lab.data import corpus
 from isonb.lab.encoders.text_models import quiet
@@ -46,20 +34,15 @@ def save(kind: str, folder: Path, seed: int = 0) -> Path:
 
 
 def _model(kind: str, words: int, tokenizer: Any) -> Any:
-    size = {"vocab_size": words, "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2}
-    size |= {"intermediate_size": 32, "max_position_embeddings": LENGTH, "pad_token_id": tokenizer.pad_token_id}
-    if kind == "bert":
-        return BertModel(BertConfig(**size))
-    if kind == "roberta":  # positions are counted from pad_token_id + 1
-        return RobertaModel(RobertaConfig(**size | {"max_position_embeddings": LENGTH + tokenizer.pad_token_id + 1}))
-    if kind == "albert":
-        return AlbertModel(AlbertConfig(**size, embedding_size=8))
-    if kind == "distilbert":
-        own = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": LENGTH}
-        return DistilBertModel(DistilBertConfig(vocab_size=words, pad_token_id=tokenizer.pad_token_id, **own))
-    own = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": LENGTH}
-    end = tokenizer.eos_token_id
-    return GPT2Model(GPT2Config(vocab_size=words, bos_token_id=end, eos_token_id=end, **own))
+    size = {"vocab_size": words, "pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": LENGTH}
+    size |= {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    own: dict[str, dict[str, Any]] = {
+        "albert": {"embedding_size": 8},
+        "distilbert": {"hidden_dim": 32},
+        "gpt2": dict.fromkeys(("bos_token_id", "eos_token_id"), tokenizer.eos_token_id),
+        "roberta": {"max_position_embeddings": LENGTH + 2},  # positions are counted from pad_token_id + 1
+    }
+    return AutoModel.from_config(AutoConfig.for_model(kind, **size | own.get(kind, {})))
 
 
 def _texts() -> list[str]:

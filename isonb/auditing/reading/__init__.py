@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.auditing.reading.arrays import as_numpy, of_arrays
-from isonb.auditing.reading.columns import looks_like_vector, numbers_in
+from isonb.auditing.reading.arrays import of_arrays
+from isonb.auditing.reading.columns import as_numpy, stacked
 from isonb.auditing.reading.described import Described, refuse, single
 from isonb.auditing.reading.places import describe, readable
 from isonb.auditing.reading.rows import RowSource, changed, pieces
@@ -88,7 +87,7 @@ def _of_table(thing: Any, module: str, what: str) -> Described:
     """Frames, series, tables, columns and data sets, all by way of Arrow."""
     import pyarrow as pa
 
-    from isonb.auditing.reading.tables import of_arrow, of_dataset
+    from isonb.auditing.reading.tables import of_dataset, scanned
 
     told = f"{what} ({module}.{type(thing).__name__})"
     if module == "datasets":
@@ -99,17 +98,15 @@ def _of_table(thing: Any, module: str, what: str) -> Described:
         thing = thing.to_frame("vector")
     elif hasattr(thing, "collect"):  # a lazy frame
         thing = thing.collect()
-    if module != "pandas":
-        return of_arrow(
-            pa.table(thing) if not isinstance(thing, pa.RecordBatch) else pa.Table.from_batches([thing]), told, what
-        )
     try:
-        table = pa.Table.from_pandas(thing.set_axis([*map(str, thing.columns)], axis=1), preserve_index=False)
+        if module == "pandas":
+            frame = thing.set_axis([*map(str, thing.columns)], axis=1)
+            thing = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         must, got = f"{told} must have columns of one type each", " ".join(str(error).split())[:120]
         lines = (f"x = numpy.stack({what}['embedding'])", "print(isonb.audit(x))")
         refuse(DtypeError, must, got, "Keep the vectors alone.", lines, error)
-    return of_arrow(table, told, what)
+    return scanned(thing if isinstance(thing, pa.RecordBatch) else pa.table(thing), told, what)
 
 
 def _of_mapping(thing: Mapping[Any, Any], what: str) -> Described:
@@ -120,23 +117,9 @@ def _of_mapping(thing: Mapping[Any, Any], what: str) -> Described:
 
 
 def _of_list(rows: Sequence[Any], what: str) -> Described:
-    """Vectors, each a list, an array or a tensor; or records."""
-    import numpy as np
-
+    """Vectors, each a list, an array, a tensor or text; or records."""
     if rows and isinstance(rows[0], Mapping):
         from isonb.auditing.reading.tables import records
 
         return records(lambda: rows, f"{what} (a list of records)", f"pandas.DataFrame({what})")
-    if rows and isinstance(rows[0], str) and looks_like_vector(rows):
-        rows = [numbers_in(cell) for cell in rows]
-    plain = [as_numpy(row) if isinstance(row, Tensor) else row for row in rows]
-    try:
-        stacked = np.asarray(plain)
-    except ValueError:
-        lengths = [len(row) if hasattr(row, "__len__") else 0 for row in plain]
-        ((usual, _),) = Counter(lengths).most_common(1)
-        odd = next(i for i, length in enumerate(lengths) if length != usual)
-        must, got = f"every row of {what} must hold a vector of one length", f"{usual} numbers and, in row {odd}, "
-        lines = (f"x = [row for row in {what} if len(row) == {usual}]", "print(isonb.audit(numpy.stack(x)))")
-        refuse(ShapeError, must, f"{got}{lengths[odd]}", "Leave the others out.", lines)
-    return single(what, "", lambda: stacked, f"numpy.stack({what})")
+    return single(what, "", lambda: stacked(rows, what, what), f"numpy.stack({what})")

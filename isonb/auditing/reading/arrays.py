@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import io
 import itertools
 import re
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
+from isonb.auditing.reading.columns import as_numpy
 from isonb.auditing.reading.described import Described, Member, VectorsError, refuse, single, spooled
+from isonb.auditing.reading.tables import is_number, lines_of
 from isonb.errors import DtypeError
 
 PIECE = 2**22  # numbers read at a time
@@ -36,77 +36,44 @@ def of_arrays(arrays: Mapping[str, Any], take: Callable[[str], Any], what: str, 
         rows = (as_numpy(take(name)).reshape(1, -1) for name in arrays)
         return single(what, f"{len(arrays)} vectors, one an id", lambda: spooled(rows, what, stack), stack)
     two = sum(len(one.shape) == 2 for one in arrays.values())
-    members = [
-        Member(name, "pickled objects")
-        if str(one.dtype) == "object"
-        else Member(
-            name,
-            f"{str(one.dtype).removeprefix('torch.')} of shape {tuple(one.shape)}",
-            partial(take, name),
-            two != 1 or len(one.shape) == 2,
-        )
-        for name, one in arrays.items()
-    ]
+    members = []
+    for name, one in arrays.items():
+        kind, shape = str(one.dtype).removeprefix("torch."), tuple(one.shape)
+        certain = two != 1 or len(shape) == 2
+        usable = Member(name, f"{kind} of shape {shape}", partial(take, name), certain)
+        members.append(Member(name, "pickled objects") if kind == "object" else usable)
     return Described(what, members, code, pick)
 
 
-def as_numpy(value: Any) -> Any:
-    """A tensor or what numpy takes as an array; floats but float64 as float32."""
-    import numpy as np
-
-    if isinstance(value, torch.Tensor):
-        return (value if value.dtype == torch.float64 else value.float()).detach().cpu().numpy()
-    return np.asarray(value)
-
-
-class _Header(NamedTuple):
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: Any
-
-    @classmethod
-    def read(cls, file: Any) -> _Header:
-        from numpy.lib import format as layout
-
-        read = layout.read_array_header_1_0 if layout.read_magic(file) == (1, 0) else layout.read_array_header_2_0
-        return cls(*read(file))
-
-
-def _mapped(file: Any) -> Any:
-    """The array of an open .npy file."""
-    import numpy as np
-
-    shape, fortran, dtype = _Header.read(file)
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")
-
-
 def npy(path: Path) -> Described:
+    import numpy as np
+
     code = f"numpy.load({str(path)!r})"
-    with path.open("rb") as file:
-        if _Header.read(file).dtype.hasobject:
-            return Described(path.name, [Member("", "pickled objects")], code.replace(")", ", allow_pickle=True)"))
-        file.seek(0)
-        array = _mapped(file)
+    try:
+        array = np.load(path, mmap_mode="r")
+    except ValueError as error:
+        if "object" not in str(error).lower():
+            raise
+        return Described(path.name, [Member("", "pickled objects")], code.replace(")", ", allow_pickle=True)"))
     return single(path.name, "", lambda: array, code)
 
 
 def npz(path: Path) -> Described:
     """A .npz archive: one array, one of several by name, or one vector an id; unpacked on the disk."""
+    import numpy as np
+    from numpy.lib import format as layout
 
     def take(name: str) -> Any:
-        with zipfile.ZipFile(path) as archive, tempfile.TemporaryFile(prefix="isonb-") as file:
-            shutil.copyfileobj(archive.open(f"{name}.npy"), file)
-            file.seek(0)
-            return _mapped(file)
+        with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(prefix="isonb-") as folder:
+            return np.load(archive.extract(f"{name}.npy", folder), mmap_mode="r")  # the map keeps the file
 
     held = {}
     with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            if member.endswith(".npy"):
-                with archive.open(member) as file:
-                    held[member.removesuffix(".npy")] = _Header.read(file)
+        for member in (name for name in archive.namelist() if name.endswith(".npy")):
+            with archive.open(member) as file:
+                first = layout.read_magic(file) == (1, 0)
+                shape, _, dtype = (layout.read_array_header_1_0 if first else layout.read_array_header_2_0)(file)
+            held[member.removesuffix(".npy")] = np.broadcast_to(np.empty((), dtype), shape)  # takes no memory
     more = ", allow_pickle=True" if any(one.dtype.hasobject for one in held.values()) else ""
     return of_arrays(held, take, f"{path.name} (npz)", f"numpy.load({str(path)!r}{more})")
 
@@ -154,13 +121,9 @@ def library(name: str, path: Path, package: str, lines: tuple[str, str]) -> Any:
 def hdf5(path: Path) -> Described:
     code = f"h5py.File({str(path)!r})"
     file = library("h5py", path, "h5py", (f"x = {code}['NAME'][()]", "numpy.save('vectors.npy', x)")).File(path)
-    arrays: dict[str, Any] = {}
-
-    def note(name: str, node: Any) -> None:
-        if getattr(node, "ndim", 0) and node.dtype.kind in "fiubV":
-            arrays[name] = node
-
-    file.visititems(note)
+    nodes: dict[str, Any] = {}
+    file.visititems(nodes.__setitem__)
+    arrays = {name: one for name, one in nodes.items() if getattr(one, "ndim", 0) and one.dtype.kind in "fiubV"}
 
     def take(name: str) -> Any:
         node = arrays[name]
@@ -200,18 +163,6 @@ def faiss_index(path: Path) -> Described:
     return single(f"{path.name} (FAISS, {kind})", told, lambda: index.reconstruct_n(0, whole.ntotal), code)
 
 
-def opened(path: Path) -> Any:
-    """A file of bytes; .gz, .bz2, .zst and .lz4 are unpacked on the way."""
-    import pyarrow as pa
-
-    return pa.input_stream(str(path), compression="detect")
-
-
-def lines_of(path: Path) -> Iterator[bytes]:
-    with opened(path) as file:
-        yield from io.BufferedReader(file)
-
-
 def words(path: Path) -> Described:
     """Text with a word and its numbers a line, below a line "rows dimensions" or not; or numbers alone."""
     head = list(itertools.islice(lines_of(path), LOOKED))
@@ -231,15 +182,9 @@ def words(path: Path) -> Described:
     def pieces() -> Iterator[Any]:
         import numpy as np
 
-        every = enumerate(itertools.islice(lines_of(path), int(counted), None), start=1 + counted)
+        every = itertools.islice(lines_of(path), int(counted), None)
         while some := list(itertools.islice(every, LINES)):
-            rows = [(number, line.split()[-d:]) for number, line in some if line.strip()]
-            try:
-                yield np.array([row for _, row in rows], dtype="float32")
-            except ValueError:
-                number, row = next((n, row) for n, row in rows if len(row) < d or _numbers_at_end(row) < d)
-                must, got = f"line {number} of {path.name} must end with {d} numbers", [cell.decode() for cell in row]
-                raise VectorsError(f"{must}; got {got[:3]}. Correct or drop that line.") from None
+            yield np.array([line.split()[-d:] for line in some if line.strip()], dtype="float32")
 
     loaded = f"numpy.loadtxt({str(path)!r}, comments=None)"
     code = loaded if bare else f"pandas.read_table({str(path)!r}, sep=' ', header=None)"
@@ -251,19 +196,11 @@ def _numbers_at_end(parts: list[bytes]) -> int:
     return len(list(itertools.takewhile(is_number, reversed(parts))))
 
 
-def is_number(text: str | bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def is_binary_word2vec(path: Path) -> bool:
-    """Whether a file begins with a line "rows dimensions" and goes on with bytes."""
+    """Whether a file begins with a line "rows dimensions" and goes on with bytes that no text has."""
     with path.open("rb") as file:
         line, rest = file.readline(64), file.read(512)
-    return SIZE.fullmatch(line) is not None and any(byte > 126 or byte < 9 for byte in rest)
+    return SIZE.fullmatch(line) is not None and min(rest, default=9) < 9
 
 
 def word2vec_binary(path: Path) -> Described:

@@ -1,4 +1,4 @@
-"""Columns of Arrow tables that hold vectors: lists, tensors, fields of structs, text, a column a dimension.
+"""Cells that hold vectors, and the columns of tables: lists, tensors, fields of structs, text, a column a dimension.
 
 Cells of text may be JSON, what numpy and torch print, and the text of pgvector and of Postgres arrays.
 """
@@ -6,17 +6,22 @@ Cells of text may be JSON, what numpy and torch print, and the text of pgvector 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from isonb.auditing.reading.described import Described, Member, VectorsError, checked, refuse, spooled
-from isonb.errors import DtypeError
+import torch
 
-Batches = Callable[[list[str], int], Iterator[Any]]  # of some columns, at most so many rows each
+from isonb.auditing.reading.described import Described, Member, refuse, spooled
+from isonb.errors import DtypeError, ShapeError
+
+Batches = Callable[[list[str], int], Iterable[Any]]  # of some columns, at most so many rows each
 ROWS = 4096  # of a batch
 LOOKED = 50  # rows that show what text holds
+TEXTS = ("string", "large_string", "string_view")
 BRACKETS = (("[", "]"), ("{", "}"), ("(", ")"), ("<", ">"))
 VECTOR = re.compile(r"[\w.]{0,12}[\[{(<].*[\]})>]", re.DOTALL)  # in brackets, after a word such as "tensor" or not
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
@@ -27,28 +32,31 @@ def described_table(schema: Any, batches: Batches, what: str, code: str, first: 
 
     ``first``: some of its rows, unless the first batch shows enough.
     """
+    import pyarrow as pa
+
     if first is None:
         first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
     head = _flat(schema.empty_table() if first is None else first)
 
     def read(paths: Sequence[str]) -> Iterator[Any]:
-        heads = [max((n for n in schema.names if path == n or path.startswith(f"{n}.")), key=len) for path in paths]
-        return map(_flat, batches(list(dict.fromkeys(heads)), ROWS))
+        names = [name for name in schema.names if any(f"{path}.".startswith(f"{name}.") for path in paths)]
+        return map(_flat, batches(names, ROWS))
 
-    def of_lists(path: str) -> Any:
-        cells = (table.column(path).combine_chunks() for table in read([path]))
-        return spooled(_vectors(cells, what, place := f"{code}[{path!r}]"), what, place)
+    def of_cells(path: str) -> Any:
+        place = f"{code}[{path!r}]"
+        columns = (one.column(path) if path in one.column_names else pa.nulls(len(one)) for one in read([path]))
+        return spooled((stacked(_cells(column), what, place) for column in columns), what, place)
 
     def of_columns(paths: Sequence[str]) -> Any:
         return spooled(map(partial(_beside, paths), read(paths)), what, code)
 
     members, numbers = [], {}
-    for path, type_ in zip(head.schema.names, head.schema.types, strict=True):
-        kind = _kind(type_, head.column(path))
+    for path, column in zip(head.column_names, head.columns, strict=True):
+        kind = _kind(column)
         if kind == "number":
-            numbers[path] = type_
-        take = partial(of_lists, path) if kind in ("floats", "integers", "text") else None
-        members.append(Member(path, str(type_), take, certain=kind != "integers"))
+            numbers[path] = column.type
+        take = partial(of_cells, path) if kind in ("floats", "integers", "text") else None
+        members.append(Member(path, str(column.type), take, certain=kind != "integers"))
     if not any(member.take for member in members):
         for name, names in _groups(numbers).items():
             told = f"{len(names)} columns of numbers ({names[0]} to {names[-1]})"
@@ -67,32 +75,22 @@ def _flat(batch: Any) -> Any:
     return table
 
 
-def _kind(type_: Any, cells: Any) -> str:
+def _kind(column: Any) -> str:
     """What a column may hold: "floats" and "integers" (lists), "text", "number", or "" for anything else."""
     import pyarrow as pa
 
-    is_ = pa.types
-    if isinstance(type_, pa.BaseExtensionType):
-        return _kind(type_.storage_type, cells)
-    if is_.is_dictionary(type_):
-        return _kind(type_.value_type, cells)
-    listed = _is_list(type_)
-    type_ = type_.value_type if listed else type_
-    if is_.is_floating(type_) or is_.is_decimal(type_):
+    type_ = column.type
+    while isinstance(type_, pa.BaseExtensionType | pa.DictionaryType):
+        type_ = type_.value_type if isinstance(type_, pa.DictionaryType) else type_.storage_type
+    if str(type_) in TEXTS:
+        return "text" if looks_like_vector(column[:LOOKED].to_pylist()) else ""
+    listed = isinstance(type_, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.ListViewType)
+    inner = type_.value_type if listed else type_
+    if pa.types.is_floating(inner) or pa.types.is_decimal(inner):
         return "floats" if listed else "number"
-    if is_.is_integer(type_):
+    if pa.types.is_integer(inner):
         return "integers" if listed else "number"
-    if is_.is_boolean(type_) and listed:
-        return "integers"
-    text = is_.is_string(type_) or is_.is_large_string(type_) or is_.is_string_view(type_)
-    return "text" if text and not listed and looks_like_vector(cells[:LOOKED].to_pylist()) else ""
-
-
-def _is_list(type_: Any) -> bool:
-    import pyarrow as pa
-
-    kinds = pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.ListViewType | pa.LargeListViewType
-    return isinstance(type_, kinds)
+    return "integers" if listed and pa.types.is_boolean(inner) else ""
 
 
 def _groups(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -117,66 +115,56 @@ def _beside(paths: Sequence[str], table: Any) -> Any:
     return np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
 
 
-def _vectors(columns: Iterator[Any], what: str, code: str) -> Iterator[Any]:
-    """The matrix of each piece of a column of vectors; a cell that is missing becomes NaN."""
-    import numpy as np
-
-    width, waiting = None, 0  # rows before the first vector
-    for column in columns:
-        matrix = _matrix(column, width, what, code)
-        if matrix is None:
-            waiting += len(column)
-            continue
-        if width is None:
-            width = checked(matrix, what, code).shape[1]
-            yield np.full((waiting, width), np.nan, "float32")
-        yield matrix
-    if width is None:
-        must, lines = f"{what} must hold vectors", (f"print({code}.count())", f"print({code}.head())")
-        refuse(VectorsError, must, "missing values alone", "Name another column.", lines)
-
-
-def _matrix(column: Any, width: int | None, what: str, code: str) -> Any:
-    """The cells as an array (m, d), or of another shape as tensors; missing ones NaN; None where all are missing."""
-    import numpy as np
+def _cells(column: Any) -> Iterable[Any]:
+    """What a column of Arrow holds; tensors in their shape."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    shape: tuple[int, ...] = ()
-    if isinstance(column, pa.ExtensionArray):
-        shape = tuple(getattr(column.type, "shape", ()))
-        column = column.storage
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if not _is_list(column.type):
-        cells = column.to_pylist()
-        column = pa.array([None if cell is None or not cell.strip() else numbers_in(cell) for cell in cells])
-    there = column.drop_null() if column.null_count else column
-    if not len(there):
-        return None
-    lengths = pc.list_value_length(there).to_numpy(zero_copy_only=False)
-    d = int(lengths[0]) if width is None else width
-    if (lengths != d).any():
-        _ragged(lengths, what, code)
-    inner = there.flatten()
-    inner = inner.cast(pa.float64()) if pa.types.is_decimal(inner.type) else inner
-    values = inner.to_numpy(zero_copy_only=False).reshape(len(there), *(shape or (d,)))
-    if not column.null_count:
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    shape = getattr(column.type, "shape", None)
+    cells = getattr(column, "storage", column).to_pandas()
+    return cells if shape is None else (cell if cell is None else cell.reshape(shape) for cell in cells)
+
+
+def stacked(cells: Iterable[Any], what: str, code: str) -> Any:
+    """Cells that hold a vector each (a list, an array, a tensor, text) as a matrix; a missing one becomes NaN.
+
+    (m, 0) where all are missing. Raises ShapeError for vectors of several lengths.
+    """
+    import numpy as np
+
+    rows = [None if _missing(cell) else as_numpy(numbers_in(cell) if isinstance(cell, str) else cell) for cell in cells]
+    there = [row for row in rows if row is not None]
+    shapes = Counter(row.shape for row in there).most_common()
+    if len(shapes) > 1:
+        usual = "x".join(map(str, shapes[0][0]))
+        told = ", ".join(f"{count:,} of length {'x'.join(map(str, shape)) or 0}" for shape, count in shapes[:4])
+        odd = next(i for i, row in enumerate(rows) if row is not None and row.shape != shapes[0][0])
+        lines = (f"x = [v for v in {code} if len(v) == {usual}]", "isonb.audit(x)  # or pool what is longer")
+        must = f"every row of {what} must hold a vector of one length"
+        refuse(ShapeError, must, f"{told}, the first in row {odd}", "Leave the others out.", lines)
+    if not there:
+        return np.empty((len(rows), 0), "float32")
+    values = np.stack(there)
+    if len(there) == len(rows):
         return values
-    whole = np.full((len(column), *values.shape[1:]), np.nan, np.result_type(values.dtype, "float16"))
-    whole[column.is_valid().to_numpy(zero_copy_only=False)] = values
+    whole = np.full((len(rows), *values.shape[1:]), np.nan, np.result_type(values.dtype, "float16"))
+    whole[[row is not None for row in rows]] = values
     return whole
 
 
-def _ragged(lengths: Any, what: str, code: str) -> None:
+def _missing(cell: Any) -> bool:
+    return (
+        cell is None or (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, str) and not cell.strip())
+    )
+
+
+def as_numpy(value: Any) -> Any:
+    """A tensor or what numpy takes as an array; floats of a tensor but float64 as float32."""
     import numpy as np
 
-    kinds, counts = np.unique(lengths, return_counts=True)
-    usual = int(kinds[counts.argmax()])
-    told = ", ".join(f"{count:,} of length {kind}" for kind, count in list(zip(kinds, counts, strict=True))[:4])
-    lines = (f"x = [v for v in {code} if len(v) == {usual}]", "isonb.audit(x)  # or pool what is longer")
-    must = f"every row of {what} must hold a vector of one length"
-    refuse(VectorsError, must, told, "Leave the others out.", lines)
+    if isinstance(value, torch.Tensor):
+        return (value if value.dtype == torch.float64 else value.float()).detach().cpu().numpy()
+    return np.asarray(value)
 
 
 def numbers_in(cell: str) -> list[float]:
@@ -194,7 +182,7 @@ def numbers_in(cell: str) -> list[float]:
     opens, closes = next((pair for pair in BRACKETS if pair[0] in cell and pair[1] in cell), (" ", " "))
     body = cell[cell.find(opens) + 1 : cell.rfind(closes)]
     try:
-        return [float(part) for part in body.replace(",", " ").replace(";", " ").split()]
+        return [float(number) for number in body.replace(",", " ").replace(";", " ").split()]
     except ValueError:
         why = "numpy has cut it by '...' when it was printed" if "..." in cell else "it is no list of numbers"
         shown = cell if len(cell) < 60 else f"{cell[:40]}...{cell[-12:]}"

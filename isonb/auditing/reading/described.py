@@ -16,7 +16,7 @@ from isonb.runtime.files import DiskError
 
 SHOWN = 8  # members that an error names
 MODULES = re.compile(
-    r"\b(numpy|pandas|torch|isonb|h5py|faiss|json|pathlib|sqlite3|safetensors\.torch|datasets|chromadb|lance|gzip)\."
+    r"\b(numpy|pandas|torch|isonb|h5py|faiss|json|pathlib|sqlite3|safetensors\.torch|datasets|chromadb|lance|lancedb|gzip)\."
 )
 LEFT = "An axis of length 1 is left over."
 POOL, STACK = "Each row is an array, as of tokens: pool it.", "Rows are points: stack them, one row a text."
@@ -194,28 +194,40 @@ def _saved(code: str) -> str:
 def spooled(pieces: Iterable[Any], what: str, code: str) -> Any:
     """Arrays (m, d) of a stream as one mapped array in a file without a name, which ends with the process.
 
-    Floats as in the first piece, integers as float64.
+    Floats as in the first piece, integers as float64. A piece (m, 0) is m missing rows, which become NaN.
     """
     import numpy as np
 
-    n, d, dtype = 0, 0, np.dtype("float64")
+    n, d, missing, dtype = 0, 0, 0, np.dtype("float64")
     with tempfile.TemporaryFile(prefix="isonb-") as file:
-        for piece in pieces:
-            if not n:
-                checked(piece, what, code)
-                d = piece.shape[1]
-                own = piece.dtype.kind == "f" and piece.dtype.itemsize < 8
-                dtype = piece.dtype.newbyteorder("=") if own else dtype
-            elif piece.shape[1] != d and len(piece):
-                got = f"{d} numbers in the first row and {piece.shape[1]} about row {n:,}"
-                fail(ShapeError, f"every row of {what} must hold a vector of one length", got, "Leave the others out.")
+
+        def write(rows: Any) -> None:
             try:  # written, not mapped: a full disk is then an error and no signal
-                file.write(np.ascontiguousarray(piece, dtype=dtype).data)
+                file.write(np.ascontiguousarray(rows, dtype=dtype).data)
             except OSError as error:
                 must, fix = f"the disk must take {what} while it is read", "Free some space, or set TMPDIR."
                 raise DiskError(f"{must}; got {error.strerror}. {fix}") from error
+
+        for piece in pieces:
             n += len(piece)
+            if piece.shape[-1] == 0:
+                missing += len(piece)
+                continue
+            if not d:
+                d = checked(piece, what, code).shape[1]
+                own = piece.dtype.kind == "f" and piece.dtype.itemsize < 8
+                dtype = piece.dtype.newbyteorder("=") if own else dtype
+            elif piece.shape[1] != d:
+                got = f"{d} numbers in the first row and {piece.shape[1]} about row {n - len(piece):,}"
+                fail(ShapeError, f"every row of {what} must hold a vector of one length", got, "Leave the others out.")
+            write(np.full((missing, d), np.nan))
+            write(piece)
+            missing = 0
         if not n:
             fail(ShapeError, f"{what} must have rows", "none", "Look at the program that wrote it.")
+        if not d:
+            lines = (f"print({code}.count())", f"print({code}.head())")
+            refuse(VectorsError, f"{what} must hold vectors", "missing values alone", "Name another column.", lines)
+        write(np.full((missing, d), np.nan))
         file.flush()
         return np.memmap(file, dtype=dtype, mode="r", shape=(n, d))

@@ -38,7 +38,9 @@ UNPACKED = (tables.separated, tables.json_file, arrays.words)  # while they are 
 OURS = ("dataset_info.json", "state.json", "dataset_dict.json")  # what describes a data set, and holds no row
 BESIDE = (".json", ".txt")
 ARRAY = "numpy.save('vectors.npy', numpy.stack([numpy.frombuffer(row[-1], 'float32') for row in rows]))"
-STRANGE = {  # what is not read, by how it begins, and the lines that take the vectors out of {path}
+SAVED = "numpy.save('vectors.npy', x)"
+# What is not read, by how a file begins or by what a folder has, and the lines that take the vectors out of {path}.
+STRANGE = {
     b"SQLite format 3": (
         "an SQLite database",
         "rows = sqlite3.connect({path!r}).execute('select * from TABLE').fetchall()",
@@ -49,11 +51,7 @@ STRANGE = {  # what is not read, by how it begins, and the lines that take the v
         "table = pandas.read_excel({path!r})",
         "table.to_parquet('vectors.parquet')",
     ),
-    b"\x1f\x8b": (
-        "a compressed file of numbers",
-        "x = numpy.load(gzip.open({path!r}))",
-        "numpy.save('vectors.npy', x)",
-    ),
+    b"\x1f\x8b": ("a compressed file of numbers", "x = numpy.load(gzip.open({path!r}))", SAVED),
     b"\x80": (
         "pickled objects, which are never loaded, since they can run any code",
         "x = pandas.read_pickle({path!r})  # if you trust the file",
@@ -62,15 +60,21 @@ STRANGE = {  # what is not read, by how it begins, and the lines that take the v
     b"": (
         "a file of an unknown kind",
         "x = numpy.fromfile({path!r}, 'float32').reshape(-1, 384)  # its type, and your model's dimensions",
-        "numpy.save('vectors.npy', x)",
+        SAVED,
     ),
 }
 MODEL = ("a model", "texts = open('texts.txt').read().splitlines()", "print(isonb.audit({path!r}, texts))")
-FOLDERS = {  # the same of folders, by a file in them
+FOLDERS = {
     "chroma.sqlite3": (
         "a database of Chroma",
         "collection = chromadb.PersistentClient({path!r}).get_collection('NAME')",
         "numpy.save('vectors.npy', collection.get(include=['embeddings'])['embeddings'])",
+    ),
+    "_versions": ("a table of Lance", "table = lance.dataset({path!r}).to_table()", "print(isonb.audit(table))"),
+    "*.lance": (
+        "a database of LanceDB",
+        "table = lancedb.connect({path!r}).open_table('NAME').to_arrow()",
+        "print(isonb.audit(table))",
     ),
     "config.json": MODEL,
     "modules.json": MODEL,
@@ -133,13 +137,8 @@ def _reader(path: Path) -> Reader:
 
 def _take_out(must: str, path: Path, told: tuple[str, str, str]) -> NoReturn:
     what, *lines = told
-    refuse(
-        VectorsError,
-        must,
-        f"{path.name}, {what}",
-        "Take the vectors out:",
-        [line.format(path=str(path)) for line in lines],
-    )
+    code = [line.format(path=str(path)) for line in lines]
+    refuse(VectorsError, must, f"{path.name}, {what}", "Take the vectors out:", code)
 
 
 def _kind(path: Path) -> str:
@@ -167,11 +166,8 @@ def _folder(folder: Path, name: str | None) -> Described:
     names = {path.name for path in folder.iterdir()}
     if names & {"dataset_dict.json", "state.json"}:
         return tables.saved(folder)
-    for lance in (folder, *folder.glob("*.lance")):
-        if lance.suffix == ".lance":
-            return tables.lance(lance)
     for known, lines in FOLDERS.items():
-        if known in names:
+        if any(folder.glob(known)):
             _take_out(f"{folder.name} must hold vectors", folder, lines)
     kinds: dict[str, list[Path]] = {}
     for path in sorted(folder.rglob("*"), key=_counted):

@@ -110,7 +110,6 @@ class Pass:
 def read(source: Any) -> Pass:
     """One pass over all rows, and a look at those that may repeat an earlier one."""
     n, d = source.shape
-    keys = torch.randint(-(2**62), 2**62, (d,), generator=torch.Generator().manual_seed(1)) | 1
     finite, zero, marks = (torch.zeros(n, dtype=kind) for kind in (torch.bool, torch.bool, torch.long))
     energy, low = torch.zeros(d, dtype=torch.float64), torch.full((d,), math.inf, dtype=torch.float64)
     high, filled, shortest, longest, half = -low, 0, math.inf, 0.0, True
@@ -123,7 +122,8 @@ def read(source: Any) -> Pass:
         piece = piece[kept]
         half = half and bool((piece == piece.half().to(piece.dtype)).all())
         piece = piece.double()
-        marks[here][kept] = _hashes(piece, keys)
+        # -0.0 becomes 0.0
+        marks[here][kept] = torch.tensor([hash(row.tobytes()) for row in (piece + 0.0).numpy()])
         energy += piece.square().sum(0)
         filled += int(piece.count_nonzero())
         low, high = torch.minimum(low, piece.amin(0)), torch.maximum(high, piece.amax(0))
@@ -134,20 +134,6 @@ def read(source: Any) -> Pass:
     repeats = _repeats(source, good, marks[good])
     ends = (shortest, longest)
     return Pass(good, wild, none, repeats, energy / count, low, high, filled / (count * d), ends, half)
-
-
-def _hashes(rows: Tensor, keys: Tensor) -> Tensor:
-    """A number of 64 bits a row: its values mixed by the finaliser of SplitMix64, times odd keys, mixed again.
-
-    Without the mixing, numbers of few digits (float16, integers) differ in their high bits alone, and so do the sums.
-    """
-    return _mixed((_mixed((rows + 0.0).view(torch.int64)) * keys).sum(-1))  # -0.0 becomes 0.0
-
-
-def _mixed(bits: Tensor) -> Tensor:
-    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
-        bits = (bits >> shift).bitwise_xor_(bits).mul_(factor)
-    return (bits >> 31).bitwise_xor_(bits)
 
 
 def _repeats(source: Any, good: Tensor, marks: Tensor) -> Tensor:

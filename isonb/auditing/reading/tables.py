@@ -1,8 +1,9 @@
-"""Tables by way of Arrow, read in batches: parquet, feather, CSV, JSON, dumps of Postgres, data sets, Lance."""
+"""Tables by way of Arrow, read in batches: parquet, feather, CSV, JSON, dumps of Postgres, data sets."""
 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
 import re
@@ -12,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isonb.auditing.reading.arrays import is_number, library, lines_of, opened
 from isonb.auditing.reading.columns import ROWS, described_table, looks_like_vector
 from isonb.auditing.reading.described import Described, VectorsError
 
@@ -22,11 +22,24 @@ QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 COPY = re.compile(r"COPY (\S+) \((.*)\) FROM stdin;")
 
 
+def scanned(source: Any, what: str, code: str) -> Described:
+    """A data set or a table of Arrow."""
+    import pyarrow.dataset as ds
+
+    data = source if isinstance(source, ds.Dataset) else ds.dataset(source)
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # else gigabytes of wide rows are in memory
+        yield from data.to_batches(columns=columns, batch_size=rows, **ahead)
+
+    return described_table(data.schema, batches, what, code)
+
+
 def parquet(path: Path) -> Described:
     import pyarrow.parquet as pq
 
     def batches(columns: list[str], rows: int) -> Iterator[Any]:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path) as file:  # a data set would hold a whole group of rows in memory
             yield from file.iter_batches(rows, columns=columns)
 
     schema = pq.ParquetFile(path).schema_arrow
@@ -36,21 +49,25 @@ def parquet(path: Path) -> Described:
 def arrow(path: Path) -> Described:
     """An Arrow file or stream; feather (version 2) is one."""
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
-    def read() -> tuple[Any, Iterator[Any]]:
-        try:
-            file = pa.ipc.open_file(pa.memory_map(str(path)))
-            return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
-        except pa.ArrowInvalid:
-            stream = pa.ipc.open_stream(pa.memory_map(str(path)))
-            return stream.schema, iter(stream)
+    what, code = f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})"
+    try:
+        return scanned(ds.dataset(path, format="ipc"), what, code)
+    except pa.ArrowInvalid:
+        return scanned(pa.ipc.open_stream(pa.memory_map(str(path))).read_all(), what, code)
 
-    def batches(columns: list[str], rows: int) -> Iterator[Any]:
-        for batch in read()[1]:
-            for start in range(0, batch.num_rows, rows):
-                yield batch.slice(start, rows).select(columns)
 
-    return described_table(read()[0], batches, f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})")
+def opened(path: Path) -> Any:
+    """A file of bytes; .gz, .bz2, .zst and .lz4 are unpacked on the way."""
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="detect")
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    with opened(path) as file:
+        yield from io.BufferedReader(file)
 
 
 def head_of(path: Path, size: int = 2**16) -> str:
@@ -63,28 +80,31 @@ def separated(path: Path) -> Described:
     """CSV and its kin: the separator and whether there is a header are read off the first line."""
     import pyarrow as pa
     import pyarrow.csv as pc
+    import pyarrow.dataset as ds
 
     first_line = (head_of(path).splitlines() or [""])[0]
     bare = QUOTED.sub("", first_line)
     mark = "\t" if "\t" in bare or ".tsv" in path.suffixes else max(",;| ", key=bare.count)
     fields = next(csv.reader([first_line], delimiter=mark), [])
-    parse = pc.ParseOptions(delimiter=mark, newlines_in_values=True)
-    reading = pc.ReadOptions(block_size=BLOCK, autogenerate_column_names=not _is_header(fields))
-
-    def reader(types: dict[str, Any], columns: list[str]) -> Any:
-        options = pc.ConvertOptions(
-            column_types=types, include_columns=columns, null_values=MISSING, strings_can_be_null=True
-        )
-        return pc.open_csv(opened(path), reading, parse, options)
-
-    first = reader({}, []).read_next_batch()
-    widest = {f.name: pa.float64() for f in first.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
-
-    def batches(columns: list[str], rows: int) -> Iterator[Any]:
-        return iter(reader({name: widest.get(name, first.schema.field(name).type) for name in columns}, columns))
-
+    kind = ds.CsvFileFormat(
+        pc.ParseOptions(delimiter=mark, newlines_in_values=True),
+        convert_options=pc.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
+        read_options=pc.ReadOptions(block_size=BLOCK, autogenerate_column_names=not _is_header(fields)),
+    )
+    types = {field.name: field.type for field in ds.dataset(path, format=kind).schema}
+    # what is whole or missing in the first block may be a fraction in the next
+    loose = [name for name, type_ in types.items() if pa.types.is_integer(type_) or pa.types.is_null(type_)]
+    data = ds.dataset(path, schema=pa.schema(types | dict.fromkeys(loose, pa.float64())), format=kind)
     code = f"pandas.read_csv({str(path)!r}{'' if mark == ',' else f', sep={mark!r}'})"
-    return described_table(first.schema, batches, f"{path.name} (text separated by {mark!r})", code, first)
+    return scanned(data, f"{path.name} (text separated by {mark!r})", code)
+
+
+def is_number(text: str | bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_header(fields: list[str]) -> bool:
@@ -165,37 +185,23 @@ def records(rows: Callable[[], Iterable[Any]], what: str, code: str) -> Describe
     """A table of objects, or of vectors alone, which are a column "vector"."""
     import pyarrow as pa
 
-    def tables() -> Iterator[Any]:
+    def tables(columns: list[str] | None = None, size: int = ROWS) -> Iterator[Any]:
         every = iter(rows())
-        while some := list(itertools.islice(every, ROWS)):
-            yield pa.Table.from_pylist([row if isinstance(row, dict) else {"vector": row} for row in some])
+        while some := list(itertools.islice(every, size)):
+            told = (row if isinstance(row, dict) else {"vector": row} for row in some)
+            yield pa.Table.from_pylist([row if columns is None else {k: row.get(k) for k in columns} for row in told])
 
     first = pa.table({})
     for first in tables():  # a column of missing values says nothing: look on
         if not any(map(pa.types.is_null, first.schema.types)):
             break
-
-    def batches(columns: list[str], _: int) -> Iterator[Any]:
-        for table in tables():
-            for name in columns:
-                if name not in table.column_names:
-                    table = table.append_column(name, pa.nulls(len(table), first.schema.field(name).type))
-            yield table.select(columns)
-
-    described = described_table(first.schema, batches, what, code, first)
+    described = described_table(first.schema, tables, what, code, first)
     bare = first.column_names == ["vector"] and not isinstance(next(iter(rows())), dict)
     return replace(described, pick=code) if bare else described
 
 
-def of_arrow(table: Any, what: str, code: str) -> Described:
-    return described_table(table.schema, lambda names, rows: iter(table.select(names).to_batches(rows)), what, code)
-
-
 def of_dataset(data: Any, what: str, code: str) -> Described:
-    plain = data.with_format("arrow")
-    first = next(iter(plain.iter(1)), None)
-    schema = data.features.arrow_schema if first is None else first.schema
-    return described_table(schema, lambda names, rows: iter(plain.select_columns(names).iter(rows)), what, code)
+    return scanned(data.with_format("arrow")[:], what, code)
 
 
 def saved(folder: Path) -> Described:
@@ -212,13 +218,3 @@ def saved(folder: Path) -> Described:
         for member in of_dataset(one, f"{folder.name} (split {split})", f"{code}[{split!r}]").members
     ]
     return Described(what, members, code)
-
-
-def lance(folder: Path) -> Described:
-    code = f"lance.dataset({str(folder)!r}).to_table().to_pandas()"
-    data = library("lance", folder, "pylance", (f"table = {code}", "isonb.audit(table)")).dataset(str(folder))
-
-    def batches(columns: list[str], rows: int) -> Iterator[Any]:
-        return iter(data.to_batches(columns=columns, batch_size=rows))
-
-    return described_table(data.schema, batches, f"{folder.name} (Lance)", code)

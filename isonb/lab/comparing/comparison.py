@@ -12,7 +12,7 @@ import pandas as pd
 from isonb.errors import fail
 from isonb.lab.comparing.result import Pair, RunComparison
 from isonb.lab.comparing.runs import CompareError, Runs, read_runs, setting_names
-from isonb.lab.methods.control import acting_place, control_of
+from isonb.lab.methods import acting_place, control_of
 from isonb.lab.statistics.paired import paired_tests, seeds_needed
 from isonb.lab.statistics.seeds import POWER, Interval, share, student
 from isonb.lab.studies.table import failed

@@ -6,7 +6,7 @@ The contexts of span extraction are cut into overlapping windows, and the answer
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -38,11 +38,9 @@ class Tokens:
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens a row."""
         return [len(row["input_ids"]) for row in self.rows]
 
     def head(self, count: int) -> Tokens:
-        """The first ``count`` rows."""
         return Tokens(self.rows[:count], self.windows[:count])
 
 
@@ -91,25 +89,6 @@ def accepted_inputs(model: Any) -> list[str]:
     return [name for name in INPUTS if name in inspect.signature(model.forward).parameters]
 
 
-@dataclass(frozen=True)
-class Collator:
-    """Pads rows on the right to the longest; labels become a tensor, (B,) or (B, 2)."""
-
-    tokenizer: Any
-
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
-        """A batch of the rows."""
-        width = max(len(row["input_ids"]) for row in rows)
-        fill = {"input_ids": self.tokenizer.pad_token_id, "attention_mask": 0, "token_type_ids": 0}
-        batch = {
-            name: torch.tensor([[*row[name], *[fill[name]] * (width - len(row[name]))] for row in rows])
-            for name in INPUTS
-            if name in rows[0]
-        }
-        batch["labels"] = torch.tensor([row["labels"] for row in rows])
-        return batch
-
-
 class LengthGrouped(Sampler[int]):
     """Row numbers for batches of ``batch_size`` rows; with ``group``, of like length: little is spent on padding.
 
@@ -148,7 +127,9 @@ class LengthGrouped(Sampler[int]):
 
 def batched(tokens: Tokens, tokenizer: Any, size: int, device: Any) -> Iterator[dict[str, Tensor]]:
     """The rows in order, ``size`` at a time, on ``device``."""
-    collate = Collator(tokenizer)
+    from transformers import DataCollatorWithPadding
+
+    collate = DataCollatorWithPadding(tokenizer)
     for start in range(0, len(tokens), size):
         batch = collate(tokens.rows[start : start + size])
         yield {name: value.to(device) for name, value in batch.items()}

@@ -87,7 +87,6 @@ def with_options(name: str, given: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def options_of(name: str) -> dict[str, str | Sequence[str]]:
-    """What stands behind the question mark."""
     options: dict[str, str | Sequence[str]] = {}
     for word in filter(None, name.partition("?")[2].split("&")):
         key, _, value = word.partition("=")

@@ -55,9 +55,9 @@ def _check_request(task: Task, split: str, limit: int | None, seed: int) -> None
     if split not in task.splits:
         fix = f"Choose one of these. {task.note}".strip()
         fail(TaskError, f"the split of {task.name} must be one of {', '.join(task.splits)}", repr(split), fix)
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
         fail(TaskError, "limit must be an integer of at least 1, or None", repr(limit), "None takes all rows.")
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if not isinstance(seed, int):
         fail(TaskError, "seed must be an integer", repr(seed), "Try 0.")
 
 
@@ -134,12 +134,10 @@ class PlainRows:
         return iter(self.table.to_pylist())
 
     def __getitem__(self, column: str) -> list[Any]:
-        """The values of a column."""
         values: list[Any] = self.table[column].to_pylist()
         return values
 
     def select(self, rows: Sequence[int]) -> PlainRows:
-        """Some of the rows."""
         return PlainRows(self.table.take(list(rows)))
 
 

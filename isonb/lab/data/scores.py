@@ -187,11 +187,5 @@ def _overlap(answer: str, reference: str) -> float:
 def _over_references(
     measure: Callable[[str, str], float], predicted: Sequence[str], gold: Sequence[Sequence[str]]
 ) -> float:
-    if isinstance(predicted, str) or any(isinstance(references, str) or not references for references in gold):
-        got = "one string, or an empty list"
-        fail(ShapeError, "answers must be a list of strings, gold a list of lists of strings", got, "Wrap strings.")
-    if len(predicted) != len(gold) or not predicted:
-        got = f"{len(predicted)} answers, {len(gold)} gold entries"
-        fail(ShapeError, "each answer must have its references", got, "Pass one list of references an answer.")
     best = (max(measure(answer, one) for one in refs) for answer, refs in zip(predicted, gold, strict=True))
     return sum(best) / len(predicted)

@@ -275,19 +275,6 @@ def hidden_states(encoder: Encoder, input_ids: Tensor, mask: Tensor) -> Tensor:
     ).hidden
 
 
-def pair_batches(
-    encoder: Encoder, first: Sequence[str], second: Sequence[str], batch_size: int = 32, max_length: int = 128
-) -> list[tuple[Tensor, Tensor]]:
-    """Hidden states (L+1, B, T, d) and masks (B, T) of sentence pairs, each pair as one input, in batches in order."""
-    batches = []
-    for start in range(0, len(first), batch_size):
-        sides = (list(side[start : start + batch_size]) for side in (first, second))
-        tokens = encoder.tokenizer(*sides, padding=True, truncation=True, max_length=max_length, return_tensors="pt")
-        mask = tokens["attention_mask"].bool()
-        batches.append((hidden_states(encoder, tokens["input_ids"], mask), mask))
-    return batches
-
-
 @torch.no_grad()
 def encode(
     encoder: Encoder,

@@ -69,7 +69,6 @@ class TaskModel(nn.Module):
 
     @property
     def config(self) -> Any:
-        """The encoder's configuration."""
         return self.encoder.config
 
     @property

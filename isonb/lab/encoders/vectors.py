@@ -14,7 +14,7 @@ from isonb.lab.measuring.layers import Sample
 from isonb.lab.methods import Site
 from isonb.points import pool
 
-__all__ = ["Pool", "SentenceVector", "States", "TokenizedSentences", "distinct", "embed", "embed_pairs"]
+__all__ = ["Pool", "SentenceVector", "States", "TokenizedSentences", "distinct", "embed"]
 __all__ += ["first_token", "forward", "sample_tokens"]
 
 Pool = Callable[[States], Tensor]
@@ -37,7 +37,6 @@ class SentenceVector(nn.Module):
         self.pooled, self.layer, self.site = pooled, layer, site
 
     def forward(self, states: States) -> Tensor:
-        """The vectors of a batch."""
         if self.layer is None:
             return self.pooled(states)
         if self.site != "tokens":
@@ -77,15 +76,6 @@ def distinct(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], Te
     place = {text: i for i, text in enumerate(dict.fromkeys([*first, *second]))}
     one, other = (torch.tensor([place[text] for text in side]) for side in (first, second))
     return list(place), one, other
-
-
-def embed_pairs(
-    encoder: Encoder, first: Sequence[str], second: Sequence[str], vector: Pool, *, max_length: int = 128
-) -> tuple[Tensor, Tensor]:
-    """The vectors (n, d) of the first and of the second sentence of each pair; each sentence is encoded once."""
-    texts, one, other = distinct(first, second)
-    (vectors,) = embed(encoder, TokenizedSentences.read(encoder, texts, max_length), [vector], 64, progress=False)
-    return vectors[one], vectors[other]
 
 
 @torch.no_grad()

@@ -192,7 +192,6 @@ class Objective:
         return tension_loss(first, second, same.to(self.device)), batch
 
     def update(self, loss: Tensor) -> None:
-        """One update."""
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         if self.simcse:

@@ -23,13 +23,15 @@ from isonb.lab.runs.settings import Planned, plan
 def run(given: Mapping[str, Any] | Planned, **options: Any) -> Record:
     """The record of the run that ``given`` describes (see :func:`~isonb.lab.runs.settings.plan`), unwritten.
 
-    Whatever can be wrong with configuration, model and data is told before any work starts.
+    Whatever can be wrong with configuration, model and data is told before any work starts
+    (:func:`~isonb.lab.engines.preflight.preflight`). The same configuration gives the same metrics and series on the
+    same machine.
 
     Args:
         given: a configuration, or a run that is written out.
         options: ``data``, a folder in the hub's layout, "hub", or None for the folder in ISONB_DATA and else the hub;
-            ``work``, a folder for checkpoints; ``progress``; and what the engine leaves beside the record,
-            ``report_to`` and ``predictions`` (:func:`isonb.lab.engines.finetune.run`).
+            ``work``, a folder for checkpoints; ``progress``; and what is left beside the record: ``report_to`` names
+            trackers, as the Trainer's, ``predictions`` a file for a table, as its suffix says.
     """
     planned = plan(given)
     engine: Any = importlib.import_module(f"isonb.lab.engines.{planned.experiment}")

@@ -46,13 +46,9 @@ def run(
     report_to: str = "",
     predictions: str | Path | None = None,
 ) -> Record:
-    """Train, measure, and return the record (unwritten).
+    """Train, measure, and return the record (unwritten), as :func:`isonb.lab.engines.experiment.run` says.
 
-    ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub". ``work`` is a
-    folder for checkpoints: a run that was stopped goes on from its last epoch there. The same configuration gives the
-    same metrics and series on the same machine. ``report_to`` names trackers, as the Trainer's; ``predictions`` is the
-    file for a table of one row a validation example, as its suffix says. Raises as
-    :func:`~isonb.lab.engines.preflight.preflight`.
+    A run that was stopped goes on from its last epoch in ``work``. ``predictions`` has one row a validation example.
     """
     clock, reports = Clock(), Reports(report_to)
     run_ = prepare(given, data)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from isonb.checks import strict
 from isonb.errors import DegenerateError, fail
 from isonb.lab.data.sources import fingerprint
-from isonb.lab.data.sts import pair_cosine
+from isonb.lab.data.sts import Gold, gains, pair_cosine, scores
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import Encoder, load
 from isonb.lab.encoders.vectors import (
@@ -37,19 +37,24 @@ from isonb.lab.engines.callbacks import Reports
 from isonb.lab.engines.contrast import tune
 from isonb.lab.engines.preflight import preflight
 from isonb.lab.engines.second_phase import fit_views
-from isonb.lab.engines.similarity_report import Gold, features, gains, scores
 from isonb.lab.engines.stages import Series, seeded
-from isonb.lab.methods import Contrast, Method
-from isonb.lab.methods.control import TUNING
+from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
+from isonb.lab.methods import TUNING, Contrast, Method
 from isonb.lab.runs.inputs import own_files, pair_rows, recorded
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import LAYERS, Planned
 from isonb.lab.runs.table import write_table
+from isonb.measures.cosine import token_uniformity
+from isonb.measures.neighbors import lsds
+from isonb.measures.registry import attempt
+from isonb.measures.spectrum import singular_values
 from isonb.points import mean_pool
 
 TOKENS = 100_000  # token vectors that a method learns from, at most
 DIGITS = 5  # of the cosines in a record
+CLOUD_ROWS = 2000  # sentence vectors of both sides together that are measured
+QUANTILES = 51
 
 Sides = tuple[Tensor, Tensor]
 
@@ -65,18 +70,15 @@ def run(
 ) -> Record:
     """Encode, tune if the method asks for it, transform, score; the record (unwritten). It leaves no checkpoints.
 
-    ``given`` as in :func:`~isonb.lab.runs.settings.plan`; ``data`` a folder in the hub's layout or "hub"; ``work``
-    isn't used. The same configuration gives the same metrics and series on the same machine. ``report_to`` names
-    trackers, which are told when the run is over; ``predictions`` is the file for a table of one row a pair. Raises as
-    :func:`~isonb.lab.engines.preflight.preflight`, and :class:`~isonb.errors.DegenerateError`, which names the stage,
-    where vectors or losses aren't finite.
+    As :func:`isonb.lab.engines.experiment.run` says; trackers are told when the run is over, and ``predictions`` has
+    one row a pair. Raises :class:`~isonb.errors.DegenerateError`, which names the stage, where vectors or losses aren't
+    finite.
 
     Metrics: ``spearman.<protocol>`` and ``subset.<name>.spearman``; both with ``plain.`` in front for the untouched
     encoder and the same layers; ``difference.spearman.<protocol>`` with ``.low``, ``.high`` and ``.p``; counts
     ``pairs``, ``sentences`` and ``subset.<name>.pairs``; ``start.features.<measure>`` of the plain vectors and
     ``end.features.<measure>`` of the final ones. Series: ``pair.cosine`` by row, ``step.train.loss`` and
-    ``step.train.penalty`` of tuning, ``step.second.<loss>``, and those of
-    :func:`~isonb.lab.engines.similarity_report.features`.
+    ``step.train.penalty`` of tuning, ``step.second.<loss>``, and those of :func:`features`.
     """
     clock, reports = Clock(), Reports(report_to)
     planned = preflight(given, data)
@@ -210,3 +212,28 @@ def _finite(x: Tensor, stage: str) -> Tensor:
         fix = "Lower the learning rate or the weight of the penalty, or look at the model's weights."
         fail(DegenerateError, f"the vectors must be finite after {stage}", f"{bad} numbers that aren't", fix)
     return x
+
+
+def features(where: str, vectors: Tensor, plain: Tensor, seed: int) -> tuple[Values, Series]:
+    """Measures of sentence vectors (n, k), both sides of all pairs stacked, beside the plain ones (n, d).
+
+    Of more than 2000 rows so many are measured, drawn by ``seed``: the same of both. ``<where>.features.<measure>``:
+    those of :func:`~isonb.lab.measuring.cloud.cloud_measures`, ``token_uniformity``, and ``lsds`` from the plain
+    vectors to these. Series: ``quantile.<where>.features.singular_values``, 51 quantiles of the raw
+    singular values over the largest; ``k.<where>.features.explained_variance`` and ``..._centered``. What isn't defined
+    is None.
+    """
+    rows = torch.randperm(len(vectors), generator=torch.Generator().manual_seed(seed))[:CLOUD_ROWS].sort().values
+    x, origin = vectors.cpu()[rows].double(), plain.cpu()[rows].double()
+    measured = cloud_measures(x) | {
+        "token_uniformity": number(token_uniformity, x),
+        "lsds": number(lsds, origin, x),
+    }
+    series: Series = {}
+    values = attempt(singular_values, x)
+    if values is not None and float(values.max()) > 0:
+        share = torch.linspace(0, 1, QUANTILES, dtype=values.dtype)
+        ends = torch.quantile(values / values.max(), share).tolist()
+        series[f"quantile.{where}.features.singular_values"] = list(zip(share.tolist(), ends, strict=True))
+    series |= {f"k.{where}.features.{name}": curve for name, curve in variance_curves(x).items()}
+    return {f"{where}.features.{name}": value for name, value in measured.items()}, series

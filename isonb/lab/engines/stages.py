@@ -32,8 +32,6 @@ Series = dict[str, list[tuple[float, float]]]
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of one split and their tokens."""
-
     task: Task
     rows: Any
     tokens: Tokens
@@ -88,13 +86,11 @@ class Finetuning:
 
     @property
     def settings(self) -> FinetuneSettings:
-        """The settings of the run."""
         settings: FinetuneSettings = self.planned.settings
         return settings
 
     @property
     def method(self) -> Method:
-        """The method of the run."""
         return self.planned.method
 
     @property
@@ -118,7 +114,6 @@ class Finetuning:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
         return next(self.model.parameters()).device
 
     def batches(self, split: Split, count: int | None = None) -> Iterator[dict[str, Tensor]]:

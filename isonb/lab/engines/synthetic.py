@@ -67,7 +67,7 @@ def run(
 ) -> Record:
     """Draw, measure, and return the record (unwritten); ``data`` and ``work``, those of other runs, aren't used.
 
-    ``given`` as in :func:`~isonb.lab.runs.settings.plan`. Series over the size of X, mean and (``.std``) standard
+    Series over the size of X, mean and (``.std``) standard
     deviation over its samples: ``size.zeta0.2.isoscore_star`` and, to compare, ``size.zeta0.2.expected``;
     ``size.auto.isoscore_star`` with the intensity ``size.auto.zeta``; ``size.unbiased.isoscore`` and, numerators and
     denominators averaged before division, ``size.pooled.isoscore``. Metrics: IsoScore of the population

@@ -11,18 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
+from transformers import DataCollatorWithPadding, EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
 from transformers.trainer_utils import SaveStrategy
 
 from isonb.errors import fail
 from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.lab.data.batches import Collator, LengthGrouped, LongestFirst
+from isonb.lab.data.batches import LengthGrouped, LongestFirst
 from isonb.lab.engines.callbacks import Bar, Late, Reports, Seal, last_whole
 from isonb.lab.engines.stages import EVALUATED, Finetuning, Series, penalised_points
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.lab.options import OptionError
-from isonb.lab.runs.arithmetic import bfloat16_pays
-from isonb.lab.runs.manifest import Clock
+from isonb.lab.runs.manifest import Clock, bfloat16_pays
 from isonb.lab.runs.settings import FinetuneSettings
 
 SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
@@ -82,7 +81,7 @@ def train(
     trainer = LabTrainer(
         model=run_.model,
         args=_arguments(run_, folder, resumable),
-        data_collator=Collator(run_.encoder.tokenizer),
+        data_collator=DataCollatorWithPadding(run_.encoder.tokenizer),
         train_dataset=run_.splits["train"].tokens,
         eval_dataset=shown,
         compute_metrics=lambda said: watched.score(shown.back(said.predictions[0])),

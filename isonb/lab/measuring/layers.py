@@ -30,7 +30,6 @@ class _Streamed(ABC):
     _refused = False
 
     def add(self, *batch: Any) -> None:
-        """Take in one batch."""
         if not self._refused:
             try:
                 with strict():

@@ -8,34 +8,45 @@ Method()
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import functools
 import importlib
 import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
-from isonb.errors import fail
+from isonb.errors import InputError, fail
 from isonb.lab.methods import own
 from isonb.lab.methods.base import Contrast, Method, MethodError, Place, SecondPhase, Site
-from isonb.lab.options import build, describe, rules, shown
+from isonb.lab.options import build, describe, nearest, rules, shown
 
 __all__ = [
+    "TUNING",
     "Contrast",
     "Method",
     "MethodError",
     "Place",
     "SecondPhase",
     "Site",
+    "acting_place",
     "catalogue",
+    "control_of",
     "method_class",
     "method_from",
     "methods",
     "resolved",
 ]
 
-
 _KNOWN: dict[str, type[Method]] = {Method.name: Method}
+
+# What the run's own settings call the options of contrastive tuning.
+TUNING = {
+    "steps": "tuning_steps",
+    "batch_size": "tuning_batch",
+    "learning_rate": "tuning_rate",
+    "temperature": "temperature",
+    "max_length": "tuning_length",
+}
 
 
 @functools.cache
@@ -56,8 +67,7 @@ def method_class(name: object) -> type[Method]:
         return own.own_method(name)
     kind = (_KNOWN.get(name) or methods().get(name)) if isinstance(name, str) else None
     if kind is None:
-        close = difflib.get_close_matches(name, methods(), n=1, cutoff=0.5) if isinstance(name, str) else ()
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"Methods: {', '.join(methods())}; or FILE.py:CLASS."
+        fix = f"{nearest(name, methods())}Methods: {', '.join(methods())}; or FILE.py:CLASS."
         fail(MethodError, "the method must be one of isonb's", shown(name), fix)
     return kind
 
@@ -114,3 +124,41 @@ def catalogue() -> list[dict[str, Any]]:
 
 def _own(kind: type[Method], hook: str) -> bool:
     return getattr(kind, hook) is not getattr(Method, hook)
+
+
+def control_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The method of the matched control of a run, by name and options.
+
+    In fine-tuning it is "none". In similarity a method with a penalty or a layer needs a loss to act on, and the
+    encoder is tuned by SimCSE with the run's settings: the control is that tuning alone, "simcse" with these settings,
+    and not the untrained vectors.
+
+    >>> control_of({"experiment": "finetune", "method": {"name": "istar"}})
+    {'name': 'none'}
+    >>> tuned = {"experiment": "similarity", "tuning_steps": 50, "method": {"name": "istar"}}
+    >>> control_of(tuned)
+    {'name': 'simcse', 'steps': 50}
+    >>> control_of(tuned | {"method": {"name": "whitening"}})
+    {'name': 'none'}
+    """
+    kind = _kind(config["method"]["name"])
+    trains = kind.penalty is not Method.penalty or kind.layer is not Method.layer
+    if config.get("experiment") != "similarity" or kind.post_hoc or not trains:
+        return {"name": Method.name}
+    return {"name": "simcse"} | {ours: config[theirs] for ours, theirs in TUNING.items() if theirs in config}
+
+
+def acting_place(method: str, experiment: str = "finetune") -> str:
+    """The vectors that a method changes, as a record names their measures: "cls", "tokens", "features", "second".
+
+    >>> acting_place("istar"), acting_place("istar", "similarity")
+    ('tokens', 'features')
+    """
+    return "features" if experiment == "similarity" else _kind(method).acts_on
+
+
+def _kind(name: str) -> type[Method]:
+    """The class of a method; that of none where the file of a user's own method is gone."""
+    with contextlib.suppress(InputError):
+        return method_class(name)
+    return Method

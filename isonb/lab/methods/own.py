@@ -7,7 +7,6 @@ beside installed packages it imports nothing, since only its own content is in a
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import hashlib
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path, PurePath
 
 from isonb.errors import fail
 from isonb.lab.methods.base import Method, MethodError
-from isonb.lab.options import rules, shown
+from isonb.lab.options import nearest, rules, shown
 
 
 def is_own(name: str) -> bool:
@@ -54,8 +53,7 @@ def _loaded(file: str, word: str, content: bytes) -> type[Method]:
     own = {key: one for key, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__}
     kind = own.get(word)
     if not isinstance(kind, type):
-        close = difflib.get_close_matches(word, own, n=1, cutoff=0.5)
-        fix = (f"Did you mean {close[0]!r}? " if close else "") + f"It defines: {', '.join(own) or 'none'}."
+        fix = f"{nearest(word, own)}It defines: {', '.join(own) or 'none'}."
         fail(MethodError, f"{file} must define the class it is asked for", repr(word), fix)
     if not issubclass(kind, Method):
         fix = f"Begin it with: class {word}(isonb.lab.methods.Method)."

@@ -26,21 +26,6 @@ from isonb.lab.options import OptionError, Options, build, describe, known_name,
 from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
 from isonb.lab.runs.run_ids import counted, run_id
 
-__all__ = [
-    "BY_TASK",
-    "EXPERIMENTS",
-    "FINE_TUNING",
-    "PROTOCOLS",
-    "FinetuneSettings",
-    "Planned",
-    "SimilaritySettings",
-    "SyntheticSettings",
-    "check_names",
-    "command",
-    "plan",
-    "resolve",
-]
-
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
 # Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
 LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
@@ -122,7 +107,6 @@ class SyntheticSettings(Options):
     size_rows: int = option(10_000, "points each size is given, for small samples in many repeats", low=4, high=10**8)
 
     def samples(self, size: int) -> int:
-        """Disjoint samples of a size."""
         return max(self.repeats, self.size_rows // size)
 
 

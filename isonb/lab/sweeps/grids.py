@@ -28,7 +28,8 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from isonb.errors import InputError, fail, in_one_line
-from isonb.lab.runs.settings import PROTOCOLS, Planned, check_names, plan
+from isonb.lab.runs.protocols import PROTOCOLS
+from isonb.lab.runs.settings import Planned, check_names, plan
 from isonb.runtime.places import shipped_grids
 
 SIZES = ("smoke", "small", "full", "paper")

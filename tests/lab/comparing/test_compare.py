@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import jupytext
 import numpy as np
@@ -15,7 +13,7 @@ from scipy import stats
 from isonb.cli import main
 from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
-from isonb.lab.methods.control import control_of
+from isonb.lab.methods import control_of
 from isonb.lab.studies.comparing import against_plain
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
@@ -62,11 +60,9 @@ def test_simulated_studies_keep_what_is_printed():
         said += power_of(2.0, 1.5, 8, 0.05 / 3)
     assert wrong / studies <= 0.05
     assert abs(seen - said) / studies <= 0.05
-    one = made_up({"entropy": 2.0}, 8)
-    visible = compare(one).pairs[0].visible
-    assert power_of(
-        visible, np.std(list(compare(one).pairs[0].differences.values()), ddof=1), 8, 0.05
-    ) == pytest.approx(0.8, abs=0.01)
+    (one,) = compare(made_up({"entropy": 2.0}, 8)).pairs
+    spread = np.std(list(one.differences.values()), ddof=1)
+    assert power_of(one.visible, spread, 8, 0.05) == pytest.approx(0.8, abs=0.01)
 
 
 def power_of(gain, spread, n, alpha):
@@ -75,40 +71,34 @@ def power_of(gain, spread, n, alpha):
     return stats.nct.sf(border, n - 1, shift) + stats.nct.cdf(-border, n - 1, shift)
 
 
+def apart(column, control, arm):
+    """A change of runs: the column of the control and of the arm."""
+    return lambda f: f.assign(**{column: np.where(f["method.name"] == "none", control, arm)})
+
+
+def similar(f):
+    score = f["metric.accuracy"] * 100
+    names = {"method.name": f["method.name"].replace("istar", "whitening"), "metric.spearman.all": score}
+    return f.assign(
+        experiment="similarity", task="sts12", **names, **{"metric.spearman.mean": score.where(f.index != 3)}
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (lambda f: f[f["seed"] < 2], "too few seeds: 2 in common, 3 are needed"),
         (lambda f: f[f["method.name"] != "none"], "its control wasn't run: --method none"),
-        (lambda f: f.assign(epochs=np.where(f["method.name"] == "none", 2, 5)), "epochs 5 here and 2 there"),
-        (
-            lambda f: f.assign(**{"manifest.data.train": np.where(f["method.name"] == "none", "a", "b")}),
-            "other rows: train",
-        ),
-        (
-            lambda f: f.assign(**{"manifest.data.model": np.where(f["method.name"] == "none", "a", "b")}),
-            "other weights",
-        ),
-        (
-            lambda f: f.assign(**{"manifest.versions.torch": np.where(f["method.name"] == "none", "2.11", "2.13")}),
-            "torch is 2.13",
-        ),
-        (
-            lambda f: f.assign(**{"metric.accuracy": f["metric.accuracy"].where(f["method.name"] != "none", 0.51)}),
-            "hasn't learned",
-        ),
+        (apart("epochs", 2, 5), "epochs 5 here and 2 there"),
+        (apart("manifest.data.train", "a", "b"), "other rows: train"),
+        (apart("manifest.data.model", "a", "b"), "other weights"),
+        (apart("manifest.versions.torch", "2.11", "2.13"), "torch is 2.13"),
+        (apart("metric.accuracy", 0.51, 0.84), "hasn't learned"),
         (
             lambda f: f.assign(task="cola", **{"metric.matthews": f["metric.accuracy"].where(f.index != 3)}),
             "matthews is undefined in 1 of the 10 runs",
         ),
-        (
-            lambda f: f.assign(
-                **{"experiment": "similarity", "task": "sts12", "metric.spearman.all": f["metric.accuracy"] * 100},
-                **{"method.name": f["method.name"].replace("istar", "whitening")},
-                **{"metric.spearman.mean": (f["metric.accuracy"] * 100).where(f.index != 3)},
-            ),
-            "some runs have spearman.all, some spearman.mean",
-        ),
+        (similar, "some runs have spearman.all, some spearman.mean"),
     ],
 )
 def test_what_can_not_be_judged_is_refused_in_words(change, reason):
@@ -125,23 +115,15 @@ def test_failed_runs_are_counted_with_an_interval():
     exact = stats.binomtest(2, 6).proportion_ci(method="exact")
     assert (pair.failed.estimate, pair.failed.low, pair.failed.high) == pytest.approx((1 / 3, *exact))
     assert pair.control_failed.estimate == 0
-    frame.loc[(frame["seed"] == 5) & (frame["method.name"] == "istar"), ["status", "metric.accuracy"]] = (
-        "failed",
-        np.nan,
-    )
+    last = (frame["seed"] == 5) & (frame["method.name"] == "istar")
+    frame.loc[last, ["status", "metric.accuracy"]] = "failed", np.nan
     (pair,) = compare(frame).pairs
     assert (pair.failed.estimate, pair.failed.n, len(pair.differences)) == (0.5, 6, 5)
 
 
 def test_what_records_warn_of_stands_below_the_table():
     frame = made_up({"whitening": 1.0}, seeds=4)
-    said = frame.assign(
-        **{
-            "manifest.warnings": [
-                '["Whitening: few points."]' if m == "whitening" else None for m in frame["method.name"]
-            ]
-        }
-    )
+    said = apart("manifest.warnings", None, '["Whitening: few points."]')(frame)
     assert "whitening, 4 runs: Whitening: few points." in compare(said).notes
     assert compare(frame).notes == ()
 
@@ -224,11 +206,3 @@ def test_the_report_runs_by_plain_papermill(tmp_path):
     said = out.read_text()
     assert "istar" in said
     assert "not significant" not in said
-
-
-def test_help_comes_without_torch():
-    code = "import sys; from isonb.cli import main\ntry: main(['compare', '--help'])\nexcept SystemExit: pass"
-    told = subprocess.run(
-        [sys.executable, "-c", f"{code}\nprint('torch' in sys.modules)"], capture_output=True, text=True
-    )
-    assert told.stdout.endswith("False\n")

@@ -26,6 +26,8 @@ ROWS = 40
 WORDS = ("a dull plot", "a fine cast", "slow music", "quick talk", "bright light")
 SMOKE = {"model": "tiny", "protocol": "smoke", "max_steps": 1, "batch_size": 8, "cloud_examples": 0}
 SIMILAR = {"model": "tiny", "protocol": "smoke"}
+SPANS = SMOKE | {"max_length": 32, "doc_stride": 4}
+KEPT, PAIR = ("train", "validation"), ("sentence1", "sentence2")
 
 
 def text(number):
@@ -83,46 +85,29 @@ def saved(path):
 
 
 @pytest.mark.parametrize(
-    ("write", "name", "given", "kind", "metric"),
+    ("write", "name", "given", "meaning", "metric"),
     [
-        (reviews, "reviews.csv", SMOKE, "classification", "accuracy"),
-        (stars, "stars.tsv", SMOKE, "regression", "pearson"),
-        (pairs, "pairs.jsonl", SIMILAR, "similarity", "spearman.all"),
-        (spans, "spans.parquet", SMOKE | {"max_length": 32, "doc_stride": 4}, "span", "squad_f1"),
-        (saved, "saved", SMOKE, "classification", "accuracy"),
+        (reviews, "reviews.csv", SMOKE, ("classification", ("Text",), "Label", ("bad", "good"), KEPT), "accuracy"),
+        (stars, "stars.tsv", SMOKE, ("regression", ("text",), "score", (), KEPT), "pearson"),
+        (pairs, "pairs.jsonl", SIMILAR, ("similarity", PAIR, "score", (), ("test",)), "spearman.all"),
+        (spans, "spans.parquet", SPANS, ("span", ("question", "context"), "answers", (), KEPT), "squad_f1"),
+        (saved, "saved", SMOKE, ("classification", ("sentence",), "label", ("yes", "no"), KEPT), "accuracy"),
     ],
 )
-def test_a_file_becomes_a_record(write, name, given, kind, metric, here):
+def test_a_file_is_understood_and_becomes_a_record(write, name, given, meaning, metric, here):
     write(here / name)
-    assert task_named(name).kind == kind
-    record = run({"task": name} | given, progress=False)
-    assert record.config["task"] == name
-    assert record.metrics[metric] is not None
-    assert record.manifest["data"] == inputs(record.config, None)
-    assert record.manifest["data"]["task"] == own_task(name).digest
-    assert command(record.config).startswith(f"isonb run --task {name} --model tiny --method none")
-
-
-UNDERSTOOD = {
-    reviews: ("reviews.csv", ("Text",), "Label", ("bad", "good"), ("train", "validation")),
-    stars: ("stars.tsv", ("text",), "score", (), ("train", "validation")),
-    pairs: ("pairs.jsonl", ("sentence1", "sentence2"), "score", (), ("test",)),
-    spans: ("spans.parquet", ("question", "context"), "answers", (), ("train", "validation")),
-    saved: ("saved", ("sentence",), "label", ("yes", "no"), ("train", "validation")),
-}
-
-
-@pytest.mark.parametrize("write", UNDERSTOOD)
-def test_what_is_understood(write, here):
-    name, *meaning = UNDERSTOOD[write]
-    write(here / name)
-    task = own_task(name)
-    assert [task.inputs, task.target, task.labels, task.splits] == meaning
+    task = task_named(name)
+    assert (task.kind, task.inputs, task.target, task.labels, task.splits) == meaning
     texts = load_task(name, split=task.splits[0])[task.inputs[-1]][:]
     assert {one.removeprefix('"So ') for one in texts} <= {text(i) for i in range(ROWS + 3)}
     assert write is not stars or texts[0].startswith('"So ')
     assert write is not saved or task.said == ("'train' is trained on, 'test' is reported",)
-    assert write is not pairs or own_task(f"{name}?kind=regression").splits == ("train", "validation")
+    assert write is not pairs or own_task(f"{name}?kind=regression").splits == KEPT
+    record = run({"task": name} | given, progress=False)
+    assert record.metrics[metric] is not None
+    assert record.manifest["data"] == inputs(record.config, None)
+    assert record.manifest["data"]["task"] == own_task(name).digest
+    assert command(record.config).startswith(f"isonb run --task {name} --model tiny --method none")
 
 
 def test_rows_kept_for_validation_are_a_fixed_share(here):
@@ -299,20 +284,7 @@ def test_check_says_what_was_understood(here, capsys, monkeypatch):
     assert "isonb run --task 'reviews.csv?inputs=Text&labels=bad,good'" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["run", "--task", "cola", "--kind", "span"], "--kind is for files of your own; got 'cola'"),
-        (["tasks", "check", "cola"], "looks at a file or folder of your own"),
-        (["tasks", "look", "a.csv"], "invalid choice: 'look'"),
-    ],
-)
-def test_flags_are_for_files(words, told, capsys):
-    assert cli.main(words) == 2
-    assert told in capsys.readouterr().err
-
-
-def test_flags_of_a_run_are_part_of_its_task(here):
+def test_flags_of_a_run_are_part_of_its_task_and_for_files_alone(here, capsys):
     from isonb.cli.commands import asked
 
     (here / "a.csv").write_text(lines("my text,stars", *(f"t{i},{i % 3}" for i in range(9))))
@@ -321,3 +293,10 @@ def test_flags_of_a_run_are_part_of_its_task(here):
     assert config["task"] == "a.csv?inputs=my text&kind=regression&target=stars"
     assert config == resolve(config)
     assert "--task 'a.csv?inputs=my text&kind=regression&target=stars'" in command(config)
+    refused = {
+        "run --task cola --kind span": "--kind is for files of your own; got 'cola'",
+        "tasks check cola": "looks at a file or folder of your own",
+    }
+    for line, told in refused.items():
+        assert cli.main(line.split()) == 2
+        assert told in capsys.readouterr().err

@@ -1,12 +1,8 @@
 """Rows from folders and from a hub on the loopback: found, found again without it, and refused with one clear error."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,26 +40,26 @@ for request in json.loads(sys.argv[1]):
 """
 
 
-def write(file: Path, rows: list[dict[str, Any]]) -> None:
+def write(file, rows):
     file.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.Table.from_pylist(rows), file)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     write(tmp_path / "glue/cola/train.parquet", ROWS)
     write(tmp_path / "glue/cola/validation-00000-of-00002.parquet", ROWS[:5])
     write(tmp_path / "glue/cola/validation-00001-of-00002.parquet", ROWS[5:])
     return tmp_path
 
 
-def test_folder(folder: Path) -> None:
+def test_folder(folder):
     train, validation = (load_task("cola", folder, split=split) for split in ("train", "validation"))
     assert train["sentence"][:] == validation["sentence"][:] == [row["sentence"] for row in ROWS]
     assert fingerprint(train) == fingerprint(validation)
 
 
-def test_variable_names_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_names_the_folder(folder, monkeypatch):
     monkeypatch.setenv("ISONB_DATA", str(folder))
     assert len(load_task("cola")) == 12
     assert sources.data_folder("hub") is None
@@ -75,13 +71,23 @@ def test_variable_names_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert sources.data_folder(None) is None
 
 
-def test_a_split_with_a_shard_too_few_is_told(folder: Path) -> None:
-    (folder / "glue/cola/validation-00001-of-00002.parquet").unlink()
+def test_shards_that_are_not_all_of_one_splitting_are_told(folder):
+    odd = folder / "glue/cola/validation-00001-of-00003.parquet"
+    (folder / "glue/cola/validation-00001-of-00002.parquet").rename(odd)
     with pytest.raises(SourceError, match=r"'validation' must be at .*glue/cola/validation\.parquet.*train\.parquet"):
         load_task("cola", folder, split="validation")
 
 
-def test_fingerprint_is_of_the_content(folder: Path) -> None:
+def test_a_column_that_stands_twice_is_told(folder):
+    table = pyarrow.Table.from_arrays(
+        [pyarrow.array(["A."]), *[pyarrow.array([1])] * 2], ["sentence", "label", "label"]
+    )
+    parquet.write_table(table, folder / "glue/cola/train.parquet")
+    with pytest.raises(SourceError, match="must have each column once; got label twice"):
+        load_task("cola", folder)
+
+
+def test_fingerprint_is_of_the_content(folder):
     whole = load_task("cola", folder)
     want = fingerprint(whole)
     assert want == fingerprint([{"label": row["label"], "sentence": row["sentence"]} for row in ROWS])
@@ -92,7 +98,7 @@ def test_fingerprint_is_of_the_content(folder: Path) -> None:
     assert len(seen) == 5
 
 
-def ask(environment: dict[str, str], *requests: dict[str, Any]) -> list[list[Any]]:
+def ask(environment, *requests):
     """Load each request in one new process that talks to the given hub alone."""
     command = [sys.executable, "-c", ASK, json.dumps(requests)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
@@ -102,7 +108,7 @@ def ask(environment: dict[str, str], *requests: dict[str, Any]) -> list[list[Any
 
 
 @pytest.fixture(scope="module")
-def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def repositories(tmp_path_factory):
     glue, sst5, sts = (tmp_path_factory.mktemp(name) for name in ("glue", "sst5", "sts"))
     write(glue / "cola/train-00000-of-00001.parquet", ROWS[:7])
     write(glue / "cola/validation-00000-of-00001.parquet", ROWS)
@@ -116,9 +122,7 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def visited(
-    repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, str], list[list[Any]], list[str]]:
+def visited(repositories, tmp_path_factory):
     """A process's environment, answers and requests from a hub that is gone when the test runs."""
     with HubServer(datasets=repositories) as hub:
         environment = hub.environment(tmp_path_factory.mktemp("home"))
@@ -133,7 +137,7 @@ def visited(
     return environment, answers, hub.requests
 
 
-def test_hub_gives_what_a_folder_gives(visited: Any, tmp_path: Path) -> None:
+def test_hub_gives_what_a_folder_gives(visited, tmp_path):
     _, (cola, sst5, sts12, *_), requests = visited
     write(tmp_path / "glue/cola/validation.parquet", ROWS)
     assert cola == [12, fingerprint(load_task("cola", tmp_path, split="validation")), ["sentence", "label"]]
@@ -144,7 +148,7 @@ def test_hub_gives_what_a_folder_gives(visited: Any, tmp_path: Path) -> None:
     assert f"GET datasets/nyu-mll/glue/resolve/{COMMIT}/cola/validation-00000-of-00001.parquet" in requests
 
 
-def test_what_the_hub_does_not_have(visited: Any) -> None:
+def test_what_the_hub_does_not_have(visited):
     *_, config, repository = visited[1]
     assert config[0] == repository[0] == "SourceError"
     assert "nyu-mll/glue (rte, train) must be on the hub" in config[1]
@@ -152,7 +156,7 @@ def test_what_the_hub_does_not_have(visited: Any) -> None:
     assert "ISONB_DATA" in repository[1]
 
 
-def test_cache_serves_without_the_hub(visited: Any) -> None:
+def test_cache_serves_without_the_hub(visited):
     environment, answers, _ = visited
     cola = {"name": "cola", "split": "validation"}
     got = ask(environment, cola, {"name": "sst5"})
@@ -161,7 +165,7 @@ def test_cache_serves_without_the_hub(visited: Any) -> None:
     assert ask(environment | {"HF_HUB_OFFLINE": "1"}, cola) == answers[:1]
 
 
-def test_no_hub_and_no_cache_is_one_clear_error(visited: Any, tmp_path: Path, folder: Path) -> None:
+def test_no_hub_and_no_cache_is_one_clear_error(visited, tmp_path, folder):
     environment = visited[0] | {"HF_HOME": str(tmp_path / "home")}
     error, rows = ask(environment, {"name": "cola"}, {"name": "cola", "source": str(folder)})
     assert error[0] == "SourceError"

@@ -1,13 +1,9 @@
 """A model by hub id: downloaded from a hub on the loopback, read again offline from the cache, refused without one."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,7 +27,7 @@ for name in json.loads(sys.argv[1]):
 """
 
 
-def ask(environment: dict[str, str], *names: str) -> list[list[Any]]:
+def ask(environment, *names):
     """Load each model in one new process that talks to the given hub alone."""
     command = [sys.executable, "-c", ASK, json.dumps(names)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
@@ -41,12 +37,12 @@ def ask(environment: dict[str, str], *names: str) -> list[list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return random_models.save("roberta", tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.slow
-def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None:
+def test_hub_model_then_cache_then_nothing(folder, tmp_path):
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "config.json").write_bytes((folder / "config.json").read_bytes())
@@ -71,7 +67,7 @@ def test_hub_model_then_cache_then_nothing(folder: Path, tmp_path: Path) -> None
     assert ask(environment | {"HF_HUB_OFFLINE": "1"}, "org/tiny")[0] == want
 
 
-def test_folder_stands_for_a_hub_id(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_stands_for_a_hub_id(folder, tmp_path, monkeypatch):
     (tmp_path / "org").mkdir()
     (tmp_path / "org" / "tiny").symlink_to(folder)
     monkeypatch.setenv("ISONB_MODELS", str(tmp_path))

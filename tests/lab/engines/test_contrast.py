@@ -1,8 +1,5 @@
 """Contrastive tuning: the losses, what a method's penalty and layer see, what is left behind."""
 
-from __future__ import annotations
-
-import copy
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,10 +13,7 @@ from isonb.lab.encoders.loading import load
 from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first_token
 from isonb.lab.engines import contrast
 from isonb.lab.engines.contrast import Objective, info_nce, tension_loss, tune
-from isonb.lab.engines.second_phase import fit_views
-from isonb.lab.methods import Contrast, Method, SecondPhase, methods
-from isonb.layers import IsotropyLayer
-from isonb.losses import IsoScoreLoss, JointLoss
+from isonb.lab.methods import Contrast, Method, methods
 from tests.lab.random_models import KINDS, save
 
 TEXTS = ["the cat sleeps", "a dog sees the old man", "men walk", "the women saw a cat and a dog", "she runs", "no rain"]
@@ -36,7 +30,7 @@ def encoder(folder):
     return load(folder)
 
 
-def weights(model: nn.Module) -> torch.Tensor:
+def weights(model):
     return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
 
 
@@ -97,12 +91,12 @@ def test_tension_switches_its_rate_and_reads_the_second_sentences_with_its_twin(
 class Recorder(nn.Module):
     """A penalty that keeps the shapes it was given."""
 
-    def __init__(self, power: float = 1.0) -> None:
+    def __init__(self, power=1.0):
         super().__init__()
         self.seen: list[tuple[int, ...]] = []
         self.power = power
 
-    def forward(self, points: torch.Tensor) -> torch.Tensor:
+    def forward(self, points):
         self.seen.append(tuple(points.shape))
         return self.power * points.square().mean()
 
@@ -158,7 +152,7 @@ def test_a_loss_that_isnt_finite_is_refused_and_the_model_frozen(encoder):
 
 
 class Scale(nn.Module):
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim):
         super().__init__()
         self.raw = nn.Parameter(torch.ones(dim))
         self.calls = 0
@@ -182,28 +176,6 @@ def test_the_layer_is_trained_at_its_site_with_its_own_rate(site, encoder):
     moved = (vector.layer.raw - 1).abs()
     assert moved.max() == pytest.approx(0.5, rel=1e-3)  # the first update of AdamW has the size of the rate
     assert not vector.layer.raw.requires_grad
-
-
-def test_the_second_phase_trains_its_module_on_both_losses():
-    draw = torch.Generator().manual_seed(0)
-    first = torch.randn(64, 6, generator=draw) * torch.tensor([9.0, 1, 1, 1, 1, 1]) + 3
-    second = first + 0.1 * torch.randn(64, 6, generator=draw)
-    layer = IsotropyLayer(6)
-    phase = SecondPhase(layer, penalty=IsoScoreLoss(), joint=JointLoss(), batch_size=30, epochs=20, learning_rate=1e-2)
-    twin = copy.deepcopy(phase)
-    series = fit_views(phase, first, second, temperature=0.05, seed=0, progress=False)
-    assert [step for step, _ in series["step.second.loss"]] == list(range(1, 41))
-    isotropy = values(series, "step.second.isotropy")
-    assert sum(isotropy[-4:]) < 0.7 * sum(isotropy[:4])
-    assert series == fit_views(twin, first, second, temperature=0.05, seed=0, progress=False)
-    assert torch.equal(twin.module(first), layer(first))
-    assert not any(p.requires_grad for p in layer.parameters())
-
-
-def test_a_second_phase_that_diverges_is_refused():
-    phase = SecondPhase(nn.Linear(4, 4), penalty=Recorder(float("nan")), epochs=1)
-    with pytest.raises(DegenerateError, match="second phase must be finite"):
-        fit_views(phase, torch.eye(4), torch.eye(4), temperature=0.05, seed=0, progress=False)
 
 
 @pytest.mark.gpu

@@ -1,11 +1,5 @@
 """Every way in which a run can't be carried out is one typed error before any work."""
 
-from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 import torch
 
@@ -27,19 +21,19 @@ SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protoc
 ROWS = [{"sentence": f"Sentence {i}.", "label": i % 2, "idx": i} for i in range(80)]
 
 
-def write(file: Path, rows: list[dict[str, Any]]) -> None:
+def write(file, rows):
     file.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(pyarrow.Table.from_pylist(rows), file)
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path):
     for split in ("train", "validation"):
         write(tmp_path / f"glue/cola/{split}.parquet", ROWS)
     return tmp_path
 
 
-def test_all_is_well(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_is_well(data, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "_file_digest", lambda *_: pytest.fail("weights were read"))
     monkeypatch.setattr(sources, "read_folder", lambda *_: pytest.fail("a whole split was read"))
     preflight(SMOKE | {"task": "cola"}, data)
@@ -66,12 +60,12 @@ def test_all_is_well(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ({"task": "english_span", "doc_stride": 48}, OptionError, "max_length must pass doc_stride"),
     ],
 )
-def test_what_is_wrong_with_a_configuration(changes: dict[str, Any], kind: type[Exception], message: str) -> None:
+def test_what_is_wrong_with_a_configuration(changes, kind, message):
     with pytest.raises(kind, match=message):
         preflight(SMOKE | changes)
 
 
-def test_folder_of_data(data: Path) -> None:
+def test_folder_of_data(data):
     cola = SMOKE | {"task": "cola"}
     with pytest.raises(SourceError, match="source must be an existing folder"):
         preflight(cola, data / "nowhere")
@@ -94,15 +88,7 @@ def test_folder_of_data(data: Path) -> None:
         preflight(cola, data)
 
 
-def test_model_with_code_of_its_own(tmp_path: Path) -> None:
-    folder = random_models.save("bert", tmp_path / "model")
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(settings | {"model_type": "own", "auto_map": {"AutoModel": "m.M"}}))
-    with pytest.raises(ModelError, match="needs code from the model's repository, which is never run"):
-        preflight(SMOKE | {"model": str(folder)})
-
-
-def test_precision_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision_of_the_device(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(OptionError, match="float16 needs a GPU"):
         preflight(SMOKE | {"precision": "float16"})

@@ -12,7 +12,6 @@ import pyarrow
 import pytest
 import torch
 from scipy.stats import spearmanr
-from torch import nn
 
 from isonb.errors import DegenerateError
 from isonb.lab.data import tasks
@@ -20,9 +19,7 @@ from isonb.lab.data.rows import load_task
 from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import encode, load
 from isonb.lab.engines import similarity
-from isonb.lab.engines.similarity_report import Gold, gains, scores
-from isonb.lab.methods import Method, SecondPhase, methods
-from isonb.lab.options import option
+from isonb.lab.methods import Method, methods
 from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
 from isonb.points import mean_pool
@@ -177,33 +174,6 @@ def test_a_method_pools_on_its_own_and_learns_from_words(stub, bert):
     torch.testing.assert_close(found, expected, atol=2e-5, rtol=0)
 
 
-def test_both_tunings_and_a_second_phase(stub):
-    @dataclass(frozen=True)
-    class Everything(Method):
-        name: ClassVar[str] = "everything"
-        two_phases: ClassVar[bool] = True
-        width: int = option(4, "width", low=1)
-
-        def contrast(self):
-            return methods()["simcse"](steps=1, batch_size=4).contrast()
-
-        def penalty(self):
-            return methods()["cosreg"]().penalty()
-
-        def second(self, features, seed):
-            assert features.shape[-1] == 128
-            return SecondPhase(nn.Linear(128, self.width), epochs=2)
-
-    record = run(method=stub(Everything), tuning_steps=2)
-    steps = {name: len(pairs) for name, pairs in record.series.items() if name.startswith("step.")}
-    assert steps == {
-        "step.contrast.train.loss": 1, "step.train.loss": 2, "step.train.penalty": 2, "step.second.task": 2,
-        "step.second.loss": 2,
-    }  # fmt: skip
-    assert len(record.series["quantile.end.features.singular_values"]) == 51
-    assert len(record.series["k.end.features.explained_variance"]) == 4
-
-
 @pytest.mark.parametrize("place", ["pool", "transform"])
 def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
     @dataclass(frozen=True)
@@ -220,21 +190,6 @@ def test_vectors_that_arent_finite_are_refused_by_stage(place, stub):
     stage = {"pool": "encoding", "transform": "transforming"}[place]
     with pytest.raises(DegenerateError, match=f"finite after {stage}; got .* numbers"):
         run(method=stub(Broken))
-
-
-SUBSETS = Gold([1.0, 2, 3, 4, 1, 2, 3, 5, 5], ["a"] * 4 + ["b"] * 3 + ["c"] * 2)
-
-
-def test_a_subset_that_cannot_be_scored_leaves_what_needs_it_undefined():
-    cosines = [0.1, 0.2, 0.4, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5]
-    found = scores(cosines, SUBSETS)
-    assert found["subset.c.spearman"] is None
-    assert found["spearman.mean"] is None
-    assert found["subset.b.spearman"] == pytest.approx(-100)
-    assert found["spearman.all"] is not None
-    gained = gains(cosines, cosines[::-1], SUBSETS, 0)
-    assert gained["difference.spearman.mean.low"] is None
-    assert gained["difference.spearman.all.low"] < gained["difference.spearman.all.high"]
 
 
 def test_a_task_with_subsets(monkeypatch):

@@ -1,17 +1,11 @@
 """The synthetic experiment finds the numbers that theory and the paper's figure expect."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
 from isonb.lab.data.populations import Points, expected_score, true_score, variances
 from isonb.lab.engines.synthetic import run
 from isonb.lab.options import OptionError
-from isonb.lab.runs.record import Record, read_record, write_record
-from isonb.lab.runs.settings import resolve
 
 SMOKE = {"experiment": "synthetic", "protocol": "smoke"}
 FIGURE = {
@@ -23,21 +17,21 @@ FIGURE = {
 }
 
 
-def at(record: Record, name: str, size: int) -> float:
+def at(record, name, size):
     return float(dict(record.series[f"size.{name}"])[size])  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def figure() -> Record:
+def figure():
     return run(FIGURE, progress=False)
 
 
 @pytest.fixture(scope="module")
-def smoke() -> Record:
+def smoke():
     return run(SMOKE, progress=False)
 
 
-def test_figure_2(figure: Record) -> None:
+def test_figure_2(figure):
     got = [at(figure, f"zeta{zeta}.isoscore_star", 700) for zeta in ("0", "0.2", "0.4", "0.6", "0.8")]
     assert got == pytest.approx([0.444, 0.538, 0.643, 0.745, 0.818], abs=0.005)
     assert got == pytest.approx(
@@ -52,29 +46,14 @@ def test_figure_2(figure: Record) -> None:
     assert at(figure, "auto.zeta", 700) == pytest.approx(0.651, abs=0.02)
 
 
-def test_heavy_tails() -> None:
-    changes = {"tail": "student5", "sizes": "700", "shrinkage_rows": 5000, "sample_rows": 20_000}
-    record = run(FIGURE | changes, progress=False)
-    assert at(record, "zeta0.isoscore_star", 700) == pytest.approx(0.262, abs=0.04)  # 14 samples of deviation 0.05
-    assert at(record, "zeta0.isoscore_star", 700) < at(record, "zeta0.expected", 700) - 0.1
-    assert at(record, "unbiased.isoscore", 700) == pytest.approx(0.8673, abs=0.025)
-
-
-def test_record(smoke: Record, tmp_path: Any) -> None:
-    again = run(SMOKE, progress=False)
-    assert again.metrics == smoke.metrics
-    assert again.series == smoke.series
-    assert smoke.config == resolve(SMOKE)
-    assert read_record(write_record(tmp_path, smoke)).run_id == smoke.run_id
-    assert [size for size, _ in smoke.series["size.zeta1.isoscore_star"]] == [8, 16, 64, 128]
+def test_the_same_seed_gives_the_same_record(smoke):
+    again, other = run(SMOKE, progress=False), run(SMOKE | {"seed": 1}, progress=False)
+    assert (again.metrics, again.series) == (smoke.metrics, smoke.series)
     assert dict(smoke.series["size.samples"]) == {8: 25, 16: 12, 64: 3, 128: 2}
-    assert at(smoke, "zeta1.isoscore_star", 8) == pytest.approx(smoke.metrics["shrinkage.isoscore"], rel=1e-5)
-    other = run(SMOKE | {"seed": 1}, progress=False)
     assert other.metrics["all.isoscore"] != smoke.metrics["all.isoscore"]
-    assert other.metrics["true.isoscore"] == smoke.metrics["true.isoscore"]
 
 
-def test_both_ways_to_the_score_agree(smoke: Record) -> None:
+def test_both_ways_to_the_score_agree(smoke):
     """Samples of at least as many points as dimensions take another way than smaller ones; here by hand."""
     points = Points("figure2", "gaussian", 32, 0)
     shrinkage = torch.cat(list(points.blocks(500))).double().T.cov()
@@ -91,7 +70,7 @@ def test_both_ways_to_the_score_agree(smoke: Record) -> None:
         assert got == pytest.approx(float(torch.stack(scores).mean()), rel=1e-5)
 
 
-def test_points_have_the_covariance() -> None:
+def test_points_have_the_covariance():
     for tail, factor in (("gaussian", 1.0), ("student5", 5 / 3)):
         x = Points("figure2", tail, 6, 3).draw(200_000)
         torch.testing.assert_close(x.var(0), factor * variances("figure2", 6), rtol=0.05, atol=0)
@@ -103,15 +82,12 @@ def test_points_have_the_covariance() -> None:
     ("changes", "message"),
     [
         ({"sizes": "64 8"}, "sizes of a synthetic run must be numbers in 4"),
-        ({"sizes": "2 8"}, "sizes of a synthetic run"),
         ({"sizes": "8, 16"}, "sizes of a synthetic run"),
-        ({"sizes": ""}, "sizes of a synthetic run"),
         ({"sizes": "8.5 16"}, "whole numbers"),
         ({"zetas": "0 2"}, "zetas of a synthetic run must be numbers in 0"),
         ({"sizes": "8 5000"}, r"sample_rows must hold S and all samples, \d+ points; got 2000"),
-        ({"tail": "heavy"}, "tail"),
     ],
 )
-def test_bad_settings(changes: dict[str, Any], message: str) -> None:
+def test_bad_settings(changes, message):
     with pytest.raises(OptionError, match=message):
         run(SMOKE | changes, progress=False)

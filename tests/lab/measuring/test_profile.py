@@ -179,20 +179,6 @@ def test_streamed_values_are_those_of_all_points_together(encoder):
             assert layer_of[f"layer.cls.{name}"].get(layer) == pytest.approx(value, rel=1e-6, abs=1e-9), name
 
 
-def test_batches_and_padding_change_nothing(encoder):
-    rows = tiny.sentences(23, longest=9)
-    one = profile(forward_of(encoder), [tiny.batch(rows)], layers=L)
-    other = profile(forward_of(encoder), batches(23, 4), layers=L)
-    assert one.metrics.keys() == other.metrics.keys()
-    assert one.series.keys() == other.series.keys()
-    for name, value in one.metrics.items():
-        assert other.metrics[name] == pytest.approx(value, rel=2e-3, abs=1e-4), name  # float32 passes of other shapes
-    for name, pairs in one.series.items():
-        assert [x for x, _ in other.series[name]] == [x for x, _ in pairs]
-        values = pytest.approx([y for _, y in pairs], rel=2e-3, abs=1e-4)
-        assert [y for _, y in other.series[name]] == values, name
-
-
 def test_a_layer_of_equal_points_has_no_measures_of_spread():
     same = torch.ones(6, 4, 8)  # as the first token of layer 0 is the same in every sentence
     varied = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))

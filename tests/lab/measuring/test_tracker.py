@@ -11,7 +11,6 @@ from transformers import Trainer, TrainingArguments
 
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.trainer import IsotropyTrainerMixin
-from isonb.lab.measuring import tracker as tracker_module
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.losses import IsoScoreLoss
@@ -66,7 +65,7 @@ def defined(points):
     return {name: value for name, value in cloud_measures(points).items() if value is not None}
 
 
-@pytest.mark.parametrize(("kind", "parts"), [("bert", 1), ("bert", 2), ("gpt2", 2), ("albert", 1), ("distilbert", 2)])
+@pytest.mark.parametrize(("kind", "parts"), [("bert", 1), ("gpt2", 2)])
 def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, parts):
     trained = train(tmp_path, parts, kind=kind, dropout=0.3, every=2)
     found = tracked(trained)
@@ -77,37 +76,6 @@ def test_values_are_those_of_the_points_that_were_trained_on(tmp_path, kind, par
         points = torch.cat([pool([state], mask, trained.tracker.pooling.mode) for state, mask in passes])
         assert values == pytest.approx(defined(points), rel=1e-9), step
         assert len(points) == 16
-
-
-def test_micro_batches_are_one_cloud(tmp_path):
-    whole = tracked(train(tmp_path, 1, **UNION))
-    assert list(whole) == [1, 2, 3, 4]
-    for parts in (2, 4):
-        cut = tracked(train(tmp_path, parts, **UNION))
-        assert cut.keys() == whole.keys()
-        for step, values in whole.items():
-            assert cut[step] == pytest.approx(values, rel=1e-7), (parts, step)
-
-
-@pytest.mark.parametrize("parts", [1, 2])
-def test_rehearsals_of_a_penalty_are_not_looked_at(tmp_path, monkeypatch, parts):
-    seen = []
-
-    def watched(points, *args):
-        seen.append(points)
-        return cloud_measures(points, *args)
-
-    monkeypatch.setattr(tracker_module, "cloud_measures", watched)
-    trained = train(tmp_path, parts, trainer=Penalised, dropout=0.3, penalty=IsoScoreLoss(weight=0.2))
-    assert [len(points) for points in seen] == [16, 16, 8, 16]
-    assert all(point.requires_grad is False for point in seen)
-    history = trained.state.log_history
-    # the loss of the same step is still logged, the penalty beside it
-    assert [entry["step"] for entry in history if "isonb_penalty" in entry] == [1, 2, 3, 4]
-    # with weights that the penalty reads from the same points, its value is theirs: -ln of IsoScore
-    penalties = [entry["isonb_penalty"] for entry in history if "isonb_penalty" in entry]
-    for points, penalty in zip(seen, penalties, strict=True):
-        assert penalty == pytest.approx(float(IsoScoreLoss(weight=0.2)(points)), rel=1e-6)
 
 
 def test_training_is_the_same_with_and_without(tmp_path):

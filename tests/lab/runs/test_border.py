@@ -1,19 +1,15 @@
 """What no run can have: values that no file or number holds, refused where settings are resolved or files are read."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import json
 import pickle
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from isonb.errors import InputError
 from isonb.lab import methods
-from isonb.lab.data.sources import SourceError, read_folder
 from isonb.lab.options import option
 from isonb.lab.runs.record import Record, RecordError, write_record
 from isonb.lab.runs.settings import plan, resolve
@@ -44,13 +40,13 @@ TASK = {"task": "english_sentiment"}
     ],
     ids=lambda given: next(iter(given)),
 )
-def test_settings_of_another_kind_are_one_typed_error(given: dict[str, object]) -> None:
+def test_settings_of_another_kind_are_one_typed_error(given):
     with pytest.raises(InputError, match=r"must be|written by isonb") as caught:
         resolve(TASK | given)
     assert len(str(caught.value)) < 1000
 
 
-def test_the_form_for_other_processes_is_the_run_itself() -> None:
+def test_the_form_for_other_processes_is_the_run_itself():
     run = plan(TASK | {"method": {"name": "istar", "weight": -1}})
     again = plan(json.loads(json.dumps(run.frozen())))
     assert (again, again.settings, again.method) == (run, run.settings, run.method)
@@ -58,14 +54,14 @@ def test_the_form_for_other_processes_is_the_run_itself() -> None:
 
 
 @pytest.fixture
-def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+def newer(monkeypatch):
     """I-STAR with an option more, whose default changes nothing."""
     fields = [("brand_new", float, option(1.5, "nothing yet", low=0, high=9))]
     kind = dataclasses.make_dataclass("Newer", fields, bases=(methods.methods()["istar"],), frozen=True)
     monkeypatch.setitem(methods.methods(), "istar", kind)
 
 
-def test_an_option_that_came_later_changes_no_id_at_its_default(request: pytest.FixtureRequest) -> None:
+def test_an_option_that_came_later_changes_no_id_at_its_default(request):
     given = TASK | {"method": {"name": "istar", "weight": -1}}
     before = plan(given)
     request.getfixturevalue("newer")
@@ -78,11 +74,11 @@ def test_an_option_that_came_later_changes_no_id_at_its_default(request: pytest.
 
 
 @pytest.fixture
-def grid(tmp_path: Path) -> Path:
+def grid(tmp_path):
     return tmp_path / "grid.yaml"
 
 
-def test_blocks_share_one_limit(grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_share_one_limit(grid, monkeypatch):
     monkeypatch.setattr(grids, "plan", lambda given: pytest.fail("a run was written out"))
     seeds, epochs = list(range(160)), list(range(1, 101))
     block = f"{{task: english_sentiment, seed: {seeds}, epochs: {epochs}}}"
@@ -94,7 +90,7 @@ def test_blocks_share_one_limit(grid: Path, monkeypatch: pytest.MonkeyPatch) -> 
 # records
 
 
-def test_a_printed_record_is_one_screen() -> None:
+def test_a_printed_record_is_one_screen():
     metrics = {f"layer.{i}.isoscore": i / 1000 for i in range(500)} | {"undefined": None}
     text = str(Record(TASK, metrics, {"loss": [(i, 1.0) for i in range(10**5)]}, error="x" * 9999, status="failed"))
     assert len(text.splitlines()) < 24
@@ -107,7 +103,7 @@ def test_a_printed_record_is_one_screen() -> None:
     ("suffix", "read"),
     [(".CSV", pd.read_csv), (".parquet", pd.read_parquet), (".html", None), (".md", None)],
 )
-def test_a_table_is_what_its_suffix_says(tmp_path: Path, suffix: str, read: object) -> None:
+def test_a_table_is_what_its_suffix_says(tmp_path, suffix, read):
     for seed in (1, 2):
         write_record(tmp_path, Record(TASK | {"seed": seed}, {"accuracy": 0.5}, status="failed", error="a|b\nc"))
     file = tmp_path / f"table{suffix}"
@@ -121,36 +117,7 @@ def test_a_table_is_what_its_suffix_says(tmp_path: Path, suffix: str, read: obje
 
 
 @pytest.mark.parametrize("name", ["table", "table.xlsx", "folder.csv"])
-def test_a_table_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+def test_a_table_that_cannot_be_written(tmp_path, name):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(RecordError, match="a table must be a file"):
         collect(tmp_path, tmp_path / name)
-
-
-# rows
-
-
-def split(folder: Path, name: str, columns: list[str] | None = None) -> None:
-    table = pyarrow.table({"sentence": ["A."], "label": [1]})
-    if columns is not None:
-        table = pyarrow.Table.from_arrays([pyarrow.array(["A."]), pyarrow.array([1]), pyarrow.array([0])], columns)
-    (folder / "glue/cola").mkdir(parents=True, exist_ok=True)
-    parquet.write_table(table, folder / f"glue/cola/{name}.parquet")
-
-
-def test_shards_of_two_splittings_are_not_one(tmp_path: Path) -> None:
-    for name in ("train-00000-of-00002", "train-00000-of-00003"):
-        split(tmp_path, name)
-    with pytest.raises(SourceError, match="in all its shards"):
-        read_folder(tmp_path, "glue/cola", "train")
-    (tmp_path / "glue/cola/train-00000-of-00003.parquet").unlink()
-    split(tmp_path, "train-00001-of-00002")
-    assert len(read_folder(tmp_path, "glue/cola", "train")) == 2
-
-
-def test_a_column_that_stands_twice(tmp_path: Path) -> None:
-    from isonb.lab.data.rows import load_task
-
-    split(tmp_path, "train", ["sentence", "label", "label"])
-    with pytest.raises(SourceError, match="must have each column once; got label twice"):
-        load_task("cola", tmp_path, split="train")

@@ -32,7 +32,9 @@ def folder(tmp_path):
 
 
 def test_what_is_published_is_read_back(folder):
-    home = publish(folder / "records", folder / "out", "some", series=("step.",))
+    homes = [publish(folder / "records", folder / where, "some", series=("step.",)) for where in ("out", "again")]
+    home, again = ({path.name: path.read_bytes() for path in home.iterdir()} for home in homes)
+    assert home == again
     found = recorded("some", folder / "out")
     ours = [record(0), record(1), record(3, method="istar")]
     assert found.runs.columns.tolist() == table(ours).columns.tolist()
@@ -41,13 +43,7 @@ def test_what_is_published_is_read_back(folder):
     logged = logged[logged.name.str.startswith("step.")].reset_index(drop=True)
     pd.testing.assert_frame_equal(found.series, logged, check_dtype=False)
     assert found.manifest["runs"] == sorted(one.run_id for one in ours)
-    assert sorted(path.name for path in home.iterdir()) == ["manifest.json", "runs.parquet", "series.parquet"]
-
-
-def test_the_same_records_give_the_same_bytes(folder):
-    homes = [publish(folder / "records", folder / where, "some") for where in ("a", "b")]
-    a, b = ({path.name: path.read_bytes() for path in home.iterdir()} for home in homes)
-    assert a == b
+    assert sorted(home) == ["manifest.json", "runs.parquet", "series.parquet"]
 
 
 def test_a_recording_in_parts_is_that_of_the_whole(folder):
@@ -88,25 +84,21 @@ def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder
     assert {"all", "-1"} <= set(parts)
 
 
-def test_damage_is_told(folder):
+@pytest.mark.parametrize(
+    ("file", "damage", "told"),
+    [
+        ("manifest.json", lambda old: json.dumps(json.loads(old) | {"schema": 99}).encode(), "schema 1; got 99"),
+        ("manifest.json", lambda old: b"[]", "schema 1"),
+        ("manifest.json", lambda old: b"{", "readable"),
+        ("series.parquet", lambda old: old[:-9] + b"x" * 9, r"got another series\.parquet"),
+    ],
+)
+def test_damage_is_told(file, damage, told, folder):
     home = publish(folder / "records", folder / "out", "some")
-    about = home / "manifest.json"
-    text = about.read_text()
     with pytest.raises(RecordedError, match="'other'"):
         recorded("other", folder / "out")
-    about.write_text(json.dumps(json.loads(text) | {"schema": 99}))
-    with pytest.raises(RecordedError, match="schema 1; got 99"):
-        recorded("some", folder / "out")
-    about.write_text("[]")
-    with pytest.raises(RecordedError, match="schema 1"):
-        recorded("some", folder / "out")
-    about.write_text("{")
-    with pytest.raises(RecordedError, match="readable"):
-        recorded("some", folder / "out")
-    about.write_text(text)
-    path = home / "series.parquet"
-    path.write_bytes(path.read_bytes()[:-9] + b"x" * 9)
-    with pytest.raises(RecordedError, match=r"got another series\.parquet"):
+    (home / file).write_bytes(damage((home / file).read_bytes()))
+    with pytest.raises(RecordedError, match=told):
         recorded("some", folder / "out")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isonb.lab.options import Options, option
-from isonb.lab.runs.arithmetic import bfloat16_pays
+from isonb.lab.runs.manifest import bfloat16_pays
 
 __all__ = ["PretrainSettings"]
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from support import columns_of
 
-from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.manifest import processor_kinds
 from isonb.lab.runs.settings import resolve
 from isonb.lab.studies import comparing
 from isonb.lab.studies.design import study_file

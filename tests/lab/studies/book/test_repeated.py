@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from isonb.lab.runs.arithmetic import processor_kinds
+from isonb.lab.runs.manifest import processor_kinds
 from isonb.lab.runs.recordings import recorded
 from isonb.lab.studies.design import study_file
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,11 +14,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from dial import plan, readers
+from dial.encode import SIMILARITY, layers_of, read_set
 from isonb.errors import FitWarning
-from isonb.lab.dial import readers
-from isonb.lab.dial.encode import POOLS, SIMILARITY, layers_of, read_set
 from isonb.measures.registry import measure_all
-from isonb.runtime.places import EXPERIMENTS_FOLDER
 from isonb.streaming.moments import Moments
 from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
 
@@ -28,9 +26,8 @@ Turn = tuple[str, float]  # the family and its strength
 Key = tuple[str, str, str, float]  # pool, fit and turn
 Load = Callable[[str], Array]  # a set's vectors (pools, n, d) of one layer
 
-RAW: Turn = ("raw", 0.0)
-PLACES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-SHORT: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in PLACES))
+RAW, PARTS, POOLS = plan.RAW, plan.PARTS, plan.POOLS
+SHORT: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in plan.PLACES))
 FULL: tuple[Turn, ...] = (
     *SHORT,
     *(("dropped", float(count)) for count in (1, 2, 3, 5, 10)),
@@ -40,10 +37,8 @@ FULL: tuple[Turn, ...] = (
     *(("softdecay", alpha) for alpha in (-0.2, -0.6)),
 )
 SLOW: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in (0.0, 0.5, 0.75, 1.0, 1.5)))  # where all readers read
-PARTS = ("first token", "mean", "direction 1", "directions 2 and 3", "directions 4 to 10", "the rest")
 ORDERS = {"first token first": PARTS, "first token last": PARTS[::-1]}
 GROUPS = {"direction 1": (0, 1), "directions 2 and 3": (1, 3), "directions 4 to 10": (3, 10), "the rest": (10, None)}
-PART_PLACE = 0.75
 KEYS: tuple[Key, ...] = (
     *(("mean", "own", *turn) for turn in FULL),
     *((pool, fit, *turn) for pool, fit in (("mean", "wikipedia"), *((POOLS[1], fit) for fit in ("own", "wikipedia")))
@@ -73,14 +68,8 @@ READERS = {  # of which sets a reader's score is the mean
     "hidden layer": ("sst2", "cola"),
     "own topics": ("corpus",),
 }
-REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
 MEASURED = 2000  # texts of a set whose isotropy is measured
 TAILS = (0.025, 0.975)
-
-
-def plan_digest() -> str:
-    """sha256 of the plan that was written before the grid ran."""
-    return hashlib.sha256((EXPERIMENTS_FOLDER / "dial_plan.md").read_bytes()).hexdigest()
 
 
 class Turned:
@@ -125,11 +114,11 @@ class Turned:
         return turned
 
     def _factors(self, done: Iterable[str]) -> torch.Tensor:
-        """What each direction is multiplied by where some groups of :data:`GROUPS` are turned by :data:`PART_PLACE`."""
+        """What each direction is multiplied by where some groups of :data:`GROUPS` are turned by its p = 0.75."""
         level, factor = self.values[10:].mean(), torch.ones_like(self.values)
         for part in set(done) & set(GROUPS):
             group = slice(*GROUPS[part])
-            factor[group] = (self.values[group].clamp_min(1e-12 * self.values[0]) / level) ** (-PART_PLACE / 2)
+            factor[group] = (self.values[group].clamp_min(1e-12 * self.values[0]) / level) ** (-plan.PART_PLACE / 2)
         return factor
 
 
@@ -148,10 +137,10 @@ class Cell:
         return np.mean(found, axis=0) if len(found) == len(READERS[reader]) else None
 
     def reached(self, key: Key, names: Iterable[str]) -> dict[str, float]:
-        """Isotropy by every measure of :data:`REACHED`, the mean over some sets; NaN where it wasn't measured."""
+        """Isotropy by every measure of the plan, the mean over some sets; NaN where it wasn't measured."""
         found = [self.isotropy.get((key, name), {}) for name in names]
-        table = pd.DataFrame(found, columns=list(REACHED), dtype=float)
-        return {measure: float(table[measure].mean(skipna=False)) for measure in REACHED}
+        table = pd.DataFrame(found, columns=list(plan.REACHED), dtype=float)
+        return {measure: float(table[measure].mean(skipna=False)) for measure in plan.REACHED}
 
 
 def stored(name: str) -> tuple[str, ...]:
@@ -212,7 +201,7 @@ def read_layer(load: Load, names: Iterable[str] = NAMES, keys: Sequence[Key] = K
             made.outcomes[key, reader, name] = outcome
         if full and turn[0] not in ORDERS:
             seen = torch.from_numpy(turned[stored(name)[-1]][:MEASURED]).double()
-            wanted = REACHED if slow and name in ("stsb_test", "corpus") else ("isoscore", "mean_cosine")
+            wanted = plan.REACHED if slow and name in ("stsb_test", "corpus") else ("isoscore", "mean_cosine")
             made.isotropy[key, name] = measure_all(seen, wanted)
         if key == keys[-1]:
             points.cache_clear()  # the next name reads other sets
@@ -245,7 +234,7 @@ def best_place(made: Cell, pool: str, fit: str, reader: str) -> dict[str, Any] |
     if len(found) < len(SHORT):
         return None
     at = np.stack(list(found.values())).argmax(0)
-    best, places = SHORT[at[0]], np.array([0.0, *PLACES])
+    best, places = SHORT[at[0]], np.array([0.0, *plan.PLACES])
     low, high = np.quantile(places[at[1:]], TAILS)
     return {
         "pool": pool,

@@ -1,16 +1,71 @@
-"""The hypotheses of the plan, judged from the recorded tables by the plan's own words."""
+"""The dial: what its plan names, the tables that were recorded, and its hypotheses, judged by the plan's own words.
+
+What makes the tables is the recipe ``book/recipes/dial``.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from isonb.errors import InputError, fail
+from isonb.lab.data.corpus import sentences
+from isonb.runtime.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
+
+FOLDER = RECORDINGS_FOLDER / "dial"
+Turn = tuple[str, float]  # the family and its strength
+RAW: Turn = ("raw", 0.0)
+PLACES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)  # of partial whitening
+PARTS = ("first token", "mean", "direction 1", "directions 2 and 3", "directions 4 to 10", "the rest")
+PART_PLACE = 0.75
+POOLS = ("mean", "without first")
+LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 10, 15, 20, 30)}
+REACHED = ("isoscore", "isoscore_unbiased", "mean_cosine", "anisotropy_1", "explained_variance_3", "rbf_uniformity")
+NEAR = 5  # nearest sentences of each that a menu offers
+PICKS = 20
 MIDDLE = (10, 15, 20)
 Tables = Mapping[str, pd.DataFrame]
 Judged = tuple[bool, bool, str]  # as expected, contradicted, and the numbers
+
+
+def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
+    """A recorded table by its name. Raises :class:`~isonb.errors.InputError` for one that isn't there."""
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.parquet"))) or "none"
+        fail(InputError, f"a recorded table of the dial must be one of {known}", name, "Name one of these.")
+    return pd.read_parquet(path)
+
+
+def manifest() -> dict[str, Any]:
+    """What made the tables: plan, weights, texts, versions, CPU minutes."""
+    made: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
+    return made
+
+
+def plan_digest() -> str:
+    """sha256 of the plan that was written before the grid ran."""
+    return hashlib.sha256((EXPERIMENTS_FOLDER / "dial_plan.md").read_bytes()).hexdigest()
+
+
+@functools.cache
+def picks() -> list[int]:
+    """The rows of the sentences that a menu offers: those of which another one is a paraphrase or a near miss.
+
+    >>> len(picks()), sentences()[picks()[0]].text
+    (20, 'The soup needs more salt.')
+    """
+    rows = sentences()
+    place = {sentence.id: row for row, sentence in enumerate(rows)}
+    asked = [place[name] for s in rows for name in (s.paraphrase_of, s.near_miss_of) if name]
+    return sorted(sorted(set(asked), key=lambda row: (-asked.count(row), row))[:PICKS])
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The recorded tables of the dial: published with what made them, read by the chapter, and made again to compare."""
+"""The recorded tables of the dial: published with what made them, and made again to compare."""
 
 from __future__ import annotations
 
@@ -14,53 +14,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from isonb.errors import InputError, fail
-from isonb.lab.data.sources import data_folder
-from isonb.lab.dial.encode import LAYERS, SETS, encode_set, minutes, note_time, read_set
-from isonb.lab.dial.study import (
+from dial import plan
+from dial.encode import SETS, encode_set, minutes, note_time, read_set
+from dial.study import (
     ENDS,
     FITTED_ON,
     NAMES,
     READERS,
     layer_loader,
-    plan_digest,
     read_layer,
     rows_of,
     stored,
     tables_of,
 )
-from isonb.lab.dial.views import class_rows, depth_rows, spectra_rows, turned_clouds
+from dial.views import class_rows, depth_rows, spectra_rows, turned_clouds
+from isonb.errors import InputError, fail
+from isonb.lab.data.sources import data_folder
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.loading import load
-from isonb.runtime.places import RECORDINGS_FOLDER
 
-FOLDER = RECORDINGS_FOLDER / "dial"
 CLOUDS = {"smollm2": 15, "minilm": 6}  # the layers that the picture turns
 POINT = ["encoder", "layer", "pool", "fit", "turn", "strength", "reader", "set"]
-
-
-def read(name: str, folder: Path = FOLDER) -> pd.DataFrame:
-    """A recorded table by its name. Raises :class:`~isonb.errors.InputError` for one that isn't there."""
-    path = folder / f"{name}.parquet"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.parquet"))) or "none"
-        fail(InputError, f"a recorded table of the dial must be one of {known}", name, "Name one of these.")
-    return pd.read_parquet(path)
-
-
-def manifest() -> dict[str, Any]:
-    """What made the tables: plan, weights, texts, versions, CPU minutes."""
-    made: dict[str, Any] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
-    return made
 
 
 def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: float) -> None:
     """Write the tables, each row with the plan's sha256, and their manifest, which has the digests of the texts."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        table.assign(plan=plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
+        table.assign(plan=plan.plan_digest()).to_parquet(folder / f"{name}.parquet", index=False, compression="zstd")
     told = {
-        "plan": plan_digest(),
+        "plan": plan.plan_digest(),
         "tables": {name: len(table) for name, table in tables.items()},
         "weights": {name: entry.sha256 for name, entry in EMBEDDED.items()},
         "texts": {name: hashlib.sha256("\n".join(read_set(name)["texts"]).encode()).hexdigest() for name in SETS},
@@ -70,7 +53,7 @@ def publish(tables: Mapping[str, pd.DataFrame], folder: Path, *, cpu_minutes: fl
     (folder / "manifest.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
-def whole(cache: Path, folder: Path = FOLDER, encoders: Iterable[str] = LAYERS) -> None:
+def whole(cache: Path, folder: Path, encoders: Iterable[str]) -> None:
     """Encode, read and publish all that the plan names of some encoders; vectors in the cache aren't made again."""
     made: dict[str, list[pd.DataFrame]] = {}
     for encoder in encoders:
@@ -78,9 +61,9 @@ def whole(cache: Path, folder: Path = FOLDER, encoders: Iterable[str] = LAYERS) 
         for name in SETS:
             encode_set(loaded, encoder, name, cache)
         began = time.process_time()
-        loads = {layer: layer_loader(cache, encoder, layer) for layer in LAYERS[encoder]}
+        loads = {layer: layer_loader(cache, encoder, layer) for layer in plan.LAYERS[encoder]}
         for layer, vectors in loads.items():
-            cell = read_layer(vectors, heavy=layer == LAYERS[encoder][2])
+            cell = read_layer(vectors, heavy=layer == plan.LAYERS[encoder][2])
             for name, table in tables_of(cell, encoder, layer).items():
                 made.setdefault(name, []).append(table)
         rows: dict[str, Any] = {
@@ -113,8 +96,8 @@ def read_again(encoder: str, readers: Iterable[str], cache: Path, layers: Iterab
     loaded, made = load(encoder), []
     for name in dict.fromkeys(needed):
         encode_set(loaded, encoder, name, cache)
-    for layer in layers or LAYERS[encoder]:
-        cell = read_layer(layer_loader(cache, encoder, layer), names, keys, heavy=layer == LAYERS[encoder][2])
+    for layer in layers or plan.LAYERS[encoder]:
+        cell = read_layer(layer_loader(cache, encoder, layer), names, keys, heavy=layer == plan.LAYERS[encoder][2])
         made += [{"encoder": encoder, "layer": layer, **row} for row in rows_of(cell)]
     return pd.DataFrame(made)
 

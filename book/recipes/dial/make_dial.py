@@ -11,36 +11,36 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from dial import plan
+from dial.record import differences, read_again, whole
+from dial.study import READERS
 
 from isonb.errors import DependencyError, InputError
-from isonb.lab.dial.encode import LAYERS
-from isonb.lab.dial.record import FOLDER, differences, read, read_again, whole
-from isonb.lab.dial.study import RAW, READERS
 from isonb.lab.encoders.catalogue import models_folder
 
 
 def main() -> int:
     """Do what the first word says; 1 where what was made differs from what was recorded."""
-    parser = argparse.ArgumentParser(prog="python -m isonb.lab.dial", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=["whole", "again", "list"])
     parser.add_argument(
-        "encoders", nargs="*", default=list(LAYERS), metavar="ENCODER", help="all three if none is named"
+        "encoders", nargs="*", default=list(plan.LAYERS), metavar="ENCODER", help="all three if none is named"
     )
     parser.add_argument("--layers", type=int, nargs="+", default=[], help="again: these alone")
     parser.add_argument("--readers", nargs="+", default=list(READERS), help=", ".join(READERS))
     parser.add_argument("--vectors", type=Path, default=models_folder().parent / "dial", help="cache of vectors")
-    parser.add_argument("--into", type=Path, default=FOLDER, help="whole: where tables are published")
+    parser.add_argument("--into", type=Path, default=plan.FOLDER, help="whole: where tables are published")
     given = parser.parse_args()
-    if unknown := sorted(set(given.encoders) - set(LAYERS)):
-        parser.error(f"encoders must be some of {', '.join(LAYERS)}; got {', '.join(unknown)}. Name these.")
+    if unknown := sorted(set(given.encoders) - set(plan.LAYERS)):
+        parser.error(f"encoders must be some of {', '.join(plan.LAYERS)}; got {', '.join(unknown)}. Name these.")
     try:
-        recorded = read("scores")
+        recorded = plan.read("scores")
         if given.verb == "list":
             print(listed(recorded, given.encoders, given.readers).to_string(float_format="%.3f"))
             return 0
         if given.verb == "whole":
             whole(given.vectors, given.into, given.encoders)
-            made = read("scores", given.into)
+            made = plan.read("scores", given.into)
         else:
             again = [read_again(one, given.readers, given.vectors, given.layers) for one in given.encoders]
             made = pd.concat(again, ignore_index=True)
@@ -60,7 +60,7 @@ def listed(scores: pd.DataFrame, encoders: list[str], readers: list[str]) -> pd.
     """Scores by encoder, layer, reader and set, own fit and mean-pooled: as it is and at p = 0.5, 0.75 and 1."""
     rows = scores[(scores["pool"] == "mean") & (scores["fit"] == "own") & scores["encoder"].isin(encoders)]
     rows = rows[rows["reader"].isin(readers) & rows["turn"].isin(["raw", "whitening"])]
-    names = {RAW: "raw", **{("whitening", p): f"p = {p:g}" for p in (0.5, 0.75, 1.0)}}
+    names = {plan.RAW: "raw", **{("whitening", p): f"p = {p:g}" for p in (0.5, 0.75, 1.0)}}
     rows = rows.assign(place=[names.get(turn) for turn in zip(rows["turn"], rows["strength"], strict=True)])
     table = rows.pivot_table("score", ["encoder", "layer", "reader", "set"], "place", sort=False)
     return table[list(names.values())]

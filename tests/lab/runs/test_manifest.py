@@ -1,15 +1,18 @@
-"""bfloat16 where the processor has it, float32 elsewhere: what runs compute in, and what they say of it."""
+"""What a number depends on: told without anything private, and what runs compute in on which processor."""
 
-from __future__ import annotations
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 
 from isonb.lab.engines.experiment import run
-from isonb.lab.runs import arithmetic
-from isonb.lab.runs.arithmetic import bfloat16_pays, mixed_processors, processor_kinds
-from isonb.lab.runs.manifest import hardware
+from isonb.lab.runs import manifest as manifests
+from isonb.lab.runs.manifest import Clock, bfloat16_pays, hardware, manifest, mixed_processors, processor_kinds
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import table
@@ -18,25 +21,25 @@ RUN = {"task": "english_sentiment", "model": "tiny", "protocol": "smoke", "metho
 
 
 @pytest.fixture(params=[False, True])
-def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(arithmetic, "_processor", lambda: request.param)
+def processor(request, monkeypatch):
+    monkeypatch.setattr(manifests, "_processor", lambda: request.param)
     return bool(request.param)
 
 
-def test_accelerators_always_the_processor_if_it_can(processor: bool) -> None:
+def test_accelerators_always_the_processor_if_it_can(processor):
     assert bfloat16_pays("cuda")
     assert bfloat16_pays("mps")
     assert bfloat16_pays("cpu") is processor
     assert torch.cuda.is_available() or hardware()["bfloat16"] is processor
 
 
-def test_a_run_computes_in_what_the_processor_has(processor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_computes_in_what_the_processor_has(processor, monkeypatch):
     seen = set()
     plain = torch.nn.functional.cross_entropy
 
-    def watched(*args: object, **kwargs: object) -> torch.Tensor:
+    def watched(*args, **kwargs):
         seen.add(torch.is_autocast_enabled("cpu"))
-        return plain(*args, **kwargs)  # type: ignore[arg-type]
+        return plain(*args, **kwargs)
 
     monkeypatch.setattr(torch.nn.functional, "cross_entropy", watched)
     record = run(RUN | {"train_examples": 16, "eval_examples": 8, "max_steps": 2, "batch_size": 8, "seed": 0})
@@ -45,7 +48,7 @@ def test_a_run_computes_in_what_the_processor_has(processor: bool, monkeypatch: 
     assert record.manifest["hardware"]["bfloat16"] is processor
 
 
-def runs_of(*hardware: dict[str, object]) -> pd.DataFrame:
+def runs_of(*hardware):
     """The table of one run a given hardware, as records become one."""
     config = {"task": "english_sentiment", "protocol": "smoke"}
     return table(
@@ -54,10 +57,10 @@ def runs_of(*hardware: dict[str, object]) -> pd.DataFrame:
     )
 
 
-EPYC: dict[str, object] = {"cpu": "AMD EPYC", "bfloat16": True, "gpus": [], "machine": "x86_64"}
+EPYC = {"cpu": "AMD EPYC", "bfloat16": True, "gpus": [], "machine": "x86_64"}
 
 
-def test_runs_of_one_kind_of_processor_need_no_word() -> None:
+def test_runs_of_one_kind_of_processor_need_no_word():
     assert mixed_processors(runs_of()) == ""
     assert mixed_processors(runs_of({}, {})) == ""
     assert mixed_processors(runs_of(EPYC, EPYC | {"cores": 64, "memory_gib": 3.0})) == ""
@@ -66,10 +69,41 @@ def test_runs_of_one_kind_of_processor_need_no_word() -> None:
     assert processor_kinds(runs_of(gpu, gpu | {"cpu": "Xeon"})).tolist() == ["NVIDIA A100"] * 2
 
 
-def test_runs_of_several_kinds_of_processor_are_told_with_their_counts() -> None:
+def test_runs_of_several_kinds_of_processor_are_told_with_their_counts():
     runs = runs_of(EPYC, EPYC | {"bfloat16": False}, EPYC | {"gpus": ["NVIDIA A100"]}, {}, EPYC)
     kinds = {"AMD EPYC": 1, "AMD EPYC with bfloat16": 2, "NVIDIA A100": 1, "not recorded": 1}
     assert processor_kinds(runs).value_counts().to_dict() == kinds
     told = mixed_processors(runs)
     assert "5 runs are from 4 kinds of processor" in told
     assert all(f"{kind} ({count})" in told for kind, count in kinds.items())
+
+
+def test_manifest_says_what_counts_and_nothing_private():
+    clock = Clock()
+    time.sleep(0.01)
+    found = manifest(seed=7, data={"train": "ab12", "rows": 3}, clock=clock)
+    text = json.dumps(found)
+    assert json.loads(text) == found
+    assert 0.01 <= found["seconds"] < 5
+    assert found["started"].endswith("+00:00")
+    assert found["versions"]["torch"] == torch.__version__
+    assert found["hardware"]["cores"] >= 1
+    assert len(found["code"]["sha256"]) == 64
+    assert list(found) == sorted(found)
+    assert list(found["versions"]) == sorted(found["versions"])
+    private = {os.uname().nodename, str(Path.home()), str(Path(manifests.__file__).parent), sys.executable}
+    assert not [word for word in private if len(word) > 2 and word in text]
+
+
+def test_a_clock_adds_up_what_measuring_took():
+    """Also where a measurement fails, and apart from the rest of the run."""
+    clock = Clock()
+    assert "measuring" not in manifest(seed=0, data="x", clock=clock)
+    with clock.measuring():
+        time.sleep(0.02)
+    time.sleep(0.05)
+    with contextlib.suppress(ZeroDivisionError), clock.measuring():
+        time.sleep(0.02)
+        _ = 1 / 0
+    found = manifest(seed=0, data="x", clock=clock)
+    assert 0.04 <= found["measuring"] < found["seconds"] - 0.04

@@ -1,15 +1,15 @@
-"""The study of the dial: turned vectors are those of the transforms, cells are read again as recorded, verdicts."""
+"""The study of the dial: turned vectors are those of the transforms, cells are read again as recorded, plan."""
 
+import make_dial
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from dial import plan, record
+from dial.study import KEYS, RAW, SHORT, Cell, Turned, best_place, parts_of, rows_of
 
 from isonb import AllButTheTop, MeanShift, PartialWhitening
 from isonb.errors import InputError
-from isonb.lab.dial import __main__ as command
-from isonb.lab.dial import record, verdicts
-from isonb.lab.dial.study import KEYS, PLACES, RAW, SHORT, Cell, Turned, best_place, parts_of, plan_digest, rows_of
 
 RECORDED = ("scores", "best", "parts", "turned", "depth", "spectra", "classes")
 
@@ -68,17 +68,17 @@ def test_parts_add_up_to_the_whole_gain_in_both_orders():
 
 
 def test_the_plan_of_the_records_is_the_plan():
-    plan = record.manifest()["plan"]
-    assert plan == plan_digest()
-    assert all(record.read(name)["plan"].unique().tolist() == [plan] for name in RECORDED)
-    assert record.manifest()["tables"] == {name: len(record.read(name)) for name in RECORDED}
+    digest = plan.manifest()["plan"]
+    assert digest == plan.plan_digest()
+    assert all(plan.read(name)["plan"].unique().tolist() == [digest] for name in RECORDED)
+    assert plan.manifest()["tables"] == {name: len(plan.read(name)) for name in RECORDED}
 
 
 @pytest.mark.parametrize(("encoder", "layer"), [("tiny", 4), ("minilm", 6)])
 def test_end_points_read_again_are_those_that_were_recorded(encoder, layer, tmp_path, monkeypatch):
     monkeypatch.delenv("ISONB_DATA", raising=False)  # the book's own sentences need none
     again = record.read_again(encoder, ["own topics"], tmp_path, [layer])
-    compared = record.differences(again, record.read("scores"))
+    compared = record.differences(again, plan.read("scores"))
     assert sorted(set(compared["turn"])) == ["raw", "whitening"]
     assert len(compared) == 2 * 2 * 3  # pools, the set and the mean over sets, ends
     assert compared["allowed"].unique() == pytest.approx([1 / 310])  # one sentence of the book
@@ -88,29 +88,28 @@ def test_end_points_read_again_are_those_that_were_recorded(encoder, layer, tmp_
 
 @pytest.mark.parametrize(("moved", "code"), [(0.0032, 0), (0.0033, 1)])
 def test_a_score_may_move_by_one_row_of_its_set(moved, code, monkeypatch, capsys):
-    rows = record.read("scores").query("encoder == 'tiny' and layer == 4 and reader == 'own topics'")
-    monkeypatch.setattr(command, "read_again", lambda *given: rows.assign(score=rows["score"] + moved))
+    rows = plan.read("scores").query("encoder == 'tiny' and layer == 4 and reader == 'own topics'")
+    monkeypatch.setattr(make_dial, "read_again", lambda *given: rows.assign(score=rows["score"] + moved))
     monkeypatch.setattr("sys.argv", ["dial", "again", "tiny"])
-    assert command.main() == code
+    assert make_dial.main() == code
     assert f"{code * len(rows)} further away than a row" in capsys.readouterr().out
 
 
 def test_a_table_or_a_reader_that_is_not_there_is_told():
     with pytest.raises(InputError, match="must be one of best, classes, depth, parts"):
-        record.read("nothing")
+        plan.read("nothing")
     with pytest.raises(InputError, match="readers must be some of similarity"):
         record.read_again("tiny", ["taste"], None)
 
 
 def test_every_hypothesis_is_judged_and_a_verdict_follows_its_numbers():
-    tables = {name: record.read(name) for name in ("scores", "best", "parts")}
-    judged = verdicts.judge(tables)
-    assert [verdict.name for verdict in judged] == list(verdicts.HYPOTHESES)
+    tables = {name: plan.read(name) for name in ("scores", "best", "parts")}
+    judged = plan.judge(tables)
+    assert [verdict.name for verdict in judged] == list(plan.HYPOTHESES)
     best = tables["best"].copy()
     best["gain_low"] = 0.01
-    assert verdicts.judge({**tables, "best": best})[0].word == "as expected"
+    assert plan.judge({**tables, "best": best})[0].word == "as expected"
     best["gain_low"] = -0.01
-    assert verdicts.judge({**tables, "best": best})[0].word == "contradicted"
+    assert plan.judge({**tables, "best": best})[0].word == "contradicted"
     best["best_high"] = 1.0
-    assert verdicts.judge({**tables, "best": best})[1].word == "contradicted"
-    assert PLACES[0] < 0 < PLACES[-1]
+    assert plan.judge({**tables, "best": best})[1].word == "contradicted"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,34 +9,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from dial import plan, readers
+from dial.encode import read_set
+from dial.study import MEASURED, SHORT, Array, Load, Turn, Turned, gain
 from isonb.lab.data.corpus import sentences
 from isonb.lab.data.rows import load_task
-from isonb.lab.dial import readers
-from isonb.lab.dial.encode import POOLS, read_set
-from isonb.lab.dial.study import MEASURED, SHORT, Array, Load, Turn, Turned, gain
 from isonb.lab.encoders.loading import Encoder, encode, hidden_states
-from isonb.lab.measuring.token_spectra import layer_spectra
+from isonb.lab.studies.design import study_file
 from isonb.measures.cosine import mean_cosine
 from isonb.measures.first_token import first_token
 from isonb.measures.isoscore import isoscore
 
-NEAR = 5
-PICKS = 20
 FRAME = 1000  # half the width of the frame
 CLASS_TURNS: tuple[Turn, ...] = tuple(("whitening", p) for p in (0.5, 0.75, 1.0))
-
-
-@functools.cache
-def picks() -> list[int]:
-    """The rows of the sentences that a menu offers: those of which another one is a paraphrase or a near miss.
-
-    >>> len(picks()), sentences()[picks()[0]].text
-    (20, 'The soup needs more salt.')
-    """
-    rows = sentences()
-    place = {sentence.id: row for row, sentence in enumerate(rows)}
-    asked = [place[name] for s in rows for name in (s.paraphrase_of, s.near_miss_of) if name]
-    return sorted(sorted(set(asked), key=lambda row: (-asked.count(row), row))[:PICKS])
 
 
 def turned_clouds(load: Load, encoder: str) -> Iterator[dict[str, Any]]:
@@ -53,8 +37,8 @@ def turned_clouds(load: Load, encoder: str) -> Iterator[dict[str, Any]]:
         middle = (seen.max(0) + seen.min(0)) / 2
         at = np.rint((seen - middle) / np.abs(seen - middle).max() * FRAME).astype(int)
         unit = y / np.linalg.norm(y, axis=1, keepdims=True)
-        cosine = unit[picks()] @ unit.T
-        cosine[np.arange(PICKS), picks()] = -np.inf
+        cosine = unit[plan.picks()] @ unit.T
+        cosine[np.arange(plan.PICKS), plan.picks()] = -np.inf
         points = torch.from_numpy(y)
         yield {
             "encoder": encoder,
@@ -63,7 +47,7 @@ def turned_clouds(load: Load, encoder: str) -> Iterator[dict[str, Any]]:
             "x": at[:-1, 0].tolist(),
             "y": at[:-1, 1].tolist(),
             "zero": at[-1].tolist(),
-            "near": np.argsort(-cosine, axis=1)[:, :NEAR].ravel().tolist(),
+            "near": np.argsort(-cosine, axis=1)[:, : plan.NEAR].ravel().tolist(),
             "isoscore": round(float(isoscore(points)), 4),
             "mean_cosine": round(float(mean_cosine(points)), 4),
         }
@@ -78,7 +62,7 @@ def depth_rows(encoder: Encoder, kind: str, cache: Path) -> Iterator[dict[str, A
     for layer, states in enumerate(encoded.hidden_states):
         row: dict[str, Any] = {"encoder": kind, "layer": layer}
         row["first_token_ratio"] = first_token(states, encoded.mask).ratio
-        for number, pool in enumerate(POOLS):
+        for number, pool in enumerate(plan.POOLS):
             for name, (vectors, rows) in sets.items():
                 x = np.asarray(vectors[layer, number], dtype=np.float64)
                 pairs = rows["first"], rows["second"], rows["score"]
@@ -101,7 +85,7 @@ def spectra_rows(encoder: Encoder, kind: str, examples: int = 256, batch: int = 
                 mask = tokens["attention_mask"].bool()
                 yield hidden_states(encoder, tokens["input_ids"], mask), mask
 
-        table, _ = layer_spectra(batches())
+        table, _ = study_file("token_spectra").layer_spectra(batches())
         for _, found in table.groupby("layer").mean().reset_index().iterrows():
             yield {"encoder": kind, "task": task, **{str(name): float(value) for name, value in found.items()}}
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dial import plan
 from isonb.errors import InputError, fail
 from isonb.lab.data.corpus import sentences
 from isonb.lab.data.rows import load_task
@@ -26,10 +27,8 @@ from isonb.lab.encoders.loading import Encoder
 from isonb.lab.encoders.vectors import States, TokenizedSentences, forward
 from isonb.runtime.files import replace
 
-POOLS = ("mean", "without first")
 SEED = 43
 TIMES = "times.tsv"
-LAYERS = {"tiny": (0, 1, 2, 3, 4), "minilm": (0, 2, 3, 4, 6), "smollm2": (0, 10, 15, 20, 30)}
 EVERY_LAYER = ("stsb_test", "stsb", "corpus")  # small sets whose every layer is kept
 SIMILARITY = ("stsb_test", "stsb", "sts12", "sts13", "sts14", "sts15", "sts16", "sickr")
 
@@ -141,7 +140,7 @@ def vectors_of(encoder: Encoder, texts: Sequence[str], layers: Sequence[int], to
 
 def layers_of(kind: str, name: str, count: int) -> tuple[int, ...]:
     """The layers of a set that are kept, where the encoder has ``count`` hidden states."""
-    return tuple(range(count)) if name in EVERY_LAYER else LAYERS[kind]
+    return tuple(range(count)) if name in EVERY_LAYER else plan.LAYERS[kind]
 
 
 def encode_set(encoder: Encoder, kind: str, name: str, cache: Path) -> None:

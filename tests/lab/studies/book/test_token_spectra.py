@@ -5,7 +5,9 @@ import pytest
 import torch
 from scipy.stats import skew
 
-from isonb.lab.measuring.token_spectra import token_spectrum
+from isonb.lab.studies.design import study_file
+
+token_spectrum = study_file("token_spectra").token_spectrum
 
 
 @pytest.fixture

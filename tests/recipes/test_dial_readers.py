@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from dial import readers
 from scipy.stats import spearmanr
 from sklearn.metrics import ndcg_score, roc_auc_score, v_measure_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from isonb.errors import ShapeError
-from isonb.lab.dial import readers
 
 
 @pytest.fixture
@@ -80,13 +80,3 @@ def test_k_means_is_scored_by_its_v_measure(cloud):
     assert 0 <= made[0] <= 1
     apart = np.where(labels[:, None] == 1, [0.0, 1.0], [1.0, 0.0])
     assert readers.k_means(apart, labels)[0] == pytest.approx(v_measure_score(labels, labels))
-
-
-def test_a_rotation_and_a_common_factor_are_not_seen(cloud):
-    x, labels = cloud
-    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
-    for turned in (x @ rotation, 5 * x):
-        for reader in (readers.neighbours, readers.linear_head):
-            one, other = (reader(y[:80], labels[:80], y[80:], labels[80:]) for y in (x, turned))
-            assert one[0] == other[0]
-            assert one == pytest.approx(other)

@@ -6,11 +6,13 @@ Every text of a user is escaped on the page, and printable on the screen.
 from __future__ import annotations
 
 import html
+import json
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from isonb.runtime.terminal import screen
 
@@ -19,10 +21,10 @@ LONG = 64  # characters of a text that are quoted: its count stands on the same 
 QUOTED = 2  # texts of an item on the screen; a page shows them all
 STYLE = """
 :root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 div { overflow-x: auto; } table { border-collapse: collapse; } caption { text-align: left; padding: .4rem 0; }
 th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #8885; vertical-align: top; }
-th:first-child, td:first-child { text-align: left; } td.text { text-align: left; }
+.text { text-align: left; } svg { max-width: 100%; height: auto; background: #fff; }
 .fault { border-left: .3rem solid #D55E00; } .warning { border-left: .3rem solid #E69F00; }
 .note, .skipped { border-left: .3rem solid #7f7f7f; } .ok { border-left: .3rem solid #009E73; }
 li { list-style: none; padding: .2rem .7rem; margin: .4rem 0; } li li { border: 0; margin: 0; }
@@ -40,12 +42,16 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """Rows with a cell a column; ``remarks``: the last cell of each is text, which has its own line on a screen."""
+    """Rows with a cell a column; ``words``: the columns of text, to the left.
+
+    ``remarks``: the last cell of each row is text, too, which has its own line on a screen.
+    """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     remarks: bool = False
+    words: Sequence[int] = (0,)
 
 
 class Code(NamedTuple):
@@ -54,12 +60,52 @@ class Code(NamedTuple):
     lines: Sequence[str]
 
 
+class Picture(NamedTuple):
+    """A chart of altair, which a page has and a screen hasn't."""
+
+    chart: Any
+
+
+Block = str | Item | Columns | Code | Picture
+
+
 class Section(NamedTuple):
     """Blocks below a heading, which a screen shows only where ``shown``."""
 
     heading: str
-    blocks: Sequence[str | Item | Columns | Code]
+    blocks: Sequence[Block]
     shown: bool = False
+
+
+class Printed(ABC):
+    """What says the same as text, JSON and HTML; a dataclass."""
+
+    @abstractmethod
+    def _heads(self) -> tuple[str, str]:
+        """The name of the page, and the line above all sections."""
+
+    @abstractmethod
+    def _sections(self, full: bool) -> Iterator[Section]:
+        """All sections; ``full``: with what is said on a page alone."""
+
+    def to_json(self) -> str:
+        """Everything, as JSON; a number that is not finite is null."""
+        return json.dumps(_plain(asdict(self)), indent=1)  # type: ignore[call-overload]
+
+    def __repr__(self) -> str:
+        return as_text(self._heads()[1], self._sections(full=False))
+
+    def html(self) -> str:
+        """The report as one HTML page, without scripts and with nothing to load."""
+        return as_page(*self._heads(), self._sections(full=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def counted(count: int, what: str) -> str:
@@ -83,7 +129,7 @@ def fixed(value: float, digits: int = 3) -> str:
     >>> fixed(-0.0001), fixed(-0.126, 2)
     ('0.000', '-0.13')
     """
-    return f"{round(value, digits) + 0.0:.{digits}f}"
+    return f"{value:z.{digits}f}"
 
 
 def fine(value: float, digits: int = 3) -> str:
@@ -96,6 +142,16 @@ def fine(value: float, digits: int = 3) -> str:
     return fixed(value, max(digits, 1 - math.floor(math.log10(gap))) if gap > 1e-12 else digits)
 
 
+def between(value: float, low: float, high: float, digits: int = 2, sign: str = "") -> str:
+    """A value with the ends of its interval; ``sign``: "+" for a difference.
+
+    >>> between(0.123, 0.08, 0.161), between(0.5, -0.0001, 1, 3, "+")
+    ('0.12 (0.08 to 0.16)', '+0.500 (+0.000 to +1.000)')
+    """
+    first, last, most = (f"{number:{sign}z.{digits}f}" for number in (value, low, high))
+    return f"{first} ({last} to {most})"
+
+
 def as_text(title: str, sections: Iterable[Section]) -> str:
     """One screen of text."""
     lines = [title]
@@ -103,10 +159,12 @@ def as_text(title: str, sections: Iterable[Section]) -> str:
         lines += [""] * bool(section.shown or section.blocks) + [section.heading] * section.shown
         for block, before in zip(section.blocks, (None, *section.blocks), strict=False):
             lines += [""] * (isinstance(block, Columns) and before is not None) + _lines(block)
-    return screen("\n".join(lines))
+    return screen("\n".join(lines).strip("\n"))
 
 
-def _lines(block: str | Item | Columns | Code) -> list[str]:
+def _lines(block: Block) -> list[str]:
+    if isinstance(block, Picture):
+        return []
     if isinstance(block, Item):
         more = [f"{'':10}{example}" for example in block.quoted[:QUOTED]]
         return [_folded(line, 10) for line in (f"{block.mark:8}{block.text}", *more)]
@@ -115,8 +173,8 @@ def _lines(block: str | Item | Columns | Code) -> list[str]:
         rows = [block.head[:width], *(row[:width] for row in block.rows)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         first, *lines = [
-            "  ".join([f"{cells[0]:{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(cells[1:], widths[1:], strict=True))])
-            for cells in rows
+            "  ".join(f"{c:{'<' if i in block.words else '>'}{widths[i]}}" for i, c in enumerate(row)).rstrip()
+            for row in rows
         ]
         remarks = [[_folded(f"    {row[-1]}", 4)] if block.remarks else [] for row in block.rows]
         return [first, *(part for line, told in zip(lines, remarks, strict=True) for part in (line, *told))]
@@ -133,26 +191,32 @@ def as_page(name: str, title: str, sections: Iterable[Section]) -> str:
     head = f"<title>{html.escape(name)}</title><h1>{html.escape(name)}</h1>"
     parts = [f"<p>{html.escape(title)}</p>"]
     for section in sections:
-        parts += [f"<h2>{html.escape(section.heading)}</h2>", *map(_element, section.blocks)]
+        parts += [f"<h2>{html.escape(section.heading)}</h2>"] * bool(section.heading) + [*map(_element, section.blocks)]
     style = f'<meta charset="utf-8"><style>{STYLE}</style>'
     return f'<!doctype html><html lang="en">{style}{head}' + "\n".join(parts) + "</html>\n"
 
 
-def _element(block: str | Item | Columns | Code) -> str:
+def _element(block: Block) -> str:
     if isinstance(block, Item):
         quoted = "".join(f"<li>{html.escape(example)}</li>" for example in block.quoted)
         more = f"<ul>{quoted}</ul>" if quoted else ""
         return f'<li class="{block.mark}"><b>{block.mark}</b> {html.escape(block.text)}{more}</li>'
     if isinstance(block, Columns):
-        heads = "".join(f'<th scope="col">{html.escape(cell)}</th>' for cell in block.head)
-        left = len(block.head) - 1 if block.remarks else None
-        rows = ("".join(_cell(cell, i == left) for i, cell in enumerate(row)) for row in block.rows)
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<div><table><caption>{html.escape(block.caption)}</caption><tr>{heads}</tr>{body}</table></div>"
+        words = {*block.words, *([len(block.head) - 1] if block.remarks else [])}
+        rows = (("th", block.head), *(("td", row) for row in block.rows))
+        body = "".join(
+            f"<tr>{''.join(_cell(tag, cell, i in words) for i, cell in enumerate(row))}</tr>" for tag, row in rows
+        )
+        caption = f"<caption>{html.escape(block.caption)}</caption>" if block.caption else ""
+        return f"<div><table>{caption}{body}</table></div>"
+    if isinstance(block, Picture):
+        import vl_convert
+
+        return f"<div>{vl_convert.vegalite_to_svg(block.chart.to_json())}</div>"
     if isinstance(block, Code):
         return f"<pre>{html.escape(chr(10).join(block.lines))}</pre>"
     return f"<p>{html.escape(block)}</p>"
 
 
-def _cell(text: str, left: bool) -> str:
-    return f"<td{' class=text' if left else ''}>{html.escape(text)}</td>"
+def _cell(tag: str, text: str, left: bool) -> str:
+    return f"<{tag}{' scope=col' * (tag == 'th')}{' class=text' * left}>{html.escape(text)}</{tag}>"
