@@ -102,7 +102,7 @@ figures = pages.figures("fifth")
 study = Study.load("fifth")
 pages.expect(study, 26, "supported")
 print(study.coverage().to_string(index=False))
-print(claim_rows({"recorded": study.verdicts()}))
+print(claim_rows(study.verdicts()))
 pages.show(figures.cosines(study.runs).encode(x="cosine:Q", y="arm:N"), description="A mark a run, a row an arm.")
 ```
 """

@@ -117,6 +117,8 @@ def tried(study: Study) -> pd.DataFrame:
     The best score on the holdout decides, of the states that training could stop at; in a tie the setting that the grid
     names first, the published one.
     """
+    place = {run: at for at, run in enumerate(study.plan["run_id"])}
+    runs = study.runs.sort_values("run_id", key=lambda ids: ids.map(place), kind="stable")  # as the grid names them
     metrics = dict(study.runs[["run_id", "metric"]].itertuples(index=False))
     logged = study.series[study.series["name"] == "step.validation." + study.series["run_id"].map(metrics)]
     second = study.series[study.series["name"] == "step.second." + study.series["run_id"].map(metrics)]
@@ -130,7 +132,7 @@ def tried(study: Study) -> pd.DataFrame:
             "held": held[run["run_id"]],
             "score": run["score"],
         }
-        for run, settings in zip(study.in_order.to_dict("records"), settings_of_rows(study.in_order), strict=True)
+        for run, settings in zip(runs.to_dict("records"), settings_of_rows(runs), strict=True)
         if run["run_id"] in held
     ]
     table = pd.DataFrame(rows, columns=["run_id", "suite", "arm", "setting", "held", "score"])

@@ -7,11 +7,12 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from scipy import stats as scipy_stats
 
-from isonb.lab.statistics.bootstrap import spearman
-from isonb.lab.statistics.seeds import Interval
+from isonb.lab.statistics.resampling import DRAWS
+from isonb.lab.statistics.seeds import Array, Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
@@ -83,12 +84,27 @@ def suite_of(settings: Settings) -> str:
 
 
 def correlation(study: Study, suite: str) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without."""
+    """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without.
+
+    The interval is the percentile one over runs; draws in which one side is constant have no correlation.
+    """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
     runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
     if len(runs) < 4 or runs["arm"].nunique() < 3 or runs["score"].nunique() < 2:
         return None
-    return spearman(runs[ISOTROPY], runs["score"])
+    both = runs[[ISOTROPY, "score"]].to_numpy()
+    drawn = both[np.random.default_rng(0).integers(0, len(both), (DRAWS, len(both)))]
+    low, high = np.nanquantile(_rank_correlation(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(float(_rank_correlation(both)), float(low), float(high), LEVEL, len(both), "percentile")
+
+
+def _rank_correlation(pairs: Array) -> Array:
+    """Pearson's correlation of the mid-ranks of pairs (..., n, 2); NaN where a side is constant."""
+    ranks = scipy_stats.rankdata(pairs, axis=-2)
+    a, b = np.moveaxis(ranks - ranks.mean(axis=-2, keepdims=True), -1, 0)
+    with np.errstate(invalid="ignore"):
+        found: Array = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
+    return found
 
 
 def best_weight(study: Study, suite: str) -> tuple[str, list[float]] | None:

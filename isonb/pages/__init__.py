@@ -23,7 +23,6 @@ with needs("isonb.pages", "lab"):
     from isonb.pages.errors import PageError as PageError
     from isonb.pages.evidence import SPREAD as SPREAD
     from isonb.pages.evidence import cells_table as cells_table
-    from isonb.pages.evidence import claims_table as claims_table
     from isonb.pages.evidence import estimate as estimate
     from isonb.pages.evidence import half_width as half_width
     from isonb.pages.evidence import intervals as intervals

@@ -18,7 +18,7 @@ from isonb.pages.notebooks.plain import put_beside, readable
 from isonb.pages.notebooks.slides import write_slides
 from isonb.pages.notebooks.student import write_copies, write_students
 from isonb.pages.notebooks.words import Index
-from isonb.pages.run import Job, clean_build, execute
+from isonb.pages.run import Job, execute
 from isonb.runtime.files import DiskError, update
 
 EXAMPLES = """examples:
@@ -39,7 +39,6 @@ COMMANDS = {
     "student": ("write notebooks with empty solutions to _build/student", "--force chapters"),
     "slides": ("write the slides of the lessons, once they have run, to _build/slides", ""),
     "params": ("list a chapter's parameters", "chapter"),
-    "clean": ("remove _build and the generated notebooks", ""),
 }
 CHAPTER: dict[str, Any] = {"metavar": "CHAPTER", "help": "a page of _toc.yml, or a unique end of its name"}
 PAIR = {"nargs": 2, "action": "append", "default": [], "metavar": ("NAME", "VALUE")}
@@ -109,9 +108,6 @@ def _run(book: Book, arguments: argparse.Namespace) -> str:
             lint.check(chapters)
             lint.check_style(chapters)
             return f"{len(chapters)} chapters keep the rules."
-        case "clean":
-            clean_build(book)
-            return "Removed _build and the generated notebooks."
         case "pair":
             words = Index(book)
             for chapter in chapters:

@@ -7,10 +7,6 @@ class PageError(ValueError):
     """Base of every error of :mod:`isonb.pages`. The message says what must hold, what came, and what to do."""
 
 
-class DescriptionError(PageError):
-    """A picture without a text alternative."""
-
-
 class ParameterError(PageError):
     """A chapter parameter that breaks the grammar, or a value that breaks the parameter."""
 

@@ -16,13 +16,6 @@ from isonb.lab.statistics.seeds import student
 from isonb.pages.values import Table, table
 
 SPREAD = "mean (Student's 95% interval over runs)"
-OUTCOME_COLORS = {
-    "supported": "#009E73",
-    "contradicted": "#D55E00",
-    "depends": "#E69F00",
-    "inconclusive": "#7f7f7f",
-    "not testable": "#c9c9c9",
-}
 METRICS = {
     "matthews": "Matthews correlation",
     "pearson": "Pearson",
@@ -147,11 +140,6 @@ def joined(words: Iterable[object], none: str = "none") -> str:
     """
     listed = [str(word) for word in words]
     return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed) or none
-
-
-def claims_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
-    """The verdicts of a study, one row a claim, as :func:`isonb.lab.studies.summary.claim_rows` gives them."""
-    return table(list(rows), caption=caption)
 
 
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:

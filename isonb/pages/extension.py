@@ -2,9 +2,6 @@
 
 The notebooks are in plain words; they are what a reader downloads. The reference pages call everything by the name that
 a user imports; docstrings link to the file that defines it. Classes need no help: autodoc gives them both names.
-
-Libraries of which only names are needed get stand-ins. ``autodoc_mock_imports`` does so while it imports a module,
-but then looks for the source of its base classes, and imports for that what it stood in for: six seconds a build.
 """
 
 from __future__ import annotations
@@ -14,14 +11,11 @@ import importlib
 import json
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from docutils import nodes  # type: ignore[import-untyped]
-from sphinx.ext.autodoc.mock import MockFinder
-from sphinx.util.inspect import signature, stringify_signature
 
 from isonb.pages.build import SOLUTIONS
 from isonb.pages.chapters import Book, Chapter
@@ -31,7 +25,6 @@ from isonb.pages.outputs import code_cells, graft
 
 ADDRESS = re.compile(r"https://github\.com/([^/]+/[^/]+)/blob/([^/]+)/?((?:[^/]+/)*)")
 TEX = re.compile(r"\\([a-zA-Z]+)")  # a command in a formula: its name is what is looked for
-STOOD_IN = ["sentence_transformers", "torchmetrics", "transformers"]
 
 
 def as_written(app: Any, name: str, content: list[str]) -> None:
@@ -79,14 +72,6 @@ def leave_solutions_out(notebook: Any) -> None:
         elif not inside:
             kept.append(cell)
     notebook.cells = kept
-
-
-def own_signature(app: Any, what: str, name: str, thing: Any, options: Any, shown: str, returns: str) -> Any:
-    """The signature of a class whose base is stood in for: autodoc finds that of the stand-in."""
-    if what != "class" or shown != "(*args, **kwargs)":
-        return None
-    app.emit("autodoc-before-process-signature", thing.__init__, True)  # defaults as they are written
-    return stringify_signature(signature(thing.__init__, bound_method=True), show_annotation=False), returns
 
 
 def along_the_book(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -145,9 +130,7 @@ def second_names(app: Any, env: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     app.add_config_value("isonb_notebooks", "", "env", [str])
-    app.connect("builder-inited", lambda app: sys.meta_path.insert(0, MockFinder(STOOD_IN)))
     app.connect("source-read", as_written)
-    app.connect("autodoc-process-signature", own_signature)
     app.connect("env-updated", second_names)
     app.connect("html-page-context", along_the_book)
     app.prose = {}

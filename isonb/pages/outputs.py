@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 from isonb.pages.errors import ChapterError
 from isonb.pages.values import GLUE_PREFIX
 
@@ -77,8 +79,6 @@ def harvest(executed: Any, root: Path, temporary: str = "") -> tuple[list[list[A
 
 def graft(clean: Any, outputs: Sequence[Sequence[Any]]) -> None:
     """Put the outputs onto the code cells of ``clean``, counted 1, 2, 3 as if it had just run."""
-    import nbformat
-
     cells = code_cells(clean)
     if len(cells) != len(outputs):
         raise ChapterError(f"outputs of {len(outputs)} cells don't fit a notebook of {len(cells)}; run it again.")
@@ -88,12 +88,3 @@ def graft(clean: Any, outputs: Sequence[Sequence[Any]]) -> None:
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = count
-
-
-def with_overrides(clean: Any, text: str) -> None:
-    """Say below the parameters cell which values replaced its defaults."""
-    import nbformat
-
-    for cell in code_cells(clean):
-        if text and "parameters" in cell.metadata.get("tags", []):
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]

@@ -49,28 +49,23 @@ class Parameter:
         return self.kind if self.low is None else f"{self.kind}, {self.low:g}..{self.high:g}"
 
     def check(self, value: object) -> Value:
-        """``value`` in the parameter's type, or :class:`ParameterError`; see :func:`~isonb.lab.options.fitted`.
+        """``value`` in the parameter's type, or :class:`ParameterError`; text is read as a command line gives it.
 
+        >>> Parameter("rate", "float", 0.5, "learning rate").check("1e-3")
+        0.001
         >>> Parameter("n", "int", 5, "points", low=2, high=9).check(12)
         Traceback (most recent call last):
         ...
         isonb.pages.errors.ParameterError: parameter n must be int, 2..9; got 12. It means: points.
         """
         limits = {"low": self.low, "high": self.high}
+        if self.kind == "bool" and isinstance(value, str):
+            value = {"true": True, "false": False}.get(value.strip().lower(), value)
         taken: Value = fitted(value, (TYPES[self.kind],), choices=self.options, **limits)
         if taken is UNFIT:
             got = f"got {value!r}.{_meant(str(value), map(str, self.options))} It means: {self.help}."
             raise ParameterError(f"parameter {self.name} must be {self.takes}; {got}")
         return taken
-
-    def read(self, text: str) -> Value:
-        """A value given as text (a command line) in the parameter's type, checked.
-
-        >>> Parameter("rate", "float", 0.5, "learning rate").read("1e-3")
-        0.001
-        """
-        words = {"true": True, "false": False} if self.kind == "bool" else {}
-        return self.check(words.get(text.strip().lower(), text))
 
 
 def _meant(said: str, known: Iterable[str]) -> str:
@@ -128,7 +123,7 @@ def parse_parameters(source: str) -> tuple[Parameter, ...]:
 
 
 def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, object]) -> dict[str, Value]:
-    """The given values, checked and in their type; text is read as a command line gives it.
+    """The given values, checked and in their type.
 
     >>> n = parse_parameters("n: int = 300  # points; range 10..5000")
     >>> validate_parameters(n, {"n": "20"})
@@ -144,7 +139,7 @@ def validate_parameters(parameters: Sequence[Parameter], given: Mapping[str, obj
         if name not in known:
             valid = ", ".join(f"{p.name} ({p.takes})" for p in parameters) or "none"
             raise ParameterError(f"no parameter is called {name}. This chapter has: {valid}.{_meant(name, known)}")
-        checked[name] = known[name].read(value) if isinstance(value, str) else known[name].check(value)
+        checked[name] = known[name].check(value)
     return checked
 
 

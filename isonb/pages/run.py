@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import datetime
 import os
-import shutil
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,10 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     outputs, stderr = harvest(executed, job.book.root, folder)
     graft(clean, outputs)
     clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
-    _keep_stderr(job, stderr)
+    said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
+    said.unlink(missing_ok=True)
+    if stderr.strip():
+        update(said, stderr)
     update(job.cached, nbformat.writes(clean) + "\n")
     _remove_working_files(job)
     return ""
@@ -152,13 +154,6 @@ def _remove_working_files(job: Job) -> None:
             path.unlink(missing_ok=True)
 
 
-def _keep_stderr(job: Job, stderr: str) -> None:
-    said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
-    said.unlink(missing_ok=True)
-    if stderr.strip():
-        update(said, stderr)
-
-
 def _failure(job: Job, executed: Any) -> str:
     """The cell that failed, its error, and where to look."""
     for number, cell in enumerate(code_cells(executed), start=1):
@@ -173,20 +168,3 @@ def _failure(job: Job, executed: Any) -> str:
                 )
     log = job.partial.with_suffix(".log").read_text(encoding="utf-8").strip().splitlines()
     return f"{job.chapter.name} failed outside its cells: {log[-1] if log else 'no message'}\n  Notebook: {job.partial}"
-
-
-def clean_build(book: Book) -> None:
-    """Remove everything built and every generated notebook; :class:`ChapterError` while a process builds."""
-    busy = sorted(path.stem for path in (book.build / "locks").glob("*.lock") if not free(path))
-    if busy:
-        raise ChapterError(f"nothing may be at work in {book.build}; a process runs {', '.join(busy)}. Stop it first.")
-    shutil.rmtree(book.build, ignore_errors=True)
-    for chapter in book.chapters:
-        chapter.notebook.unlink(missing_ok=True)
-
-
-def parameter_text(parameters: Mapping[str, Value], chapter: Chapter) -> str:
-    """The line under the parameters cell of a run with other values than the defaults."""
-    defaults = {parameter.name: parameter.default for parameter in chapter.parameters}
-    changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in parameters.items()]
-    return f"This page was run with {', '.join(changed)}.\n" if changed else ""

@@ -61,3 +61,13 @@ def built(tmp_path_factory, stand_in):
             assert main(["--root", str(root), "build", "--quiet"]) == 0
             done.touch()
     return Book(root)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser for the tests of a file."""
+    from browser import launch
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, launch(playwright) as launched:
+        yield launched

@@ -9,8 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from browser import chromium, launch, open_page, pages_of, settle, use_theme
-from playwright.sync_api import sync_playwright
+from browser import chromium, open_page, pages_of, settle, use_theme
 
 HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 BUILT = (HTML / "index.html").is_file()
@@ -53,12 +52,6 @@ MOVE = """slider => {
   slider.dispatchEvent(new Event('input'));
   return slider.value;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright, launch(playwright) as launched:
-        yield launched
 
 
 def name_of(page):

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from browser import chromium, launch, open_page, use_theme
-from playwright.sync_api import sync_playwright
+from browser import chromium, open_page, use_theme
 
 HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 PAGES = {"chapter": HTML / "book" / "results" / "the_dial.html", "first page": HTML / "book" / "intro.html"}
@@ -22,12 +21,6 @@ STATE = """() => { const root = document.querySelector('.isonb-dial'); return {
   near: [...root.querySelectorAll('li')].map((item) => item.innerText).join(),
   told: root.querySelector('.isonb-told').innerText + root.querySelector('output').innerText,
 }; }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright, launch(playwright) as launched:
-        yield launched
 
 
 @pytest.fixture(params=[(page, width) for page in PAGES for width in (1280, 390)], ids=lambda one: f"{one[0]}-{one[1]}")

@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import chromium, launch, open_page
-from playwright.sync_api import sync_playwright
+from browser import chromium, open_page
 
 HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 PAGE = HTML / "book" / "foundations" / "microscope.html"
@@ -19,12 +18,6 @@ pytestmark = [
 LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(
   (section) => [...section.querySelectorAll('li')].map((item) => item.innerText))"""
 SET = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); }"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright, launch(playwright) as launched:
-        yield launched
 
 
 @pytest.fixture(params=[1280, 390], ids=["wide", "phone"])
@@ -71,19 +64,6 @@ def test_the_page_holds_the_first_lists_before_its_script_runs(browser):
     assert len(still) == 20
     assert visit.page.locator(".isonb-lists li span:not(.isonb-cosine)").all_inner_texts() == still
     visit.page.close()
-
-
-def test_what_the_plain_list_lacks_is_marked_in_words(visit):
-    visit.page.locator(".isonb-microscope input").evaluate(SET, "1")
-    lists = [visit.page.locator(".isonb-lists section").nth(i).locator("li") for i in range(4)]
-    words = [[item.locator("span").nth(1).inner_text() for item in rows.all()] for rows in lists]
-    for rows, texts in zip(lists, words, strict=True):
-        marked = [item.locator("em").first.is_visible() for item in rows.all()]
-        assert marked == [text not in words[0] for text in texts]
-    fresh = [sum(text not in words[0] for text in texts) for texts in words[1:]]
-    assert sum(fresh) > 0
-    summary = visit.page.locator(".isonb-told").inner_text()
-    assert [int(n) for n in re.findall(r"\d+", summary)] == [1, *fresh]
 
 
 def test_a_guess_is_shown_and_the_truth_only_when_revealed(visit):

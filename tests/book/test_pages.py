@@ -7,12 +7,10 @@ import shutil
 import nbformat
 import pytest
 
-from isonb.pages import build as building
 from isonb.pages.__main__ import main
 from isonb.pages.build import html, mathjax, write_pages
 from isonb.pages.chapters import Book
 from isonb.pages.errors import BuildError, PairingError
-from isonb.pages.extension import badges
 from isonb.pages.lint import canonical
 from isonb.pages.notebooks.plain import put_outputs
 from isonb.pages.notebooks.words import Index
@@ -88,12 +86,6 @@ def test_warnings_fail_the_build_and_are_all_told(copy):
         html(book)
 
 
-def test_a_missing_mathjax_is_told(monkeypatch):
-    monkeypatch.setattr(building, "MATHJAX_PACKAGE", "no-such-package-here")
-    with pytest.raises(BuildError, match="pip install"):
-        mathjax()
-
-
 def test_the_notebook_says_what_the_page_says(copy):
     """The value of the run, the number of the figure and of the exercises as sphinx counts them; its outputs stay."""
     notebook = nbformat.read(copy.chapters[0].notebook, as_version=4)
@@ -147,13 +139,6 @@ def test_outputs_do_not_depend_on_how_a_stream_was_cut(tmp_path):
     assert json.dumps(outputs) == '[{"output_type": "stream", "name": "stdout", "text": "ab\\n"}]'
 
 
-def test_clean_removes_what_was_built(copy, capsys):
-    assert main(["--root", str(copy.root), "clean"]) == 0
-    assert not copy.build.exists()
-    assert not copy.chapters[0].notebook.exists()
-    assert copy.chapters[0].source.exists()
-
-
 def test_params_lists_the_grammar(book, capsys):
     assert main(["--root", str(book.root), "params", "sample"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -186,11 +171,6 @@ def test_pages_have_badges_once_an_address_is_configured(copy):
         "https://mybinder.org/v2/gh/o/r/pages?labpath=_sources/book/sample.ipynb",
         f"https://kaggle.com/kernels/welcome?src=https://github.com/{where}",
     ]
-
-
-def test_an_address_that_is_none_is_told(copy):
-    with pytest.raises(BuildError, match=r"isonb_notebooks must be the address.*got 'here'"):
-        badges("here", "book/sample")
 
 
 def test_the_search_has_the_prose_of_each_page(built):

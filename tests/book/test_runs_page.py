@@ -7,7 +7,6 @@ import pytest
 
 from isonb import pages
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.summary import run_rows
 
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 claims_anchor = pages.figures("claims").claims_anchor
@@ -37,7 +36,7 @@ def test_each_mark_leads_to_the_claims_and_these_to_their_runs(paper):
     assert set(marks) == {claims_anchor(paper)}
     assert f"reference/runs.html#{runs}" in section(page(f"papers/{paper}_more"), claims_anchor(paper))
     listed = section(page("reference/runs"), runs)
-    for row in run_rows(Study.load(paper)):
+    for row in pages.figures("runs").run_rows(Study.load(paper)):
         assert row["run"] in listed
 
 

@@ -9,7 +9,7 @@ from IPython.utils.capture import capture_output
 
 from isonb import pages
 from isonb.pages import vega
-from isonb.pages.errors import DescriptionError, PageError
+from isonb.pages.errors import PageError
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def chart():
 
 @pytest.mark.parametrize("text", ["", "   ", None, 3])
 def test_a_chart_without_a_description_is_refused(text):
-    with pytest.raises(DescriptionError, match="needs a description"):
+    with pytest.raises(PageError, match="needs a description"):
         pages.show(chart(), description=text)
     with pytest.raises(PageError, match="takes an Altair chart; got str"):
         pages.show("chart", description="A word.")
@@ -64,13 +64,6 @@ def test_page_html_cannot_be_broken_by_data():
     assert json.loads(data) == spec
     assert html.count("<script") == html.count("</script>") == 1
     assert "&lt;description&gt;" in html
-
-
-def test_the_entry_point_is_registered():
-    from importlib.metadata import entry_points
-
-    (plugin,) = [e for e in entry_points(group="myst_nb.mime_renderers") if e.name == "isonb_vega"]
-    assert plugin.load() is vega.VegaMimeRenderer
 
 
 @pytest.mark.parametrize("arguments", [(1, 1, 0.1), (0, 1, 0)])

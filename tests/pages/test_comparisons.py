@@ -4,12 +4,11 @@ import math
 
 import pandas as pd
 import pytest
-import torch
 import vl_convert
 
 from isonb import pages
 from isonb.lab.statistics.seeds import student
-from isonb.pages.charts.comparisons import cloud_scores, crosses, gains, growing
+from isonb.pages.charts.comparisons import crosses, gains, growing
 
 FRAME = pd.DataFrame(
     {
@@ -57,18 +56,6 @@ def test_gains_grow_by_students_intervals_of_the_first_seeds(seeds):
     assert found.loc["b", "n"] == 2, "an arm with fewer seeds keeps its last interval"
     text = gains(frame, arms=["a", "b"], suites=["SST-2"], title="gain").to_json()
     assert text.count("datum.seeds == seeds") == 2
-
-
-def test_a_cloud_and_its_scores_are_filtered_alike():
-    spots, scores = pages.figures("istar").cloud_frames(
-        torch.tensor([[0.0, 1.0], [2.0, 3.0]]),
-        {"up": lambda x, t: x + t},
-        lambda x: {"mean": float(x.mean())},
-        [0, 0.5],
-    )
-    assert scores["reading"].tolist() == [1.5, 2.0]
-    text = cloud_scores(spots, scores, names=["mean"], frame=(-1, 4), keep="datum.t == 0").to_json()
-    assert text.count('"filter": "datum.t == 0"') == 3
 
 
 def test_rows_of_changes():

@@ -48,23 +48,6 @@ def live(monkeypatch):
     return show
 
 
-def test_with_a_kernel_it_is_a_box_of_controls_and_one_picture(live):
-    made, shown, later = live(lambda n, kind: f"{n} {kind}", n=(1, 9, 2), kind=["a", "b"])
-    box, picture = shown.outputs
-    assert box.data["application/vnd.jupyter.widget-view+json"]
-    assert picture.data == {"text/plain": "'5 a'"}
-    assert later == []
-    assert [made["n"].description, made["kind"].description] == ["n", "kind"]
-
-
-def test_the_picture_is_replaced_in_its_place(live):
-    moves = [("n", 7), ("kind", "b"), ("kind", "b"), ("n", 9)]
-    _, shown, later = live(lambda n, kind: f"{n} {kind}", moves, n=(1, 9, 2), kind=["a", "b"])
-    assert [output.data["text/plain"] for output in later] == ["'7 a'", "'7 b'", "'9 b'"]
-    place = shown.outputs[1].transient["display_id"]
-    assert all(output.update and output.transient["display_id"] == place for output in later)
-
-
 def test_a_chart_has_no_png_while_it_moves(live):
     pages.setup()
 

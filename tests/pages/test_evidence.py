@@ -1,6 +1,5 @@
 """Spreads, words and pictures of evidence, against values worked out another way."""
 
-import pandas as pd
 import pytest
 
 from isonb import pages
@@ -23,11 +22,6 @@ from isonb import pages
 )
 def test_spread(values, options, text):
     assert pages.spread(values, **options) == text
-
-
-def test_over_runs_is_mean_and_range():
-    frame = pd.DataFrame({"arm": ["a"] * 3, "step": [1] * 3, "value": [1.0, 2.0, 6.0]})
-    assert pages.over_runs(frame, ["arm", "step"]).iloc[0].tolist() == ["a", 1, 3.0, 1.0, 6.0, 3]
 
 
 def test_cells_stand_under_what_is_claimed_and_measured():

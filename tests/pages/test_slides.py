@@ -12,8 +12,7 @@ from playwright.sync_api import sync_playwright
 from isonb.pages.__main__ import main
 from isonb.pages.chapters import Book
 from isonb.pages.notebooks.plain import CAPTION
-from isonb.pages.notebooks.slides import ASSETS, deck, slides_of, write_slides
-from isonb.pages.notebooks.words import short_citations
+from isonb.pages.notebooks.slides import ASSETS, slides_of, write_slides
 from isonb.pages.run import Job
 from isonb.pages.vega import MIME
 from tests.book.browser import chromium, launch, open_page
@@ -53,22 +52,6 @@ def test_a_heading_begins_a_slide_with_its_words_and_pictures():
     assert "Fig. 1.1" not in question
     assert "not shown" not in question
     assert "<td>2</td>" in answer
-
-
-def test_a_deck_is_one_page():
-    page = deck("A & B", slides_of(notebook()))
-    assert page.count("<section ") == page.count("</section>") == 3
-    assert "<title>A &amp; B</title>" in page
-    assert "3 / 3" in page
-    assert "http" not in page.replace("http-equiv", "")
-
-
-def test_every_entry_of_the_bibliography_has_author_and_year():
-    found = short_citations((ROOT / "book" / "references.bib").read_text(encoding="utf-8"))
-    assert len(found) > 30
-    assert found["rudman2024istar"] == "Rudman and Eickhoff 2024"
-    assert found["yan2022softdecay"] == "Yan et al. 2022"
-    assert all(text[0].isalpha() and text[-4:].isdigit() for text in found.values())
 
 
 @pytest.fixture(scope="module")

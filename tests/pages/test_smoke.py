@@ -40,9 +40,3 @@ def test_no_label_stands_twice():
     labels = [label for text in sources for label in re.findall(r"^(?::label:|    name:) (\S+)$", text, re.MULTILINE)]
     assert len(labels) > 30
     assert sorted(labels) == sorted(set(labels))
-
-
-def test_table_of_contents_lists_what_there_is():
-    for page in BOOK.pages:
-        source = page.removesuffix(".ipynb") + ".md" if page.endswith(".ipynb") else page + ".md"
-        assert (BOOK.root / source).is_file(), f"_toc.yml lists {page}, and there is no {source}"

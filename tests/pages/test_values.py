@@ -1,7 +1,7 @@
 """Tables and glued numbers: formats, accessibility, errors."""
 
 import math
-from html.parser import HTMLParser
+import re
 
 import numpy as np
 import pandas as pd
@@ -20,34 +20,12 @@ def shell():
     InteractiveShell.clear_instance()
 
 
-class Cells(HTMLParser):
-    """The header cells of a table with their scope, and its caption."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.scopes, self.caption, self.tag = [], "", ""
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        self.tag = tag
-        if tag == "th":
-            self.scopes.append(dict(attributes)["scope"])
-
-    def handle_data(self, data):
-        if self.tag == "caption":
-            self.caption += data
-
-
 def test_table_is_accessible():
     frame = pd.DataFrame({"cloud": ["a<b", "cone"], "score": [0.123456, math.nan], "n": [3, 4]})
     html = pages.table(frame, fmt={"score": ".2f"}, caption="Scores & sizes")._repr_html_()
-    cells = Cells(html)
-    assert cells.scopes == ["col", "col", "col", "row", "row"]
-    assert cells.caption == "Scores & sizes"
-    assert "a&lt;b" in html
-    assert ">0.12<" in html
-    assert ">–<" in html
-    assert ">3<" in html
+    assert re.findall(r'scope="(\w+)"', html) == ["col", "col", "col", "row", "row"]
+    assert "<caption>Scores &amp; sizes</caption>" in html
+    assert all(f">{cell}<" in html for cell in ("a&lt;b", "0.12", "–", "3"))
 
 
 @pytest.mark.parametrize(

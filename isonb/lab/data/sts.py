@@ -20,7 +20,7 @@ from torch import Tensor
 from isonb.checks import border, check_values, cloud
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.lab.data.scores import spearman
-from isonb.lab.statistics.rank_difference import rank_difference
+from isonb.lab.statistics.resampling import rank_difference
 from isonb.lab.statistics.seeds import StatsError
 
 PROTOCOLS = ("mean", "weighted", "all")

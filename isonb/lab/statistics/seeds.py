@@ -180,32 +180,6 @@ def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interva
     return Interval(mean, mean - half, mean + half, level, k, "random effects")
 
 
-@dataclass(frozen=True)
-class Heterogeneity:
-    """``i2``: the share of the variance between cells that chance doesn't explain. ``p``: Cochran's test of none."""
-
-    i2: float
-    p: float
-
-
-def heterogeneity(cells: Sequence[Interval]) -> Heterogeneity | None:
-    """Whether cells differ beyond chance: I2 (Higgins and Thompson 2002) in [0, 1] and the p-value of Cochran's Q.
-
-    None for fewer than two cells, or cells without a width.
-
-    >>> heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (0.0, 0.0)])
-    Heterogeneity(i2=0.0, p=1.0)
-    >>> spread = heterogeneity([Interval(x, x - 0.1, x + 0.1, 0.95, 50, "percentile") for x in (-1.0, 1.0)])
-    >>> round(spread.i2, 2), spread.p < 0.001
-    (1.0, True)
-    """
-    values, errors = _estimates(cells)
-    if len(cells) < 2 or not errors.all():
-        return None
-    q, free = _q(values, 1 / errors**2), len(cells) - 1
-    return Heterogeneity(max(0.0, (q - free) / q) if q > 0 else 0.0, float(scipy_stats.chi2.sf(q, free)))
-
-
 def law(interval: Interval) -> Any:
     """The law behind an interval: Student's with n - 1 degrees of freedom, or the normal one."""
     return _student(interval.n - 1) if interval.method in STUDENTS else scipy_stats.norm

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from isonb.errors import fail
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import FOLDER
 from isonb.lab.statistics.seeds import Interval, share, student
@@ -18,7 +17,6 @@ from isonb.lab.studies import verdicts
 from isonb.lab.studies.design import PLAIN, STUDIES, Design, StudyError, design_of
 from isonb.lab.studies.table import PlannedCell, lead, long_tables, plan_of
 from isonb.lab.studies.verdicts import (
-    Claim,
     JudgedCell,
     Judgement,
     Prediction,
@@ -28,7 +26,9 @@ from isonb.lab.studies.verdicts import (
     difference,
 )
 
-__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError", "tail_means"]
+__all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError"]
+
+TAIL = 0.3  # of the updates
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ class Study:
         *,
         live: Mapping[str, Iterable[Record]] | None = None,
         folder: str | Path | None = None,
-        grid: str | Path | None = None,
     ) -> Study:
         """A study with its recorded runs, and with ``live`` records by their suite.
 
@@ -71,7 +70,6 @@ class Study:
             name: of a study of the book (:data:`STUDIES`), the path of a study file of one's own, or a design.
             live: records of runs that were just made.
             folder: holds the recordings, by default those of the book.
-            grid: the plan, by default that of the design.
 
         Raises :class:`~isonb.lab.studies.design.StudyError` for a name or file that isn't there, and what loading a
         recording raises.
@@ -79,7 +77,7 @@ class Study:
         design = name if isinstance(name, Design) else design_of(name)
         named = {one.runs_of for claim in design.claims for one in claim.predictions} - {""}
         others = {other: cls.load(other) for other in sorted(named)}
-        cells = plan_of(grid or design.plan, design.size)
+        cells = plan_of(design.plan, design.size)
         return cls.of(design, cells, FOLDER if folder is None else Path(folder), live or {}, others)
 
     @classmethod
@@ -109,12 +107,6 @@ class Study:
     def absent(self) -> list[str]:
         """The planned cells that no recorded row fills, in words."""
         return list(self.plan.loc[self.plan["run_id"].isna(), "cell"])
-
-    @property
-    def in_order(self) -> pd.DataFrame:
-        """The runs in the order of the plan, those that aren't in it last."""
-        place = {run: at for at, run in enumerate(self.plan["run_id"])}
-        return self.runs.sort_values("run_id", key=lambda ids: ids.map(place), kind="stable")
 
     def coverage(self) -> pd.DataFrame:
         """Recorded and planned runs: one row an arm, one column a suite, "3 of 5"; a dash where none is planned."""
@@ -146,28 +138,18 @@ class Study:
         """The series ``name`` of an arm's runs: run_id, step, value, suite, seed."""
         return self._of(self.series[self.series["name"] == name], arm, suites)
 
-    def first(
+    def tail(
         self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
     ) -> dict[tuple[str, int], float]:
-        """The first value of a series, one a run."""
-        return _keyed(self.logged(name, arm, suites).sort_values("step").groupby("run_id").first(), cell)
+        """The mean of a series over the last 30% of the updates, one a run.
 
-    def tail(
-        self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = "", share: float = 0.3
-    ) -> dict[tuple[str, int], float]:
-        """The mean of a series over the last ``share`` of the updates, one a run."""
-        runs = self._of(self.runs[["run_id", "suite", "seed", "arm"]], arm, suites).set_index("run_id")
-        logged = self.series[self.series["run_id"].isin(runs.index)][["run_id", "name", "step", "value"]]
-        means = tail_means(logged, share)
-        return _keyed(means[means["name"] == name].set_index("run_id").join(runs), cell)
-
-    def tail_score(self, arm: str, suites: Sequence[str] | None = None) -> dict[tuple[str, int], float]:
-        """The main metric on the watched rows over the last 30% of the updates, one a run."""
-        scores: dict[tuple[str, int], float] = {}
-        for suite, metric in self.runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
-            if suites is None or suite in suites:
-                scores |= self.tail(f"step.validation.{metric}", arm, [suite])
-        return scores
+        A value counts if its update lies above 0.7 times the last one of its run, whichever series has that.
+        """
+        logged = self.logged(name, arm, suites)
+        steps = self.series[self.series["run_id"].isin(set(logged["run_id"]))]
+        last = steps[steps["name"].str.startswith("step.")].groupby("run_id")["step"].max()
+        late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(last)]
+        return _keyed(late.groupby("run_id").agg({"value": "mean", "suite": "first", "seed": "first"}), cell)
 
     def changed(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> Units:
         """What an arm changes in a measure of the vectors that it acts on, against the same vectors of plain training.
@@ -243,36 +225,31 @@ class Study:
         shares = self.failures().groupby("suite", sort=False)["share"].min()
         return {str(suite): Reason.UNLEARNED if least >= 0.5 else None for suite, least in shares.items()}
 
-    def verdicts(self, source: str = "recorded") -> list[Judgement]:
-        """Every claim of the design, judged on the recorded or on the live runs.
+    def verdicts(self) -> list[Judgement]:
+        """Every claim of the design, judged on the runs of the planned suites."""
+        judged = []
+        for claim in self.design.claims:
+            homes = (self.others[one.runs_of] if one.runs_of else self for one in claim.predictions)
+            tested = [home._tested(one) for home, one in zip(homes, claim.predictions, strict=True)]
+            judged.append(verdicts.judge(claim, tested))
+        return judged
 
-        Live runs are judged by the predictions that speak of the study's own runs.
-        """
-        if source not in ("recorded", "live"):
-            fail(StudyError, "the source must be recorded or live", repr(source), "Choose one of these.")
-        return [self._judged(claim, source) for claim in self.design.claims]
-
-    def _judged(self, claim: Claim, source: str) -> Judgement:
-        chosen = [one for one in claim.predictions if source == "recorded" or not one.runs_of]
-        homes = (self.others[one.runs_of] if one.runs_of else self for one in chosen)
-        return verdicts.judge(claim, [home._tested(one, source) for home, one in zip(homes, chosen, strict=True)])
-
-    def _tested(self, prediction: Prediction, source: str) -> PredictionJudgement:
-        suites = self.live_suites if source == "live" else prediction.on or self.suites
+    def _tested(self, prediction: Prediction) -> PredictionJudgement:
+        suites = prediction.on or self.suites
         evidence = prediction.evidence(self, suites)
         cells = [f"{suite}{detail}" for suite in suites for detail in prediction.details]
         if prediction.on == ():
             cells = list(dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in evidence))
-        silent = {name: cell for name in cells if (cell := self._silent(prediction, name, source))}
+        silent = {name: cell for name in cells if (cell := self._silent(prediction, name))}
         return verdicts.judge_prediction(prediction, evidence, cells, silent)
 
-    def _silent(self, prediction: Prediction, cell: str, source: str) -> JudgedCell | None:
+    def _silent(self, prediction: Prediction, cell: str) -> JudgedCell | None:
         """The cell where a prediction can't tell: of models that weren't taught, or a method without a setting."""
         if not prediction.trained:
             return None
-        if self.design.untaught and source == "recorded":
+        if self.design.untaught:
             return JudgedCell(cell, verdicts.NOT_TESTABLE, Reason.UNTAUGHT)
-        known = [s for s in (*self.suites, *self.live_suites) if cell == s or cell.startswith(f"{s},")]
+        known = [s for s in self.suites if cell == s or cell.startswith(f"{s},")]
         suite = max(known, key=len, default=cell)
         if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
@@ -282,19 +259,6 @@ class Study:
     def _of(self, frame: pd.DataFrame, arm: str, suites: Sequence[str] | None) -> pd.DataFrame:
         chosen = frame[frame["arm"] == arm] if len(frame) else frame
         return chosen if suites is None or not len(chosen) else chosen[chosen["suite"].isin(list(suites))]
-
-
-def tail_means(series: pd.DataFrame, share: float = 0.3) -> pd.DataFrame:
-    """The mean of each run's ``step.`` series over the last ``share`` of its updates: run_id, name, value.
-
-    A value counts if its update lies above (1 - share) times the run's last one, whatever the series.
-    """
-    if not 0 < share <= 1:
-        fail(StudyError, "share must be in (0, 1]", share, "Pass 0.3 for the last 30%.")
-    series = series[series["name"].str.startswith("step.")]
-    last = series.groupby("run_id")["step"].transform("max")
-    late = series[series["step"] > (1 - share) * last]
-    return late.groupby(["run_id", "name"], as_index=False)["value"].mean()
 
 
 def _keyed(frame: pd.DataFrame, cell: str) -> dict[tuple[str, int], float]:

@@ -23,14 +23,12 @@ import numpy as np
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError, fail
-from isonb.lab.statistics.bootstrap import bootstrap
+from isonb.lab.statistics.resampling import bootstrap
 from isonb.lab.statistics.seeds import (
     POWER,
     STUDENTS,
-    Heterogeneity,
     Interval,
     finite,
-    heterogeneity,
     holm,
     law,
     minimum_detectable,
@@ -202,7 +200,6 @@ class PredictionJudgement:
     """The outcome of one prediction, and its cells.
 
     ``mean``: over the cells that can tell, with its interval. ``visible``: the minimum detectable effect of that mean.
-    ``spread``: whether the cells differ beyond chance.
     """
 
     prediction: Prediction
@@ -210,7 +207,6 @@ class PredictionJudgement:
     cells: tuple[JudgedCell, ...]
     mean: Interval | None = None
     visible: float | None = None
-    spread: Heterogeneity | None = None
     against: float = 1.0
 
 
@@ -319,8 +315,7 @@ def judge_prediction(
         most = (one for one in (SUPPORTED, CONTRADICTED) if 2 * outcomes.count(one) > len(outcomes))
         outcome = next(most, INCONCLUSIVE)
         against = float(outcome != CONTRADICTED)
-    spread = heterogeneity([cell.interval for cell in telling if cell.interval is not None])
-    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, spread, against)
+    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, against)
 
 
 def _decided(prediction: Prediction, telling: Sequence[JudgedCell], units: Units, whole: JudgedCell) -> str:

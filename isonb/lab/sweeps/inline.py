@@ -16,41 +16,30 @@ from isonb.lab.runs.record import Record
 from isonb.lab.runs.settings import Planned, plan
 
 CORES = "ISONB_CORES"  # set by who runs several chapters at once: how many cores are left to each
-START = 6.0  # seconds a process takes before its first run
-AHEAD = 2  # most runs that one of them is given before
+START = 6.0  # seconds that processes take before their first run
 
 
 def run_all(configs: Iterable[Mapping[str, Any]], *, workers: int | None = None) -> list[Record]:
     """The records of all ``configs``, in their order. Nothing is written.
 
     Every configuration is checked before the first run starts. Runs go one after the other in this process. When the
-    last one's time tells that other processes would pay for their start, these take some of the rest: ``workers``
-    processes in all, by default as many as cores, or as :data:`CORES` in the environment says, at most four. After an
-    error here no further run begins; one in another process is raised when the runs of this one are over.
+    last one's time tells that other processes would pay for their start, these do the rest: ``workers`` of them, by
+    default as many as cores, or as :data:`CORES` in the environment says, at most four. After an error no further run
+    begins.
     """
     todo = [plan(config) for config in configs]
-    others = min(workers or min(4, _cores()), len(todo)) - 1
+    workers = workers or min(4, _cores())
     _get_ready()
     records: list[Record] = []
     while len(records) < len(todo):
         began = time.perf_counter()
         records.append(_run(todo[len(records)]))
         rest, took = todo[len(records) :], time.perf_counter() - began
-        if others > 0 and (len(rest) - AHEAD) * took > START:
-            return records + _shared(rest, others)
+        count = min(workers, len(rest))
+        if count > 1 and (len(rest) - len(rest) / count) * took > START:
+            with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), get_ready_to_help) as pool:
+                records += pool.map(_run, rest)
     return records
-
-
-def _shared(todo: list[Planned], others: int) -> list[Record]:
-    """Runs of which ``others`` processes take some; this one takes what none of them was given."""
-    with ProcessPoolExecutor(others, multiprocessing.get_context("spawn"), get_ready_to_help) as pool:
-        theirs = [pool.submit(_run, config) for config in todo]
-        try:
-            mine = {k: _run(config) for k, config in enumerate(todo) if theirs[k].cancel()}
-            return [mine[k] if k in mine else future.result() for k, future in enumerate(theirs)]
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 def _cores() -> int:

@@ -1,15 +1,9 @@
 """A sweep: many runs, each done once, whatever happens in between. The same call goes on where the last one ended.
 
 Runs are processes of this machine, or tasks of a Dask cluster: any scheduler with workers that see the sweep's folder,
-the templates and this package. Workers take one run at a time; where a machine has several GPUs, start one a GPU::
-
-    dask scheduler --scheduler-file cluster.json
-    CUDA_VISIBLE_DEVICES=0 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
-    CUDA_VISIBLE_DEVICES=1 dask worker --scheduler-file cluster.json --nthreads 1 --memory-limit 0
-
-Such a scheduler executes whatever a client sends, unencrypted and unasked. Give it an address that only your machines
-reach, or TLS (the page *Run experiments* shows how). SLURM (dask-jobqueue) and Kubernetes (dask-kubernetes) start the
-same scheduler and workers by other means.
+the templates and this package. Workers take one run at a time; where a machine has several GPUs, start one a GPU.
+Such a scheduler executes whatever a client sends, unencrypted and unasked: give it an address that only your machines
+reach, or TLS. The page *Run experiments on other machines* has the commands, also for SLURM and Kubernetes.
 
 >>> import tempfile
 >>> print(sweep([], tempfile.mkdtemp()))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import altair as alt
 from altair.typing import ChartType, is_chart_type
 
-from isonb.pages.errors import DescriptionError, PageError
+from isonb.pages.errors import PageError
 from isonb.pages.vega import in_book, render
 from isonb.runtime.places import FIGURES_FOLDER
 
@@ -117,12 +117,12 @@ def show(chart: Chart, *, description: str) -> Chart:
     """Display ``chart`` with its text alternative, and return it (as a last line it isn't shown twice).
 
     The description says what a reader who can't see the picture needs: what is drawn, against what, and what it shows.
-    Caption and number come from the cell's ``mystnb: figure``. Raises :class:`DescriptionError` when it is blank.
+    Caption and number come from the cell's ``mystnb: figure``. Raises :class:`PageError` when it is blank.
     """
     if not is_chart_type(chart):
         raise PageError(f"show takes an Altair chart; got {type(chart).__name__}. Use pages.table for a table.")
     if not isinstance(description, str) or not description.strip():
-        raise DescriptionError(
+        raise PageError(
             f"a chart needs a description of what it shows; got {description!r}. "
             "Say what is drawn, against what, and what to see: it is read aloud in place of the picture."
         )

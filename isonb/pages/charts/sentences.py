@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -12,17 +12,6 @@ from torch import Tensor
 
 from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, points, slider
-
-
-class SaidSentence(Protocol):
-    """What a picture says of a sentence."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def topic(self) -> str: ...
 
 
 def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:
@@ -43,7 +32,7 @@ def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:
 
 
 def sentence_clouds(
-    views: Mapping[str, Tensor], sentences: Sequence[SaidSentence], *, edges: Mapping[str, Tensor] | None = None
+    views: Mapping[str, Tensor], sentences: Sequence[Any], *, edges: Mapping[str, Tensor] | None = None
 ) -> Any:
     """A panel a view of the same sentences, coloured by topic, each as large as its panel: a shape, not a size.
 
@@ -51,7 +40,7 @@ def sentence_clouds(
 
     Args:
         views: the vectors (n, d) of each panel by its title, such as "as they are" and "whitened".
-        sentences: the n sentences.
+        sentences: the n sentences, each with its ``id``, ``text`` and ``topic``.
         edges: pairs of sentences (m, 2) by the title of a panel, drawn as lines, such as the bars of a barcode.
     """
     seen: dict[str, Tensor] = {}
@@ -68,7 +57,7 @@ def sentence_clouds(
     return alt.hconcat(*panels)
 
 
-def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[SaidSentence], *, label: str) -> Any:
+def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[Any], *, label: str) -> Any:
     """One panel with a slider: the same sentences at each strength of a method, coloured by topic, text on hover.
 
     Args:
@@ -95,13 +84,13 @@ def _filling(at: Tensor) -> Tensor:
     return at / at.abs().max()
 
 
-def _words(sentences: Sequence[SaidSentence]) -> pd.DataFrame:
+def _words(sentences: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame({"id": [s.id for s in sentences], "sentence": [s.text for s in sentences]}).assign(
         topic=[s.topic for s in sentences]
     )
 
 
-def _table(at: Tensor, sentences: Sequence[SaidSentence]) -> pd.DataFrame:
+def _table(at: Tensor, sentences: Sequence[Any]) -> pd.DataFrame:
     return _words(sentences).assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
 
 

@@ -18,8 +18,8 @@ from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.notebooks.markdown import Reader
 from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft, with_overrides
-from isonb.pages.run import Job, parameter_text
+from isonb.pages.outputs import INJECTED, INSTALL, code_cells, glued, graft
+from isonb.pages.run import Job
 from isonb.runtime.files import update
 
 NOTE = "isonb_written"  # the digest of a notebook as it was written
@@ -102,15 +102,20 @@ def last_run(book: Book, chapter: Chapter) -> Any:
     return nbformat.read(path, as_version=4) if path and path.is_file() else None
 
 
+def with_outputs(chapter: Chapter, run: Any, index: Index) -> Any:
+    """The plain notebook of a chapter, with the outputs and the values of a run where there is one."""
+    notebook = chapter.fresh()
+    if run:
+        graft(notebook, [cell.outputs for cell in code_cells(run)])
+        notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
+    return plain(chapter, notebook, index, glued(notebook))
+
+
 def readable(job: Job, index: Index) -> Any:
     """The plain notebook of an executed chapter, with its outputs and its values."""
     if not job.cached.is_file():
         raise ChapterError(f"{job.chapter.name} hasn't run with these parameters; run: python -m isonb.pages execute")
-    run = nbformat.read(job.cached, as_version=4)
-    notebook = job.chapter.fresh()
-    graft(notebook, [cell.outputs for cell in code_cells(run)])
-    notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
-    return plain(job.chapter, notebook, index, glued(notebook))
+    return with_outputs(job.chapter, nbformat.read(job.cached, as_version=4), index)
 
 
 def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
@@ -119,7 +124,12 @@ def put_outputs(job: Job, index: Index) -> Mapping[str, Any]:
     Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed.
     """
     notebook = readable(job, index)
-    with_overrides(notebook, parameter_text(job.parameters, job.chapter))
+    defaults = {parameter.name: parameter.default for parameter in job.chapter.parameters}
+    changed = [f"{name} = {value!r} (default {defaults[name]!r})" for name, value in job.parameters.items()]
+    for cell in code_cells(notebook):
+        if changed and "parameters" in cell.metadata.get("tags", []):
+            said = f"This page was run with {', '.join(changed)}.\n"
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=said)]
     _put(job.chapter, notebook, force=False)
     return dict(notebook.metadata["isonb_run"])
 
@@ -129,11 +139,7 @@ def put_beside(chapter: Chapter, index: Index, *, force: bool = False) -> None:
 
     Raises :class:`~isonb.pages.errors.PairingError` where a notebook stands that a person changed, unless ``force``.
     """
-    notebook, run = chapter.fresh(), last_run(index.book, chapter)
-    if run:
-        graft(notebook, [cell.outputs for cell in code_cells(run)])
-        notebook.metadata["isonb_run"] = run.metadata["isonb_run"]
-    _put(chapter, plain(chapter, notebook, index, glued(notebook)), force)
+    _put(chapter, with_outputs(chapter, last_run(index.book, chapter), index), force)
 
 
 def _put(chapter: Chapter, notebook: Any, force: bool) -> None:

@@ -18,9 +18,9 @@ import nbformat
 
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import PairingError
-from isonb.pages.notebooks.plain import NOTE, last_run, note, plain, worked_in, write_notebook
+from isonb.pages.notebooks.plain import NOTE, last_run, note, plain, with_outputs, worked_in, write_notebook
 from isonb.pages.notebooks.words import Index
-from isonb.pages.outputs import code_cells, glued, graft
+from isonb.pages.outputs import glued
 from isonb.runtime.files import update
 
 DIRECTIVE = re.compile(r"^(?P<fence>[`:]{3,})\{solution-(?P<end>start|end)\}")
@@ -120,21 +120,15 @@ def write_students(book: Book, chapters: Sequence[Chapter], *, force: bool = Fal
     for chapter, path in targets.items():
         if names := needed_from_solutions(chapter):
             raise PairingError(f"{chapter.name} must run without its solutions; it uses {', '.join(names)} of one.")
-        hand_out(chapter, student(chapter), path, index)
+        run = last_run(book, chapter)
+        hand_out(plain(chapter, student(chapter), index, glued(run) if run else {}), path)
     return list(targets.values())
 
 
-def hand_out(chapter: Chapter, notebook: Any, path: Path, index: Index) -> None:
-    """Write ``notebook``, which has the cells of the chapter's source, to ``path`` in plain words.
-
-    Values are those of the last run of the chapter, if it has run.
-    """
-    run = last_run(index.book, chapter)
-    made = plain(chapter, notebook, index, glued(run) if run else {})
-    if path.is_file() and not worked_in(path):
-        there = nbformat.read(path, as_version=4)
-        if there.metadata[NOTE] == note(made):
-            return  # what was run there stays
+def hand_out(made: Any, path: Path) -> None:
+    """Write a notebook to ``path``, unless the same stands there: what was run in it stays."""
+    if path.is_file() and not worked_in(path) and nbformat.read(path, as_version=4).metadata[NOTE] == note(made):
+        return
     write_notebook(path, made)
 
 
@@ -150,10 +144,7 @@ def write_copies(book: Book, chapters: Sequence[Chapter], *, force: bool = False
         if not force and worked_in(path):
             kept.append(path)
             continue
-        notebook, run = chapter.fresh(), last_run(book, chapter)
-        if run:
-            graft(notebook, [cell.outputs for cell in code_cells(run)])
-        hand_out(chapter, notebook, path, index)
+        hand_out(with_outputs(chapter, last_run(book, chapter), index), path)
     start = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(_start(book, index), id="start")])
     start.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     update(folder / "start.ipynb", nbformat.writes(start) + "\n")

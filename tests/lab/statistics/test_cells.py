@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isonb.lab.statistics.seeds import Interval, StatsError, heterogeneity, random_effects
+from isonb.lab.statistics.seeds import Interval, StatsError, random_effects
 
 VALUES, ERRORS = np.array([0.10, 0.30, 0.35, 0.65]), np.array([0.05, 0.08, 0.10, 0.20])
 
@@ -47,17 +47,7 @@ def test_the_interval_covers_the_mean_of_cells_that_differ():
     assert 0.935 <= hits / 2000 <= 0.99
 
 
-def test_heterogeneity_is_that_of_the_formulas():
-    q = by_hand(VALUES, ERRORS)[2]
-    found = heterogeneity(CELLS)
-    assert (found.i2, found.p) == pytest.approx(((q - 3) / q, stats.chi2.sf(q, 3)))
-    alike = heterogeneity([normal(value, 0.5) for value in VALUES])
-    assert (alike.i2, alike.p > 0.5) == (0, True), "less than chance alone would give"
-
-
-def test_one_cell_has_no_heterogeneity_and_needs_no_mean():
-    assert heterogeneity(CELLS[:1]) is None
-    assert heterogeneity([Interval(1.0, 1.0, 1.0, 0.95, 5, "printed")] * 2) is None
+def test_one_cell_needs_no_mean_and_printed_ones_have_no_width():
     with pytest.raises(StatsError, match="at least 2 cells; got 1"):
         random_effects(CELLS[:1])
     point = random_effects([Interval(v, v, v, 0.95, 5, "printed") for v in (1.0, 3.0)])

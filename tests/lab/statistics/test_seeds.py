@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from isonb.errors import InputError
-from isonb.lab.statistics.bootstrap import bootstrap, spearman
+from isonb.lab.statistics.resampling import bootstrap
 from isonb.lab.statistics.seeds import StatsError, holm, minimum_detectable, share, student
 
 FIVE = np.array([0.8, 1.9, -0.3, 1.1, 0.4])
@@ -40,24 +40,6 @@ def test_coverage(n, interval):
     samples = np.random.default_rng(11).normal(0.3, 1, (400, n))
     hits = sum(not interval(x).excludes(0.3) for x in samples)
     assert 0.915 <= hits / 400 <= 0.985  # three standard errors about 0.95
-
-
-def test_spearman_is_scipys_with_ties():
-    generator = np.random.default_rng(4)
-    x = generator.integers(0, 6, 60).astype(float)
-    y = x + generator.normal(size=60)
-    found = spearman(x, y, draws=2000)
-    assert found.estimate == pytest.approx(scipy_stats.spearmanr(x, y).statistic, rel=1e-12)
-    theirs = scipy_stats.bootstrap(
-        (x, y),
-        lambda a, b, axis=-1: scipy_stats.spearmanr(a, b).statistic,
-        paired=True,
-        vectorized=False,
-        n_resamples=1000,
-        method="percentile",
-        rng=np.random.default_rng(1),
-    ).confidence_interval
-    assert (found.low, found.high) == pytest.approx(tuple(theirs), abs=0.03)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.sampled_from([0.01, 0.05, 0.2]))
@@ -90,17 +72,6 @@ def test_the_minimum_detectable_effect_is_shown_in_four_of_five_samples(n, alpha
     assert shown(minimum_detectable(0.03, n, alpha=alpha), 0.03, n, alpha) == pytest.approx(0.8, abs=0.02)
 
 
-def test_the_minimum_detectable_effect_agrees_with_scipys_noncentral_t():
-    """Where scipy's series is finite: it fails at the large noncentralities of few seeds and a small level."""
-    powers = []
-    for n, alpha in itertools.product((3, 5, 10, 40), LEVELS):
-        border, shift = scipy_stats.t.ppf(1 - alpha / 2, n - 1), minimum_detectable(1.0, n, alpha=alpha) * math.sqrt(n)
-        powers.append(scipy_stats.nct.sf(border, n - 1, shift) + scipy_stats.nct.cdf(-border, n - 1, shift))
-    finite = [power for power in powers if math.isfinite(power)]
-    assert len(finite) >= 5
-    assert finite == pytest.approx([0.8] * len(finite), abs=0.002)
-
-
 @pytest.mark.parametrize(("count", "n"), [(0, 30), (4, 10), (5, 5)])
 def test_the_interval_of_a_share_is_that_of_the_beta_law(count, n):
     ours = share(count, n)
@@ -125,8 +96,6 @@ def test_the_interval_of_a_share_is_that_of_the_beta_law(count, n):
         lambda: bootstrap([[1.0, 2.0]]),
         lambda: bootstrap(["a", "b"]),
         lambda: student(FIVE, level=0),
-        lambda: spearman([1, 2, 3, 4], [1, 1, 1, 1]),
-        lambda: spearman([1, 2, 3, 4], [1, 2, 3, 4, 5]),
         lambda: holm({"a": 1.2}),
         lambda: holm({"a": math.nan}),
         lambda: holm({}),

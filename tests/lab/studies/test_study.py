@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -12,7 +11,7 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.runs.table import flat
 from isonb.lab.statistics.seeds import student
 from isonb.lab.studies.design import Design, StudyError, design_of, study_file
-from isonb.lab.studies.study import Study, tail_means
+from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows, claim_rows, tally
 from isonb.lab.studies.table import PlannedCell
 from isonb.lab.studies.verdicts import NO_SETTING, Change, Claim, Prediction, Reason, smallest_visible
@@ -56,6 +55,7 @@ def record_of(task, arm, seed, score=None):
     score = SCORES[task][arm] + 0.01 * (seed - 2) * (1 + (arm != "none")) if score is None else score
     metrics = {"accuracy": score, "baseline.accuracy": 0.5}
     series = {"step.validation.accuracy": [(k, score * k / 10) for k in range(1, 11)]}
+    series |= {"step.early": [(5, 1.0)], "layer.share": [(100, 1.0)]}
     return Record(config=config_of(task, arm, seed), metrics=metrics, series=series, manifest={})
 
 
@@ -70,7 +70,7 @@ def study(tmp_path):
 
 
 def outcomes(study):
-    return {one.claim.number: one.outcome for one in study.verdicts("live")}
+    return {one.claim.number: one.outcome for one in study.verdicts()}
 
 
 def test_every_outcome(study):
@@ -88,7 +88,7 @@ def test_a_task_that_nothing_learned_says_so(study):
     assert study.unlearned("entailment") is Reason.UNLEARNED
     assert study.unlearned("nowhere") is Reason.NO_RUNS
     assert study.decisive == ("sentiment",)
-    (cell,) = (row for row in cell_rows(study.verdicts("live")[:1], tested=False))
+    (cell,) = (row for row in cell_rows(study.verdicts()[:1], tested=False))
     assert (cell["cell"], cell["outcome"]) == ("entailment", "not testable")
 
 
@@ -113,7 +113,7 @@ def test_a_task_counts_where_plain_training_fails_now_and_then(study):
     for row in failures.itertuples():
         exact = stats.binomtest(int(row.failed), int(row.n)).proportion_ci(method="exact")
         assert (row.share, row.low, row.high) == pytest.approx((row.failed / 5, exact.low, exact.high))
-    (one,) = (found for found in shaky.verdicts("live") if found.claim.number == 1)
+    (one,) = (found for found in shaky.verdicts() if found.claim.number == 1)
     assert [(cell.name, cell.outcome) for cell in one.cells] == [
         ("sentiment", "supported"),
         ("entailment", "inconclusive"),
@@ -134,7 +134,7 @@ def test_a_task_is_learned_where_one_arm_learns_it_in_most_of_its_runs(study, fa
 def test_a_method_without_a_working_setting_says_nothing_there(study):
     """It neither supports nor contradicts a claim, whatever its runs were."""
     broken = replace(study, no_setting=frozenset({("CosReg", "sentiment")}))
-    found = {one.claim.number: one for one in broken.verdicts("live")}
+    found = {one.claim.number: one for one in broken.verdicts()}
     assert [(cell.name, cell.outcome) for cell in found[1].cells] == [
         ("sentiment", NO_SETTING),
         ("entailment", "not testable"),
@@ -143,13 +143,11 @@ def test_a_method_without_a_working_setting_says_nothing_there(study):
     assert (found[1].outcome, found[2].outcome) == ("not testable", "contradicted")
 
 
-def test_untaught_models_are_not_judged_on_their_recorded_scores(study):
-    """Live runs may be of models that learned."""
+def test_untaught_models_are_not_judged_on_their_scores(study):
     untaught = replace(study, design=replace(study.design, untaught=True))
     found = {one.claim.number: one for one in untaught.verdicts()}
     assert [found[number].outcome for number in (1, 2, 3)] == ["not testable", "not testable", "supported"]
     assert {cell.reason for cell in found[1].cells} == {Reason.UNTAUGHT}
-    assert outcomes(untaught) == outcomes(study)
 
 
 def test_paired_differences_by_hand(study):
@@ -163,25 +161,18 @@ def test_paired_differences_by_hand(study):
     assert stricter["visible"] > 2 * found["visible"]
 
 
-def test_tails_and_firsts_of_series(study):
+def test_the_tail_is_the_mean_of_the_last_updates(study):
     score = study.units("score", "none", ["sentiment"])
-    first = study.first("step.validation.accuracy", "none", ["sentiment"])
     tail = study.tail("step.validation.accuracy", "none", ["sentiment"])
-    for unit, value in score.items():
-        assert first[unit] == pytest.approx(0.1 * value)
-        assert tail[unit] == pytest.approx(0.9 * value)  # updates 8, 9 and 10
-    assert study.tail_score("none", ["sentiment"]) == tail
+    assert tail == {unit: pytest.approx(0.9 * value) for unit, value in score.items()}  # updates 8, 9 and 10
 
 
 def test_tables(study):
-    judged = study.verdicts("live")
-    rows = claim_rows({"live": judged})
+    judged = study.verdicts()
+    rows = claim_rows(judged)
     assert rows[0] == {"claim": "1. CosReg gains", "verdict": "supported", "cells for · against": "1 · 0 of 1"}
     assert rows[1]["cells for · against"] == "0 · 1 of 1"
     assert rows[3]["cells for · against"] == "–"
-    both = claim_rows(dict.fromkeys(("recorded", "live"), judged))
-    columns = ["recorded", "recorded: cells for · against", "live", "live: cells for · against"]
-    assert list(both[0])[1:] == columns
     assert rows[4]["claim"].endswith("(identity)")
     assert tally(judged) == {
         "supported": 2,
@@ -190,18 +181,17 @@ def test_tables(study):
         "inconclusive": 0,
         "not testable": 1,
     }
-    assert tally(judged, "identity")["supported"] == 1
 
 
 def test_the_mean_over_cells_stands_below_them(study):
     """And is no cell where there is one alone."""
-    rows = [row for row in cell_rows(study.verdicts("live")) if row["claim"] == 3]
+    rows = [row for row in cell_rows(study.verdicts()) if row["claim"] == 3]
     assert [row["cell"] for row in rows] == ["sentiment", "entailment", "mean, over seeds"]
     assert rows[2]["mean"] == pytest.approx((rows[0]["mean"] + rows[1]["mean"]) / 2)
     assert (rows[2]["outcome"], rows[2]["n"]) == ("supported", 5)
     assert rows[2]["low"] < rows[2]["mean"] < rows[2]["high"]
     assert rows[2]["visible"] > 0
-    assert [row["cell"] for row in cell_rows(study.verdicts("live")) if row["claim"] == 1] == ["sentiment"]
+    assert [row["cell"] for row in cell_rows(study.verdicts()) if row["claim"] == 1] == ["sentiment"]
 
 
 @pytest.mark.parametrize("call", [lambda: Study.load("nosuch"), lambda: design_of("Study")])
@@ -211,15 +201,13 @@ def test_unknown_studies_name_those_there_are(call):
 
 
 def test_a_prediction_can_be_judged_on_the_runs_of_another_study(study, head_to_head):
-    """By the other study's suites, and by what learned and has a setting there; live runs are the study's own."""
+    """By the other study's suites, and by what learned and has a setting there."""
     design = replace(study.design, claims=(Claim(6, "Entropy gains", (arms.scored(arms.ENTROPY),)),))
     beside = replace(study, design=design, others={arms.HEAD_TO_HEAD: head_to_head})
     (there,) = beside.verdicts()
     assert [cell.name for cell in there.cells] == list(head_to_head.suites)
     for cell in there.cells:
         assert (cell.interval is None) == bool(head_to_head.unlearned(cell.name))
-    (live,) = beside.verdicts("live")
-    assert (live.outcome, live.cells) == ("not testable", ())
 
 
 def test_a_study_file_of_ones_own_is_read_by_its_path(tmp_path):
@@ -237,14 +225,3 @@ DESIGN = Design(NAME, "", (), lambda settings: settings.get("method.name", "none
     (tmp_path / "nothing.py").write_text("")
     with pytest.raises(StudyError, match="a study file must have a DESIGN"):
         Study.load(tmp_path / "nothing.py")
-
-
-def test_the_tail_is_the_last_part_of_each_run():
-    rows = [("a", "step.x", step, float(step)) for step in range(1, 11)]
-    rows += [("a", "step.y", 5, 1.0), ("a", "step.y", 8, 3.0), ("a", "layer.z", 100, 9.0)]
-    rows += [("b", "step.x", 1, 5.0), ("b", "step.x", 2, 7.0)]
-    series = pd.DataFrame(rows, columns=["run_id", "name", "step", "value"])
-    found = tail_means(series).set_index(["run_id", "name"])["value"]
-    assert found.to_dict() == {("a", "step.x"): 9.0, ("a", "step.y"): 3.0, ("b", "step.x"): 7.0}
-    with pytest.raises(StudyError, match="share"):
-        tail_means(series, 0)

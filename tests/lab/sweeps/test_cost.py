@@ -70,15 +70,6 @@ def test_methods_cost_what_they_add():
     assert none < isolayer < 1.3 * none
 
 
-def test_similarity_tunes_only_for_methods_that_need_it():
-    def of(method):
-        return cost.work(resolve({"task": "sts12", "model": BERT, "method": method})).flops
-
-    assert of("none") == of("whitening") == of("softdecay")
-    assert of("cluster_removal") == 2 * of("none")
-    assert of("istar") > of("none") < of("simcse")
-
-
 def test_estimates_add_up_and_say_what_they_are():
     two = cost.estimate([COLA, COLA | {"seed": 1}])
     one = cost.estimate([resolve(COLA)])

@@ -124,17 +124,6 @@ def test_the_smallest_size_has_every_method_on_every_kind_of_task_and_needs_noth
             assert config.get("train_examples", 64) == 64
 
 
-@pytest.mark.parametrize("name", [*PAPERS, "baselines"])
-def test_the_papers_models_are_hub_ids_of_known_size_and_no_example_is_left_out(name):
-    for config in configs(name, "paper"):
-        if config["experiment"] == "synthetic":
-            continue
-        assert config["model"].count("/") == 1
-        assert cost.encoder_size(config["model"])
-        assert config.get("train_examples") is None
-        assert config["eval_examples"] is None
-
-
 def test_istar_takes_weight_and_zeta_of_each_cell_from_the_paper():
     hub = {"albert-base-v2": "ALBERT", "bert-base-cased": "BERT", "distilbert-base-cased": "DistilBERT"}
     table = hyperparameters("istar", scope="Table 2")

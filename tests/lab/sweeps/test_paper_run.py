@@ -8,7 +8,6 @@ import yaml
 
 import isonb
 from isonb.lab.data.corpus import sentences
-from isonb.lab.engines import finetune
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.cost import needs
@@ -54,30 +53,6 @@ def test_the_grid_needs_the_papers_models_by_their_ids(paper, stand_ins, monkeyp
     assert found.runs == 60
     assert found.gpu_hours > 0
     assert not found.assumed
-
-
-@pytest.mark.parametrize(
-    ("task", "model", "method"),
-    [
-        ("mrpc", "google-bert/bert-base-uncased", {"select": True}),
-        ("cola", "FacebookAI/roberta-base", {"name": "none"}),
-    ],
-)
-def test_a_run_of_the_paper_grid(task, model, method, paper, stand_ins, monkeypatch):
-    monkeypatch.setenv("ISONB_MODELS", str(stand_ins / "models"))
-    config = next(
-        config
-        for config in paper
-        if (config["task"], config["model"]) == (task, model) and method.items() <= config["method"].items()
-    )
-    record = finetune.run(config | {"max_steps": 2, "track_every": 1}, data=stand_ins / "data", progress=False)
-    assert record.config["model"] == model  # the hub id, not the folder
-    assert record.config["batch_size"] == 64
-    assert record.config["accumulation"] == 8
-    assert [step for step, _ in record.series["step.train.cls.anisotropy_1"]] == [1, 2]
-    if method != {"name": "none"}:
-        assert all(value < 0 for _, value in record.series["step.train.penalty"])
-    assert record.metrics["matthews" if task == "cola" else "accuracy"] is not None
 
 
 @pytest.mark.slow

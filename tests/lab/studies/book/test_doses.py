@@ -34,7 +34,8 @@ def layer_of(folder, **options):
                 series[f"{name}.isoscore"] = [(0, 0.002), (6, 0.004), (12, 0.008), (18, 0.02 + seed / 10000)]
         metrics = {"accuracy": 0.8 + seed * 0.001, "baseline.accuracy": 0.5}
         records.append(record(base | {"seed": seed}, metrics, series))
-    return Study.of(layer_doses.DESIGN, [], folder, {"SST-2": records})
+    planned = [PlannedCell(columns_of(one.config)) for one in records]
+    return Study.of(layer_doses.DESIGN, planned, folder, {"SST-2": records})
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_a_task_that_nothing_learned_says_nothing_of_scores(layer, tmp_path):
     assert layer.unlearned("SST-2") is None
     few = layer_of(tmp_path, eval_examples=10)  # 0.8 of 10 rows may be the majority baseline's luck
     assert few.unlearned("SST-2") is Reason.UNLEARNED
-    found = {one.claim.number: one.outcome for one in few.verdicts("live")}
+    found = {one.claim.number: one.outcome for one in few.verdicts()}
     assert found["end"] == found["penalty"] == found["owed"] == NOT_TESTABLE
     assert found["shape"] != NOT_TESTABLE, "IsoScore needs no task"
 

@@ -1,4 +1,7 @@
-"""What one run logged, as lines; and dose and response: score and isotropy by loss and learning rate."""
+"""Runs: what one logged, as lines; score and isotropy by loss and learning rate; the recorded ones as rows of a table.
+
+The templates of experiments take these pictures, too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from isonb.lab.runs.manifest import processor_kinds
+from isonb.lab.studies.study import Study
 from isonb.pages.charts import dash, option_menu, show
 
 SHOWN = {"score": "score", "isoscore": "IsoScore"}
@@ -88,3 +93,33 @@ def show_series(series: Series, names: Mapping[str, str], x: str, y: str, descri
         strokeDash=dash("series:N", title=None),
     )
     show(chart, description=description)
+
+
+def run_rows(study: Study) -> list[dict[str, Any]]:
+    """One row a recorded run, by task and arm in the order of the grid and by seed.
+
+    task, arm, seed, metric, score and majority (the task's main metric of the run, and of the majority baseline;
+    None where it has none), processor (its kind), run (its id).
+    """
+    runs = study.recorded
+    places = {"suite": pd.Categorical(runs["suite"], study.suites), "arm": pd.Categorical(runs["arm"], study.arms)}
+    runs = runs.loc[runs.assign(**places).sort_values(["suite", "arm", "seed", "run_id"]).index]
+    return [
+        {
+            "task": run["suite"],
+            "arm": run["arm"],
+            "seed": int(run["seed"]),
+            "metric": run["metric"] or "–",
+            "score": _main(run),
+            "majority": None if pd.isna(run["majority"]) else float(run["majority"]),
+            "processor": kind,
+            "run": run["run_id"],
+        }
+        for (_, run), kind in zip(runs.iterrows(), processor_kinds(runs), strict=True)
+    ]
+
+
+def _main(run: pd.Series[Any]) -> float | None:
+    """The main metric; of a similarity set with subsets the mean over these."""
+    score = run["score"] if pd.notna(run["score"]) else run.get(f"metric.{run['metric']}.mean")
+    return None if pd.isna(score) else float(score)

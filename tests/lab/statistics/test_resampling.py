@@ -1,10 +1,11 @@
-"""The difference of two rank correlations with one gold: its interval and p-value, against slower ways."""
+"""Random halves and resampled pairs: the spread that theory gives, and intervals against slower ways."""
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
 
-from isonb.lab.statistics.rank_difference import _differences, rank_difference
+from isonb.lab.statistics.resampling import halves, rank_difference, standard_error
 from isonb.lab.statistics.seeds import StatsError
 
 
@@ -12,15 +13,6 @@ def drawn(n, seed=0, ties=True):
     generator = np.random.default_rng(seed)
     gold = generator.integers(0, 6, n).astype(float) if ties else generator.normal(size=n)
     return gold, gold + generator.normal(size=n), np.round(gold + 2 * generator.normal(size=n), 1)
-
-
-@pytest.mark.parametrize("ties", [True, False])
-def test_ranks_from_counts_are_the_ranks_of_the_resampled_rows(ties):
-    gold, a, b = drawn(40, ties=ties)
-    picked = np.random.default_rng(5).integers(0, 40, (30, 40))
-    counts = np.stack([np.bincount(rows, minlength=40) for rows in picked]).astype(float)
-    expected = [spearmanr(gold[rows], a[rows]).statistic - spearmanr(gold[rows], b[rows]).statistic for rows in picked]
-    np.testing.assert_allclose(_differences(gold, a, b, counts), expected, atol=1e-12)
 
 
 def test_the_interval_is_that_of_the_general_bootstrap():
@@ -63,7 +55,7 @@ def test_a_p_value_without_a_difference_is_about_uniform():
 
 
 def test_large_sets_get_fewer_draws(monkeypatch):
-    monkeypatch.setattr("isonb.lab.statistics.rank_difference.WORK", 100_000)
+    monkeypatch.setattr("isonb.lab.statistics.resampling.WORK", 100_000)
     gold, a, b = drawn(60)
     assert rank_difference(gold, a, b).draws == 1666
     assert rank_difference(gold, a, b, draws=1200).draws == 1200
@@ -73,3 +65,33 @@ def test_large_sets_get_fewer_draws(monkeypatch):
         rank_difference(gold, a, b, [[0], range(1, 60)])
     with pytest.raises(StatsError, match="half of the draws"):
         rank_difference([1.0, 1.0, 1.0], a[:3], b[:3])
+
+
+@pytest.mark.parametrize("n", [40, 41])
+def test_a_mean_gets_its_textbook_error(n):
+    x = torch.randn(n, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor(
+        [1.0, 5.0, 0.1]
+    )
+    got = standard_error(lambda rows: x[rows].mean(0), n, draws=6000)
+    torch.testing.assert_close(got, x.std(0) / n**0.5, rtol=0.04, atol=0)
+
+
+def test_a_pair_statistic_gets_the_error_that_new_samples_show():
+    """Mean cosine of 60 points off the origin: the error from one sample is the spread over 300 fresh ones."""
+    draw = torch.Generator().manual_seed(1)
+    clouds = torch.randn(300, 60, 5, generator=draw, dtype=torch.float64) + 0.5
+
+    def mean_cosine(x):
+        unit = x / x.norm(dim=-1, keepdim=True)
+        n = x.shape[-2]
+        return (unit.sum(-2).square().sum(-1) - n) / (n * (n - 1))
+
+    truth = mean_cosine(clouds).std()
+    got = torch.stack([standard_error(lambda rows, x=x: mean_cosine(x[rows]), 60, 100) for x in clouds[:40]]).mean()
+    torch.testing.assert_close(got, truth, rtol=0.12, atol=0)
+
+
+@pytest.mark.parametrize(("n", "draws"), [(3, 10), (10, 1)])
+def test_too_little_to_halve(n, draws):
+    with pytest.raises(StatsError, match="at least 4 items and 2 draws"):
+        halves(n, draws)
