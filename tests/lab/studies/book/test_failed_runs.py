@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from isonb.lab.runs.recordings import recorded, scored
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN
 
@@ -26,6 +27,17 @@ def test_three_regularisers_never_failed_where_plain_training_did_in_four_of_ten
         assert (share.estimate, share.n) == (count / n, n)
         assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
     assert found.p == pytest.approx(stats.fisher_exact([[0, 30], [4, 6]]).pvalue)
+
+
+def test_cosreg_against_plain_training_with_new_seeds():
+    runs = scored(recorded("evidence_head_to_head").runs)
+    chance = 0.5 + 1.96 * (0.25 / runs["rows"].iloc[0]) ** 0.5  # of two classes alike
+    lost = runs[(runs["metric.accuracy"] <= chance)].groupby("method.name").size()
+    found = failed_runs.with_new_seeds()
+    assert [round(one.estimate * one.n) for one in (found.methods, found.plain)] == [lost["cosreg"], lost["none"]]
+    assert set(runs["seed"]) == set(range(11, 41))
+    table = [[lost["cosreg"], 30 - lost["cosreg"]], [lost["none"], 30 - lost["none"]]]
+    assert found.p == pytest.approx(stats.fisher_exact(table).pvalue)
 
 
 def test_the_unsteady_tasks_are_those_on_which_a_plain_run_failed(runs, head_to_head):

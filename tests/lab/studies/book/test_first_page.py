@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 
 import isonb
+from isonb.lab.runs.recordings import recorded, scored
 from isonb.lab.studies import comparing
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
 
 arms = study_file("arms")
+dose = study_file("dose")
 failed_runs = study_file("failed_runs")
 softdecay = study_file("softdecay")
 LOWER, RAISE = arms.LOWER, arms.RAISE
-METHODS, prevented, unsteady_runs = arms.METHODS, failed_runs.prevented, failed_runs.unsteady_runs
+METHODS = arms.METHODS
 
 SUITE = "SST-2 (tiny)"
 HOME = Path(isonb.__file__).parents[1]
@@ -56,9 +58,15 @@ def test_how_many_comparisons_are_clear_and_what_they_could_have_shown(page, stu
     assert f"less than {100 * found['visible'].median():.1f} points" in words(page)
 
 
-def test_how_many_runs_failed(study):
-    found = prevented(unsteady_runs(study))
-    assert f"no failed run of {found.methods.n}" in words("book/intro.md")
-    assert f"{round(found.plain.estimate * found.plain.n)} of {found.plain.n}" in words("book/intro.md")
-    assert len(found.arms) == 3
-    assert found.methods.estimate == 0
+def test_how_many_runs_failed():
+    found = failed_runs.with_new_seeds()
+    counts = [f"{round(one.estimate * one.n)} of {one.n}" for one in (found.methods, found.plain)]
+    assert f"{counts[0]} against {counts[1]}" in words("book/intro.md")
+
+
+def test_what_far_doses_of_isotropy_cost():
+    runs = dose.task_runs(scored(recorded("evidence_dose").runs), "english_sentiment")
+    high, half = dose.levels(runs, "tokens").iloc[-1], dose.levels(runs, "[CLS]").iloc[2]
+    assert f"tokens {high['times']:.1f} times rounder cost {-high['gain']:.0f} points" in words("book/intro.md")
+    assert f"half as round {-half['gain']:.0f}" in words("book/intro.md")
+    assert 0.45 < half["times"] < 0.55
