@@ -12,7 +12,6 @@ from torch import Tensor
 
 import isonb
 from isonb.barcodes.trees import spanning_tree
-from isonb.lab.data.batches import Collator
 from isonb.lab.engines.finetune import prepare
 from isonb.lab.engines.stages import EVALUATED, Finetuning
 from isonb.lab.engines.trainer import train
@@ -215,7 +214,7 @@ def by_the_engine(run_: Finetuning, folder: str) -> int:
 
 def by_the_trainer(run_: Finetuning, folder: str) -> int:
     """The same updates, validation and predictions by transformers alone."""
-    from transformers import PrinterCallback, Trainer, TrainingArguments
+    from transformers import DataCollatorWithPadding, PrinterCallback, Trainer, TrainingArguments
 
     settings, splits = run_.settings, run_.splits
     arguments = TrainingArguments(
@@ -240,7 +239,7 @@ def by_the_trainer(run_: Finetuning, folder: str) -> int:
     trainer = Trainer(
         model=copy.deepcopy(run_.model),
         args=arguments,
-        data_collator=Collator(run_.encoder.tokenizer),
+        data_collator=DataCollatorWithPadding(run_.encoder.tokenizer),
         train_dataset=splits["train"].tokens,
         eval_dataset=splits["validation"].tokens,
     )
