@@ -80,7 +80,7 @@ def aims(row: Mapping[str, Any]) -> dict[str, str]:
     return {
         "comparison": f"{row['what']}, {row['size']}",
         "against": row["peer"],
-        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:g}",
+        "goal": f"{'≤' if row['yardstick'] else '≥'} {row['goal']:.2g}",
         "ratio": f"{row['ratio']:.3g}",
     }
 
