@@ -156,7 +156,7 @@ class Search:
     def _among_all(self, clouds: slice, some: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """From all differences."""
         points, real = self.points[clouds], None if self.real is None else self.real[clouds]
-        if real is None and len(some) == len(label) and can_compile(points):
+        if self.way == "differences" and real is None and len(some) == len(label):  # few enough to keep all pairs
             return compiled_nearest.ranked(points, None, some, label, k)
         every = torch.arange(len(label)).expand(len(points), len(some), -1)
         if not can_compile(points):

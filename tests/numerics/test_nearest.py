@@ -1,7 +1,10 @@
 """The neighbour search against all distances sorted, on clouds that break shortcuts."""
 
 import math
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -22,6 +25,18 @@ from isonb.errors import ShapeError
 from isonb.measures.neighbors import knn, lsds, mle_dimension, two_nn
 from isonb.numerics import kd_tree, nearest
 from isonb.numerics.compiled import can_compile
+
+ROOT = Path(__file__).resolve().parents[2]
+PEAK = """
+import torch, isonb
+from tests.benchmarks.memory import peak_mb
+x = torch.ones(8000, 16) + torch.arange(16)
+x[:4000] += 1
+isonb.knn(x[:600], 3)
+before = peak_mb()
+isonb.knn(x, 3)
+print(peak_mb() - before)
+"""
 
 
 def sorted_neighbors(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -82,6 +97,13 @@ def test_a_product_too_coarse_for_float32_is_found_out():
         calls.clear()
         knn(normal(400, 64).float(), 3)
         assert sum(calls) == 0
+
+
+@pytest.mark.skipif(not can_compile(torch.ones(1)), reason="memory of the compiled loops")
+def test_rows_that_are_searched_again_need_no_matrix_of_all_pairs():
+    """Copies: no row can be told from its like by a product, so all are searched again. All pairs are 512 MB."""
+    done = subprocess.run([sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 128
 
 
 def test_knn_known_values():
