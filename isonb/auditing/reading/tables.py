@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
@@ -52,10 +53,18 @@ def arrow(path: Path) -> Described:
     import pyarrow.dataset as ds
 
     what, code = f"{path.name} (Arrow)", f"pandas.read_feather({str(path)!r})"
-    try:
+    with contextlib.suppress(pa.ArrowInvalid):
         return scanned(ds.dataset(path, format="ipc"), what, code)
-    except pa.ArrowInvalid:
-        return scanned(pa.ipc.open_stream(pa.memory_map(str(path))).read_all(), what, code)
+
+    def stream() -> Any:
+        return pa.ipc.open_stream(pa.memory_map(str(path)))
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        for batch in stream():
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows).select(columns)
+
+    return described_table(stream().schema, batches, what, code)
 
 
 def opened(path: Path) -> Any:
@@ -201,7 +210,10 @@ def records(rows: Callable[[], Iterable[Any]], what: str, code: str) -> Describe
 
 
 def of_dataset(data: Any, what: str, code: str) -> Described:
-    return scanned(data.with_format("arrow")[:], what, code)
+    plain = data.with_format("arrow")  # of shuffled or selected rows a slice of all would be a copy
+    first = next(iter(plain.iter(1)), None)
+    schema = data.features.arrow_schema if first is None else first.schema
+    return described_table(schema, lambda names, rows: plain.select_columns(names).iter(rows), what, code)
 
 
 def saved(folder: Path) -> Described:
