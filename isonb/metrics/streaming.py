@@ -17,6 +17,7 @@ from isonb.streaming.traces import LengthMoments
 
 with needs("isonb.metrics", "metrics"):
     from torchmetrics import Metric
+    from torchmetrics.utilities.distributed import gather_all_tensors
 
 WIDEST = 32_768  # dimensions that the first message between processes has room for, unless dims says more
 
@@ -142,7 +143,13 @@ class Streaming(Base):
         merged = self._summary(incoming_state)
         self._keep(merged.merge(self._summary(self.metric_state)) if self._width(self.metric_state) else merged)
 
-    def _sync_dist(self, dist_sync_fn: Any = None, process_group: Any = None) -> None:
+    def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
+        if dist_sync_fn is not gather_all_tensors:  # a gather of the caller's own
+            shards = [dist_sync_fn(part, group=process_group) for part in self.metric_state.values()]
+            self._keep(self._none(self.dims or 0))
+            for shard in zip(*shards, strict=True):
+                self._reduce_states(dict(zip(STATES[self.kind], shard, strict=True)))
+            return
         group, dims = process_group or self.process_group, self._width(self.metric_state)
         exchange = _Exchange(dims, 2 * ((self.dims or WIDEST) + 1), group)
         if not dims:

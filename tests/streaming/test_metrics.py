@@ -336,6 +336,15 @@ def test_two_processes_give_the_value_of_the_union_in_two_collectives():
     assert 0 < int((first["sample"].mean(-1) > 50).sum()) < 10  # from both
 
 
+def test_a_gather_of_the_users_own():
+    def gather(state, group):
+        return [state, state]
+
+    metric = metrics.IsoScore(dist_sync_fn=gather, distributed_available_fn=lambda: True)
+    metric.update(X)
+    assert_same(metric.compute(), isoscore(torch.cat([X, X])))
+
+
 @pytest.mark.parametrize("name", POINTS | BESIDE)
 def test_a_metric_draws_its_value_and_a_course_of_values(name):
     matplotlib = pytest.importorskip("matplotlib")
