@@ -1,8 +1,8 @@
 """The arms of the head to head, and what a claim predicts of their scores.
 
 In the papers' own grids the plain models hardly learned their tasks, and no method had a stopping or a strength of its
-own. In the head to head they did: a claim about trained models is judged there (``runs_of`` of a prediction), by the
-arms named here.
+own. In the head to head they did, and in the runs that ``evidence_plan.md`` asks for: a claim about trained models is
+judged there (``runs_of`` of a prediction), by the arms named here.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ __all__ = [
     "ISOBN",
     "ISOLAYER",
     "LAST",
+    "LEARNED",
     "LOWER",
     "METHODS",
     "NEIGHBOURS",
+    "POINT",
     "RAISE",
+    "RUNS",
     "SOFTDECAY",
     "SPECTRUM",
     "scored",
 ]
 
-HEAD_TO_HEAD, NEIGHBOURS = "head_to_head", "neighbours"
+HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
+RUNS = {HEAD_TO_HEAD: "head to head", NEIGHBOURS: "neighbours", LEARNED: "runs that learned"}
+POINT = 0.01  # the gain or loss that a claim about a score is about, where the plan says so
 LOWER, RAISE, ENTROPY = "I-STAR (lower)", "I-STAR (raise)", "entropy"
 SOFTDECAY, ISOLAYER, ISOBN, COSREG, SPECTRUM = "SoftDecay", "IsoLayer", "IsoBN", "CosReg", "spectrum control"
 LAST = "I-STAR (last layer)"  # lower, on the tokens of the last layer alone: C6
@@ -56,7 +61,7 @@ def scored(
     arm: str, base: str = PLAIN, direction: str = "greater", *, runs_of: str = HEAD_TO_HEAD, **more: Any
 ) -> Prediction:
     """The prediction that an arm of the head to head scores above another there, or below, or alike."""
-    words = f"{runs_of.replace('_', ' ')}: score, {arm} less {base}"
+    words = f"{RUNS[runs_of]}: score, {arm} less {base}"
     words += f", alike within {more['margin']}" if direction == "equal" else ""
     evidence = Change("score", arm, base)
     return Prediction(words, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)

@@ -21,6 +21,7 @@ from isonb.lab.studies.table import settings_of_rows
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb.measures.registry import titles
 
+from . import istar
 from .arms import (
     ACTS_ON,
     ARMS,
@@ -31,13 +32,17 @@ from .arms import (
     ISOBN,
     ISOLAYER,
     LAST,
+    LEARNED,
     LOWER,
     METHODS,
+    POINT,
     RAISE,
+    RUNS,
     SOFTDECAY,
     SPECTRUM,
 )
 from .pairs import SETS, kept, pair_interval
+from .shrink_the_longest import SELECTED
 
 __all__ = [
     "ARMS",
@@ -185,6 +190,14 @@ def _score(arm: str, direction: str, **more: Any) -> Prediction:
     return Prediction(f"score, {arm} less none", Change("score", arm), direction, trained=True, arms=(arm,), **more)
 
 
+def _learned(
+    what: str, arm: str, direction: str, *, base: str = PLAIN, column: str = "score", **more: Any
+) -> Prediction:
+    """The prediction of what an arm changes in the runs that learned."""
+    words = f"{RUNS[LEARNED]}: {what}, {arm} less {base}"
+    return Prediction(words, Change(column, arm, base), direction, trained=True, runs_of=LEARNED, **more)
+
+
 def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
     """What an arm changes in a measure of the watched rows' [CLS] vectors at the last validations."""
     return difference(*(study.tail(f"step.validation.cls.{measure}", one, suites) for one in (arm, PLAIN)))
@@ -227,6 +240,7 @@ def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
+LAST_ALONE = f"{istar.WEAK_DOWN}, layer 4"  # of the four of the model that learned
 RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
     (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
     (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
@@ -240,19 +254,23 @@ CLAIMS = (
             _shape("IsoScore* of the tokens of all layers", LOWER, ALL_LAYERS, "less"),
             _score(LOWER, "greater"),
             _score(RAISE, "less"),
+            _learned("IsoScore* of the tokens of all layers", istar.WEAK_DOWN, "less", column=istar.ISOTROPY),
+            _learned("score", istar.WEAK_DOWN, "greater", room=POINT),
+            _learned("score", istar.WEAK_UP, "less", room=POINT),
         ),
     ),
     Claim(
         "C1 up",
         "More isotropy is better (the other three)",
-        tuple(
-            itertools.chain.from_iterable(
+        (
+            *itertools.chain.from_iterable(
                 (
                     _shape(what, arm, measure, "greater", on=on),
                     _score(arm, "greater", on=on),
                 )
                 for arm, measure, what, on in RAISED
-            )
+            ),
+            *(_learned("score", arm, "greater", room=POINT) for arm in (SELECTED, SOFTDECAY, ISOLAYER)),
         ),
         remark="Entropy on STS-B, where all points would be one class, is no part of it.",
     ),
@@ -288,13 +306,16 @@ CLAIMS = (
         "Entropy class by class makes the whole cloud more isotropic, too",
         tuple(
             Prediction(
-                f"{what}, entropy less none",
-                partial(_last, arm=ENTROPY, measure=measure),
+                f"{words}{what}, {arm} less none",
+                partial(_last, arm=arm, measure=measure),
                 "greater",
                 ALIKE,
                 trained=True,
-                arms=(ENTROPY,),
-                on=ENTROPY_ON,
+                **more,
+            )
+            for words, arm, more in (
+                ("", ENTROPY, {"arms": (ENTROPY,), "on": ENTROPY_ON}),
+                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "room": ALIKE}),
             )
             for what, measure in {
                 "IsoScore within classes": "isoscore_class_centered",
@@ -315,6 +336,8 @@ CLAIMS = (
                 arms=(LAST, LOWER),
             ),
             _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
+            _learned("score", LAST_ALONE, "equal", base=istar.WEAK_DOWN, margin=ALIKE),
+            _learned("IsoScore* of the tokens of all layers", LAST_ALONE, "less", column=istar.ISOTROPY),
         ),
     ),
 )

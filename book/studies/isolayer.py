@@ -95,15 +95,19 @@ CLAIMS = (
         23,
         "The layer raises IsoScore and the score",
         (
-            Prediction(
-                "head to head: IsoScore, after the layer less before",
-                _rise,
-                "greater",
-                trained=True,
-                runs_of=arms.HEAD_TO_HEAD,
-                arms=(arms.ISOLAYER,),
+            *(
+                Prediction(
+                    f"{arms.RUNS[runs]}: IsoScore, after the layer less before",
+                    _rise,
+                    "greater",
+                    trained=True,
+                    runs_of=runs,
+                    arms=(arms.ISOLAYER,),
+                )
+                for runs in (arms.HEAD_TO_HEAD, arms.LEARNED)
             ),
             arms.scored(arms.ISOLAYER),
+            arms.scored(arms.ISOLAYER, room=arms.POINT, runs_of=arms.LEARNED),
         ),
     ),
     Claim(

@@ -49,6 +49,8 @@ DOWN, UP = "λ = -1", "λ = +1"
 NEGATIVE = ("λ = -5", "λ = -3", DOWN)
 POSITIVE = (UP, "λ = +3", "λ = +5")
 SWEEP = (*NEGATIVE, PLAIN, *POSITIVE)
+WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"  # of the runs that learned
+SINGLES = (1, 4)  # the layers that were trained alone there
 LEARNING = ("CoLA", "MRPC", "RTE", "STS-B", "SST-5")  # suites that are trained on
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
@@ -83,13 +85,13 @@ def suite_of(settings: Settings) -> str:
     return f"{tails}|S| = {int(settings['shrinkage_rows']):,}"
 
 
-def correlation(study: Study, suite: str) -> Interval | None:
+def correlation(study: Study, suite: str, weights: Sequence[str] = SWEEP) -> Interval | None:
     """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without.
 
     The interval is the percentile one over runs; draws in which one side is constant have no correlation.
     """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
-    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(list(weights))]
     if len(runs) < 4 or runs["arm"].nunique() < 3 or runs["score"].nunique() < 2:
         return None
     both = runs[[ISOTROPY, "score"]].to_numpy()
@@ -148,7 +150,8 @@ def _table_1() -> pd.DataFrame:
 
 
 def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
-    return {suite: interval for suite in suites if (interval := correlation(study, suite)) is not None}
+    found = ((suite, correlation(study, suite, (WEAK_DOWN, PLAIN, WEAK_UP))) for suite in suites)
+    return {suite: interval for suite, interval in found if interval is not None}
 
 
 def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
@@ -165,11 +168,11 @@ def _joint(several: Iterable[Units]) -> Units:
     return {unit: fmean(one[unit] for one in every) for unit in common}
 
 
-def _dimension(arm: str, direction: str) -> Prediction:
-    """TwoNN of the last layer's [CLS] vectors, an arm of the head to head less none."""
+def _dimension(arm: str, direction: str, runs_of: str = arms.HEAD_TO_HEAD) -> Prediction:
+    """TwoNN of the last layer's [CLS] vectors, an arm less none."""
     words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
     change = Change("metric.end.cls.two_nn", arm)
-    return Prediction(words, change, direction, trained=True, runs_of=arms.HEAD_TO_HEAD, arms=(arm,))
+    return Prediction(words, change, direction, trained=True, runs_of=runs_of, arms=(arm,))
 
 
 def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
@@ -182,15 +185,14 @@ def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
 
 
 def _outer(study: Study, suites: Sequence[str], *, zeta: int) -> Evidence:
-    """Score at an end of ζ less the mean of those inside."""
-    inside = (study.units("score", arm, suites) for arm in (DOWN, f"{DOWN}, ζ = 0.6"))
-    return difference(study.units("score", f"{DOWN}, ζ = {zeta}", suites), _joint(filter(None, inside)))
+    """Score at an end of ζ less that at 0.2."""
+    return difference(*(study.units("score", arm, suites) for arm in (f"{WEAK_DOWN}, ζ = {zeta}", WEAK_DOWN)))
 
 
 def _whole(study: Study, suites: Sequence[str]) -> Evidence:
     """Score with all layers less the mean of single ones."""
-    singles = filter(None, (study.units("score", f"{DOWN}, layer {k}", suites) for k in range(1, 13)))
-    return difference(study.units("score", DOWN, suites), _joint(singles))
+    singles = (study.units("score", f"{WEAK_DOWN}, layer {k}", suites) for k in SINGLES)
+    return difference(study.units("score", WEAK_DOWN, suites), _joint(singles))
 
 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
@@ -199,8 +201,8 @@ def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
 
 
 def _last_layer(study: Study, suites: Sequence[str]) -> Evidence:
-    """IsoScore* at λ = +1, the last layer less the others."""
-    return last_less_others(study, BY_LAYER, UP, suites)
+    """IsoScore* with a raised isotropy, the last layer less the others."""
+    return last_less_others(study, BY_LAYER, WEAK_UP, suites)
 
 
 def half_mean(study: Study, name: str, arm: str, suites: Sequence[str], *, late: bool) -> Units:
@@ -235,7 +237,7 @@ def long_gradients(study: Study, arm: str, suites: Sequence[str], limit: float =
     return float((study.logged("step.train.grad_norm", arm, suites)["value"] > limit).mean())
 
 
-own: dict[str, Any] = {"on": LEARNING, "trained": True}
+learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED}
 CLAIMS = (
     Claim(
         6,
@@ -268,6 +270,9 @@ CLAIMS = (
             arms.scored(arms.LOWER),
             arms.scored(arms.RAISE, direction="less"),
             arms.scored(arms.LOWER, arms.RAISE),
+            arms.scored(WEAK_DOWN, room=arms.POINT, runs_of=arms.LEARNED),
+            arms.scored(WEAK_UP, direction="less", room=arms.POINT, runs_of=arms.LEARNED),
+            arms.scored(WEAK_DOWN, WEAK_UP, room=arms.POINT, runs_of=arms.LEARNED),
         ),
         remark="Each sign has the strength that its tuning chose; a task where none worked says nothing.",
     ),
@@ -278,8 +283,7 @@ CLAIMS = (
             Prediction(
                 "Spearman's correlation of IsoScore* and score over runs",
                 _correlations,
-                trained=True,
-                on=("RTE", "STS-B", "SQuAD"),
+                **learned,
             ),
         ),
     ),
@@ -317,6 +321,8 @@ CLAIMS = (
         (
             _dimension(arms.LOWER, "less"),
             _dimension(arms.RAISE, "greater"),
+            _dimension(WEAK_DOWN, "less", arms.LEARNED),
+            _dimension(WEAK_UP, "greater", arms.LEARNED),
         ),
     ),
     Claim(
@@ -325,14 +331,17 @@ CLAIMS = (
         (
             *(
                 Prediction(
-                    f"|change of IsoScore*|, {arm}, early less late layers", partial(_early, arm=arm), "greater", **own
+                    f"|change of IsoScore*|, {arm}, early less late layers",
+                    partial(_early, arm=arm),
+                    "greater",
+                    **learned,
                 )
-                for arm in (DOWN, UP)
+                for arm in (WEAK_DOWN, WEAK_UP)
             ),
             Prediction(
-                "IsoScore*, λ = +1, last layer less the others",
+                f"IsoScore*, {WEAK_UP}, last layer less the others",
                 _last_layer,
-                **own,
+                **learned,
             ),
         ),
     ),
@@ -340,7 +349,7 @@ CLAIMS = (
         14,
         "ζ = 0 and ζ = 1 both cost score",
         tuple(
-            Prediction(f"score, ζ = {zeta} less ζ inside", partial(_outer, zeta=zeta), trained=True, on=("RTE",))
+            Prediction(f"score, ζ = {zeta} less ζ = 0.2", partial(_outer, zeta=zeta), room=arms.POINT, **learned)
             for zeta in (0, 1)
         ),
     ),
@@ -348,8 +357,8 @@ CLAIMS = (
         15,
         "A penalty on all layers is better than on single ones",
         (
-            Prediction("score, all layers less mean of single ones", _whole, "greater", trained=True, on=("MRPC",)),
             arms.scored(arms.LOWER, arms.LAST),
+            Prediction("score, all layers less mean of single ones", _whole, "greater", room=arms.POINT, **learned),
         ),
     ),
 )

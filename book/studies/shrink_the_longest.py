@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
@@ -64,6 +65,7 @@ def _rise(study: Study, suites: Sequence[str], *, ending: str) -> Evidence:
 
 
 both = tuple(DETAILS)
+learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED}
 CLAIMS = (
     Claim(
         1,
@@ -87,7 +89,7 @@ CLAIMS = (
                 f"A1 of the last 30%, {arm} less none",
                 partial(_share_change, k=1, arm=arm, base=PLAIN),
                 details=both,
-                trained=True,
+                **learned,
             )
             for arm in (SELECTED, ALL)
         ),
@@ -102,7 +104,7 @@ CLAIMS = (
                 "at most",
                 ALIKE,
                 both,
-                trained=True,
+                **learned,
             ),
         ),
     ),
@@ -112,6 +114,8 @@ CLAIMS = (
         (
             arms.scored(arms.ENTROPY, on=arms.ENTROPY_ON),
             arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
+            arms.scored(SELECTED, room=arms.POINT, runs_of=arms.LEARNED),
+            arms.scored(ALL, direction="equal", margin=SAME_SCORE, runs_of=arms.LEARNED),
         ),
     ),
     Claim(
@@ -123,7 +127,7 @@ CLAIMS = (
                 partial(_share_change, k=3, arm=SELECTED, base=PLAIN),
                 "greater",
                 details=both,
-                trained=True,
+                **learned,
             ),
         ),
     ),

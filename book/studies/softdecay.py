@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -15,7 +14,7 @@ from isonb.lab.statistics.seeds import Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Prediction, difference
+from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Prediction, Units, difference
 
 from . import arms
 from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, kept, pair_interval
@@ -69,6 +68,8 @@ PRINTED_ROWS = {  # our names of the printed Table 1's rows
     "SBERT-WK": "SBERT-WK",
 }
 ENDS = ("", ".low", ".high")
+DEPTHS = {", layers 0 to 2": (0, 2), ", layers 2 to 4": (2, 4)}  # of the four of the model that learned
+SERIES = {"skewness": "spectral_skewness", "median": "spectral_median"}
 ENCODER = "the encoder"
 ROUNDING = 1e-4  # of the theorem's bound, in float32
 
@@ -164,35 +165,21 @@ def printed_slip() -> tuple[float, float]:
     return float(table["value"].iloc[0]), 100 * (float(score[SOFTDECAY]) / float(score["BERT"]) - 1)
 
 
-def _deeper(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
-    """A number of the token matrices on MRPC: at 7/12 of the depth less layer 0, and at the end less 7/12.
+def _by_layer(study: Study, number: str, a: int, b: int, suites: Sequence[str], cell: str = "") -> Units:
+    """A number of plain models' token matrices at layer b less that at layer a, one a run."""
+    logged = study.logged(f"layer.end.tokens.{SERIES.get(number, number)}", PLAIN, suites)
+    at = {(str(s), int(k), int(step)): v for s, k, step, v in logged[["suite", "seed", "step", "value"]].to_numpy()}
+    return {(f"{s}{cell}", k): float(at[s, k, b] - v) for (s, k, step), v in at.items() if step == a}
 
-    A replicate is an encoder: batches of one encoder share its weights, so their mean is one number.
-    """
-    table = kept("spectra")
-    if table is None or "MRPC" not in suites:
-        return {}
-    steps: dict[tuple[str, int], float] = {}
-    rows = table[(table["state"] == "plain") & (table["task"] == "mrpc")]
-    for replicate, (_, encoder) in enumerate(rows.groupby("model")):
-        by_layer = encoder.groupby("layer")[number].mean()
-        deepest = int(encoder["layer"].max())
-        places = (0, round(7 / 12 * deepest), deepest)
-        for name, (a, b) in zip(("to 7/12 of the depth", "from there to the end"), pairwise(places), strict=True):
-            steps[name, replicate] = float(by_layer[b] - by_layer[a])
-    return steps
+
+def _deeper(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
+    """A number of the token matrices: at half of the depth less layer 0, and at the end less half."""
+    return {k: v for cell, ends in DEPTHS.items() for k, v in _by_layer(study, number, *ends, suites, cell).items()}
 
 
 def _relieved(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
-    """A number of the token matrices after fine-tuning on CoLA: the last layer less that at 10/12 of the depth."""
-    table = kept("spectra")
-    if table is None or "CoLA" not in suites:
-        return {}
-    rows = table[(table["state"] == "tuned") & (table["task"] == "cola")]
-    mean = rows.groupby(["model", "seed", "layer"])[number].mean().unstack()
-    deepest = int(rows["layer"].max())
-    change = mean[deepest] - mean[round(10 / 12 * deepest)]
-    return {f"{model}, CoLA": seeds.tolist() for model, seeds in change.groupby("model")}
+    """A number of the token matrices: the last layer less the one before."""
+    return _by_layer(study, number, 3, 4, suites)
 
 
 def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
@@ -237,27 +224,28 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
+learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED}
 CLAIMS = (
     Claim(
         16,
         "Uniformity and skewness grow with depth",
         tuple(
             Prediction(
-                f"{LABELS[number]}, deeper less shallower layer", partial(_deeper, number=number), direction, on=()
+                f"{LABELS[number]}, deeper less shallower layer",
+                partial(_deeper, number=number),
+                direction,
+                details=tuple(DEPTHS),
+                **learned,
             )
             for number, direction in WITH_DEPTH.items()
         ),
-        remark="A replicate is an encoder; these spectra are of one.",
     ),
     Claim(
         17,
         "The last fine-tuned layer relieves it",
         tuple(
             Prediction(
-                f"{LABELS[number]}, last layer less that at 10/12 of the depth",
-                partial(_relieved, number=number),
-                on=(),
-                trained=True,
+                f"{LABELS[number]}, last layer less the one before", partial(_relieved, number=number), **learned
             )
             for number in ("skewness", "token_uniformity")
         ),
@@ -317,7 +305,7 @@ CLAIMS = (
     Claim(
         21,
         "Trained SoftDecay improves fine-tuning",
-        (arms.scored(arms.SOFTDECAY),),
+        (arms.scored(arms.SOFTDECAY), arms.scored(arms.SOFTDECAY, room=arms.POINT, runs_of=arms.LEARNED)),
     ),
     Claim(
         22,

@@ -134,6 +134,7 @@ class Prediction:
         depends: what the cells differ in, for a claim that holds in some and fails in others.
         arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
         needs: what it would take to test it, where no run of these models can.
+        room: of "greater" and "less", the effect that the claim is about: an interval without room for it contradicts.
     """
 
     what: str
@@ -148,6 +149,7 @@ class Prediction:
     depends: str = "the task"
     arms: tuple[str, ...] = ()
     needs: str = ""
+    room: float = 0.0
 
     def __post_init__(self) -> None:
         _one_of("direction", self.direction, DIRECTIONS)
@@ -172,7 +174,8 @@ class Prediction:
     def tolerated(self) -> tuple[float, float]:
         """The range outside of which the claim is contradicted: a negligible effect doesn't contradict a direction."""
         low, high = self.claimed
-        return (0.0, high) if self.direction == "greater" else (low, 0.0) if self.direction == "less" else (low, high)
+        sides = {"greater": (self.room, high), "less": (low, -self.room)}
+        return sides.get(self.direction, (low, high))
 
 
 @dataclass(frozen=True)
@@ -367,11 +370,14 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
     """The cell of an interval: on the claimed side, on the other, or neither."""
     (low, high), (least, most) = prediction.claimed, prediction.tolerated
     margin = prediction.margin
-    border = " and ".join(f"{end + 0.0:.4g}" for end in (low, high) if math.isfinite(end))  # a border of -0 is 0
+    border, edge = (
+        " and ".join(f"{end + 0.0:.4g}" for end in ends if math.isfinite(end))  # a border of -0 is 0
+        for ends in (prediction.claimed, prediction.tolerated)
+    )
     if low < interval.low and interval.high < high:
         outcome, reason, about = SUPPORTED, Reason.CLAIMED, border
     elif interval.low > most or interval.high < least:
-        outcome, reason, about = CONTRADICTED, Reason.OTHER, border if low == least else "0"
+        outcome, reason, about = CONTRADICTED, Reason.OTHER, edge
     elif margin and -margin <= interval.low and interval.high <= margin:
         outcome, reason, about = INCONCLUSIVE, Reason.NEGLIGIBLE, f"{margin:g}"
     else:
