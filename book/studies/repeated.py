@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from isonb.lab.runs.recordings import FOLDER, recorded
+from isonb.lab.runs.recordings import FOLDER, recorded, scored
 from isonb.lab.statistics.seeds import holm, paired_p, student
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import FEWEST, difference
@@ -21,9 +21,9 @@ from .head_to_head import DESIGN, METHODS, OTHERS
 
 __all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "repeats", "runs_twice", "two_kinds"]
 
-REPEATED = "head_to_head_again"
+REPEATED = "made_again"
 TOLERANCE = 1e-6  # of scores, on the same kind of processor
-MEASURE = "metric.end.cls.isoscore"  # a number that every update of the run moves
+MEASURES = ("metric.end.cls.isoscore", "metric.end.features.isoscore")
 
 
 def two_kinds() -> tuple[Study, Study]:
@@ -73,25 +73,26 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
 
 
-def repeats(study: Study, folder: Path | None = None) -> pd.DataFrame:
-    """One row a repeated run: ``suite``, ``arm``, ``seed``, ``score``, ``again``, and by how much IsoScore differs.
+def repeats(folder: Path | None = None) -> pd.DataFrame:
+    """One row a run that was made again: by how much it differs from the first.
 
-    Without the recording of repeated runs there are no rows.
+    Columns: ``run_id``, ``recording`` (of the first), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
+    and ``isoscore_apart``, by how much a number differs that every update of a run moves. Without repeated runs there
+    are no rows.
     """
-    columns = ["suite", "arm", "seed", "score", "again", "isoscore_apart"]
-    if not ((FOLDER if folder is None else folder) / REPEATED).is_dir():
+    columns = ["run_id", "recording", "task", "model", "method", "seed", "score", "again", "isoscore_apart"]
+    home = FOLDER if folder is None else folder
+    if not (home / REPEATED).is_dir():
         return pd.DataFrame(columns=columns)
-    second = recorded(REPEATED, folder).runs.set_index("run_id")
-    first = study.runs[study.runs["run_id"].isin(second.index)]
-    rows = [
-        (
-            run["suite"],
-            run["arm"],
-            int(run["seed"]),
-            float(run["score"]),
-            float(second.at[run["run_id"], f"metric.{run['metric']}"]),
-            float(second.at[run["run_id"], MEASURE] - run[MEASURE]),
-        )
-        for run in first.to_dict("records")
-    ]
-    return pd.DataFrame(rows, columns=columns)
+    second = scored(recorded(REPEATED, folder).runs).set_index("run_id")
+    rows = []
+    for name in sorted(path.parent.name for path in home.glob("*/runs.parquet") if path.parent.name != REPEATED):
+        first = recorded(name, folder).runs
+        for run in scored(first[first["run_id"].isin(second.index)]).to_dict("records"):
+            again = second.loc[run["run_id"]]
+            if again["manifest.hardware.cpu"] == run.get("manifest.hardware.cpu"):
+                named = (run["run_id"], name, run["task"], run["model"], run["method.name"], int(run["seed"]))
+                measure = next(one for one in MEASURES if again.get(one) == again.get(one))
+                apart = float(again[measure] - run[measure])
+                rows.append((*named, float(run["score"]), float(again["score"]), apart))
+    return pd.DataFrame(rows, columns=columns).drop_duplicates("run_id", ignore_index=True)

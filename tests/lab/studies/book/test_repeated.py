@@ -53,16 +53,18 @@ def test_differences_are_tested_as_pairs():
     assert (found.loc["d", "apart"], found.loc["d", "p"]) == (0, 1)
 
 
-def test_three_cells_came_back(head_to_head):
-    found = repeated.repeats(head_to_head)
-    assert len(found) >= 3
-    assert found["arm"].nunique() >= 3
+def test_three_cells_of_a_grid_came_back():
+    found = repeated.repeats()
+    assert found.groupby("recording").size().min() >= 3
+    assert {"head_to_head", "evidence_dose", "evidence_claims", "evidence_head_to_head"} <= set(found["recording"])
     assert (found["again"] - found["score"]).abs().max() <= repeated.TOLERANCE
 
 
-def test_they_are_other_runs_than_those_of_the_head_to_head(head_to_head):
+def test_they_are_other_runs_than_the_first():
     """Made at another time, so that equal numbers are no copies."""
-    again = recorded(repeated.REPEATED).runs.set_index("run_id")
-    first = head_to_head.runs.set_index("run_id").loc[again.index]
-    assert len(again) >= 3
-    assert (again["manifest.started"] != first["manifest.started"]).all()
+    again = recorded(repeated.REPEATED).runs.set_index("run_id")["manifest.started"]
+    found = repeated.repeats()
+    for name, cells in found.groupby("recording"):
+        first = recorded(name).runs.set_index("run_id").loc[cells["run_id"], "manifest.started"]
+        assert (again[cells["run_id"]] != first).all()
+    assert set(found["run_id"]) == set(again.index)
