@@ -39,8 +39,6 @@ COUNTS = {
     ("baselines", "full"): 4 * 5 + 4,
     ("baselines", "paper"): 4 * 4 * 5,
     ("shrink_the_longest", "smoke"): 3,
-    ("shrink_the_longest", "small"): 2 * 3 * 5,
-    ("shrink_the_longest", "full"): 2 * 3 * 5,
     ("shrink_the_longest", "paper"): 2 * 2 * 3 * 5,
     ("istar", "smoke"): 3 * 4 + 1,
     ("istar", "small"): 5 * (4 * 5 + 4 * 3) + 3 + 3 * 3 + 3 * 3 + 2 * 3 + 3 * 3,
@@ -104,7 +102,7 @@ def test_every_run_resolves_and_the_counts_are_right(name, size):
 
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_plain_fine_tuning_is_one_run_whichever_grid_asks_for_it(size):
-    grids = {name: plain(name, size) for name in (*PAPERS, "baselines")}
+    grids = {name: plain(name, size) for name in (*PAPERS, "baselines") if (name, size) in COUNTS}
     for name, found in grids.items():
         assert found, name
         for other in grids.values():
