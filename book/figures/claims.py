@@ -204,8 +204,8 @@ def _missing(value: float | None) -> bool:
 def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
     """One row a claim, prediction and cell, with the chapter that judges it: :data:`COLUMNS`.
 
-    ``verdict`` is the claim's, ``words`` says on what it depends, ``outcome`` is the cell's. A claim without predictions has one row, whose cell has no name and whose reason is the claim's remark:
-    a table of claims must not lose it.
+    ``verdict`` is the claim's, ``words`` says on what it depends, ``outcome`` is the cell's. A claim without
+    predictions has one row, whose cell has no name and whose reason is the claim's remark: no table must lose it.
     """
     rows = []
     for one in judged:

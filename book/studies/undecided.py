@@ -1,4 +1,4 @@
-"""What would decide the claims that are open: seeds, runs and hours, by the spread and the times of the runs there are."""
+"""What would decide the claims that are open: seeds, runs and hours, by the spread and times of the runs there are."""
 
 from __future__ import annotations
 
