@@ -1,4 +1,4 @@
-"""The papers' grids: every run resolves, counts are what the papers say, and a run has one id in whichever grid."""
+"""The papers' grids: every run resolves, counts are what the papers say."""
 
 import functools
 from collections import Counter
@@ -71,17 +71,6 @@ def configs(name, size, **wanted):
     return [config for config in found if all(config.get(key) == value for key, value in wanted.items())]
 
 
-def plain(name, size):
-    """Ids of the plain fine-tuning runs of minilm by task and seed."""
-    return {
-        (run.config["task"], run.config["seed"]): run.run_id
-        for run in runs(name, size)
-        if run.config.get("method") == {"name": "none"}
-        and run.config["experiment"] == "finetune"
-        and run.config["model"] == "minilm"
-    }
-
-
 def test_every_grid_is_counted():
     grids = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.yaml")}
     assert {(name, size) for name, grid in grids.items() for size in SIZES if size in grid} == set(COUNTS)
@@ -100,17 +89,6 @@ def test_every_run_resolves_and_the_counts_are_right(name, size):
         estimate = cost.estimate(found)
         assert (estimate.runs, estimate.assumed) == (len(found), ())
         assert 0 < estimate.gpu_hours < 200
-
-
-@pytest.mark.parametrize("size", ["small", "full"])
-def test_plain_fine_tuning_is_one_run_whichever_grid_asks_for_it(size):
-    grids = {name: plain(name, size) for name in (*PAPERS, "baselines") if (name, size) in COUNTS}
-    for name, found in grids.items():
-        assert found, name
-        for other in grids.values():
-            assert all(found[key] == other[key] for key in found.keys() & other.keys())
-    shared = set.intersection(*(set(found) for found in grids.values()))
-    assert {("cola", seed) for seed in range(5)} | {("mrpc", seed) for seed in range(5)} <= shared
 
 
 def test_the_smallest_size_has_every_method_on_every_kind_of_task_and_needs_nothing():
