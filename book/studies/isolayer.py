@@ -9,7 +9,7 @@ from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
-from . import arms, head_to_head
+from . import arms
 
 __all__ = ["AFTER", "BEFORE", "DESIGN", "READ", "SCALED", "first_score", "isoscore_bound", "measure"]
 
@@ -132,7 +132,7 @@ DESIGN = Design(
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,
-    suite=head_to_head.suite_of,
+    suite=arms.suite_of,
     size="full",
     grid=arms.LEARNED,
 )
