@@ -28,8 +28,8 @@ SAID = {
         15: "inconclusive",
     },
     "softdecay": {
-        16: "not testable",
-        17: "not testable",
+        16: "supported",
+        17: "contradicted",
         18: "depends on the encoder",
         19: "not testable",
         20: "contradicted",
