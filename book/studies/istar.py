@@ -369,5 +369,4 @@ DESIGN = Design(
     arm=arm_of,
     suite=suite_of,
     claims=CLAIMS,
-    untaught=True,
 )
