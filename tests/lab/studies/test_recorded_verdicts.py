@@ -12,8 +12,8 @@ SAID = {
         1: "depends on the task",
         2: "supported",
         3: "depends on the task or the form of the share",
-        4: "inconclusive",
-        5: "inconclusive",
+        4: "contradicted",
+        5: "supported",
     },
     "istar": {
         6: "supported",
