@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isonb.lab.studies.design import PLAIN
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Settings
 from isonb.lab.studies.verdicts import Change, Prediction
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "SOFTDECAY",
     "SPECTRUM",
     "scored",
+    "suite_of",
 ]
 
 HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
@@ -57,11 +58,21 @@ ENTROPY_ON = ("SST-2", "CoLA", "MRPC", "SST-2 (tiny)", "sentiment (tiny)")  # on
 ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
 
 
+def suite_of(settings: Settings) -> str:
+    """The task, and the encoder where it isn't minilm: "SST-2", "SST-2 (tiny)"."""
+    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
+    return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
+
+
 def scored(
     arm: str, base: str = PLAIN, direction: str = "greater", *, runs_of: str = HEAD_TO_HEAD, **more: Any
 ) -> Prediction:
-    """The prediction that an arm of the head to head scores above another there, or below, or alike."""
-    words = f"{RUNS[runs_of]}: score, {arm} less {base}"
+    """The prediction that an arm scores above another, or below, or alike: in the head to head unless ``runs_of`` says.
+
+    ``runs_of=""`` are the study's own runs.
+    """
+    words = f"{RUNS[runs_of]}: " if runs_of else ""
+    words += f"score, {arm} less {base}"
     words += f", alike within {more['margin']}" if direction == "equal" else ""
     evidence = Change("score", arm, base)
     return Prediction(words, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from isonb.lab.studies.design import Design, Settings
 
-from . import arms, head_to_head, istar, shrink_the_longest
+from . import arms, istar, shrink_the_longest
 
 __all__ = ["DESIGN"]
 
@@ -23,6 +23,6 @@ DESIGN = Design(
     page="results/claims_cells",
     recordings=(arms.LEARNED,),
     arm=arm_of,
-    suite=head_to_head.suite_of,
+    suite=arms.suite_of,
     size="full",
 )

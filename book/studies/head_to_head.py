@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
+from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import settings_of_rows
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
@@ -40,6 +40,7 @@ from .arms import (
     RUNS,
     SOFTDECAY,
     SPECTRUM,
+    suite_of,
 )
 from .pairs import SETS, kept, pair_interval
 from .shrink_the_longest import SELECTED
@@ -102,12 +103,6 @@ def arm_of(settings: Settings) -> str | None:
         every = settings.get("method.layers", "all") == "all"
         return LAST if not every else LOWER if float(settings["method.weight"]) < 0 else RAISE
     return NAMES.get(settings.get("method.name", "none"))
-
-
-def suite_of(settings: Settings) -> str:
-    """The task, and the encoder where it isn't minilm: "SST-2", "SST-2 (tiny)"."""
-    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
-    return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
 
 
 def setting(settings: Settings) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from isonb.lab.studies.study import STUDIES
-from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim, Reason
+from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim
 
 SAID = {
     "shrink_the_longest": {
@@ -18,13 +18,13 @@ SAID = {
     "istar": {
         6: "supported",
         7: "supported",
-        8: "inconclusive",
-        9: "not testable",
+        8: "contradicted",
+        9: "inconclusive",
         10: "supported",
         11: "contradicted",
         12: "inconclusive",
-        13: "not testable",
-        14: "not testable",
+        13: "contradicted",
+        14: "inconclusive",
         15: "inconclusive",
     },
     "softdecay": {
@@ -37,6 +37,8 @@ SAID = {
         22: "supported",
     },
     "isolayer": {23: "inconclusive", 24: "depends on the task", 25: "inconclusive"},
+    "figure_2": {},
+    "evidence_claims": {},
     "head_to_head": {
         "C1 down": "inconclusive",
         "C1 up": "inconclusive",
@@ -67,19 +69,6 @@ def test_each_claim_has_the_verdict_that_the_pages_tell(name, verdicts):
     assert {one.claim.number: one.words for one in verdicts[name]} == SAID[name]
 
 
-def test_claims_of_the_papers_about_trained_models_are_judged_where_models_learned(verdicts):
-    """The papers' own runs left the models nearly untaught: those cells are silent, the head to head speaks."""
-    told = set()
-    for name in ("shrink_the_longest", "istar", "softdecay", "isolayer"):
-        for one in verdicts[name]:
-            elsewhere = [p for p in one.predictions if p.prediction.runs_of]
-            own = [p for p in one.predictions if p.prediction.trained and p not in elsewhere]
-            assert {cell.reason for p in own for cell in p.cells} <= {Reason.UNTAUGHT}
-            assert {p.outcome for p in own} <= {"not testable"}
-            told |= {one.claim.number} if elsewhere else set()
-    assert told == {1, 4, 8, 11, 12, 15, 21, 23, 24, 25}
-
-
 def test_a_task_without_a_working_setting_says_nothing_of_i_star(verdicts):
     (eighth,) = (one for one in verdicts["istar"] if one.claim.number == 8)
     lower = eighth.predictions[0]
@@ -104,4 +93,4 @@ def test_no_recorded_statement_and_its_negation_get_the_same_answer(name, studie
     for (before, prediction), now in zip(turned, after, strict=True):
         assert now.predictions[0].outcome != before.outcome, (prediction.what, prediction.direction)
         assert now.outcome == now.predictions[0].outcome, "a claim of one prediction says what that says"
-    assert decided or name == "neighbours"
+    assert decided or name in ("neighbours", "figure_2", "evidence_claims")
