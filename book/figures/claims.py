@@ -13,7 +13,7 @@ import pandas as pd
 
 from isonb.lab.studies.design import Design
 from isonb.lab.studies.summary import cell_row
-from isonb.lab.studies.verdicts import INCONCLUSIVE, NO_SETTING, NOT_TESTABLE, JudgedCell, Judgement, Reason
+from isonb.lab.studies.verdicts import JudgedCell, Judgement, Reason
 from isonb.pages.charts import GREY
 
 OUTCOME_COLORS = {
@@ -35,19 +35,8 @@ ASIDE = {"identity": " (identity)", "printed": " (printed numbers)"}
 HEAD = ("study", "page", "claim", "statement", "kind", "verdict", "words", "remark")
 COLUMNS = (
     *HEAD,
-    *("what", "trained", "cell", "n", "mean", "low", "high", "visible", "outcome", "reason", "needs"),
+    *("what", "trained", "cell", "n", "mean", "low", "high", "visible", "outcome", "reason"),
 )
-OPEN = (INCONCLUSIVE, NOT_TESTABLE, NO_SETTING)
-NEEDS = {  # what would decide a cell, by the reason for which it is open
-    Reason.UNTAUGHT: "the paper's runs again, with models that learn their tasks",
-    Reason.UNLEARNED: "settings with which something learns the task",
-    Reason.UNTUNED: "weaker or other settings of the method",
-    Reason.SAME: "runs that don't all give the same number",
-    Reason.FEW: "more replicates: seeds, or encoders",
-    Reason.NO_RUNS: "runs where there are none yet",
-    Reason.NEGLIGIBLE: "a method that moves the measure further",
-    Reason.BOTH: "more seeds or pairs, for a narrower interval",
-}
 
 
 def claims_anchor(page: str) -> str:
@@ -215,9 +204,8 @@ def _missing(value: float | None) -> bool:
 def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
     """One row a claim, prediction and cell, with the chapter that judges it: :data:`COLUMNS`.
 
-    ``verdict`` is the claim's, ``words`` says on what it depends, ``outcome`` is the cell's, ``needs`` what would
-    decide it. A claim without predictions has one row, whose cell has no name and whose reason is the claim's remark:
-    a table of claims must not lose it.
+    ``verdict`` is the claim's, ``words`` says on what it depends, ``outcome`` is the cell's. A claim without
+    predictions has one row, whose cell has no name and whose reason is the claim's remark: no table must lose it.
     """
     rows = []
     for one in judged:
@@ -226,24 +214,8 @@ def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
         head = dict(zip(HEAD, (design.name, design.page, *told), strict=True))
         for tested in one.predictions:
             what = {"what": tested.prediction.what, "trained": tested.prediction.trained}
-            wanted = tested.prediction.needs or claim.needs
-            rows += [
-                head | what | cell_row(cell) | {"needs": wanted or NEEDS.get(cell.reason)} for cell in tested.cells
-            ]
+            rows += [head | what | cell_row(cell) for cell in tested.cells]
         if not one.cells:
             blank = cell_row(JudgedCell("", one.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
-            rows.append(head | {"what": "", "trained": False} | blank | {"needs": claim.needs or claim.remark})
+            rows.append(head | {"what": "", "trained": False} | blank)
     return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
-def open_needs(cells: pd.DataFrame) -> list[dict[str, object]]:
-    """What would decide the claims about methods that are open: one row a need, the commonest first.
-
-    ``cells`` is a table as of :func:`claim_cells`, of any number of studies.
-    """
-    undecided = cells[(cells["kind"] == "runs") & cells["verdict"].isin(OPEN) & cells["outcome"].isin(OPEN)]
-    rows: list[dict[str, object]] = [
-        {"need": need, "claims": sorted(set(some["claim"])), "cells": len(some)}
-        for need, some in undecided.groupby("needs", sort=False)
-    ]
-    return sorted(rows, key=lambda row: (-int(str(row["cells"])), str(row["need"])))

@@ -374,10 +374,10 @@ def _placed(prediction: Prediction, name: str, interval: Interval) -> JudgedCell
         " and ".join(f"{end + 0.0:.4g}" for end in ends if math.isfinite(end))  # a border of -0 is 0
         for ends in (prediction.claimed, prediction.tolerated)
     )
-    if low < interval.low and interval.high < high:
-        outcome, reason, about = SUPPORTED, Reason.CLAIMED, border
-    elif interval.low > most or interval.high < least:
+    if interval.low > most or interval.high < least:  # with a room, so is an effect that is clear but smaller
         outcome, reason, about = CONTRADICTED, Reason.OTHER, edge
+    elif low < interval.low and interval.high < high:
+        outcome, reason, about = SUPPORTED, Reason.CLAIMED, border
     elif margin and -margin <= interval.low and interval.high <= margin:
         outcome, reason, about = INCONCLUSIVE, Reason.NEGLIGIBLE, f"{margin:g}"
     else:

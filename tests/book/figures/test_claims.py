@@ -79,8 +79,6 @@ def test_every_recorded_cell_has_a_mark_and_every_link_leads_to_a_label_in_a_cha
         assert lines[place + 1].startswith("**The claims.**")
         assert "{doc}`A map <../results/claims>`" in "\n".join(lines[place : place + 12])
         assert f"<{anchor}>`" in (BOOK / "results" / "claims_cells.md").read_text(encoding="utf-8"), "and back"
-    undecided = recorded[recorded["outcome"].isin(["inconclusive", "not testable", NO_SETTING])]
-    assert undecided["needs"].str.len().gt(0).all(), "every open cell needs something"
 
 
 MADE_UP = Design("made_up", "papers/made_up", (), lambda settings: "none")
@@ -130,19 +128,6 @@ def test_every_cell_of_every_claim_has_a_row(table):
 def test_a_claim_without_parts_keeps_its_remark(table):
     (row,) = table[table["claim"] == 4].to_dict("records")
     assert (row["cell"], row["outcome"], row["reason"]) == ("", "not testable", "It rained.")
-
-
-def test_needs_are_of_open_claims_about_methods(table):
-    found = {row["need"]: (row["claims"], row["cells"]) for row in figures.open_needs(table)}
-    assert found == {
-        "the paper's runs again, with models that learn their tasks": ([2], 1),
-        "a larger encoder": ([3], 1),
-        "sun": ([4], 1),
-        "weaker or other settings of the method": ([7], 1),
-        "more replicates: seeds, or encoders": ([1], 1),
-        "more seeds or pairs, for a narrower interval": ([1], 1),
-    }
-    assert figures.open_needs(table[table["claim"] == 6]) == [], "a contradicted claim is decided"
 
 
 @pytest.mark.parametrize("name", ["head_to_head", "plain_encoders"])

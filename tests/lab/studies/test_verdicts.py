@@ -81,6 +81,24 @@ def test_one_cell(direction, margin, values, outcome):
     assert judge_cell(gain(direction, margin), "cola", values).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("direction", "values", "outcome"),
+    [
+        ("greater", UP, SUPPORTED),
+        ("greater", DOWN, CONTRADICTED),
+        ("greater", [v / 10 for v in UP], CONTRADICTED),  # an effect, and a smaller one than claimed
+        ("greater", [0.01, -0.02, 0.02, -0.01, 0.001], CONTRADICTED),  # a zero that is known well
+        ("greater", OPEN, INCONCLUSIVE),  # there is room for one
+        ("less", [0.01, -0.02, 0.02, -0.01, 0.001], CONTRADICTED),
+        ("less", DOWN, SUPPORTED),
+    ],
+)
+def test_an_effect_that_has_no_room_contradicts_a_claim_of_it(direction, values, outcome):
+    cell = judge_cell(gain(direction, room=0.05), "cola", values)
+    assert cell.outcome == outcome
+    assert (cell.against <= 0.025) == (outcome == CONTRADICTED)
+
+
 def test_many_seeds_use_the_bootstrap():
     x = np.random.default_rng(1).normal(1, 1, 25).tolist()
     assert judge_cell(gain(), "x", x).interval.method == "expanded"
