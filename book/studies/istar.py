@@ -22,13 +22,15 @@ from .figure_2 import disagreements, nearer, too_low
 
 __all__ = [
     "ALIKE",
+    "BY_LAYER",
     "COSINE",
-    "COSREG",
     "DESIGN",
+    "ENDS",
     "ISOTROPY",
     "SETTINGS",
     "SINGLES",
     "SWEEP",
+    "TWO_NN",
     "WEAK_DOWN",
     "WEAK_UP",
     "best_setting",
@@ -40,7 +42,6 @@ ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
 COSINE = "metric.end.tokens.mean_cosine"
 BY_LAYER = "layer.end.tokens.isoscore_star"
 TWO_NN = "layer.end.cls.two_nn"
-COSREG = "CosReg"
 WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
 SWEEP = (WEAK_DOWN, PLAIN, WEAK_UP)
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
@@ -53,19 +54,14 @@ SMALL = "figure_2"  # the study of small samples
 
 def arm_of(settings: Settings) -> str | None:
     """The method with its weight, and what else differs from the paper's."""
-    method, weight = settings.get("method.name", "none"), float(settings.get("method.weight", 0))
+    method = settings.get("method.name", "none")
+    if method != "istar":
+        return {"none": PLAIN, "cosreg": arms.COSREG}.get(method)
     zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
-    if method == "none":
-        words = [PLAIN]
-    elif method == "cosreg":
-        words = [COSREG]
-    elif method == "istar":
-        words = [f"λ = {weight:+g}"]
-        words += ["unbiased"] if settings.get("method.unbiased") else []
-        words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
-        words += [f"layer {layers}"] if layers != "all" else []
-    else:
-        return None
+    words = [f"λ = {float(settings['method.weight']):+g}"]
+    words += ["unbiased"] if settings.get("method.unbiased") else []
+    words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+    words += [f"layer {layers}"] if layers != "all" else []
     return ", ".join(words)
 
 
@@ -122,8 +118,8 @@ def counted() -> dict[str, int]:
         "below": gain < -ROUNDING,
         "clear-above": gain > half,
         "clear-below": gain < -half,
-        "cos-above": means[COSREG] - means["Base"] > ROUNDING,
-        "cos-over": means[COSREG] - means["I-STAR"] > ROUNDING,
+        "cos-above": means[arms.COSREG] - means["Base"] > ROUNDING,
+        "cos-over": means[arms.COSREG] - means["I-STAR"] > ROUNDING,
     }
     return {name: int(values.sum()) for name, values in cells.items()}
 
@@ -256,14 +252,14 @@ CLAIMS = (
         (
             Prediction(
                 "mean cosine of the last layer's tokens, CosReg less none",
-                Change(COSINE, COSREG),
+                Change(COSINE, arms.COSREG),
                 trained=True,
                 runs_of=arms.HEAD_TO_HEAD,
                 arms=(arms.COSREG,),
             ),
             Prediction(
                 f"IsoScore* of the tokens of all layers, CosReg less none, alike within {ALIKE}",
-                Change(ISOTROPY, COSREG),
+                Change(ISOTROPY, arms.COSREG),
                 "equal",
                 ALIKE,
                 trained=True,
