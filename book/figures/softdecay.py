@@ -221,26 +221,30 @@ def layer_histogram(values: Mapping[int, Tensor], told: Mapping[int, str]) -> An
     return chart.add_params(slider("layer", min(values), last, step=1, value=last, label="layer"))
 
 
-def depth_rows(source: str, rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """The numbers of a source by depth: source, measure, depth (layer over the last), value, low, high.
+def depth_rows(source: str, task: str, rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """The numbers of a source by depth: source, task, measure, depth (layer over the last), value, low, high.
 
-    ``rows``: one a batch and ``layer``; ``labels``: its columns and the names of their measures. Mean over batches with
-    Student's 95% interval; one batch alone has none.
+    ``rows``: one a run and ``layer``; ``labels``: its columns and the names of their measures. Mean over runs with
+    Student's 95% interval; one run alone has none.
     """
     long = rows.assign(depth=rows["layer"] / rows["layer"].max()).rename(columns=dict(labels))
     found = intervals(long.melt("depth", list(labels.values()), var_name="measure"), ["measure", "depth"])
-    found = found.rename(columns={"mean": "value"}).assign(source=source)
-    return found[["source", "measure", "depth", "value", "low", "high"]]
+    found = found.rename(columns={"mean": "value"}).assign(source=source, task=task)
+    return found[["source", "task", "measure", "depth", "value", "low", "high"]]
 
 
 def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:
-    """A panel a measure: ``source``, ``measure``, ``depth`` (0 to 1), ``value``, ``low``, ``high``; one source grey."""
+    """A panel a measure, a line a ``source``, the columns of :func:`depth_rows`; a menu of the ``task``.
+
+    The source ``grey`` is drawn with each task.
+    """
     sources = list(dict.fromkeys(rows["source"]))
     shades = [*list(OKABE_ITO.values())[: len(sources) - 1], GREY]
     order = [name for name in sources if name != grey] + [grey]
+    tasks = list(dict.fromkeys(rows.loc[rows["source"] != grey, "task"]))
     base = alt.Chart(rows.round(4), width=205, height=150)
     tint = alt.Color(
-        "source:N", sort=order, title=None, scale=alt.Scale(domain=order, range=shades), legend=alt.Legend(columns=3)
+        "source:N", sort=order, title=None, scale=alt.Scale(domain=order, range=shades), legend=alt.Legend(columns=2)
     )
     ends = base.mark_rule(opacity=0.6, aria=False)
     ends = ends.encode(alt.X("depth:Q"), alt.Y("low:Q"), alt.Y2("high:Q"), tint)
@@ -252,7 +256,8 @@ def by_depth(rows: pd.DataFrame, *, measures: Sequence[str], grey: str) -> Any:
         tooltip=["source", "measure", "depth", "value", "low", "high"],
     )
     panels = alt.layer(ends, line).facet(alt.Facet("measure:N", sort=list(measures), title=None), columns=2)
-    return panels.resolve_scale(y="independent")
+    panels = panels.transform_filter(f"datum.task == task || datum.source == '{grey}'").resolve_scale(y="independent")
+    return panels.add_params(option_menu("task", tasks, label="task"))
 
 
 SHARES = np.linspace(0, 1, 41)

@@ -67,12 +67,11 @@ def suite_of(settings: Settings) -> str:
 def scored(
     arm: str, base: str = PLAIN, direction: str = "greater", *, runs_of: str = HEAD_TO_HEAD, **more: Any
 ) -> Prediction:
-    """The prediction that an arm scores above another, or below, or alike: in the head to head unless ``runs_of`` says.
+    """The prediction that an arm scores above another, below, or alike: in the head to head, or where ``runs_of`` says.
 
-    ``runs_of=""`` are the study's own runs.
+    ``""``: in the runs of the claim's own study, which are those that learned.
     """
-    words = f"{RUNS[runs_of]}: " if runs_of else ""
-    words += f"score, {arm} less {base}"
+    words = f"{RUNS[runs_of or LEARNED]}: score, {arm} less {base}"
     words += f", alike within {more['margin']}" if direction == "equal" else ""
     evidence = Change("score", arm, base)
     return Prediction(words, evidence, direction, trained=True, runs_of=runs_of, arms=(arm, base), **more)

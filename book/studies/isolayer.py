@@ -1,4 +1,4 @@
-"""IsoLayer (Attieh et al., ICDAR 2023) against IsoBN: arms, and claims 23 to 25."""
+"""IsoLayer (Attieh et al., ICDAR 2023): arms, and claims 23 to 25. IsoBN, its rival, ran in the head to head alone."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, diffe
 
 from . import arms
 
-__all__ = ["AFTER", "BEFORE", "DESIGN", "ISOBN", "LAYER", "READ", "isoscore_bound", "measure"]
+__all__ = ["AFTER", "BEFORE", "DESIGN", "READ", "SCALED", "first_score", "isoscore_bound", "measure"]
 
-LAYER, ISOBN = "Isotropy Layer", "IsoBN"
 # The vectors that are measured: an arm, and where in its record.
-BEFORE = (LAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
-AFTER = (LAYER, "end.second")
+BEFORE = (arms.ISOLAYER, "end.cls")  # the fine-tuned model of the same run, before its layer
+AFTER = (arms.ISOLAYER, "end.second")
 READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
-# The same in the head to head.
-TUNED_BEFORE, TUNED_AFTER = (arms.ISOLAYER, "end.cls"), (arms.ISOLAYER, "end.second")
-TUNED_SCALED = (arms.ISOBN, "end.features")
+SCALED = (arms.ISOBN, "end.features")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
 
 
 def arm_of(settings: Settings) -> str | None:
-    """The method, with what differs from the paper's."""
-    return {"none": PLAIN, "isolayer": LAYER, "isobn": ISOBN}.get(settings.get("method.name", "none"))
+    """The method; IsoBN in live runs."""
+    names = {"none": PLAIN, "isolayer": arms.ISOLAYER, "isobn": arms.ISOBN}
+    return names.get(settings.get("method.name", "none"))
 
 
 def measure(study: Study, place: tuple[str, str], name: str, suites: Sequence[str], cell: str = "") -> Units:
@@ -52,16 +50,16 @@ def isoscore_bound(shares: Sequence[float], dim: int, slack: float = 0.0) -> flo
 def first_score(study: Study, suites: Sequence[str]) -> Units:
     """The score of an IsoLayer run before its layer."""
     scores: dict[tuple[str, int], float] = {}
-    runs = study.runs[study.runs["arm"] == LAYER]
+    runs = study.runs[study.runs["arm"] == arms.ISOLAYER]
     for suite, metric in runs[["suite", "metric"]].drop_duplicates().itertuples(index=False):
         if suite in suites:
-            scores |= study.units(f"metric.first_phase.{metric}", LAYER, [suite])
+            scores |= study.units(f"metric.first_phase.{metric}", arms.ISOLAYER, [suite])
     return scores
 
 
 def _rise(study: Study, suites: Sequence[str]) -> Evidence:
     """IsoScore behind the layer less that before it."""
-    return _apart(study, suites, a=TUNED_AFTER, b=TUNED_BEFORE, name="isoscore")
+    return _apart(study, suites, a=AFTER, b=BEFORE, name="isoscore")
 
 
 def _apart(study: Study, suites: Sequence[str], *, a: tuple[str, str], b: tuple[str, str], name: str) -> Evidence:
@@ -114,7 +112,7 @@ CLAIMS = (
         24,
         "The layer lowers EV1, less for RoBERTa-large",
         (
-            *_variance(TUNED_AFTER, TUNED_BEFORE, 1, "head to head: EV1, after the layer less before"),
+            *_variance(AFTER, BEFORE, 1, "head to head: EV1, after the layer less before"),
             Prediction(f"EV1 falls less in the larger encoder (needs {LARGER})", _never, "less", needs=LARGER),
         ),
     ),
@@ -123,7 +121,7 @@ CLAIMS = (
         "On a par with IsoBN in the score; EV3 lower for BERT, higher for RoBERTa",
         (
             arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
-            *_variance(TUNED_AFTER, TUNED_SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
+            *_variance(AFTER, SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
             Prediction(f"EV3 above IsoBN's in the larger encoder (needs {LARGER})", _never, "greater", needs=LARGER),
         ),
     ),
@@ -131,8 +129,10 @@ CLAIMS = (
 DESIGN = Design(
     name="isolayer",
     page="papers/isolayer_more",
-    recordings=("isolayer", "baselines"),
+    recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,
-    untaught=True,
+    suite=arms.suite_of,
+    size="full",
+    grid=arms.LEARNED,
 )

@@ -23,7 +23,6 @@ from .token_spectra import LABELS
 __all__ = [
     "DESIGN",
     "ENCODERS",
-    "LEARNING",
     "MEASURES",
     "PRINTED_ROWS",
     "ROWS",
@@ -32,15 +31,14 @@ __all__ = [
     "START",
     "chosen_alphas",
     "kept",
+    "numbers_by_layer",
     "printed_changes",
     "printed_depth",
-    "printed_slip",
     "recorded_by_alpha",
     "vector_gains",
 ]
 
 ENCODERS = ("minilm", "tiny")
-LEARNING = ("CoLA", "MRPC", "RTE")  # suites that are trained on
 SOFTDECAY, WHITENING = TRANSFORMS["softdecay"], TRANSFORMS["whitening"]
 NARROW = f"{WHITENING}, narrow"
 START = PLAIN_VECTORS["first_last"]  # what the transforms begin with
@@ -75,18 +73,16 @@ ROUNDING = 1e-4  # of the theorem's bound, in float32
 
 
 def arm_of(settings: Settings) -> str | None:
-    """The row of Table 1; in fine-tuning the method."""
+    """The row of Table 1."""
     method = settings.get("method.name", "none")
     if method == "none":
-        layers = settings.get("layers", "first_last")
-        return PLAIN_VECTORS.get(layers) if settings["experiment"] == "similarity" else PLAIN
+        return PLAIN_VECTORS.get(settings.get("layers", "first_last"))
     return NARROW if method == "whitening" and "method.k" in settings else TRANSFORMS.get(method)
 
 
 def suite_of(settings: Settings) -> str:
-    """The task in print; before a similarity set the encoder, since both encoders ran there."""
-    task = str(settings["task"])
-    return f"{settings['model']}, {SETS[task]}" if task in SETS else TASK_NAMES.get(task, task)
+    """The similarity set, with the encoder before it, since both encoders ran there."""
+    return f"{settings['model']}, {SETS[settings['task']]}"
 
 
 def vector_gains(study: Study) -> pd.DataFrame:
@@ -97,9 +93,10 @@ def vector_gains(study: Study) -> pd.DataFrame:
     told = kept("differences")
     extra = {} if told is None else {row[:2]: row[2:] for row in told.itertuples(index=False, name=None)}
     parts = [f"metric.difference.spearman.{p}{end}" for p in PROTOCOLS for end in ENDS]
-    runs = study.runs[study.runs["experiment"] == "similarity"]
     rows = []
-    for run in runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict("records"):
+    for run in study.runs.reindex(columns=["run_id", "suite", "arm", "task", "metric.pairs", *parts]).to_dict(
+        "records"
+    ):
         for protocol in PROTOCOLS:
             name = f"metric.difference.spearman.{protocol if TASKS[run['task']].subsets else 'all'}"
             own = run["arm"] not in PLAIN_VECTORS.values()  # a record of plain vectors compares with its own layers
@@ -135,12 +132,12 @@ def chosen_alphas(tried: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def printed_depth(source: str) -> pd.DataFrame:
-    """The printed Figure 2, columns as of :func:`~isonb.pages.spectra_by_layer.depth_rows`, without a spread."""
+    """The printed Figure 2 by depth, without a spread: the columns of the book's own figure."""
     rows = [
-        (source, PRINTED_DEPTH[row.metric], int(row.task.rsplit(" ", 1)[1]) / 12, *[row.value] * 3)
+        (source, "MRPC", PRINTED_DEPTH[row.metric], int(row.task.rsplit(" ", 1)[1]) / 12, *[row.value] * 3)
         for row in printed("softdecay", "Figure 2").itertuples()
     ]
-    return pd.DataFrame(rows, columns=["source", "measure", "depth", "value", "low", "high"])
+    return pd.DataFrame(rows, columns=["source", "task", "measure", "depth", "value", "low", "high"])
 
 
 def printed_changes() -> list[dict[str, str]]:
@@ -157,12 +154,13 @@ def printed_changes() -> list[dict[str, str]]:
     return rows
 
 
-def printed_slip() -> tuple[float, float]:
-    """SoftDecay's relative gain on BERT in percent: as printed, and from the averages printed beside it."""
-    told = printed("softdecay", "Table 1", model="bert-base", task="Avg").set_index(["metric", "method"])["value"]
-    score = told.loc["spearman_x100"]
-    table = printed("softdecay", "Table 1", model="bert-base", method=SOFTDECAY, metric="relative_gain_percent")
-    return float(table["value"].iloc[0]), 100 * (float(score[SOFTDECAY]) / float(score["BERT"]) - 1)
+def numbers_by_layer(study: Study, when: str, arm: str, suite: str) -> pd.DataFrame:
+    """What the token matrices of an arm's runs say at the "start" or the "end": a row a run and ``layer``."""
+    numbers = {
+        number: study.logged(f"layer.{when}.tokens.{SERIES.get(number, number)}", arm, [suite]) for number in WITH_DEPTH
+    }
+    columns = {number: logged.set_index(["run_id", "step"])["value"] for number, logged in numbers.items()}
+    return pd.DataFrame(columns).reset_index().rename(columns={"step": "layer"})
 
 
 def _by_layer(study: Study, number: str, a: int, b: int, suites: Sequence[str], cell: str = "") -> Units:
@@ -213,9 +211,9 @@ def _whitening_less_softdecay(study: Study, suites: Sequence[str], *, column: st
 def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     """The largest distance over the bound that was seen, of all layers and batches."""
     table = kept("spectra")
-    if table is None or "MRPC" not in suites:
+    if table is None:
         return {}
-    groups = table[table["state"] == "plain"].groupby(["model", "task"])["bound"]
+    groups = table.groupby(["model", "task"])["bound"]
     return {
         f"{model}, {TASK_NAMES[task]}": Interval(
             ratios.max(), ratios.max(), ratios.max(), LEVEL, len(ratios), "largest"
@@ -321,5 +319,4 @@ DESIGN = Design(
     arm=arm_of,
     suite=suite_of,
     claims=CLAIMS,
-    untaught=True,
 )

@@ -181,7 +181,7 @@ def test_sweep_says_what_it_will_do_before_it_does_it(swept, tmp_path, capsys):
 
 
 def test_sweep_stops_where_data_is_missing_unless_told_to_go_on(swept, tmp_path, capsys):
-    words = ["sweep", GRID, "--size", "small", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    words = ["sweep", str(GRIDS / "head_to_head.yaml"), "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
     assert cli.main(words) == 2
     out, err = capsys.readouterr()
     assert "MISSING cola" in out

@@ -53,7 +53,6 @@ class Design:
         claims: what is judged.
         suite: the place of a run in the tables by its settings, by default the name of its task in print.
         size: of the grid; it is the plan.
-        untaught: whether these models had hardly learned their tasks: they judge no claim about trained models.
         grid: its name, or the path of a file.
         no_setting: gives the (arm, suite) where every setting that was tried failed.
         acts_on: by arm the vectors that its method changes, as a record names them: "tokens", "features" or "second";
@@ -67,7 +66,6 @@ class Design:
     claims: tuple[Claim, ...] = ()
     suite: Callable[[Settings], str] | None = None
     size: str = "small"
-    untaught: bool = False
     grid: str = ""
     no_setting: Callable[[], Collection[tuple[str, str]]] = frozenset
     acts_on: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -244,11 +244,9 @@ class Study:
         return verdicts.judge_prediction(prediction, evidence, cells, silent)
 
     def _silent(self, prediction: Prediction, cell: str) -> JudgedCell | None:
-        """The cell where a prediction can't tell: of models that weren't taught, or a method without a setting."""
+        """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting."""
         if not prediction.trained:
             return None
-        if self.design.untaught:
-            return JudgedCell(cell, verdicts.NOT_TESTABLE, Reason.UNTAUGHT)
         known = [s for s in self.suites if cell == s or cell.startswith(f"{s},")]
         suite = max(known, key=len, default=cell)
         if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:

@@ -71,7 +71,6 @@ class Reason(StrEnum):
     NO_RUNS = "no runs"
     FEW = f"replicates: {{n}}; at least {FEWEST} are needed"
     SAME = "all {n} values are {about}: the seeds varied nothing"
-    UNTAUGHT = "the plain models of these runs had hardly learned their tasks"
     UNLEARNED = "nothing learned the task: each arm ends at the majority baseline in half of its runs or more"
     UNTUNED = "each setting of {about} that was tried ended at the majority baseline"
 

@@ -104,7 +104,7 @@ def table():
         MADE_UP,
         [
             judged(1, (gain(), {"a": clear, "b": open_, "c": few}, None)),
-            judged(2, (gain(trained=True), {"a": clear}, (NOT_TESTABLE, Reason.UNTAUGHT))),
+            judged(2, (gain(trained=True), {"a": clear}, (NOT_TESTABLE, Reason.UNLEARNED))),
             judged(3, (gain(needs="a larger encoder"), {"a": []}, None)),
             judged(4, remark="It rained.", needs="sun"),
             judged(5, (gain(), {"a": open_}, None), kind="identity"),

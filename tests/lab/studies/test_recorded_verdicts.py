@@ -10,10 +10,10 @@ from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim
 SAID = {
     "shrink_the_longest": {
         1: "depends on the task",
-        2: "not testable",
-        3: "not testable",
+        2: "supported",
+        3: "depends on the task or the form of the share",
         4: "inconclusive",
-        5: "not testable",
+        5: "inconclusive",
     },
     "istar": {
         6: "supported",
@@ -28,8 +28,8 @@ SAID = {
         15: "inconclusive",
     },
     "softdecay": {
-        16: "not testable",
-        17: "not testable",
+        16: "supported",
+        17: "contradicted",
         18: "depends on the encoder",
         19: "not testable",
         20: "contradicted",

@@ -143,13 +143,6 @@ def test_a_method_without_a_working_setting_says_nothing_there(study):
     assert (found[1].outcome, found[2].outcome) == ("not testable", "contradicted")
 
 
-def test_untaught_models_are_not_judged_on_their_scores(study):
-    untaught = replace(study, design=replace(study.design, untaught=True))
-    found = {one.claim.number: one for one in untaught.verdicts()}
-    assert [found[number].outcome for number in (1, 2, 3)] == ["not testable", "not testable", "supported"]
-    assert {cell.reason for cell in found[1].cells} == {Reason.UNTAUGHT}
-
-
 def test_paired_differences_by_hand(study):
     found = study.paired("score", "CosReg", suites=["sentiment"]).iloc[0]
     assert found["n"] == 5

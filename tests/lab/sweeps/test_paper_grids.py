@@ -41,8 +41,6 @@ COUNTS = {
     ("baselines", "full"): 4 * 5 + 4,
     ("baselines", "paper"): 4 * 4 * 5,
     ("shrink_the_longest", "smoke"): 3,
-    ("shrink_the_longest", "small"): 2 * 3 * 5,
-    ("shrink_the_longest", "full"): 2 * 3 * 5,
     ("shrink_the_longest", "paper"): 2 * 2 * 3 * 5,
     ("istar", "smoke"): 3 * 4 + 1,
     ("istar", "small"): 3,
@@ -51,13 +49,11 @@ COUNTS = {
     ("istar_search", "smoke"): 2 * 5,
     ("istar_search", "paper"): 27 * 27 * (2 + 24),
     ("softdecay", "smoke"): 3 + 2,
-    ("softdecay", "small"): 2 * 7 * (11 + 2 + 1) + 3 * 2 * 5,
-    ("softdecay", "full"): 7 * (11 + 2 + 1) + 5 * 2 * 5,
+    ("softdecay", "small"): 2 * 7 * (11 + 2 + 1),
+    ("softdecay", "full"): 7 * (11 + 2 + 1),
     # plain, SoftDecay's alphas and WhiteBERT for five encoders, four more rows for one; GLUE, and QQP for BERT
     ("softdecay", "paper"): 5 * 7 * (3 + 5 + 1) + 7 * 4 + 3 * 5 * 2 + 2,
     ("isolayer", "smoke"): 3,
-    ("isolayer", "small"): 3 * 3 * 5,
-    ("isolayer", "full"): 3 * 3 * 5,
     ("isolayer", "paper"): 2 * 3 * 5 * (2 + 2 + 2),
 }
 

@@ -30,6 +30,7 @@ def istar(**options):
         ("figure_2", {"experiment": "synthetic", "tail": "student5"}, "Figure 2", "heavy tails, |S| = 75,000"),
         ("istar_doses", COLA | istar(include_pads=True), "λ = -1, padding as points", "CoLA"),
         ("layer_doses", COLA | {"experiment": "doses", "method": "isolayer", "head": "linear"}, "linear", "CoLA"),
+        ("isolayer", SST2 | {"model": "tiny", "method": "isobn"}, "IsoBN", "SST-2 (tiny)"),
         ("isolayer", COLA | {"method": "cosreg"}, None, "CoLA"),
         ("shrink_the_longest", COLA | {"method": {"name": "entropy", "select": False, "weight": 0.1}},
          "all bars, weight 0.1", "CoLA"),
@@ -38,7 +39,6 @@ def istar(**options):
         ("plain_encoders", STS | {"layers": "last"}, "plain, last", "STS-13"),
         ("softdecay", TEST | {"model": "tiny", "method": {"name": "whitening", "k": 64}}, "whitening, narrow",
          "tiny, STS-B"),
-        ("softdecay", COLA, "none", "CoLA"),
         ("softdecay", TEST | {"method": "soft_zca"}, None, "minilm, STS-B"),
     ],
 )  # fmt: skip

@@ -34,20 +34,24 @@ def test_cells_by_hand():
     direct = pd.read_csv(FOLDER / "softdecay_direct.csv").set_index(["model", "task", "other"])
     row = cells[18, "SoftDecay less whitening, points", "tiny, STS-13"]
     assert row["mean"] == direct.loc[("tiny", "sts13", "whitening"), "difference"]
-    spectra = pd.read_csv(FOLDER / "softdecay_spectra.csv")
-    plain = spectra[(spectra.state == "plain") & (spectra.task == "mrpc")]
-    by = plain.pivot(index="batch", columns="layer", values="token_uniformity")
-    depth = softdecay.DESIGN.claims[0].predictions[1]
-    assert depth.what == "TokenUni, deeper less shallower layer"
-    found = depth.evidence(STUDY, STUDY.suites)
-    assert found == {  # eight batches of one encoder are one replicate
-        ("to 7/12 of the depth", 0): pytest.approx((by[4] - by[0]).mean()),
-        ("from there to the end", 0): pytest.approx((by[6] - by[4]).mean()),
-    }
-    assert not any(claim == 16 for claim, _, _ in cells), "and one replicate is no test"
     runs = STUDY.runs[STUDY.runs["model"].eq("tiny")].set_index(["arm", "suite"])["metric.spearman.mean"]
     changes = [runs["whitening", f"tiny, {s}"] - runs["SoftDecay", f"tiny, {s}"] for s in softdecay.SETS.values()]
     assert cells[20, "points, whitening less SoftDecay", "tiny"]["mean"] == pytest.approx(np.mean(changes))
+
+
+def test_depth_by_hand_on_the_runs_that_learned():
+    of_plain = recorded("evidence_claims").runs.query("task == 'sst2' and `method.name` == 'none'").set_index("run_id")
+    logged = recorded("evidence_claims").series.query("name == 'layer.end.tokens.token_uniformity'")
+    by = logged[logged["run_id"].isin(of_plain.index)].pivot(index="run_id", columns="step", values="value")
+    learned = Study.load("evidence_claims")
+    deeper, relieved = softdecay.DESIGN.claims[0].predictions[1], softdecay.DESIGN.claims[1].predictions[1]
+    found = deeper.evidence(learned, ["SST-2 (tiny)"]), relieved.evidence(learned, ["SST-2 (tiny)"])
+    for run, seed in of_plain["seed"].items():
+        assert found[0]["SST-2 (tiny), layers 0 to 2", seed] == pytest.approx(by[2][run] - by[0][run])
+        assert found[0]["SST-2 (tiny), layers 2 to 4", seed] == pytest.approx(by[4][run] - by[2][run])
+        assert found[1]["SST-2 (tiny)", seed] == pytest.approx(by[4][run] - by[3][run])
+    shown = softdecay.numbers_by_layer(learned, "end", "none", "SST-2 (tiny)")
+    assert shown.pivot(index="run_id", columns="layer", values="token_uniformity").equals(by)
 
 
 def test_the_alpha_is_chosen_apart_from_the_sets_that_it_is_judged_on():
@@ -67,6 +71,6 @@ def test_printed_changes_and_the_printed_slip_by_hand():
     row = softdecay.printed_changes()[0]
     assert row["encoder"] == "BERT (theirs)"
     assert float(row["SoftDecay"]) == pytest.approx(mean["SoftDecay"] - mean["BERT"], abs=0.006)
-    told, recomputed = softdecay.printed_slip()
-    assert told == 12.0
-    assert recomputed == pytest.approx(100 * (mean["SoftDecay"] / mean["BERT"] - 1), abs=0.05)
+    gain = printed("softdecay", "Table 1", model="bert-base", method="SoftDecay", metric="relative_gain_percent")
+    assert gain["value"].iloc[0] == 12.0
+    assert 100 * (mean["SoftDecay"] / mean["BERT"] - 1) == pytest.approx(13.16, abs=0.05)
