@@ -24,7 +24,7 @@ COUNTS = {
     ("evidence_dose", "small"): 3 * (1 + 8 + 8) + (1 + 3) + (2 + 7),
     ("evidence_dose", "full"): 2 * (1 + 6 + 6) * 10,
     ("evidence_claims", "smoke"): 4,
-    ("evidence_claims", "full"): 2 * (3 + 2 + 2 + 2 + 2 + 1) * 10,
+    ("evidence_claims", "full"): 2 * ((3 + 2 + 2 + 2 + 2) * 10 + 5),
     ("evidence_istar", "smoke"): 3,
     ("evidence_istar", "full"): 2 * (1 + 2 * 13) * 5,
     ("evidence_head_to_head", "smoke"): 3,
