@@ -12,14 +12,14 @@ from torch import Tensor
 
 from isonb.lab.data.populations import true_score
 from isonb.lab.statistics.seeds import Interval
+from isonb.lab.studies.design import Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Evidence
 from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.numerics.rows import centered
 
-__all__ = ["ALONE", "FIGURE_2", "ZETAS", "disagreements", "estimates", "nearer", "too_low"]
+__all__ = ["ALONE", "DESIGN", "ZETAS", "disagreements", "estimates", "nearer", "too_low"]
 
-FIGURE_2 = "Figure 2"  # the arm of the synthetic runs
 DIM = 768  # its dimensions
 ZETAS = tuple(f"ζ = {zeta}" for zeta in ("0", "0.2", "0.4", "0.6", "0.8", "1"))
 ALONE = ("IsoScore-U", "IsoScore-U, pooled", "automatic ζ")  # estimates from the batch alone
@@ -28,13 +28,19 @@ SERIES = {f"{zeta.replace('ζ = ', 'zeta')}.isoscore_star": zeta for zeta in ZET
 )
 
 
+def suite_of(settings: Settings) -> str:
+    """The size of the larger sample, and the tails of the cloud."""
+    tails = "heavy tails, " if settings.get("tail", "gaussian") != "gaussian" else ""
+    return f"{tails}|S| = {int(settings['shrinkage_rows']):,}"
+
+
 def estimates(study: Study) -> pd.DataFrame:
     """Figure 2 as a table: one row a run, estimate and size of X.
 
     Columns: ``suite``, ``curve`` (the estimate in words), ``points``, ``samples``, ``value`` and ``sd`` (mean and
     standard deviation over samples), ``theory`` (what to expect of a Gaussian cloud; missing without a formula).
     """
-    logged = study.series[study.series["arm"] == FIGURE_2]
+    logged = study.series
     tables = [pd.DataFrame(columns=["suite", "curve", "points", "samples", "value", "sd", "theory"])]
     for suite in (s for s in (*study.suites, *study.live_suites) if (logged["suite"] == s).any()):
         wide = logged[logged["suite"] == suite].pivot(index="step", columns="name", values="value")
@@ -105,3 +111,13 @@ def _rotated(x: Tensor) -> float:
     gap = math.sqrt(d) * v / v.norm() - 1
     defect = float(gap.norm()) / math.sqrt(2 * (d - math.sqrt(d)))
     return ((d - defect**2 * (d - math.sqrt(d))) ** 2 / d - 1) / (d - 1)
+
+
+DESIGN = Design(
+    name="figure_2",
+    page="papers/istar_more",
+    recordings=("istar",),
+    arm=lambda settings: "Figure 2",  # one for all clouds
+    suite=suite_of,
+    grid="istar",
+)

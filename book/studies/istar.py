@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,86 +12,67 @@ from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.resampling import DRAWS
 from isonb.lab.statistics.seeds import Array, Interval
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
+from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import LEVEL, Change, Claim, Evidence, Prediction, Units, difference
 
 from . import arms
-from .figure_2 import FIGURE_2, disagreements, nearer, too_low
+from .figure_2 import disagreements, nearer, too_low
 
 __all__ = [
     "ALIKE",
+    "BY_LAYER",
     "COSINE",
-    "COSREG",
     "DESIGN",
+    "ENDS",
     "ISOTROPY",
-    "LEARNING",
-    "NEGATIVE",
-    "POSITIVE",
+    "SETTINGS",
+    "SINGLES",
     "SWEEP",
-    "best_weight",
+    "TWO_NN",
+    "WEAK_DOWN",
+    "WEAK_UP",
+    "best_setting",
     "correlation",
     "counted",
-    "failures",
-    "half_mean",
-    "last_less_others",
-    "long_gradients",
 ]
 
 ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
 COSINE = "metric.end.tokens.mean_cosine"
 BY_LAYER = "layer.end.tokens.isoscore_star"
 TWO_NN = "layer.end.cls.two_nn"
-COSREG = "CosReg"
-DOWN, UP = "λ = -1", "λ = +1"
-NEGATIVE = ("λ = -5", "λ = -3", DOWN)
-POSITIVE = (UP, "λ = +3", "λ = +5")
-SWEEP = (*NEGATIVE, PLAIN, *POSITIVE)
-WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"  # of the runs that learned
-SINGLES = (1, 4)  # the layers that were trained alone there
-LEARNING = ("CoLA", "MRPC", "RTE", "STS-B", "SST-5")  # suites that are trained on
+WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
+SWEEP = (WEAK_DOWN, PLAIN, WEAK_UP)
+ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
+SETTINGS = (WEAK_DOWN, WEAK_UP, *ENDS)
+SINGLES = tuple(f"{WEAK_DOWN}, layer {layer}" for layer in (1, 4))
 ALIKE = 0.02  # two values of IsoScore* that count as alike
 ROUNDING = 1e-9
+SMALL = "figure_2"  # the study of small samples
 
 
 def arm_of(settings: Settings) -> str | None:
     """The method with its weight, and what else differs from the paper's."""
-    if settings["experiment"] == "synthetic":
-        return FIGURE_2
-    method, weight = settings.get("method.name", "none"), float(settings.get("method.weight", 0))
+    method = settings.get("method.name", "none")
+    if method != "istar":
+        return {"none": PLAIN, "cosreg": arms.COSREG}.get(method)
     zeta, layers = float(settings.get("method.zeta", 0.2)), settings.get("method.layers", "all")
-    if method == "none":
-        words = [PLAIN]
-    elif method == "cosreg":
-        words = [COSREG if weight == 1 else f"{COSREG} {weight:+g}"]
-    elif method == "istar":
-        words = [f"λ = {weight:+g}"]
-        words += ["unbiased"] if settings.get("method.unbiased") else []
-        words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
-        words += [f"layer {layers}"] if layers != "all" else []
-    else:
-        return None
-    words += ["uncut"] if settings.get("max_grad_norm") == 0 else []
+    words = [f"λ = {float(settings['method.weight']):+g}"]
+    words += ["unbiased"] if settings.get("method.unbiased") else []
+    words += [f"ζ = {zeta:g}"] if zeta != 0.2 else []
+    words += [f"layer {layers}"] if layers != "all" else []
     return ", ".join(words)
 
 
-def suite_of(settings: Settings) -> str:
-    """The task; of a run of Figure 2 the size of the larger sample, and its tails."""
-    if settings["experiment"] != "synthetic":
-        return TASK_NAMES.get(str(settings["task"]), str(settings["task"]))
-    tails = "heavy tails, " if settings.get("tail", "gaussian") != "gaussian" else ""
-    return f"{tails}|S| = {int(settings['shrinkage_rows']):,}"
-
-
-def correlation(study: Study, suite: str, weights: Sequence[str] = SWEEP) -> Interval | None:
-    """Spearman's correlation of isotropy and score over the runs of a task, of at least three λ; None without.
+def correlation(study: Study, suite: str) -> Interval | None:
+    """Spearman's correlation of isotropy and score over the runs of a task with all of :data:`SWEEP`; None without.
 
     The interval is the percentile one over runs; draws in which one side is constant have no correlation.
     """
     runs = study.runs.reindex(columns=["suite", "arm", ISOTROPY, "score"]).dropna()
-    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(list(weights))]
-    if len(runs) < 4 or runs["arm"].nunique() < 3 or runs["score"].nunique() < 2:
+    runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
+    if len(runs) < 4 or runs["arm"].nunique() < len(SWEEP) or runs["score"].nunique() < 2:
         return None
     both = runs[[ISOTROPY, "score"]].to_numpy()
     drawn = both[np.random.default_rng(0).integers(0, len(both), (DRAWS, len(both)))]
@@ -109,14 +89,14 @@ def _rank_correlation(pairs: Array) -> Array:
     return found
 
 
-def best_weight(study: Study, suite: str) -> tuple[str, list[float]] | None:
-    """The λ with the best mean score over the seeds that all have, and its lead over the second best at each seed.
+def best_setting(study: Study, suite: str) -> tuple[str, list[float]] | None:
+    """Of I-STAR's settings the one with the best mean score over the seeds that all have, and its lead at each seed.
 
-    None with fewer than three λ or two seeds in common.
+    The lead is over the second best. None with fewer than two settings or two seeds in common.
     """
-    scores = {arm: units for arm in SWEEP if (units := study.units("score", arm, [suite]))}
+    scores = {arm: units for arm in SETTINGS if (units := study.units("score", arm, [suite]))}
     common = sorted(set.intersection(*map(set, scores.values()))) if scores else []
-    if len(scores) < 3 or len(common) < 2:
+    if len(scores) < 2 or len(common) < 2:
         return None
     *_, second, best = sorted(scores, key=lambda arm: sum(scores[arm][unit] for unit in common))
     return best, [scores[best][unit] - scores[second][unit] for unit in common]
@@ -138,8 +118,8 @@ def counted() -> dict[str, int]:
         "below": gain < -ROUNDING,
         "clear-above": gain > half,
         "clear-below": gain < -half,
-        "cos-above": means[COSREG] - means["Base"] > ROUNDING,
-        "cos-over": means[COSREG] - means["I-STAR"] > ROUNDING,
+        "cos-above": means[arms.COSREG] - means["Base"] > ROUNDING,
+        "cos-over": means[arms.COSREG] - means["I-STAR"] > ROUNDING,
     }
     return {name: int(values.sum()) for name, values in cells.items()}
 
@@ -150,7 +130,7 @@ def _table_1() -> pd.DataFrame:
 
 
 def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
-    found = ((suite, correlation(study, suite, (WEAK_DOWN, PLAIN, WEAK_UP))) for suite in suites)
+    found = ((suite, correlation(study, suite)) for suite in suites)
     return {suite: interval for suite, interval in found if interval is not None}
 
 
@@ -168,7 +148,7 @@ def _joint(several: Iterable[Units]) -> Units:
     return {unit: fmean(one[unit] for one in every) for unit in common}
 
 
-def _dimension(arm: str, direction: str, runs_of: str = arms.HEAD_TO_HEAD) -> Prediction:
+def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
     """TwoNN of the last layer's [CLS] vectors, an arm less none."""
     words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
     change = Change("metric.end.cls.two_nn", arm)
@@ -178,20 +158,14 @@ def _dimension(arm: str, direction: str, runs_of: str = arms.HEAD_TO_HEAD) -> Pr
 def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
     """By how much more an arm changes IsoScore* in the earlier half of the layers, whatever the sign."""
     early, late = (
-        difference(*(half_mean(study, BY_LAYER, name, suites, late=late) for name in (arm, PLAIN)))
-        for late in (False, True)
+        difference(*(_half_mean(study, name, suites, late=late) for name in (arm, PLAIN))) for late in (False, True)
     )
     return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
 
 
-def _outer(study: Study, suites: Sequence[str], *, zeta: int) -> Evidence:
-    """Score at an end of ζ less that at 0.2."""
-    return difference(*(study.units("score", arm, suites) for arm in (f"{WEAK_DOWN}, ζ = {zeta}", WEAK_DOWN)))
-
-
 def _whole(study: Study, suites: Sequence[str]) -> Evidence:
     """Score with all layers less the mean of single ones."""
-    singles = (study.units("score", f"{WEAK_DOWN}, layer {k}", suites) for k in SINGLES)
+    singles = (study.units("score", arm, suites) for arm in SINGLES)
     return difference(study.units("score", WEAK_DOWN, suites), _joint(singles))
 
 
@@ -200,51 +174,30 @@ def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
     return disagreements()
 
 
-def _last_layer(study: Study, suites: Sequence[str]) -> Evidence:
-    """IsoScore* with a raised isotropy, the last layer less the others."""
-    return last_less_others(study, BY_LAYER, WEAK_UP, suites)
-
-
-def half_mean(study: Study, name: str, arm: str, suites: Sequence[str], *, late: bool) -> Units:
-    """Mean of the series ``name`` over the later, or the earlier, half of the layers, keyed by (suite, seed)."""
-    logged = study.logged(name, arm, suites)
+def _half_mean(study: Study, arm: str, suites: Sequence[str], *, late: bool) -> Units:
+    """Mean of IsoScore* of tokens over the later, or the earlier, half of the layers, keyed by (suite, seed)."""
+    logged = study.logged(BY_LAYER, arm, suites)
     logged = logged[logged["step"] > 0]  # layer 0 is the embedding output
     half = logged[(logged["step"] > logged.groupby("suite")["step"].transform("max") / 2) == late]
     return {(str(s), int(k)): float(v) for (s, k), v in half.groupby(["suite", "seed"])["value"].mean().items()}
 
 
-def last_less_others(study: Study, name: str, arm: str, suites: Sequence[str]) -> Units:
-    """The series ``name`` at the last layer less its mean over the others, keyed by (suite, seed)."""
-    logged = study.logged(name, arm, suites)
+def _last_less_others(study: Study, suites: Sequence[str]) -> Units:
+    """IsoScore* with a raised isotropy at the last layer less its mean over the others, keyed by (suite, seed)."""
+    logged = study.logged(BY_LAYER, WEAK_UP, suites)
     apart = {}
     for (suite, seed), run in logged[logged["step"] > 0].sort_values("step").groupby(["suite", "seed"]):
         apart[str(suite), int(seed)] = float(run["value"].iloc[-1] - run["value"].iloc[:-1].mean())
     return apart
 
 
-def failures(study: Study, arms: Sequence[str], suites: Sequence[str] | None = None) -> tuple[int, int]:
-    """How many recorded runs of these arms failed (:func:`isonb.lab.studies.table.failed`), and of how many.
-
-    ``suites``: all by default.
-    """
-    runs = study.recorded[study.recorded["arm"].isin(list(arms))].dropna(subset="score")
-    runs = runs if suites is None else runs[runs["suite"].isin(list(suites))]
-    return int(runs["failed"].sum()), len(runs)
-
-
-def long_gradients(study: Study, arm: str, suites: Sequence[str], limit: float = 1.0) -> float:
-    """The share of an arm's logged updates whose gradient has a norm above ``limit``; NaN where none is logged."""
-    return float((study.logged("step.train.grad_norm", arm, suites)["value"] > limit).mean())
-
-
-learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED}
 CLAIMS = (
     Claim(
         6,
         "IsoScore underestimates small samples; shrinkage brings it nearer to the truth",
         (
-            Prediction("IsoScore of fewer points than dimensions less the truth", too_low, on=()),
-            Prediction("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=()),
+            Prediction("IsoScore of fewer points than dimensions less the truth", too_low, on=(), runs_of=SMALL),
+            Prediction("nearer to the truth with ζ of 0.2 to 0.8 than with 0", nearer, "greater", on=(), runs_of=SMALL),
         ),
         remark="Figure 2: clouds whose covariance is known; intervals over disjoint samples.",
     ),
@@ -270,9 +223,9 @@ CLAIMS = (
             arms.scored(arms.LOWER),
             arms.scored(arms.RAISE, direction="less"),
             arms.scored(arms.LOWER, arms.RAISE),
-            arms.scored(WEAK_DOWN, room=arms.POINT, runs_of=arms.LEARNED),
-            arms.scored(WEAK_UP, direction="less", room=arms.POINT, runs_of=arms.LEARNED),
-            arms.scored(WEAK_DOWN, WEAK_UP, room=arms.POINT, runs_of=arms.LEARNED),
+            arms.scored(WEAK_DOWN, room=arms.POINT, runs_of=""),
+            arms.scored(WEAK_UP, direction="less", room=arms.POINT, runs_of=""),
+            arms.scored(WEAK_DOWN, WEAK_UP, room=arms.POINT, runs_of=""),
         ),
         remark="Each sign has the strength that its tuning chose; a task where none worked says nothing.",
     ),
@@ -283,7 +236,7 @@ CLAIMS = (
             Prediction(
                 "Spearman's correlation of IsoScore* and score over runs",
                 _correlations,
-                **learned,
+                trained=True,
             ),
         ),
     ),
@@ -299,14 +252,14 @@ CLAIMS = (
         (
             Prediction(
                 "mean cosine of the last layer's tokens, CosReg less none",
-                Change(COSINE, COSREG),
+                Change(COSINE, arms.COSREG),
                 trained=True,
                 runs_of=arms.HEAD_TO_HEAD,
                 arms=(arms.COSREG,),
             ),
             Prediction(
                 f"IsoScore* of the tokens of all layers, CosReg less none, alike within {ALIKE}",
-                Change(ISOTROPY, COSREG),
+                Change(ISOTROPY, arms.COSREG),
                 "equal",
                 ALIKE,
                 trained=True,
@@ -319,10 +272,10 @@ CLAIMS = (
         12,
         "λ < 0 lowers, λ > 0 raises the intrinsic dimension in later layers",
         (
-            _dimension(arms.LOWER, "less"),
-            _dimension(arms.RAISE, "greater"),
-            _dimension(WEAK_DOWN, "less", arms.LEARNED),
-            _dimension(WEAK_UP, "greater", arms.LEARNED),
+            _dimension(arms.LOWER, "less", arms.HEAD_TO_HEAD),
+            _dimension(arms.RAISE, "greater", arms.HEAD_TO_HEAD),
+            _dimension(WEAK_DOWN, "less"),
+            _dimension(WEAK_UP, "greater"),
         ),
     ),
     Claim(
@@ -334,39 +287,38 @@ CLAIMS = (
                     f"|change of IsoScore*|, {arm}, early less late layers",
                     partial(_early, arm=arm),
                     "greater",
-                    **learned,
+                    trained=True,
                 )
                 for arm in (WEAK_DOWN, WEAK_UP)
             ),
             Prediction(
                 f"IsoScore*, {WEAK_UP}, last layer less the others",
-                _last_layer,
-                **learned,
+                _last_less_others,
+                trained=True,
             ),
         ),
     ),
     Claim(
         14,
         "ζ = 0 and ζ = 1 both cost score",
-        tuple(
-            Prediction(f"score, ζ = {zeta} less ζ = 0.2", partial(_outer, zeta=zeta), room=arms.POINT, **learned)
-            for zeta in (0, 1)
-        ),
+        tuple(arms.scored(arm, WEAK_DOWN, "less", room=arms.POINT, runs_of="") for arm in ENDS),
     ),
     Claim(
         15,
         "A penalty on all layers is better than on single ones",
         (
             arms.scored(arms.LOWER, arms.LAST),
-            Prediction("score, all layers less mean of single ones", _whole, "greater", room=arms.POINT, **learned),
+            Prediction("score, all layers less mean of single ones", _whole, "greater", room=arms.POINT, trained=True),
         ),
     ),
 )
 DESIGN = Design(
     name="istar",
     page="papers/istar_more",
-    recordings=("istar", "baselines"),
+    recordings=(arms.LEARNED,),
     arm=arm_of,
-    suite=suite_of,
     claims=CLAIMS,
+    suite=arms.suite_of,
+    size="full",
+    grid=arms.LEARNED,
 )

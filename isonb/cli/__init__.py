@@ -185,7 +185,7 @@ def _add_sweep(name: str, commands: Any) -> None:
 
 
 def _add_status(name: str, commands: Any) -> None:
-    examples = "isonb status runs\nisonb status runs book/experiments/istar.yaml --size small"
+    examples = "isonb status runs\nisonb status runs book/experiments/head_to_head.yaml --size small"
     add = _command(name, commands, "say how the runs of a folder stand", examples).add_argument
     add("out", metavar="OUT", help="folder of a sweep")
     add("grid", metavar="GRID", nargs="?", help="YAML file or name, to count the runs still to do")
@@ -224,7 +224,7 @@ def _add_compare(name: str, commands: Any) -> None:
 
 
 def _add_plan(name: str, commands: Any) -> None:
-    first = "isonb plan istar --out runs --gain 1\n"
+    first = "isonb plan head_to_head --out runs --gain 1\n"
     examples = first + "isonb plan grid.yaml --size small --out runs --gain 0.5 --power 0.9"
     text = "say how many seeds and hours a gain needs, from a pilot of three seeds"
     add = _command(name, commands, text, examples).add_argument

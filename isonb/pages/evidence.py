@@ -142,6 +142,21 @@ def joined(words: Iterable[object], none: str = "none") -> str:
     return ", ".join(listed[:-1]) + " and " + listed[-1] if len(listed) > 1 else "".join(listed) or none
 
 
+def outcomes(judged: Iterable[Any]) -> str:
+    """Which claims have which outcome: judgements of those that runs judge, as a line.
+
+    >>> from isonb.lab.studies.verdicts import Claim, Judgement
+    >>> told = {6: "supported", 8: "contradicted", 11: "contradicted"}
+    >>> outcomes(Judgement(Claim(k, "it gains", ()), outcome) for k, outcome in told.items())
+    '6 is supported; 8 and 11 are contradicted'
+    """
+    numbers: dict[str, list[object]] = {}
+    for one in judged:
+        if one.claim.kind == "runs":
+            numbers.setdefault(one.words, []).append(one.claim.number)
+    return "; ".join(f"{joined(some)} {'is' if len(some) == 1 else 'are'} {each}" for each, some in numbers.items())
+
+
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
 

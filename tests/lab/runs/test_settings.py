@@ -9,7 +9,7 @@ from isonb.cli.commands import asked
 from isonb.lab.runs.settings import command
 from isonb.lab.sweeps.grids import load_grid
 
-GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "istar", "softdecay", "baselines")
+GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "softdecay", "baselines")
 
 
 @pytest.mark.parametrize("grid", GRIDS)

@@ -1,8 +1,5 @@
-"""I-STAR's study: arms by their words, evidence recomputed from the recorded tables, live runs of Figure 2."""
+"""I-STAR's study: evidence recomputed from the recorded tables, made-up runs with known answers, live Figure 2."""
 
-from dataclasses import replace
-
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -21,23 +18,8 @@ SENTIMENT = {"task": "english_sentiment", "eval_examples": 400}
 
 
 @pytest.fixture(scope="module")
-def study():
-    return Study.load("istar")
-
-
-@pytest.fixture(scope="module")
-def tables():
-    """Runs and series as published, with nothing in between."""
-    both = [recorded(name) for name in ("istar", "baselines")]
-    runs = pd.concat([one.runs for one in both]).drop_duplicates("run_id")
-    series = pd.concat([one.series for one in both]).drop_duplicates(["run_id", "name", "step"])
-    return runs[runs["model"] == "minilm"], series
-
-
-@pytest.fixture(scope="module")
-def judged(study):
-    """Every cell, those of scores too: the numbers are checked here, not whether the protocol can tell."""
-    return replace(study, design=replace(study.design, untaught=False)).verdicts()
+def small():
+    return Study.load("figure_2")
 
 
 def cell_of(judged, claim, what, name):
@@ -46,10 +28,10 @@ def cell_of(judged, claim, what, name):
     return row
 
 
-def test_figure_2_against_its_truth(study, judged, tables):
-    _, series = tables
-    row = cell_of(judged, 6, "IsoScore of fewer points", "|S| = 20,000, |X| = 64")
-    (run,) = study.runs.loc[study.runs["suite"] == "|S| = 20,000", "run_id"]
+def test_figure_2_against_its_truth(small, verdicts):
+    series = recorded("istar").series
+    row = cell_of(verdicts["istar"], 6, "IsoScore of fewer points", "|S| = 20,000, |X| = 64")
+    (run,) = small.runs.loc[small.runs["suite"] == "|S| = 20,000", "run_id"]
     part = series[(series["run_id"] == run) & (series["step"] == 64)].set_index("name")["value"]
     error = part["size.zeta0.isoscore_star.std"] / part["size.samples"] ** 0.5
     half = stats.t.ppf(0.975, part["size.samples"] - 1) * error
@@ -82,29 +64,56 @@ def synthetic(value, sd=0.01):
     return Record(config=resolve({"experiment": "synthetic"}), metrics={}, series=series, manifest={})
 
 
-def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(study):
-    both = Study.load("istar", live={"live: Figure 2": [synthetic(0.1)]})
+def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(small):
+    both = Study.load("figure_2", live={"live: Figure 2": [synthetic(0.1)]})
     known, found = (
-        table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (study, both))
+        table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (small, both))
     )
     assert found["live: Figure 2", "ζ = 0", 64] == 0.1
     assert found["live: Figure 2", "ζ = 0.2", 64] == 0.2
     assert {key: value for key, value in found.items() if key[0] != "live: Figure 2"} == known
-    assert both.coverage().equals(study.coverage())
+    assert both.coverage().equals(small.coverage())
 
 
-def tuned(weight, seed, score):
-    method = {"name": "istar", "weight": weight} if weight else "none"
-    config = resolve(SENTIMENT | {"method": method, "seed": seed})
-    return Record(config=config, metrics={"accuracy": score, "baseline.accuracy": 0.5}, series={}, manifest={})
+def made(scores, by_layer=(), **options):
+    """Records of one arm, a seed a score; IsoScore* of all layers falls as the score rises, that of layers is given."""
+    method = {"name": "istar", "weight": -0.1} | options if options else "none"
+    series = {"layer.end.tokens.isoscore_star": list(enumerate((0.9, *by_layer)))} if by_layer else {}
+    return [
+        Record(
+            config=resolve(SENTIMENT | {"method": method, "seed": seed}),
+            metrics={"accuracy": score, "baseline.accuracy": 0.5, "end.tokens.isoscore_star_all_layers": 1 - score},
+            series=series,
+            manifest={},
+        )
+        for seed, score in enumerate(scores)
+    ]
 
 
-def test_best_weight_over_common_seeds(tmp_path):
-    scores = {0: (0.7, 0.72), -1: (0.8, 0.79), 1: (0.6, 0.61)}
-    records = [tuned(weight, seed, score) for weight, part in scores.items() for seed, score in enumerate(part)]
-    records.append(tuned(1, 2, 0.99))  # a seed that the others don't have
-    study = Study.of(istar.DESIGN, [], tmp_path, {"sentiment": records})
-    best, lead = istar.best_weight(study, "sentiment")
-    assert best == "λ = -1"
+def study_of(tmp_path, *arms):
+    return Study.of(istar.DESIGN, [], tmp_path, {"sentiment": [record for arm in arms for record in arm]})
+
+
+def test_the_best_setting_over_common_seeds(tmp_path):
+    arms = (made((0.7, 0.72), weight=0.1), made((0.8, 0.79), zeta=0), made((0.6, 0.61, 0.99), zeta=1))
+    study = study_of(tmp_path, *arms, made((0.9, 0.9)))  # plain training isn't a setting
+    best, lead = istar.best_setting(study, "sentiment")
+    assert best == "λ = -0.1, ζ = 0"
     assert lead == pytest.approx([0.1, 0.07])
-    assert istar.best_weight(study, "nowhere") is None
+    assert istar.best_setting(study, "nowhere") is None
+
+
+def test_isotropy_and_score_are_correlated_over_both_signs_and_plain_training(tmp_path):
+    lower, plain, upper = made((0.8, 0.81), weight=-0.1), made((0.7, 0.71)), made((0.6, 0.61), weight=0.1)
+    assert istar.correlation(study_of(tmp_path, lower, plain), "sentiment") is None
+    found = istar.correlation(study_of(tmp_path, lower, plain, upper), "sentiment")
+    assert (found.estimate, found.n) == (pytest.approx(-1), 6)
+
+
+def test_layers_are_compared_by_halves_and_the_last_with_the_others(tmp_path):
+    plain, upper = made((0.7,), (0.1, 0.1, 0.2, 0.2)), made((0.7,), (0.5, 0.7, 0.3, 0.2), weight=0.1)
+    study = study_of(tmp_path, plain, upper)
+    early, _, last = (istar.CLAIMS[7].predictions[k].evidence for k in (1, 0, 2))
+    assert istar.CLAIMS[7].number == 13
+    assert early(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.5 - 0.05)}
+    assert last(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.2 - 0.5)}
