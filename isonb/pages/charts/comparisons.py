@@ -34,7 +34,6 @@ def forest(
     """Intervals by arm, a row of panels a suite: columns ``arm``, ``suite``, ``mean``, ``low``, ``high``, ``n``.
 
     ``column`` names a further column of ``frame`` that splits the panels sideways, each with one axis for all suites.
-    Rows that aren't ``learned``, where there is such a column, are pale and dashed.
     """
     # with rows and columns of panels Vega-Lite names the rows in the order of the data, whatever ``sort`` says
     place = {suite: number for number, suite in enumerate(suites)}
@@ -42,11 +41,10 @@ def forest(
     row = alt.Y("arm:N", sort=list(arms), title=None)
     ends = alt.X("low:Q", title=title, axis=alt.Axis(tickCount=ticks))
     tips = ["suite", "arm", *(alt.Tooltip(n, format="+.3f") for n in ("mean", "low", "high")), "n"]
-    look = {"opacity": LEARNED, "strokeDash": SOLID} if "learned" in frame else {}
 
     def side(part: pd.DataFrame, heads: bool) -> Any:
         panel = alt.Chart(width=width, height=alt.Step(17))
-        base, zeros = panel.encode(row, **look), panel.mark_rule(**ZERO).encode(x=alt.datum(0))
+        base, zeros = panel.encode(row), panel.mark_rule(**ZERO).encode(x=alt.datum(0))
         bars = base.mark_rule(aria=False, strokeWidth=2).encode(ends, alt.X2("high:Q"))
         marks = base.mark_point(filled=True, size=65).encode(alt.X("mean:Q"), tooltip=tips)
         head = alt.Header(labelAngle=0, labelAlign="left", labels=heads)
