@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
@@ -141,13 +141,6 @@ def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
     return {", ".join(cell): Interval(gain, gain, gain, LEVEL, 5, "printed") for cell, gain in gains.items()}
 
 
-def _joint(several: Iterable[Units]) -> Units:
-    """The mean of several arms, unit by unit, of the units that all have."""
-    every = list(several)
-    common = set.intersection(*map(set, every)) if every else set()
-    return {unit: fmean(one[unit] for one in every) for unit in common}
-
-
 def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
     """TwoNN of the last layer's [CLS] vectors, an arm less none."""
     words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
@@ -164,9 +157,10 @@ def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
 
 
 def _whole(study: Study, suites: Sequence[str]) -> Evidence:
-    """Score with all layers less the mean of single ones."""
-    singles = (study.units("score", arm, suites) for arm in SINGLES)
-    return difference(study.units("score", WEAK_DOWN, suites), _joint(singles))
+    """Score with all layers less the mean of single ones, of the seeds that all have."""
+    first, *others = (study.units("score", arm, suites) for arm in SINGLES)
+    means = {unit: fmean(one[unit] for one in (first, *others)) for unit in set(first).intersection(*others)}
+    return difference(study.units("score", WEAK_DOWN, suites), means)
 
 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:

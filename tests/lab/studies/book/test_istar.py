@@ -117,3 +117,10 @@ def test_layers_are_compared_by_halves_and_the_last_with_the_others(tmp_path):
     assert istar.CLAIMS[7].number == 13
     assert early(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.5 - 0.05)}
     assert last(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.2 - 0.5)}
+
+
+def test_all_layers_are_compared_with_the_mean_of_the_single_ones(tmp_path):
+    arms = (made((0.8, 0.9), zeta=0.2), made((0.7, 0.7), layers=1), made((0.6,), layers=4))
+    (_, whole) = (one.evidence for one in istar.CLAIMS[9].predictions)
+    assert istar.CLAIMS[9].number == 15
+    assert whole(study_of(tmp_path, *arms), ["sentiment"]) == {("sentiment", 0): pytest.approx(0.8 - 0.65)}
