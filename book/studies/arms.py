@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from isonb.lab.studies.design import PLAIN, TASK_NAMES, Settings
+from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.verdicts import Change, Prediction
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "SOFTDECAY",
     "SPECTRUM",
     "scored",
-    "suite_of",
 ]
 
 HEAD_TO_HEAD, NEIGHBOURS, LEARNED = "head_to_head", "neighbours", "evidence_claims"
@@ -56,12 +55,6 @@ ACTS_ON = {  # the vectors that a method changes, by arm; entropy changes the [C
 }
 ENTROPY_ON = ("SST-2", "CoLA", "MRPC", "SST-2 (tiny)", "sentiment (tiny)")  # on STS-B it has no classes to act in
 ALL_BARS = "entropy (all bars) 1"  # of the neighbours, with the weight of its paper
-
-
-def suite_of(settings: Settings) -> str:
-    """The task, and the encoder where it isn't minilm: "SST-2", "SST-2 (tiny)"."""
-    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
-    return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
 
 
 def scored(

@@ -6,6 +6,7 @@ What is read of these runs stands beside each claim, in the study of its paper.
 from __future__ import annotations
 
 from isonb.lab.studies.design import Design, Settings
+from isonb.lab.studies.table import task_and_encoder
 
 from . import arms, istar, shrink_the_longest
 
@@ -23,6 +24,6 @@ DESIGN = Design(
     page="results/claims_cells",
     recordings=(arms.LEARNED,),
     arm=arm_of,
-    suite=arms.suite_of,
+    suite=task_and_encoder,
     size="full",
 )

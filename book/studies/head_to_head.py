@@ -17,7 +17,7 @@ import pandas as pd
 from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.table import settings_of_rows
+from isonb.lab.studies.table import settings_of_rows, task_and_encoder
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb.measures.registry import titles
 
@@ -40,7 +40,6 @@ from .arms import (
     RUNS,
     SOFTDECAY,
     SPECTRUM,
-    suite_of,
 )
 from .pairs import SETS, kept, pair_interval
 from .shrink_the_longest import SELECTED
@@ -341,7 +340,7 @@ DESIGN = Design(
     page="results/head_to_head",
     recordings=(HEAD_TO_HEAD,),
     arm=arm_of,
-    suite=suite_of,
+    suite=task_and_encoder,
     claims=CLAIMS,
     no_setting=no_setting,
     acts_on=ACTS_ON,

@@ -7,6 +7,7 @@ from functools import partial
 
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import task_and_encoder
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -132,7 +133,7 @@ DESIGN = Design(
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,
-    suite=arms.suite_of,
+    suite=task_and_encoder,
     size="full",
     grid=arms.LEARNED,
 )

@@ -15,6 +15,7 @@ from isonb.lab.statistics.seeds import Array, Interval
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import task_and_encoder
 from isonb.lab.studies.verdicts import LEVEL, Change, Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -312,7 +313,7 @@ DESIGN = Design(
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,
-    suite=arms.suite_of,
+    suite=task_and_encoder,
     size="full",
     grid=arms.LEARNED,
 )

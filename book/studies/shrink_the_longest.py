@@ -11,6 +11,7 @@ from typing import Any
 
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import task_and_encoder
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -137,7 +138,7 @@ DESIGN = Design(
     recordings=(arms.LEARNED,),
     arm=arm_of,
     claims=CLAIMS,
-    suite=arms.suite_of,
+    suite=task_and_encoder,
     size="full",
     grid=arms.LEARNED,
 )

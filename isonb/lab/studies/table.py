@@ -126,6 +126,16 @@ def long_tables(
     return runs, series.merge(runs[["run_id", "suite", "seed", "arm"]], on="run_id"), plan
 
 
+def task_and_encoder(settings: Settings) -> str:
+    """The suite of a study with several encoders: the task, with the encoder behind it where it isn't minilm.
+
+    >>> task_and_encoder({"task": "sst2", "model": "minilm"}), task_and_encoder({"task": "sst2", "model": "tiny"})
+    ('SST-2', 'SST-2 (tiny)')
+    """
+    task = TASK_NAMES.get(settings["task"], settings["task"].removeprefix("english_"))
+    return task if settings["model"] == "minilm" else f"{task} ({settings['model']})"
+
+
 def _suite(design: Design, settings: Settings) -> str:
     task = str(settings.get("task"))
     return TASK_NAMES.get(task, task) if design.suite is None else design.suite(settings)

@@ -12,6 +12,7 @@ from isonb.lab.runs.settings import resolve
 from isonb.lab.studies import comparing
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.table import task_and_encoder
 from isonb.lab.studies.verdicts import NO_SETTING
 from isonb.lab.sweeps.grids import load_grid
 
@@ -40,7 +41,7 @@ def runs_by_cell(grid):
     found = defaultdict(list)
     for run in load_grid(grid, "small"):
         settings = columns_of(run.config)
-        found[versus.suite_of(settings), versus.arm_of(settings)].append(settings)
+        found[task_and_encoder(settings), versus.arm_of(settings)].append(settings)
     return found
 
 
