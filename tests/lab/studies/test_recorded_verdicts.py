@@ -24,8 +24,8 @@ SAID = {
         11: "contradicted",
         12: "inconclusive",
         13: "contradicted",
-        14: "inconclusive",
-        15: "inconclusive",
+        14: "contradicted",
+        15: "contradicted",
     },
     "softdecay": {
         16: "supported",
