@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 import isonb
 from isonb.lab.runs.recordings import recorded, scored
 from isonb.lab.studies import comparing
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import PLAIN, Study
+from isonb.lab.studies.verdicts import by_cell, difference
 
 arms = study_file("arms")
 dose = study_file("dose")
@@ -56,6 +59,22 @@ def test_how_many_comparisons_are_clear_and_what_they_could_have_shown(page, stu
     assert [(row.arm, row.suite, row.outcome) for row in clear.itertuples()] == [("IsoLayer", "STS-B", "above")]
     assert f"{len(found)} comparisons" in words(page)
     assert f"less than {100 * found['visible'].median():.1f} points" in words(page)
+
+
+def test_no_method_of_the_four_papers_has_room_for_a_gain_of_one_point():
+    learned = Study.load(arms.LEARNED)
+    every = learned.runs.groupby("arm")["seed"].nunique()
+    tops = {}
+    for arm in ("selected bars", "λ = -0.1", "λ = +0.1", arms.SOFTDECAY, arms.ISOLAYER):
+        gains = by_cell(difference(learned.units("score", arm), learned.units("score", PLAIN)))
+        assert (len(gains), every[arm]) == (2, 10)
+        tops[arm] = stats.t.interval(0.95, 9, *mean_and_error(np.mean(list(gains.values()), axis=0)))[1]
+    assert max(tops.values()) < arms.POINT
+    assert "Ten seeds on two tasks" in words("book/intro.md")
+
+
+def mean_and_error(values):
+    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
 
 
 def test_how_many_runs_failed():
