@@ -18,7 +18,7 @@ PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
 COUNTS = {
     ("calibration", "small"): 5 * 3,
     ("head_to_head_tuning", "small"): 9 * 3 * 6,
-    ("head_to_head", "small"): (9 + 1) * 5 * 3 + 9 * 5 * 2 + (9 * 10 + 3),
+    ("head_to_head", "small"): (9 + 1) * 5 * 3 + 9 * 5 * 2 + (9 * 10 + 5),
     ("head_to_head_other_choice", "small"): (1 + 2) * 5 + (1 + 4) * 5 + (1 + 3) * 5,
     ("evidence_dose", "smoke"): 3,
     ("evidence_dose", "small"): 3 * (1 + 8 + 8) + (1 + 3) + (2 + 7),
