@@ -40,6 +40,7 @@ from .arms import (
     RUNS,
     SOFTDECAY,
     SPECTRUM,
+    scored,
 )
 from .pairs import SETS, kept, pair_interval
 from .shrink_the_longest import SELECTED
@@ -184,12 +185,10 @@ def _score(arm: str, direction: str, **more: Any) -> Prediction:
     return Prediction(f"score, {arm} less none", Change("score", arm), direction, trained=True, arms=(arm,), **more)
 
 
-def _learned(
-    what: str, arm: str, direction: str, *, base: str = PLAIN, column: str = "score", **more: Any
-) -> Prediction:
-    """The prediction of what an arm changes in the runs that learned."""
-    words = f"{RUNS[LEARNED]}: {what}, {arm} less {base}"
-    return Prediction(words, Change(column, arm, base), direction, trained=True, runs_of=LEARNED, **more)
+def _fell(arm: str) -> Prediction:
+    """The prediction that an arm lowers IsoScore* of the tokens of all layers in the runs that learned."""
+    words = f"{RUNS[LEARNED]}: IsoScore* of the tokens of all layers, {arm} less none"
+    return Prediction(words, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED)
 
 
 def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
@@ -234,7 +233,7 @@ def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
-LAST_ALONE = f"{istar.WEAK_DOWN}, layer 4"  # of the four of the model that learned
+LAST_ALONE = istar.SINGLES[-1]
 RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
     (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
     (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
@@ -248,9 +247,9 @@ CLAIMS = (
             _shape("IsoScore* of the tokens of all layers", LOWER, ALL_LAYERS, "less"),
             _score(LOWER, "greater"),
             _score(RAISE, "less"),
-            _learned("IsoScore* of the tokens of all layers", istar.WEAK_DOWN, "less", column=istar.ISOTROPY),
-            _learned("score", istar.WEAK_DOWN, "greater", room=POINT),
-            _learned("score", istar.WEAK_UP, "less", room=POINT),
+            _fell(istar.WEAK_DOWN),
+            scored(istar.WEAK_DOWN, room=POINT, runs_of=LEARNED),
+            scored(istar.WEAK_UP, direction="less", room=POINT, runs_of=LEARNED),
         ),
     ),
     Claim(
@@ -264,7 +263,7 @@ CLAIMS = (
                 )
                 for arm, measure, what, on in RAISED
             ),
-            *(_learned("score", arm, "greater", room=POINT) for arm in (SELECTED, SOFTDECAY, ISOLAYER)),
+            *(scored(arm, room=POINT, runs_of=LEARNED) for arm in (SELECTED, SOFTDECAY, ISOLAYER)),
         ),
         remark="Entropy on STS-B, where all points would be one class, is no part of it.",
     ),
@@ -330,8 +329,8 @@ CLAIMS = (
                 arms=(LAST, LOWER),
             ),
             _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
-            _learned("score", LAST_ALONE, "equal", base=istar.WEAK_DOWN, margin=ALIKE),
-            _learned("IsoScore* of the tokens of all layers", LAST_ALONE, "less", column=istar.ISOTROPY),
+            scored(LAST_ALONE, istar.WEAK_DOWN, "equal", margin=ALIKE, runs_of=LEARNED),
+            _fell(LAST_ALONE),
         ),
     ),
 )
