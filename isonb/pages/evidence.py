@@ -157,6 +157,21 @@ def outcomes(judged: Iterable[Any]) -> str:
     return "; ".join(f"{joined(some)} {'is' if len(some) == 1 else 'are'} {each}" for each, some in numbers.items())
 
 
+def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
+    """What judgements say of each of their predictions: the mean over the cells (95% interval), and its outcome."""
+    rows = [
+        {
+            "claim": one.claim.number,
+            "prediction": part.prediction.what,
+            "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high),
+            "verdict": part.outcome,
+        }
+        for one in judged
+        for part in one.predictions
+    ]
+    return table(rows, caption=caption)
+
+
 def cells_table(rows: Sequence[Mapping[str, Any]], *, caption: str) -> Table:
     """The claims cell by cell, as :func:`isonb.lab.studies.summary.cell_rows` gives them, with numbers as text.
 
