@@ -156,18 +156,21 @@ def printed_changes() -> list[dict[str, str]]:
 
 def numbers_by_layer(study: Study, when: str, arm: str, suite: str) -> pd.DataFrame:
     """What the token matrices of an arm's runs say at the "start" or the "end": a row a run and ``layer``."""
-    numbers = {
-        number: study.logged(f"layer.{when}.tokens.{SERIES.get(number, number)}", arm, [suite]) for number in WITH_DEPTH
-    }
-    columns = {number: logged.set_index(["run_id", "step"])["value"] for number, logged in numbers.items()}
+    at = ["run_id", "step"]
+    columns = {number: _logged(study, number, when, arm, [suite]).set_index(at)["value"] for number in WITH_DEPTH}
     return pd.DataFrame(columns).reset_index().rename(columns={"step": "layer"})
+
+
+def _logged(study: Study, number: str, when: str, arm: str, suites: Sequence[str]) -> pd.DataFrame:
+    """A number of the token matrices of an arm's runs by layer, as a series."""
+    return study.logged(f"layer.{when}.tokens.{SERIES.get(number, number)}", arm, suites)
 
 
 def _by_layer(study: Study, number: str, a: int, b: int, suites: Sequence[str], cell: str = "") -> Units:
     """A number of plain models' token matrices at layer b less that at layer a, one a run."""
-    logged = study.logged(f"layer.end.tokens.{SERIES.get(number, number)}", PLAIN, suites)
-    at = {(str(s), int(k), int(step)): v for s, k, step, v in logged[["suite", "seed", "step", "value"]].to_numpy()}
-    return {(f"{s}{cell}", k): float(at[s, k, b] - v) for (s, k, step), v in at.items() if step == a}
+    logged = _logged(study, number, "end", PLAIN, suites)
+    at = logged.pivot(index=["suite", "seed"], columns="step", values="value")
+    return {(f"{suite}{cell}", int(seed)): float(change) for (suite, seed), change in (at[b] - at[a]).items()}
 
 
 def _deeper(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
@@ -275,7 +278,7 @@ CLAIMS = (
         "Deeper and sharing encoders gain more",
         (),
         remark="It needs encoders that differ in depth alone, or in sharing alone.",
-        needs="encoders that differ in depth alone, or in sharing alone",
+        needs="12 encoders by the recipe of tiny (2, 4, 8 and shared layers, three seeds), about 18 hours of one core",
     ),
     Claim(
         20,
