@@ -14,8 +14,8 @@ __all__ = ["distance", "needs"]
 
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
 ARMS = 2  # whose difference is read
-MOST = 1000  # seeds; a mean that would need more is as good as on the border
-BORDER = "other settings: a mean lies on its border, or there are no seeds behind it"
+MOST = 1000  # replicates; a mean that would need more is as good as on the border
+REPLICATES = {"student": "seeds", "random effects": "tasks"}  # what a mean is taken over
 
 
 def distance(prediction: Prediction, mean: Interval) -> float:
@@ -32,43 +32,49 @@ def distance(prediction: Prediction, mean: Interval) -> float:
 
 
 def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """One row a claim about methods that is open: ``claim``, ``what``, ``seeds``, ``runs`` and ``hours`` of one core.
+    """One row a claim about methods that is open: ``claim``, ``what``, ``runs`` and ``hours`` of one core.
 
-    The seeds are those with which the mean over the cells would decide in four of five repetitions, if it and its
-    spread stay what they are; ``what`` says what is needed where no seeds of these runs would do. Several parts of a
-    claim add up.
+    ``what`` has the number of seeds, or of tasks, with which a mean over the cells would decide in four of five
+    repetitions, whichever cell is left out, if means and spreads stay what they are; or what is needed where no such
+    number would do. The runs and hours of several parts of a claim add up.
     """
     rows = []
     for one in judged:
-        if one.claim.kind != "runs" or one.outcome not in OPEN:
-            continue
-        parts = [part for part in one.predictions if part.outcome in OPEN]
-        words = [one.claim.needs, *(part.prediction.needs for part in parts)]
-        counted = [found for part in parts if (found := _counted(study, part)) is not None]
-        what = [*words, *("more seeds" for _ in counted[:1]), *(BORDER for _ in parts[len(counted) :])]
-        rows.append(
-            {
-                "claim": one.claim.number,
-                "what": "; ".join(dict.fromkeys(filter(None, what))),
-                "seeds": max((seeds for seeds, _, _ in counted), default=None),
-                "runs": sum(runs for _, runs, _ in counted) or None,
-                "hours": sum(hours for _, _, hours in counted) or None,
-            }
-        )
+        if one.claim.kind == "runs" and one.outcome in OPEN:
+            parts = [_needed(study, part) for part in one.predictions if part.outcome in OPEN]
+            words = dict.fromkeys([one.claim.needs, *(what for what, _, _ in parts)])
+            row = {"claim": one.claim.number, "what": "; ".join(filter(None, words))}
+            runs, hours = sum(part[1] for part in parts), sum(part[2] for part in parts)
+            rows.append({**row, "runs": runs or None, "hours": hours or None})
     return rows
 
 
-def _counted(study: Study, part: PredictionJudgement) -> tuple[int, int, float] | None:
-    """Seeds, runs and hours of a part that more seeds decide; None for one that :data:`MOST` seeds wouldn't."""
-    home = study.others[part.prediction.runs_of] if part.prediction.runs_of else study
-    if part.mean is None or part.mean.method != "student" or not (gap := distance(part.prediction, part.mean)):
-        return None
-    spread = standard_error(part.mean) * part.mean.n**0.5
-    if minimum_detectable(spread, MOST) > gap:
-        return None
-    seeds = seeds_needed(spread, gap)
-    cells = [cell.name for cell in part.cells if cell.outcome not in SILENT]
-    suites = [suite for suite in home.suites if any(cell == suite or cell.startswith(f"{suite},") for cell in cells)]
+def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:
+    """What one part needs, in words, with the runs and hours that are known."""
+    if part.prediction.needs or part.mean is None:
+        return part.prediction.needs or "runs where there are none yet", 0, 0.0
+    prediction, home = part.prediction, study.home(part.prediction)
+    means = [mean for mean in (part.mean, *part.without) if mean.method == part.mean.method]
+    counts = [_replicates(prediction, mean) for mean in means]
+    if not all(counts):
+        moving = prediction.margin and prediction.direction in ("greater", "less")
+        setting = f"a setting that moves it by more than {prediction.margin:g}" if moving else "another setting"
+        return f"{setting}: {prediction.what}", 0, 0.0
+    count, unit = max(counts), REPLICATES[part.mean.method]
+    cells = [cell for cell in part.cells if cell.outcome not in SILENT]
     seconds = home.runs.groupby("suite")["manifest.seconds"].median()
-    hours = sum(float(seconds[suite]) for suite in suites) * ARMS * seeds / 3600
-    return seeds, ARMS * seeds * len(suites), hours
+    of_cells = [float(seconds[home.suite_of(cell.name)]) for cell in cells]
+    if unit == "seeds":
+        runs = ARMS * count * len(cells)
+    else:  # tasks like these: with as many runs as the cells have on average
+        over_runs = all(cell.interval is not None and cell.interval.method == "percentile" for cell in cells)
+        runs = round(count * sum(cell.n for cell in cells) / len(cells)) * (1 if over_runs else ARMS)
+    return f"{count} {unit}: {prediction.what}", runs, runs * sum(of_cells) / len(cells) / 3600
+
+
+def _replicates(prediction: Prediction, mean: Interval) -> int:
+    """The replicates with which a mean decides; 0 where :data:`MOST` wouldn't do, or nothing says of what they are."""
+    spread, gap = standard_error(mean) * mean.n**0.5, distance(prediction, mean)
+    if mean.method not in REPLICATES or gap == 0 or minimum_detectable(spread, MOST) > gap:
+        return 0
+    return seeds_needed(spread, gap)

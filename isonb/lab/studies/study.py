@@ -227,12 +227,17 @@ class Study:
 
     def verdicts(self) -> list[Judgement]:
         """Every claim of the design, judged on the runs of the planned suites."""
-        judged = []
-        for claim in self.design.claims:
-            homes = (self.others[one.runs_of] if one.runs_of else self for one in claim.predictions)
-            tested = [home._tested(one) for home, one in zip(homes, claim.predictions, strict=True)]
-            judged.append(verdicts.judge(claim, tested))
-        return judged
+        claims = self.design.claims
+        return [verdicts.judge(one, [self.home(part)._tested(part) for part in one.predictions]) for one in claims]
+
+    def home(self, prediction: Prediction) -> Study:
+        """The study whose runs judge a prediction of this one."""
+        return self.others[prediction.runs_of] if prediction.runs_of else self
+
+    def suite_of(self, cell: str) -> str:
+        """The suite of a cell, which may have a detail behind it: "CoLA" of "CoLA, raw"; a cell of no suite itself."""
+        known = [suite for suite in self.suites if cell == suite or cell.startswith(f"{suite},")]
+        return max(known, key=len, default=cell)
 
     def _tested(self, prediction: Prediction) -> PredictionJudgement:
         suites = prediction.on or self.suites
@@ -247,8 +252,7 @@ class Study:
         """The cell where a prediction can't tell: on a task that nothing learned, or of a method without a setting."""
         if not prediction.trained:
             return None
-        known = [s for s in self.suites if cell == s or cell.startswith(f"{s},")]
-        suite = max(known, key=len, default=cell)
+        suite = self.suite_of(cell)
         if broken := [arm for arm in prediction.arms if (arm, suite) in self.no_setting]:
             return JudgedCell(cell, verdicts.NO_SETTING, Reason.UNTUNED, broken[0])
         why = self.unlearned(suite)

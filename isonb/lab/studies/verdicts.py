@@ -202,6 +202,7 @@ class PredictionJudgement:
     """The outcome of one prediction, and its cells.
 
     ``mean``: over the cells that can tell, with its interval. ``visible``: the minimum detectable effect of that mean.
+    ``without``: the means with one cell left out, of a prediction that the mean decides.
     """
 
     prediction: Prediction
@@ -210,6 +211,7 @@ class PredictionJudgement:
     mean: Interval | None = None
     visible: float | None = None
     against: float = 1.0
+    without: tuple[Interval, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -305,8 +307,11 @@ def judge_prediction(
     whole = _placed(prediction, "", mean)
     outcomes = [cell.outcome for cell in telling]
     against = min(holm({cell.name: cell.against for cell in telling}).values())
+    without: tuple[Interval, ...] = ()
     if prediction.decided_by == "mean":
-        outcome = _decided(prediction, telling, units, whole)
+        if len(telling) > 1:
+            without = tuple(_over([cell for cell in telling if cell is not left], units) for left in telling)
+        outcome = _decided(prediction, telling, without, whole)
         # as the outcome: by the mean, or by every cell by itself
         surest = min(whole.against, max(cell.against for cell in telling))
         against = surest if outcome == CONTRADICTED else 1.0
@@ -317,18 +322,19 @@ def judge_prediction(
         most = (one for one in (SUPPORTED, CONTRADICTED) if 2 * outcomes.count(one) > len(outcomes))
         outcome = next(most, INCONCLUSIVE)
         against = float(outcome != CONTRADICTED)
-    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, against)
+    return PredictionJudgement(prediction, outcome, tuple(judged), mean, whole.visible, against, without)
 
 
-def _decided(prediction: Prediction, telling: Sequence[JudgedCell], units: Units, whole: JudgedCell) -> str:
+def _decided(
+    prediction: Prediction, telling: Sequence[JudgedCell], without: Sequence[Interval], whole: JudgedCell
+) -> str:
     """What the mean over cells says, if it says so whichever cell is left out; or what all cells say by themselves."""
     outcomes = {cell.outcome for cell in telling}
     if {SUPPORTED, CONTRADICTED} <= outcomes and prediction.direction != "equal":
         return DEPENDS  # "equal" has no sides: what is small in one cell and large in another is an effect
     if len(telling) == 1 or outcomes in ({SUPPORTED}, {CONTRADICTED}):
         return telling[0].outcome
-    rest = ([cell for cell in telling if cell is not left] for left in telling)
-    stands = all(_placed(prediction, "", _over(cells, units)).outcome == whole.outcome for cells in rest)
+    stands = all(_placed(prediction, "", mean).outcome == whole.outcome for mean in without)
     return whole.outcome if stands else INCONCLUSIVE
 
 

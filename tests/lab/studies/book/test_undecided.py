@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.verdicts import Claim, Prediction, judge, judge_prediction
+from isonb.lab.sweeps.cost import estimate
+from isonb.lab.sweeps.grids import load_grid
 
 undecided = study_file("undecided")
 
@@ -20,7 +23,9 @@ def judged(values, **options):
 
 
 STUDY = SimpleNamespace(
-    suites=("a", "b"), others={}, runs=pd.DataFrame({"suite": ["a", "a", "b"], "manifest.seconds": [30.0, 40.0, 900.0]})
+    home=lambda prediction: STUDY,
+    suite_of=lambda cell: cell,
+    runs=pd.DataFrame({"suite": ["a", "a", "b"], "manifest.seconds": [30.0, 40.0, 900.0]}),
 )
 OPEN = [0.03, -0.02, 0.02, -0.01, 0.005]
 
@@ -28,21 +33,41 @@ OPEN = [0.03, -0.02, 0.02, -0.01, 0.005]
 @pytest.mark.parametrize("room", [0.0, 0.025])
 def test_so_many_seeds_decide_in_four_of_five_repetitions(room):
     (row,) = undecided.needs(STUDY, [judged(OPEN, room=room)])
-    n, gap = row["seeds"], max(np.mean(OPEN), room - np.mean(OPEN))
+    (count, unit, _), gap = row["what"].split(), max(np.mean(OPEN), room - np.mean(OPEN))
+    n = int(count)
     power = [stats.nct.sf(stats.t.ppf(0.975, k - 1), k - 1, gap * k**0.5 / np.std(OPEN, ddof=1)) for k in (n - 1, n)]
     assert power[0] < 0.8 <= power[1]
     assert (row["runs"], row["hours"]) == (2 * n, pytest.approx(2 * n * 35 / 3600))
-    assert row["what"] == "more seeds"
+    assert unit == "seeds:"
 
 
 def test_a_decided_claim_needs_nothing_and_a_missing_encoder_is_named():
     assert undecided.needs(STUDY, [judged([0.1, 0.11, 0.12])]) == []
     asked = judge(Claim(2, "It depends", (), needs="a larger encoder"), [])
     (row,) = undecided.needs(STUDY, [asked])
-    assert (row["what"], row["seeds"], row["hours"]) == ("a larger encoder", None, None)
+    assert (row["what"], row["runs"], row["hours"]) == ("a larger encoder", None, None)
 
 
 def test_a_mean_on_its_border_has_no_number_of_seeds():
     (row,) = undecided.needs(STUDY, [judged([0.02, -0.02, 0.03, -0.03, 0.0001])])
-    assert row["seeds"] is None
-    assert "border" in row["what"]
+    assert (row["what"], row["runs"]) == ("another setting: gain", None)
+
+
+def test_the_weakest_of_the_means_with_a_cell_left_out_decides():
+    """The mean over both cells is clear, and without the first it isn't: the second cell alone says how many."""
+    clear, weak = [0.10, 0.12, 0.11, 0.13, 0.09], OPEN
+    prediction = Prediction("gain", lambda study, suites: {}, "greater")
+    units = {(name, k): value for name, values in (("a", clear), ("b", weak)) for k, value in enumerate(values)}
+    made = judge_prediction(prediction, units, ["a", "b"], {})
+    assert (made.outcome, made.mean.low > 0) == ("inconclusive", True)
+    (row,) = undecided.needs(STUDY, [judge(Claim(1, "It gains", (prediction,)), [made])])
+    n = seeds_needed(float(np.std(weak, ddof=1)), float(np.mean(weak)))
+    assert (row["what"], row["runs"]) == (f"{n} seeds: gain", 2 * n * 2)
+    assert row["hours"] == pytest.approx(4 * n * (35 + 900) / 2 / 3600)
+
+
+def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
+    large = [run for run in load_grid("isolayer", "paper") if "large" in run.config["model"]]
+    words = study_file("isolayer").NEEDS
+    assert f"{len(large)} runs" in words
+    assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in words
