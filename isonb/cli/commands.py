@@ -42,10 +42,15 @@ def asked(options: argparse.Namespace) -> Planned:
     """The run that the options of ``isonb run`` ask for."""
     # Two minutes on two cores is what a first run may take: tiny, with the settings it was tuned with.
     model, protocol = ("tiny", "embedded") if options.model is None else (options.model, "small")
-    protocol = protocol if options.protocol is None else options.protocol
-    given = {"task": named(options), "model": model, "seed": options.seed, "protocol": protocol}
-    method = {"name": options.method} | _pairs(options.option, "-o")
-    return plan(given | {"method": method} | _pairs(options.set, "--set"))
+    given = {"seed": options.seed, "protocol": options.protocol or protocol} | _pairs(options.set, "--set")
+    if options.experiment is not None:
+        given["experiment"] = options.experiment
+    if options.experiment == "synthetic":  # it has neither: what is named all the same is refused
+        said = {"task": options.task, "model": options.model, "method": options.method or options.option or None}
+        return plan(given | {name: value for name, value in said.items() if value is not None})
+    options.task = options.task or "english_sentiment"
+    method = {"name": options.method or "none"} | _pairs(options.option, "-o")
+    return plan({"task": named(options), "model": model, "method": method} | given)
 
 
 def _run(options: argparse.Namespace) -> int:

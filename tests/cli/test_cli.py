@@ -85,13 +85,22 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
             file = root / options.grid
             assert options.size in grid_sizes(file if file.is_file() else options.grid)
         if options.command == "run":
-            method = {"name": options.method} | commands._pairs(options.option, "-o")
-            resolve({"task": options.task, "method": method} | commands._pairs(options.set, "--set"))
+            commands.asked(options)
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         compile(block, page, "exec")
     for block in re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         (tmp_path / "grid.yaml").write_text(block, encoding="utf-8")
         assert load_grid(tmp_path / "grid.yaml", "small")
+
+
+def test_a_synthetic_run_has_neither_task_nor_encoder_nor_method(tmp_path, capsys):
+    words = "run --experiment synthetic --protocol smoke --seed 3".split()
+    for extra in ("--task cola", "--model tiny", "--method istar", "-o weight=1"):
+        assert cli.main([*words, *extra.split()]) == 2
+        assert "synthetic run" in capsys.readouterr().err
+    assert cli.main([*words, "--out", str(tmp_path)]) == 0
+    assert "synthetic, seed 3" in capsys.readouterr().out
+    assert len(list((tmp_path / "records").glob("*.json"))) == 1
 
 
 @pytest.mark.parametrize("command", ["sweep", "compare"])

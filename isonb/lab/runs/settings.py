@@ -256,14 +256,17 @@ def command(config: Mapping[str, Any]) -> str:
     >>> command(config)
     'isonb run --task sst2 --model minilm --method istar -o weight=-0.3 --seed 2'
     """
-    named = {key: config[key] for key in ("task", "model", "seed")}
-    name = config["method"]["name"]
-    usual = resolve(named | {"method": name})
-    options = [f"-o {key}={_word(value)}" for key, value in config["method"].items() if value != usual["method"][key]]
-    apart = (*named, "method", "inputs", "experiment")
+    experiment, method = config["experiment"], dict(config.get("method", {}))
+    named = {key: config[key] for key in ("task", "model") if key in config}
+    name = method.pop("name", None)
+    chosen = {} if name is None else {"method": name}
+    kind = {"experiment": experiment} if experiment in ("doses", "synthetic") else {}  # the others are told by the task
+    usual = resolve(named | chosen | kind)
+    words = [f"--{key} {_word(value)}" for key, value in (kind | named | chosen).items()]
+    words += [f"-o {key}={_word(value)}" for key, value in method.items() if value != usual["method"][key]]
+    apart = (*named, "seed", "method", "inputs", "experiment")
     others = [f"--set {k}={_word(v)}" for k, v in config.items() if k not in apart and v != usual[k]]
-    words = [*(f"--{key} {_word(named[key])}" for key in ("task", "model")), f"--method {_word(name)}", *options]
-    return " ".join(["isonb run", *words, f"--seed {named['seed']}", *others])
+    return " ".join(["isonb run", *words, f"--seed {config['seed']}", *others])
 
 
 def _word(value: object) -> str:

@@ -9,12 +9,12 @@ from isonb.cli.commands import asked
 from isonb.lab.runs.settings import command
 from isonb.lab.sweeps.grids import load_grid
 
-GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "softdecay", "baselines")
+GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "softdecay", "baselines", "layer_doses", "istar")
 
 
 @pytest.mark.parametrize("grid", GRIDS)
 def test_the_command_asks_for_the_same_run(grid):
-    runs = [run for run in load_grid(grid, "small") if run.config["experiment"] != "synthetic"]
+    runs = load_grid(grid, "small")
     assert runs
     for run in runs[:: max(1, len(runs) // 30)]:
         words = shlex.split(command(run.config))
