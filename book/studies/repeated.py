@@ -23,7 +23,7 @@ __all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "repeats", "ru
 
 REPEATED = "made_again"
 TOLERANCE = 1e-6  # of scores, on the same kind of processor
-MEASURES = ("metric.end.cls.isoscore", "metric.end.features.isoscore")
+SYNTHETIC = "metric.all.isoscore"  # stands for the score of a run without a task
 
 
 def two_kinds() -> tuple[Study, Study]:
@@ -77,22 +77,29 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
     """One row a run that was made again: by how much it differs from the first.
 
     Columns: ``run_id``, ``recording`` (of the first), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
-    and ``isoscore_apart``, by how much a number differs that every update of a run moves. Without repeated runs there
-    are no rows.
+    and ``apart``, the largest difference of a measured number, as a share of it where it is above 1. A synthetic run
+    has no task, encoder or method, and its score is the IsoScore of all its points. Without repeated runs there are no
+    rows.
     """
-    columns = ["run_id", "recording", "task", "model", "method", "seed", "score", "again", "isoscore_apart"]
+    columns = ["run_id", "recording", "task", "model", "method", "seed", "score", "again", "apart"]
     home = FOLDER if folder is None else folder
     if not (home / REPEATED).is_dir():
         return pd.DataFrame(columns=columns)
-    second = scored(recorded(REPEATED, folder).runs).set_index("run_id")
+    second = _with_scores(recorded(REPEATED, folder).runs).set_index("run_id")
+    measured = [name for name in second if name.startswith("metric.")]
     rows = []
     for name in sorted(path.parent.name for path in home.glob("*/runs.parquet") if path.parent.name != REPEATED):
         first = recorded(name, folder).runs
-        for run in scored(first[first["run_id"].isin(second.index)]).to_dict("records"):
+        for _, run in _with_scores(first[first["run_id"].isin(second.index)]).iterrows():
             again = second.loc[run["run_id"]]
             if again["manifest.hardware.cpu"] == run.get("manifest.hardware.cpu"):
-                named = (run["run_id"], name, run["task"], run["model"], run["method.name"], int(run["seed"]))
-                measure = next(one for one in MEASURES if again.get(one) == again.get(one))
-                apart = float(again[measure] - run[measure])
-                rows.append((*named, float(run["score"]), float(again["score"]), apart))
+                where = ("" if pd.isna(one := run.get(column)) else one for column in ("task", "model", "method.name"))
+                one, other = (pd.to_numeric(row.reindex(measured)) for row in (run, again))
+                apart = ((one - other).abs() / one.abs().clip(lower=1)).max()
+                rows.append((run["run_id"], name, *where, int(run["seed"]), run["score"], again["score"], float(apart)))
     return pd.DataFrame(rows, columns=columns).drop_duplicates("run_id", ignore_index=True)
+
+
+def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
+    table = scored(runs)
+    return table.assign(score=table["score"].fillna(table[SYNTHETIC])) if SYNTHETIC in table else table
