@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from isonb.lab.statistics.seeds import holm, minimum_detectable, paired_p, share, student
+from isonb.lab.statistics.paired import paired_tests
+from isonb.lab.statistics.seeds import share, student
 from isonb.lab.studies.table import failed
 
 __all__ = ["LEVELS", "PLACES", "SEEDS", "hypotheses", "levels", "separate", "task_runs"]
@@ -41,8 +42,8 @@ def task_runs(runs: pd.DataFrame, task: str) -> pd.DataFrame:
 def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
     """One row a level of ``place`` that has all its seeds, plain training among them, by reached isotropy.
 
-    Gains are paired by seed with plain training, in points. ``p`` is corrected by Holm's method over the levels that
-    are whole; those that aren't count as 1, so that later levels can only lower it.
+    Gains are paired by seed with plain training, in points. ``p`` is corrected by Holm's method over the levels of the
+    task; those that aren't whole count as 1, so that later levels can only lower it.
 
     Args:
         runs: of one task, as :func:`task_runs` gives them.
@@ -58,8 +59,7 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
     if plain is None:
         return pd.DataFrame()
     gains = {key: 100 * (rows["score"] - plain["score"]) for key, rows in cells.items() if key[0] != "plain"}
-    tests = {f"{where} {weight}": paired_p(gain) for (where, weight), gain in gains.items()}
-    corrected = holm(tests | {f"missing {i}": 1.0 for i in range(LEVELS - len(tests))})
+    tests = paired_tests(gains, family=LEVELS, level=1 - ALPHA)
     lines = []
     for key, rows in cells.items():
         if key[0] not in (place, "plain"):
@@ -80,14 +80,10 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
             "failed high": lost.high,
         }
         if key in gains:
-            gain = student(gains[key])
-            line |= {
-                "gain": gain.estimate,
-                "gain low": gain.low,
-                "gain high": gain.high,
-                "p": corrected[f"{key[0]} {key[1]}"],
-                "detectable": minimum_detectable(float(gains[key].std()), len(rows), alpha=ALPHA / LEVELS),
-            }
+            test = tests[key]
+            gain = test.interval
+            line |= {"gain": gain.estimate, "gain low": gain.low, "gain high": gain.high}
+            line |= {"p": test.p, "detectable": test.visible}
         lines.append(line)
     return pd.DataFrame(lines).sort_values("reached", ignore_index=True)
 

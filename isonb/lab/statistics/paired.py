@@ -32,21 +32,27 @@ class PairedTest:
 
 
 def paired_tests(
-    differences: Mapping[Name, Sequence[float]], *, level: float = 0.95, power: float = POWER
+    differences: Mapping[Name, Sequence[float]], *, family: int = 0, level: float = 0.95, power: float = POWER
 ) -> dict[Name, PairedTest]:
     """Student's paired test of each family member, one difference a seed, judged together by Holm's method.
 
     The chance of even one wrong gain or loss among all of them is at most 1 - ``level``, whatever their dependence.
-    Raises :class:`~isonb.lab.statistics.seeds.StatsError` for fewer than 2 differences.
+    A planned ``family`` may have more members than have been measured: each of the others counts as p = 1. Raises
+    :class:`~isonb.lab.statistics.seeds.StatsError` for fewer than 2 differences.
 
     >>> told = paired_tests({"a": [1.0, 1.1, 0.9, 1.0], "b": [1.0, -1.2, 0.3, 0.1]})
     >>> told["a"].verdict, told["b"].verdict, round(told["a"].p, 4)
     ('gain', 'not significant', 0.0003)
+    >>> round(paired_tests({"a": [1.0, 1.1, 0.9, 1.0]}, family=9)["a"].p, 4)
+    0.0013
     """
-    adjusted = holm({f"{i}": paired_p(values) for i, values in enumerate(differences.values())}) if differences else {}
-    alpha = (1 - level) / max(len(differences), 1)
+    if not differences:
+        return {}
+    found = [paired_p(values) for values in differences.values()]
+    found += [1.0] * (family - len(found))
+    adjusted, alpha = holm({f"{i}": p for i, p in enumerate(found)}), (1 - level) / len(found)
     told = {}
-    for (name, values), p in zip(differences.items(), adjusted.values(), strict=True):
+    for (name, values), p in zip(differences.items(), adjusted.values(), strict=False):
         interval, spread = student(values, level=level), float(np.std(values, ddof=1))
         visible = minimum_detectable(spread, len(values), alpha=alpha, power=power)
         side = GAIN if interval.estimate > 0 else LOSS

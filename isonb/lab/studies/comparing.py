@@ -21,23 +21,27 @@ ABOVE, BELOW = "above", "below"
 WORDS = {GAIN: ABOVE, LOSS: BELOW, OPEN: OPEN}  # of a paired test, as the book prints its verdict
 
 
-def against_plain(study: Study, arms: Sequence[str], *, level: float = LEVEL) -> pd.DataFrame:
+def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: float = LEVEL) -> pd.DataFrame:
     """What each of the ``arms`` gains over plain training on each task on which something learned.
 
     The columns of :meth:`~isonb.lab.studies.study.Study.paired`, ``arm``, ``p`` of the paired test by Holm's method
     over all rows, and ``outcome``: significantly above or below plain training at that ``level``, or not significant.
     A method without a working setting on a task is no test: its outcome says so, and it has no ``p``. ``visible`` is
-    the minimum detectable effect at the first step of Holm's method, which is what a verdict needs.
+    the minimum detectable effect at the first step of Holm's method, which is what a verdict needs. With a planned
+    ``family`` of so many cells those that lack a planned run have no row, and count as p = 1.
     """
     broken = study.no_setting
+    lacking = study.plan[study.plan["run_id"].isna()] if family else study.plan[:0]
+    partly = set(lacking[["arm", "suite"]].itertuples(index=False, name=None))
     plain = study.units("score", PLAIN)
     gains = {
         (arm, suite): values
         for arm in arms
         for suite, values in by_cell(difference(study.units("score", arm), plain)).items()
-        if len(values) >= FEWEST and not study.unlearned(suite)
+        if len(values) >= FEWEST and not study.unlearned(suite) and not partly & {(arm, suite), (PLAIN, suite)}
     }
-    tests = paired_tests({name: values for name, values in gains.items() if name not in broken}, level=level)
+    works = {name: values for name, values in gains.items() if name not in broken}
+    tests = paired_tests(works, family=family, level=level)
     rows = []
     for name, values in gains.items():
         mean, test = student(values), tests.get(name)

@@ -39,6 +39,7 @@ SAID = {
     "isolayer": {23: "contradicted", 24: "depends on the task", 25: "inconclusive"},
     "figure_2": {},
     "evidence_claims": {},
+    "evidence_methods": {},
     "head_to_head": {
         "C1 down": "contradicted",
         "C1 up": "contradicted",
@@ -101,4 +102,4 @@ def test_no_recorded_statement_and_its_negation_get_the_same_answer(name, studie
     for (before, prediction), now in zip(turned, after, strict=True):
         assert now.predictions[0].outcome != before.outcome, (prediction.what, prediction.direction)
         assert now.outcome == now.predictions[0].outcome, "a claim of one prediction says what that says"
-    assert decided or name in ("neighbours", "figure_2", "evidence_claims")
+    assert decided or name in ("neighbours", "figure_2", "evidence_claims", "evidence_methods")

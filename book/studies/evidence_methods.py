@@ -1,0 +1,52 @@
+"""The four papers' methods on STS-B and SST-2 with ``minilm`` and a linear head, as ``evidence_plan.md`` has it.
+
+Gains are judged by :func:`~isonb.lab.studies.comparing.against_plain` with :data:`FAMILY`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median, stdev
+
+from isonb.lab.statistics.paired import seeds_needed
+from isonb.lab.statistics.seeds import Interval, student
+from isonb.lab.studies.design import PLAIN, Design
+from isonb.lab.studies.study import Study
+from isonb.lab.studies.table import task_and_encoder
+from isonb.lab.studies.verdicts import difference
+
+from .arms import ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
+from .head_to_head import arm_of
+
+__all__ = ["DESIGN", "FAMILY", "METHODS", "last_pass", "seeds_asked"]
+
+METHODS = (LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER)
+FAMILY = 9  # five methods on two tasks; entropy has no classes on STS-B
+GAIN, LEAST, MOST, FIRST = 0.015, 6, 10, (1, 2, 3, 4, 5)  # of SST-2: the gain to be seen, seeds, those that tell
+DESIGN = Design(
+    name="evidence_methods",
+    page="results/head_to_head",
+    recordings=("evidence_methods",),
+    arm=arm_of,
+    suite=task_and_encoder,
+    size="full",
+)
+
+
+def last_pass(study: Study, suite: str) -> Interval:
+    """What plain training gained in its last pass on the held-out rows: Student's interval over seeds."""
+    metric = study.runs.loc[study.runs["suite"] == suite, "metric"].iloc[0]
+    logged = study.logged(f"step.validation.{metric}", PLAIN, [suite])
+    *_, before, last = (values for _, values in logged.pivot(index="seed", columns="step", values="value").items())
+    return student((last - before).tolist())
+
+
+def seeds_asked(study: Study, suite: str, arms: Sequence[str] = METHODS) -> int:
+    """How many seeds a task needs, by the spread of what each arm gains in the first five; their means aren't seen."""
+    plain = study.units("score", PLAIN, [suite])
+    spreads = []
+    for arm in arms:
+        gains = difference(study.units("score", arm, [suite]), plain)
+        first = [gain for (_, seed), gain in gains.items() if seed in FIRST]
+        spreads += [stdev(first)] if len(first) == len(FIRST) else []
+    return min(max(seeds_needed(median(spreads), GAIN, alpha=0.05 / FAMILY), LEAST), MOST)

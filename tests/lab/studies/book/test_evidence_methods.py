@@ -1,0 +1,56 @@
+"""The four methods on STS-B and SST-2: what is judged, how many seeds are asked for, when training has stopped gaining."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.lab.statistics.paired import seeds_needed
+from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.design import study_file
+from isonb.lab.studies.study import PLAIN, Study
+
+methods = study_file("evidence_methods")
+GAINS = np.array([0.010, 0.014, 0.009, 0.013, 0.011, 0.012])  # of IsoLayer, a seed each
+LOWER = "I-STAR (lower)"
+
+
+@pytest.fixture
+def study():
+    """STS-B with plain training, IsoLayer and, of three seeds of six, I-STAR."""
+    plain = 0.85 + 0.002 * np.arange(6)
+    scores = {PLAIN: plain, "IsoLayer": plain + GAINS, LOWER: plain[:3] - 0.05}
+    planned = [("STS-B", arm, seed) for arm in scores for seed in range(1, 7)]
+    runs = [(*cell, scores[cell[1]][cell[2] - 1]) for cell in planned if cell[2] <= len(scores[cell[1]])]
+    runs = pd.DataFrame(runs, columns=["suite", "arm", "seed", "score"])
+    runs = runs.assign(metric="pearson", majority=0.0, failed=False, rows=1500, source="recorded")
+    runs["run_id"] = runs["arm"] + runs["seed"].astype(str)
+    plan = pd.DataFrame(planned, columns=["suite", "arm", "seed"])
+    plan["run_id"] = (plan["arm"] + plan["seed"].astype(str)).where(lambda ids: ids.isin(set(runs["run_id"])))
+    held = [(seed, step, 0.8 + 0.01 * step + 0.001 * seed * (step == 5)) for seed in range(1, 7) for step in (3, 4, 5)]
+    series = pd.DataFrame(held, columns=["seed", "step", "value"]).sample(frac=1, random_state=0)
+    series = series.assign(name="step.validation.pearson", suite="STS-B", arm=PLAIN, run_id="")
+    return Study(methods.DESIGN, runs, series, plan)
+
+
+def test_a_cell_is_judged_when_it_is_whole_and_the_others_count_in_its_family(study):
+    (row,) = against_plain(study, methods.METHODS, family=methods.FAMILY).itertuples()
+    assert (row.arm, row.suite, row.n, row.outcome) == ("IsoLayer", "STS-B", 6, "above")
+    assert row.p == pytest.approx(9 * stats.ttest_1samp(GAINS, 0).pvalue)
+    half = against_plain(study, methods.METHODS).set_index("arm")
+    assert set(half.index) == {"IsoLayer", LOWER}
+    assert half.loc["IsoLayer", "p"] < row.p
+
+
+def test_the_seeds_are_those_of_the_spread_in_the_first_five(study):
+    spread = np.std(GAINS[:5], ddof=1)
+    assert seeds_needed(spread, 0.015, alpha=0.05 / 9) < 6
+    assert methods.seeds_asked(study, "STS-B") == 6
+    study.runs.loc[study.runs["arm"] == "IsoLayer", "score"] += [0.02, -0.02, 0.02, -0.02, 0, 9]
+    assert methods.seeds_asked(study, "STS-B") == 10
+
+
+def test_what_the_last_pass_gained(study):
+    found = methods.last_pass(study, "STS-B")
+    want = stats.ttest_1samp(0.01 + 0.001 * np.arange(1, 7), 0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(want))
