@@ -94,7 +94,7 @@ def test_commands_and_scripts_on_the_pages_are_right(page, tmp_path):
 
 
 def test_a_synthetic_run_has_neither_task_nor_encoder_nor_method(tmp_path, capsys):
-    words = "run --experiment synthetic --protocol smoke --seed 3".split()
+    words = ["run", "--experiment", "synthetic", "--protocol", "smoke", "--seed", "3"]
     for extra in ("--task cola", "--model tiny", "--method istar", "-o weight=1"):
         assert cli.main([*words, *extra.split()]) == 2
         assert "synthetic run" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The four methods on STS-B and SST-2: what is judged, how many seeds are asked for, when training has stopped gaining."""
+"""Four methods on STS-B and SST-2: what is judged, how many seeds they need, when training has stopped gaining."""
 
 import numpy as np
 import pandas as pd
