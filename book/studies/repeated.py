@@ -13,13 +13,16 @@ from pathlib import Path
 import pandas as pd
 
 from isonb.lab.runs.recordings import FOLDER, recorded, scored
+from isonb.lab.runs.settings import Planned
 from isonb.lab.statistics.seeds import holm, paired_p, student
 from isonb.lab.studies.study import PLAIN, Study
 from isonb.lab.studies.verdicts import FEWEST, difference
+from isonb.lab.sweeps.grids import grid_sizes, load_grid
+from isonb.runtime.places import EXPERIMENTS_FOLDER
 
 from .head_to_head import DESIGN, METHODS, OTHERS
 
-__all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "repeats", "runs_twice", "two_kinds"]
+__all__ = ["REPEATED", "TOLERANCE", "gains_apart", "gains_twice", "planned", "repeats", "runs_twice", "two_kinds"]
 
 REPEATED = "made_again"
 TOLERANCE = 1e-6  # of scores, on the same kind of processor
@@ -71,6 +74,13 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             rows.append((suite, arm, *means, mean.estimate, mean.low, mean.high, paired_p(values)))
     table = pd.DataFrame(rows, columns=["suite", "arm", "n", "here", "there", "apart", "low", "high", "p"])
     return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
+
+
+def planned() -> dict[str, tuple[str, Planned]]:
+    """The grid and the run behind each id of what the book's grids plan: of size small or full."""
+    named = [(path.stem, size) for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml")) for size in grid_sizes(path)]
+    grids = {of: load_grid(*of) for of in named if of[1] in ("small", "full")}
+    return {run.run_id: (name, run) for (name, _), runs in grids.items() for run in runs}
 
 
 def repeats(folder: Path | None = None) -> pd.DataFrame:
