@@ -119,7 +119,7 @@ def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
     """
     assert {name: len(runs) for name, runs in untaken().items()} == {
         "baselines_full": 1,
-        "evidence_dose": 177,
+        "evidence_dose": 307,
         "evidence_head_to_head": 60,
         "head_to_head_xeon": 97,
         "made_again": 6,  # of those two

@@ -84,8 +84,16 @@ def test_how_many_runs_failed():
 
 
 def test_what_far_doses_of_isotropy_cost():
-    runs = dose.task_runs(scored(recorded("evidence_dose").runs), "english_sentiment")
+    every = scored(recorded("evidence_dose").runs)
+    runs = dose.task_runs(every, "english_sentiment")
     high, half = dose.levels(runs, "tokens").iloc[-1], dose.levels(runs, "[CLS]").iloc[2]
-    assert f"tokens {high['times']:.1f} times rounder cost {-high['gain']:.0f} points" in words("book/intro.md")
+    assert f"{high['times']:.1f} times rounder ones cost {-high['gain']:.0f} points" in words("book/intro.md")
     assert f"half as round {-half['gain']:.0f}" in words("book/intro.md")
     assert 0.45 < half["times"] < 0.55
+    flat = [dose.levels(dose.task_runs(every, "sst2"), place) for place in dose.PLACES]
+    assert f"{flat[0]['times'].max():.1f} times rounder tokens change nothing significantly" in words("book/intro.md")
+    for levels in flat:  # D1 of the plan: apart, and far enough both ways
+        assert levels["p"].min() > 0.05
+        assert dose.separate(levels) >= 5
+        assert levels["times"].min() < 0.5
+        assert levels["times"].max() > 4
