@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from isonb.lab.runs.manifest import processor_kinds
 from isonb.lab.runs.recordings import FOLDER, recorded, scored
 from isonb.lab.runs.settings import Planned
 from isonb.lab.statistics.seeds import holm, paired_p, student
@@ -84,14 +85,14 @@ def planned() -> dict[str, tuple[str, Planned]]:
 
 
 def repeats(folder: Path | None = None) -> pd.DataFrame:
-    """One row a run that was made again: by how much it differs from the first.
+    """One row a run that was made again on the same kind of processor: by how much it differs from the first.
 
-    Columns: ``run_id``, ``recording`` (of the first), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
+    Columns: ``run_id``, ``kind`` (of processor), ``task``, ``model``, ``method``, ``seed``, ``score``, ``again``,
     and ``apart``, the largest difference of a measured number, as a share of it where it is above 1. A synthetic run
     has no task, encoder or method, and its score is the IsoScore of all its points. Without repeated runs there are no
     rows.
     """
-    columns = ["run_id", "recording", "task", "model", "method", "seed", "score", "again", "apart"]
+    columns = ["run_id", "kind", "task", "model", "method", "seed", "score", "again", "apart"]
     home = FOLDER if folder is None else folder
     if not (home / REPEATED).is_dir():
         return pd.DataFrame(columns=columns)
@@ -102,14 +103,14 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
         first = recorded(name, folder).runs
         for _, run in _with_scores(first[first["run_id"].isin(second.index)]).iterrows():
             again = second.loc[run["run_id"]]
-            if again["manifest.hardware.cpu"] == run.get("manifest.hardware.cpu"):
+            if again["kind"] == run["kind"]:
                 where = ("" if pd.isna(one := run.get(column)) else one for column in ("task", "model", "method.name"))
                 one, other = (pd.to_numeric(row.reindex(measured)) for row in (run, again))
                 apart = ((one - other).abs() / one.abs().clip(lower=1)).max()
-                rows.append((run["run_id"], name, *where, int(run["seed"]), run["score"], again["score"], float(apart)))
+                rows.append((run["run_id"], run["kind"], *where, int(run["seed"]), run["score"], again["score"], float(apart)))
     return pd.DataFrame(rows, columns=columns).drop_duplicates("run_id", ignore_index=True)
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
-    table = scored(runs)
+    table = scored(runs).assign(kind=processor_kinds(runs))
     return table.assign(score=table["score"].fillna(table[SYNTHETIC])) if SYNTHETIC in table else table
