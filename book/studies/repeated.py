@@ -77,11 +77,14 @@ def gains_apart(twice: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     return table.assign(p=list(holm({str(i): p for i, p in table["p"].items()}).values()) if rows else [])
 
 
-def planned() -> dict[str, tuple[str, Planned]]:
-    """The grid and the run behind each id of what the book's grids plan: of size small or full."""
-    named = [(path.stem, size) for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml")) for size in grid_sizes(path)]
-    grids = {of: load_grid(*of) for of in named if of[1] in ("small", "full")}
-    return {run.run_id: (name, run) for (name, _), runs in grids.items() for run in runs}
+def planned() -> dict[str, tuple[set[str], Planned]]:
+    """The grids and the run behind each id of what the book's grids plan, of size small or full."""
+    found: dict[str, tuple[set[str], Planned]] = {}
+    for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml")):
+        for size in {"small", "full"} & set(grid_sizes(path)):
+            for run in load_grid(path, size):
+                found.setdefault(run.run_id, (set(), run))[0].add(path.stem)
+    return found
 
 
 def repeats(folder: Path | None = None) -> pd.DataFrame:
@@ -104,10 +107,10 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
         for _, run in _with_scores(first[first["run_id"].isin(second.index)]).iterrows():
             again = second.loc[run["run_id"]]
             if again["kind"] == run["kind"]:
-                where = ("" if pd.isna(one := run.get(column)) else one for column in ("task", "model", "method.name"))
-                one, other = (pd.to_numeric(row.reindex(measured)) for row in (run, again))
-                apart = ((one - other).abs() / one.abs().clip(lower=1)).max()
-                rows.append((run["run_id"], run["kind"], *where, int(run["seed"]), run["score"], again["score"], float(apart)))
+                first_time, second_time = (pd.to_numeric(row.reindex(measured)) for row in (run, again))
+                apart = ((first_time - second_time).abs() / first_time.abs().clip(lower=1)).max()
+                named = run.reindex(["task", "model", "method.name"]).fillna("")
+                rows.append((*run[["run_id", "kind"]], *named, int(run["seed"]), run["score"], again["score"], apart))
     return pd.DataFrame(rows, columns=columns).drop_duplicates("run_id", ignore_index=True)
 
 
