@@ -42,15 +42,14 @@ def asked(options: argparse.Namespace) -> Planned:
     """The run that the options of ``isonb run`` ask for."""
     # Two minutes on two cores is what a first run may take: tiny, with the settings it was tuned with.
     model, protocol = ("tiny", "embedded") if options.model is None else (options.model, "small")
-    given = {"seed": options.seed, "protocol": options.protocol or protocol} | _pairs(options.set, "--set")
-    if options.experiment is not None:
-        given["experiment"] = options.experiment
-    if options.experiment == "synthetic":  # it has neither: what is named all the same is refused
-        said = {"task": options.task, "model": options.model, "method": options.method or options.option or None}
-        return plan(given | {name: value for name, value in said.items() if value is not None})
-    options.task = options.task or "english_sentiment"
-    method = {"name": options.method or "none"} | _pairs(options.option, "-o")
-    return plan({"task": named(options), "model": model, "method": method} | given)
+    asked_for = {name: getattr(options, name) for name in ("task", "model", "method", "experiment", "protocol")}
+    given = {name: value for name, value in asked_for.items() if value is not None}
+    given = {"protocol": protocol, "seed": options.seed} | given | _pairs(options.set, "--set")
+    if options.experiment == "synthetic":  # it has no task, encoder or method: what is named all the same is refused
+        return plan(given | ({"method": "none"} if options.option else {}))
+    options.task = given.get("task", "english_sentiment")
+    method = {"name": given.get("method", "none")} | _pairs(options.option, "-o")
+    return plan({"model": model} | given | {"task": named(options), "method": method})
 
 
 def _run(options: argparse.Namespace) -> int:
