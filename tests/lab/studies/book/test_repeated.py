@@ -64,7 +64,7 @@ def test_three_cells_of_each_grid_came_back():
     assert len(grids) > 10
     assert {grid: again[grid] for grid in grids if again[grid] < 3} == {}
     others = [planned[run][0] for run in found["run_id"][~came_back]]
-    assert sorted(map(min, others)) == ["head_to_head_tuning", "neighbours"], "the page tells which"
+    assert sorted(map(min, others)) == ["head_to_head_tuning", "istar_doses", "neighbours"], "the page tells which"
 
 
 def test_they_are_other_runs_than_the_first():
