@@ -99,19 +99,24 @@ def repeats(folder: Path | None = None) -> pd.DataFrame:
     home = FOLDER if folder is None else folder
     if not (home / REPEATED).is_dir():
         return pd.DataFrame(columns=columns)
-    second = _with_scores(recorded(REPEATED, folder).runs).set_index("run_id")
+    second = _with_scores(recorded(REPEATED, folder).runs)
     measured = [name for name in second if name.startswith("metric.")]
-    rows = []
-    for name in sorted(path.parent.name for path in home.glob("*/runs.parquet") if path.parent.name != REPEATED):
-        first = recorded(name, folder).runs
-        for _, run in _with_scores(first[first["run_id"].isin(second.index)]).iterrows():
-            again = second.loc[run["run_id"]]
-            if again["kind"] == run["kind"]:
-                first_time, second_time = (pd.to_numeric(row.reindex(measured)) for row in (run, again))
-                apart = ((first_time - second_time).abs() / first_time.abs().clip(lower=1)).max()
-                named = run.reindex(["task", "model", "method.name"]).fillna("")
-                rows.append((*run[["run_id", "kind"]], *named, int(run["seed"]), run["score"], again["score"], apart))
-    return pd.DataFrame(rows, columns=columns).drop_duplicates("run_id", ignore_index=True)
+    names = sorted({path.parent.name for path in home.glob("*/runs.parquet")} - {REPEATED})
+    made = (recorded(name, folder).runs for name in names)
+    parts = [_with_scores(runs[runs["run_id"].isin(second["run_id"])]) for runs in made]
+    first = pd.concat([part.reindex(columns=[*columns, "method.name", *measured]) for part in parts])
+    first = first.drop_duplicates(["run_id", "kind"]).set_index(["run_id", "kind"])
+    second = second.set_index(["run_id", "kind"]).reindex(first.index).dropna(subset="score")
+    first = first.loc[second.index]
+    one, other = (runs[measured].apply(pd.to_numeric) for runs in (first, second))
+    named = first[["task", "model", "method.name"]].fillna("").rename(columns={"method.name": "method"})
+    found = named.assign(
+        seed=first["seed"].astype(int),
+        score=first["score"],
+        again=second["score"],
+        apart=((one - other).abs() / one.abs().clip(lower=1)).max(axis=1),
+    )
+    return found.reset_index()[columns]
 
 
 def _with_scores(runs: pd.DataFrame) -> pd.DataFrame:
