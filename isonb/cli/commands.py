@@ -45,7 +45,7 @@ def asked(options: argparse.Namespace) -> Planned:
     asked_for = {name: getattr(options, name) for name in ("task", "model", "method", "experiment", "protocol")}
     given = {name: value for name, value in asked_for.items() if value is not None}
     given = {"protocol": protocol, "seed": options.seed} | given | _pairs(options.set, "--set")
-    if options.experiment == "synthetic":  # it has no task, encoder or method: what is named all the same is refused
+    if given.get("experiment") == "synthetic":  # without task, encoder and method: what is named is refused
         return plan(given | ({"method": "none"} if options.option else {}))
     options.task = given.get("task", "english_sentiment")
     method = {"name": given.get("method", "none")} | _pairs(options.option, "-o")

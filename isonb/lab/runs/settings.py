@@ -260,7 +260,8 @@ def command(config: Mapping[str, Any]) -> str:
     named = {key: config[key] for key in ("task", "model") if key in config}
     name = method.pop("name", None)
     chosen = {} if name is None else {"method": name}
-    kind = {"experiment": experiment} if experiment in ("doses", "synthetic") else {}  # the others are told by the task
+    told = resolve(named | chosen)["experiment"] == experiment  # by the task
+    kind = {} if told else {"experiment": experiment}
     usual = resolve(named | chosen | kind)
     words = [f"--{key} {_word(value)}" for key, value in (kind | named | chosen).items()]
     words += [f"-o {key}={_word(value)}" for key, value in method.items() if value != usual["method"][key]]
