@@ -34,8 +34,8 @@ DESIGN = Design(
 
 
 def cells(study: Study) -> pd.DataFrame:
-    """What each method gains on each task: the cells that have all their runs, judged in the family of the plan."""
-    return against_plain(study, METHODS, family=FAMILY)
+    """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan."""
+    return against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
 
 
 def last_pass(study: Study, suite: str) -> Interval:
