@@ -65,7 +65,7 @@ def happened(study: Study, arms: Mapping[str, str]) -> pd.DataFrame:
     learned = [r.suite in always and (r.arm, r.suite) not in study.no_setting for r in tested.itertuples()]
     points = tested[["mean", "low", "high", "visible"]] * 100
     told = tested[["arm", "suite", "n", "outcome"]].replace({"arm": named}).assign(learned=learned)
-    return pd.concat([told, points.round(2)], axis=1)
+    return pd.concat([told, points.round(4)], axis=1)
 
 
 def happened_forest(gains: pd.DataFrame) -> Any:
