@@ -300,7 +300,7 @@ CLAIMS = (
     ),
     Claim(
         15,
-        "A penalty on all layers is better than on single ones",
+        "A penalty on all layers scores higher than on single ones",
         (
             arms.scored(arms.LOWER, arms.LAST),
             Prediction("score, all layers less mean of single ones", _whole, "greater", room=arms.POINT, trained=True),
