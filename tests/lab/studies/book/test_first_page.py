@@ -87,7 +87,8 @@ def test_what_far_doses_of_isotropy_cost():
     every = scored(recorded("evidence_dose").runs)
     runs = dose.task_runs(every, "english_sentiment")
     high, half = dose.levels(runs, "tokens").iloc[-1], dose.levels(runs, "[CLS]").iloc[2]
-    assert f"{high['times']:.1f} times rounder ones cost {-high['gain']:.0f} points" in words("book/intro.md")
+    for page in ("book/intro.md", "README.md"):
+        assert f"{high['times']:.1f} times rounder ones cost {-high['gain']:.0f} points" in words(page)
     assert f"half as round {-half['gain']:.0f}" in words("book/intro.md")
     assert 0.45 < half["times"] < 0.55
     flat = [dose.levels(dose.task_runs(every, "sst2"), place) for place in dose.PLACES]
