@@ -52,6 +52,11 @@ class Job:
         return self.book.build / "executed" / f"{self.key}.ipynb"
 
     @property
+    def warned(self) -> Path:
+        """What the run said on stderr, which no page shows; there is no such file where it said nothing."""
+        return self.cached.with_suffix(".stderr.txt")
+
+    @property
     def partial(self) -> Path:
         """Where papermill writes while it runs; it stays there after a failure."""
         return self.book.build / "running" / f"{self.chapter.slug}-{self.key}.ipynb"
@@ -91,6 +96,9 @@ def execute(jobs: Sequence[Job], *, workers: int | None = None, force: bool = Fa
         job.error = error
     if failed := [job.error for job in todo if job.error]:
         raise ChapterError("\n\n".join(failed))
+    for job in todo:
+        if job.warned.exists():
+            print(f"{job.chapter.name} warned: see {job.warned.relative_to(job.book.root)}", file=sys.stderr)
 
 
 def _run(job: Job, lock: int, cores: int, stop: threading.Event) -> str:
@@ -124,10 +132,9 @@ def _save(job: Job, answer: Answer, folder: str) -> str:
     outputs, stderr = harvest(executed, job.book.root, folder)
     graft(clean, outputs)
     clean.metadata["isonb_run"] = _record(job, answer.peak_mib)
-    said = job.cached.with_name(f"{job.chapter.slug}.stderr.txt")
-    said.unlink(missing_ok=True)
+    job.warned.unlink(missing_ok=True)
     if stderr.strip():
-        update(said, stderr)
+        update(job.warned, stderr)
     update(job.cached, nbformat.writes(clean) + "\n")
     _remove_working_files(job)
     return ""

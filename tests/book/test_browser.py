@@ -11,6 +11,9 @@ from urllib.parse import unquote, urlparse
 import pytest
 from browser import chromium, open_page, pages_of, settle, use_theme
 
+from isonb.pages.chapters import Book
+from isonb.pages.run import Job
+
 HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 BUILT = (HTML / "index.html").is_file()
 PAGES = pages_of(HTML) if BUILT else []
@@ -86,6 +89,13 @@ def test_page_reads_offline_by_day_and_by_night(browser, path):
         assert visit.errors == []
     finally:
         visit.page.close()
+
+
+def test_no_chapter_of_the_built_book_warns():
+    book = Book(Path(__file__).resolve().parents[2])
+    jobs = [Job(book, chapter, chapter.validate({})) for chapter in book.chapters]
+    assert any(job.cached.exists() for job in jobs)
+    assert [job.warned.read_text(encoding="utf-8") for job in jobs if job.warned.exists()] == []
 
 
 @each(PAGES)

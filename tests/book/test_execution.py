@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -114,14 +115,16 @@ def test_one_run_with_a_parameter_goes_to_runs(book, capsys):
     book = plain_chapter(book, "quick", "print('n is', n)", "import sys; print('warned', file=sys.stderr)")
     source = (book.root / "book" / "quick.md").read_bytes()
     assert main(["--root", str(book.root), "execute", "quick", "-p", "n", "7", "--quiet"]) == 0
-    target = book.root / capsys.readouterr().out.strip().removeprefix("Open: ")
+    said = capsys.readouterr()
+    target = book.root / said.out.strip().removeprefix("Open: ")
     notebook = nbformat.read(target, as_version=4)
     assert [cell.outputs[0].text for cell in notebook.cells if cell.get("outputs")] == ["n is 7\n"]
     assert not any("injected" in str(cell.metadata) for cell in notebook.cells)
     assert notebook.metadata["isonb_run"]["parameters"] == {"n": 7}
     assert (book.root / "book" / "quick.md").read_bytes() == source
     assert not (book.root / "book" / "quick.ipynb").exists()
-    assert (book.build / "executed" / "quick.stderr.txt").read_text(encoding="utf-8") == "warned\n"
+    warned = re.fullmatch(r"book/quick warned: see (\S+)\n", said.err).group(1)
+    assert (book.root / warned).read_text(encoding="utf-8") == "warned\n"
 
 
 @pytest.fixture

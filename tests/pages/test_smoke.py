@@ -30,8 +30,7 @@ def test_chapter_runs_with_smoke_parameters(chapter):
     execute([job], progress=False)
     notebook = nbformat.read(job.cached, as_version=4)
     assert any(cell.get("outputs") for cell in notebook.cells)
-    warned = BOOK.build / "executed" / f"{chapter.slug}.stderr.txt"
-    assert not warned.exists(), warned.read_text(encoding="utf-8")
+    assert not job.warned.exists(), job.warned.read_text(encoding="utf-8")
 
 
 def test_no_label_stands_twice():
