@@ -1,4 +1,4 @@
-"""Every chapter that teaches runs with its smoke parameters, and says nothing on stderr."""
+"""Every chapter whose smoke parameters shorten it runs with them, and says nothing on stderr."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_chapter_keeps_the_rules(chapter):
     assert problems(chapter) == []
 
 
-# Those without smoke parameters run in seconds: the build runs them as they are.
+# The others run in seconds; the build runs them as they are, and `make browser` looks at what they said.
 LONG = [chapter for chapter in BOOK.chapters if chapter.smoke]
 
 
