@@ -9,16 +9,16 @@ import pandas as pd
 
 from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.statistics.seeds import Interval, student
-from isonb.lab.studies.comparing import against_plain
+from isonb.lab.studies.comparing import ALL_LAYERS, against_plain
 from isonb.lab.studies.design import PLAIN, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
 from isonb.lab.studies.verdicts import difference
 
-from .arms import ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
+from .arms import ACTS_ON, ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
 from .head_to_head import arm_of
 
-__all__ = ["DESIGN", "FAMILY", "METHODS", "cells", "last_pass", "seeds_asked"]
+__all__ = ["DESIGN", "FAMILY", "METHODS", "cells", "last_pass", "rounder", "seeds_asked"]
 
 METHODS = (LOWER, RAISE, ENTROPY, SOFTDECAY, ISOLAYER)
 FAMILY = 9  # five methods on two tasks; entropy has no classes on STS-B
@@ -29,6 +29,7 @@ DESIGN = Design(
     recordings=("evidence_methods",),
     arm=arm_of,
     suite=task_and_encoder,
+    acts_on=ACTS_ON,
     size="full",
 )
 
@@ -36,6 +37,17 @@ DESIGN = Design(
 def cells(study: Study) -> pd.DataFrame:
     """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan."""
     return against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
+
+
+def rounder(study: Study, arm: str, suite: str) -> float:
+    """How many times as round as with plain training a method leaves the vectors that it acts on, by IsoScore.
+
+    By IsoScore* of the tokens of all layers for I-STAR; means over the seeds of both.
+    """
+    measure = ALL_LAYERS if ACTS_ON.get(arm) == "tokens" else "isoscore"
+    after, before = study.ends(arm, measure, [suite])
+    both = after.keys() & before.keys()
+    return sum(after[one] for one in both) / sum(before[one] for one in both)
 
 
 def last_pass(study: Study, suite: str) -> Interval:

@@ -151,16 +151,20 @@ class Study:
         late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(last)]
         return _keyed(late.groupby("run_id").agg({"value": "mean", "suite": "first", "seed": "first"}), cell)
 
-    def changed(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> Units:
-        """What an arm changes in a measure of the vectors that it acts on, against the same vectors of plain training.
+    def ends(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> tuple[Units, Units]:
+        """A measure of the vectors that an arm acts on, and of the same vectors of plain training, a number a seed.
 
-        One number a seed. The output of a second stage is compared with the [CLS] vectors that it starts from. A
-        measure of the tokens of all layers is read there, whatever the arm acts on.
+        The output of a second stage is compared with the [CLS] vectors that it starts from. A measure of the tokens of
+        all layers is read there, whatever the arm acts on.
         """
         mine = "tokens" if measure.endswith("_all_layers") else self.design.acts_on.get(arm, "cls")
         plain = "cls" if mine == "second" else mine
-        ends = {arm: f"metric.end.{mine}.{measure}", PLAIN: f"metric.end.{plain}.{measure}"}
-        return difference(*(self.units(column, name, suites) for name, column in ends.items()))
+        after = self.units(f"metric.end.{mine}.{measure}", arm, suites)
+        return after, self.units(f"metric.end.{plain}.{measure}", PLAIN, suites)
+
+    def changed(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> Units:
+        """What an arm changes in a measure of the vectors that it acts on, a number a seed (:meth:`ends`)."""
+        return difference(*self.ends(arm, measure, suites))
 
     def values(self, column: str = "score") -> pd.DataFrame:
         """A long table of one column: suite, arm, seed, source, value."""

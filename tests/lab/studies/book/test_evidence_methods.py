@@ -56,6 +56,15 @@ def test_what_the_last_pass_gained(study):
     assert (found.low, found.high) == pytest.approx(tuple(want))
 
 
+def test_how_much_rounder_a_method_leaves_the_vectors_that_it_acts_on(study):
+    runs = study.runs
+    runs["metric.end.cls.isoscore"] = np.where(runs["arm"] == PLAIN, 0.01 * runs["seed"], 5)
+    runs["metric.end.second.isoscore"] = np.where(runs["arm"] == "IsoLayer", 0.03 * runs["seed"], 7)
+    runs["metric.end.tokens.isoscore_star_all_layers"] = np.where(runs["arm"] == LOWER, 0.1, 0.2)
+    assert methods.rounder(study, "IsoLayer", "STS-B") == pytest.approx(3)
+    assert methods.rounder(study, LOWER, "STS-B") == pytest.approx(0.5)
+
+
 def test_with_a_linear_head_no_method_gains_half_a_point_on_sts_b():
     study = Study.load("evidence_methods")
     cells = methods.cells(study).xs("STS-B", level="suite")
