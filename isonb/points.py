@@ -95,6 +95,8 @@ def cls_pool(hidden: Tensor) -> Tensor:
 def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     """The mean of the real tokens of each sentence: (..., T, d), mask (..., T) -> (..., d).
 
+    Errors: a sentence without a real token :class:`~isonb.errors.ShapeError`, on an accelerator 0.
+
     >>> mean_pool(torch.tensor([[[1.0], [3.0], [50.0]]]), torch.tensor([[1, 1, 0]])).tolist()
     [[2.0]]
     """
@@ -105,7 +107,8 @@ def mean_pool(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
 def token_cloud(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
     """Every real token of every sentence as one cloud: (..., T, d), mask (..., T) -> (N, d), row-major order.
 
-    The number of rows depends on the mask, so this waits for the device; keep the mask where that matters.
+    The number of rows depends on the mask, so this waits for the device; keep the mask where that matters. Errors: a
+    sentence without a real token :class:`~isonb.errors.ShapeError`; on an accelerator it adds no row.
 
     >>> token_cloud(torch.arange(6.0).view(1, 3, 2), torch.tensor([[1, 0, 1]])).tolist()
     [[0.0, 1.0], [4.0, 5.0]]

@@ -50,6 +50,10 @@ def to_diagrams(barcode: Sequence[Any], layout: str = "ripser") -> Any:
         fail(InputError, f"layout must be one of {', '.join(LAYOUTS)}", repr(layout), "See the table of the docstring.")
     if layout == "giotto":
         several = barcode if all(isinstance(one, list) for one in barcode) else [barcode]
+        deepest = {len(one) for one in several}
+        if len(deepest) != 1 or 0 in deepest:
+            fix = "Compute all of them with the same max_dim."
+            fail(ShapeError, "barcodes must have the same number of dimensions, one or more", sorted(deepest), fix)
         return _padded([_diagrams(one) for one in several]).numpy()
     diagrams = _diagrams(barcode)
     if layout == "ripser":
@@ -64,7 +68,7 @@ def from_diagrams(diagrams: Any, *, keep_infinite: bool = False) -> list[Any]:
 
     Takes each layout of :func:`to_diagrams`, which it tells from the form. An array (barcodes, bars, 3) gives a list of
     barcodes, without bars of length 0, which fill up giotto-tda's arrays. Infinite bars are left out unless
-    ``keep_infinite``. Floating-point tensors keep their type and gradient; all else is float64.
+    ``keep_infinite``. Floating-point tensors and arrays keep their type, tensors their gradient; all else is float64.
 
     Raises :class:`~isonb.errors.InputError` for another form, and for a bar that ends before its birth.
 

@@ -60,8 +60,8 @@ def h0_barcode(
 
     ``metric``: a name that scipy's ``pdist`` takes, or a function of two rows. ``"euclidean"``, ``"cosine"``,
     ``"correlation"``, ``"sqeuclidean"``, ``"cityblock"`` (``"manhattan"``) and ``"chebyshev"`` pass a gradient; the
-    others come from scipy and are constants. With ``"precomputed"`` ``x`` holds the distances themselves, of any kind:
-    (..., n, n), or (n (n - 1) / 2) in the order of ``pdist``.
+    others come from scipy, without a gradient. With ``"precomputed"`` ``x`` holds the distances themselves, of any
+    kind: (..., n, n), or (n (n - 1) / 2) in the order of ``pdist``.
 
     The choice of the tree is a constant: gradients flow through the lengths, and the gradient of a zero length is 0.
     On the CPU the tree is that of exact distances, whatever the offset and the scale: see ``isonb.barcodes.trees``; on
@@ -69,7 +69,8 @@ def h0_barcode(
     O(n^2) a cloud for the others, and on accelerators up to 8,192 points.
 
     Raises :class:`~isonb.errors.InputError` for non-finite values, wrong rank, fewer than two points, an unknown
-    metric, rows without a direction where it needs one, or a matrix that isn't one of distances. Points that look like
+    metric, a gradient asked of a metric without one, rows without a direction where it needs one, or a matrix that
+    isn't one of distances; :class:`~isonb.errors.DependencyError` without scipy for its metrics. Points that look like
     distances, or transposed: :class:`~isonb.errors.CloudWarning`.
 
     Source: Shrink-the-longest (arXiv 2501.05502); Moor et al. 2020, Topological Autoencoders, for the gradient.

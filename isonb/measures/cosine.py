@@ -132,7 +132,7 @@ def token_uniformity(x: Tensor, mask: Tensor | None = None, *, include_self: boo
     of sentence vectors does; their plots count padding too, which is what leaving ``mask`` out gives.
 
     Shapes: x (..., T, d), mask (..., T) optional; returns (...), one value a sentence. Range, differentiability, errors
-    and limit as :func:`mean_cosine`.
+    and limit as :func:`mean_cosine`; with ``include_self`` in [0, 1], and the limit of one nonzero token is 1.
 
     >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> round(token_uniformity(x).item(), 6), round(token_uniformity(x, include_self=True).item(), 6)

@@ -58,8 +58,8 @@ def local_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Te
     r"""The intrinsic dimension about each point, by maximum likelihood (Levina and Bickel 2004).
 
     :math:`\Bigl(\frac{1}{k - 1} \sum_{j < k} \ln (r_{ik} / r_{ij})\Bigr)^{-1}` with :math:`r_{ij}` the distance from
-    point i to its j-th neighbour. Its harmonic mean is :func:`mle_dimension`. Neighbours at distance 0 are left out of
-    sum and count.
+    point i to its j-th neighbour. Duplicates, neighbours at distance 0 or below the rounding of the point's
+    coordinates, are left out of sum and count; without any, the harmonic mean is :func:`mle_dimension`.
 
     Shapes: x (..., n, d), 3 <= k + 1 <= n, mask (..., n) optional; returns (..., n), above 0, and 0 for masked rows.
     Differentiable, the choice of neighbours a constant. Errors: k out of range :class:`~isonb.errors.ShapeError`; a

@@ -85,7 +85,7 @@ def two_nn(
     _check_fraction("keep", keep, keep is None or 0.0 < keep <= 1.0)
     away = precise(nearest_in(x, 2, mask) if given else fits(neighbours(x, 2, mask)[0], "distances"))
     first, second = away[..., 0], away[..., 1]
-    usable = first > _rounding(x).squeeze(-1)
+    usable = first > (0 if given else _rounding(x).squeeze(-1))
     ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
     skipped = torch.zeros_like(usable)
     if keep is not None:
@@ -141,14 +141,15 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
     :math:`1 / d = \operatorname{mean}_i \frac{1}{k - 1} \sum_{j < k} \ln (r_{ik} / r_{ij})` with :math:`r_{ij}` the
     distance from point i to its j-th neighbour: the inverse of the mean of the inverse local estimates, the right way
-    to pool them (MacKay and Ghahramani 2005). Neighbours at distance 0 are left out of sum and count.
+    to pool them (MacKay and Ghahramani 2005). Duplicates, neighbours at distance 0 or below the rounding of the point's
+    coordinates, are left out, and the sum over all points is divided by the count of all.
 
     Shapes: ``x`` (..., n, d), half precision raised to float32, 3 <= k + 1 <= n, ``mask`` (..., n) optional; returns
     (...), above 0. Differentiable, the choice of neighbours a constant.
     Raises :class:`~isonb.errors.InputError` for a bad cloud, k out of range, and when all neighbours of every point are
     equally far; on accelerators the dimension is then inf.
 
-    Source: Levina and Bickel 2004; scikit-dimension's ``MLE`` with its defaults gives the same.
+    Source: Levina and Bickel 2004; scikit-dimension's ``MLE`` gives the same of clouds without duplicates.
 
     >>> line = torch.arange(100.0).unsqueeze(-1)
     >>> round(mle_dimension(line, k=20).item(), 2)
@@ -182,7 +183,7 @@ def _maximum_likelihood(x: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor,
 def id_score(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tensor:
     r"""ID score: :func:`mle_dimension` divided by the dimension d of the space, at most 1.
 
-    A comparator of isotropy scores, in (0, 1]. Shapes, errors and limits as :func:`mle_dimension`.
+    A comparator of isotropy scores, in (0, 1]. Shapes and errors as :func:`mle_dimension`; 1 where that gives inf.
 
     Source: Rudman et al. 2022 (IsoScore), comparators.
 
@@ -242,8 +243,8 @@ def lsds(
         )
         weights = _barycentric(x, index)
     else:
-        weights = torch.exp(-away.square() / t)
-        weights = weights / weights.sum(-1, keepdim=True) if normalize_weights else weights
+        exponents = -away.square() / t
+        weights = exponents.softmax(-1) if normalize_weights else exponents.exp()
     residual = weighted_rows(y, index.clamp_min(0), weights).sub_(y)
     if mask is not None:
         residual = torch.where(mask.unsqueeze(-1), residual, 0.0)

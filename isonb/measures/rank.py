@@ -34,8 +34,8 @@ def effective_rank(
     infinite   yes         yes        NESum (He and Ozay 2022)
     ========== =========== ========== ==================================================================
 
-    The code of RankMe adds 1e-7 to each share; here none is, and a share below the rounding of the largest counts as 0.
-    A sample of n points can't pass n, and reads low until n is many times d: compare at equal n.
+    RankMe's definition adds 1e-7 to each share; here nothing is added, and a singular value below the rounding of the
+    largest counts as 0. A sample of n points can't pass n, and reads low until n is many times d: compare at equal n.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) in [1, min(n, d)]. Differentiable. Errors: order not
     positive :class:`~isonb.errors.InputError`; all points zero (equal, if centred)
@@ -47,15 +47,18 @@ def effective_rank(
     """
     if isinstance(order, bool) or not isinstance(order, int | float) or not order > 0:
         fail(InputError, "order must be a positive number", repr(order), "1 is RankMe's, math.inf allowed.")
-    return effective_number(shares_of(x, center, mask, 2 if squared else 1), float(order))
+    power = 2 if squared else 1
+    return effective_number(shares_of(x, center, mask, power), float(order), power)
 
 
-def effective_number(shares: Tensor, order: float) -> Tensor:
-    """Hill's number (...) of shares (..., r) that sum to 1; 1 where all of them are 0."""
+def effective_number(shares: Tensor, order: float, power: int = 1) -> Tensor:
+    """Hill's number (...) of shares (..., r) that sum to 1; 1 where all of them are 0.
+
+    ``power``: that of what was rounded, before the shares were made of it (2: squares of singular values).
+    """
     most = shares.amax(-1, keepdim=True)
-    usable = (
-        shares > 2 * math.sqrt(shares.shape[-1]) * torch.finfo(shares.dtype).eps * most
-    )  # what rounding leaves of 0
+    rounding = 2 * math.sqrt(shares.shape[-1]) * torch.finfo(shares.dtype).eps
+    usable = shares > rounding**power * most  # the rest is what rounding leaves of 0
     some = torch.where(usable, shares, 1.0)  # neither a power nor a logarithm of nothing has a slope
     if order == 1:
         return torch.where(usable, -some * some.log(), 0.0).sum(-1).exp()
@@ -74,8 +77,9 @@ def alpha_req(
 
     Least squares of :math:`\ln \lambda_k` against :math:`\ln k` over the ranks ``first`` to ``last``, or to the last
     there is, each of weight 1/k, as the public code of reptrix has it; ``weighted=False``: all alike. :math:`\lambda`
-    are the eigenvalues of the covariance; those that are rounding (below d eps of the largest) are left out. A sample
-    reads high: an isotropic cloud in 768 dimensions has 0 and reads 0.39 from 128 points, 0.05 from 20,000.
+    are the eigenvalues of the covariance; those whose root is rounding (below min(n, d) eps of the largest root) are
+    left out. A sample reads high: an isotropic cloud in 768 dimensions has 0 and reads 0.39 from 128 points, 0.05 from
+    20,000.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...) >= 0. Differentiable. Errors: fewer than two ranks
     between ``first`` and min(n, d) :class:`~isonb.errors.ShapeError`; fewer than two of them with variance

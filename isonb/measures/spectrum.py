@@ -97,9 +97,9 @@ def varex_score(x: Tensor, p: float = 0.3, *, official_index: bool = False, mask
     r"""VarEx: how close the first share p of the directions is to explaining only p of the variance.
 
     :math:`(m/d) / EV_m` of the centred cloud with :math:`m = \lfloor p d \rfloor` (a comparator in Rudman et al. 2022).
-    1 = isotropic; the lowest is m/d, with all variance in the first m directions; n points of more dimensions can't
-    pass (n - 1)/d. ``official_index=True`` divides by EV of m + 1 as their code does, one past: isotropic is then
-    m/(m + 1).
+    1 = isotropic; the lowest is m/d, with all variance in the first m directions, as n <= m + 1 points always have it;
+    n points of more dimensions can't pass (n - 1)/d or, if that is more, m/d. ``official_index=True`` divides by EV of
+    m + 1 as their code does, one past: isotropic is then m/(m + 1).
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Differentiable. Errors: p outside (0, 1] or p d < 1
     :class:`~isonb.errors.InputError`; all points equal :class:`~isonb.errors.DegenerateError`, on an accelerator 0.

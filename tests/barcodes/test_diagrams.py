@@ -91,6 +91,8 @@ def test_errors():
     check_rejects(to_diagrams, InputError, "layout must be one of ripser, gudhi, giotto; got 'gtda'", barcode, "gtda")
     check_rejects(to_diagrams, InputError, "for each dimension", barcode[0])
     check_rejects(to_diagrams, InputError, "for each dimension", 3)
+    for barcodes in ([barcode, barcode[:1]], []):
+        check_rejects(to_diagrams, ShapeError, "the same number of dimensions", barcodes, "giotto")
     check_rejects(from_diagrams, ShapeError, r"\(barcodes, bars, 3\)", torch.ones(4, 2))
     check_rejects(from_diagrams, ShapeError, r"\(bars, 2\)", [torch.ones(4, 3)])
     check_rejects(from_diagrams, DegenerateError, "before its birth", [[[2.0, 1.0]]])

@@ -75,6 +75,19 @@ def test_mle_leaves_zero_distances_out():
     assert mle_dimension(x, 10).item() == pytest.approx(count / gaps, rel=1e-12)
 
 
+def test_given_distances_have_no_coordinates_to_be_rounded():
+    """Two points nearer to each other than four units in the last place of a row of their distances."""
+    line = torch.tensor([[0.0], [1e-7], [1.0], [3.0]])
+    away = torch.cdist(line, line, compute_mode="donot_use_mm_for_euclid_dist")
+    assert two_nn(away, metric="precomputed").item() == pytest.approx(two_nn(line).item(), rel=1e-6)
+
+
+def test_weights_of_far_neighbours_sum_to_one_too():
+    x = torch.eye(3)
+    assert torch.exp(torch.tensor(-2 / 0.01)) == 0
+    assert lsds(x, x, k=2, t=0.01, normalize_weights=True).item() == pytest.approx(1.5)  # |e1 - (e2 + e3) / 2|^2
+
+
 def soft_expand(x: Tensor, alpha: float = -0.6) -> Tensor:
     """A transform to measure: singular values through a logarithm, the largest kept."""
     u, s, v = torch.linalg.svd(x, full_matrices=False)

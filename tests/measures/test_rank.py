@@ -40,6 +40,16 @@ def test_equal_directions_count_as_so_many(order):
     assert effective_rank(x.float(), order).item() == pytest.approx(5, rel=1e-3)
 
 
+def test_small_directions_count_in_single_precision_too():
+    """767 singular values at 2e-3 of the first: far above the rounding of a decomposition, their squares below it."""
+    s = torch.tensor([1.0] + [2e-3] * 767)
+    x = torch.linalg.qr(normal(800, 768).float())[0] * s
+    known = s.double().square() / s.double().square().sum()
+    assert effective_rank(x, 0.5, squared=True).item() == pytest.approx(known.sqrt().sum().item() ** 2, rel=1e-3)
+    want = math.exp(-(known * known.log()).sum().item())
+    assert effective_rank(x, squared=True).item() == pytest.approx(want, rel=1e-4)
+
+
 def released_alpha(values, first, last):
     """The public code (reptrix, after Stringer et al. 2019) in numpy: least squares with weights 1/rank."""
     rank = np.arange(first, last + 1)
