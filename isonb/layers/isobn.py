@@ -77,8 +77,8 @@ class IsoBN(nn.Module):
     Args:
         d: dimensions of the vectors.
         momentum: share of a batch in the running statistics. In [1e-6, 1].
-        eps: added to the spread. In [1e-12, 1].
-        beta: strength: 0 scales nothing. In [0, 2].
+        eps: added to the spread, and to the energy that scaling keeps. In [1e-12, 1].
+        beta: strength: 0 leaves directions alike, and lengths as they are up to eps. In [0, 2].
         group: the processes over which the statistics are taken.
 
     >>> layer = IsoBN(2)

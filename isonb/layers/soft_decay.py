@@ -225,10 +225,11 @@ class SoftDecay(nn.Module):
 
     Placement. The paper applies it to the output of the last block: call the layer on ``last_hidden_state``, before the
     pooler. The official BERT code has it in the last layer between dropout and LayerNorm,
-    ``LayerNorm(SoftDecay(z) + a)``, where ``z = dropout(ffn + a)`` and ``a`` is the attention output, padding included;
-    for that, call it there without a mask. ``alpha`` starts at -0.2; the paper's learning rate for it is 2e-3, so give
-    it a parameter group of its own. The parameter is called ``raw``; in ``mode="safe"`` alpha is -sigmoid(raw), so that
-    it stays in (-1, 0). The result has the dtype of the input; half precision is computed in float32.
+    ``LayerNorm(SoftDecay(z) + a)``, where ``z = dropout(dropout(FFN(a)) + a)`` and ``a`` is the attention output,
+    padding included; for that, call it there without a mask. ``alpha`` starts at -0.2. The released scripts name a
+    learning rate of 2e-3 for it and train it at the model's 2e-5: for 2e-3 give it a parameter group of its own. The
+    parameter is called ``raw``; in ``mode="safe"`` alpha is -sigmoid(raw), so that it stays in (-1, 0). The result has
+    the dtype of the input; half precision is computed in float32.
 
     Args:
         alpha: where the trained alpha starts. In [-1, 0].

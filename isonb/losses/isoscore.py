@@ -36,6 +36,8 @@ class IsoScoreLoss(Loss):
 
     Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 at least 0 (unbiased: any sign).
     0 for fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives -ln(floor).
+    All points equal, and unbiased those whose estimate of tr(Sigma^2) vanishes (orthogonal, of one length):
+    :class:`~isonb.errors.DegenerateError`, on an accelerator -ln(floor).
 
     Args:
         weight: weight: above 0 raises isotropy.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -32,8 +33,10 @@ class IStarLoss(Loss):
     the identity scaled to the trace of the batch covariance (see :func:`isonb.isoscore_star`). The mask may stand
     second, as a bool vector: ``IStarLoss()(*points_from_hidden_states(states, attention_mask))``.
 
-    Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 in [0, 1] (unbiased: any). 0 for
-    fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives a constant.
+    Shapes: points (n, d), d >= 2, mask (n,) optional; returns a scalar, of weight 1 in [0, 1] (unbiased: at most 1). 0
+    for fewer than 2 points (4 unbiased); where values aren't looked at, a mask that leaves fewer gives a constant.
+    Points that have no IsoScore*, all equal say: the errors and limits of :func:`isonb.isoscore_star`, or unbiased of
+    :func:`isonb.isoscore`.
 
     Args:
         weight: weight (lambda): below 0 lowers isotropy, above 0 raises it.
@@ -88,26 +91,31 @@ def quiet(model: nn.Module) -> Iterator[None]:
     """Run the model in evaluation mode without gradients; training flags and random states come back as they were."""
     flags = [(module, module.training) for module in model.modules()]
     cuda = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
-    plain = random.getstate()
+    plain, numpy = random.getstate(), sys.modules.get("numpy")
+    drawn = numpy and numpy.random.get_state()
     try:
         with torch.random.fork_rng(cuda), torch.no_grad():
             model.eval()
             yield
     finally:
         random.setstate(plain)
+        if numpy:
+            numpy.random.set_state(drawn)
         for module, flag in flags:
             module.training = flag
 
 
 @contextmanager
 def _generators_kept(loader: Any) -> Iterator[None]:
-    """Put back the generators a data loader draws its order from."""
+    """Put back what a data loader draws its order from: generators, and the epoch that Accelerate's loaders count."""
     holders = [loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)]
     kept = [g for holder in holders if isinstance(g := getattr(holder, "generator", None), torch.Generator)]
-    states = [g.get_state() for g in kept]
+    states, epoch = [g.get_state() for g in kept], getattr(loader, "iteration", None)
     try:
         yield
     finally:
+        if epoch is not None:
+            loader.iteration = epoch
         for generator, state in zip(kept, states, strict=True):
             generator.set_state(state)
 
@@ -126,8 +134,9 @@ class ShrinkageCovariance:
     :meth:`refresh` runs batches through the model in evaluation mode, in the order of the loader, until ``max_rows``
     token vectors are seen (an equal share on each process; the batch that reaches it counts whole), and keeps their
     covariance with n - 1. Nothing is stored but count, mean and scatter. ``layers`` and ``include_pads`` as in
-    :func:`isonb.points_from_hidden_states`: give the loss the same. Training flags, random states and the
-    loader's generators are put back, so a run with and without it draws the same numbers.
+    :func:`isonb.points_from_hidden_states`: give the loss the same. Training flags, the random states of
+    torch, Python and numpy, and the generators and epoch of the loader are put back, so a run with and without it draws
+    the same numbers.
 
     ``forward``: a callable of model and batch that returns hidden states and mask, for models other than those of
     transformers. Every process must call :meth:`refresh`, each with its share of the data.

@@ -15,7 +15,8 @@ class JointLoss(nn.Module):
 
     Returns :func:`isonb.losses.joint.balanced_sum` of the two with the means before this step; then, in training,
     :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
-    initial means: they are the losses of the first batch. Means and step are buffers.
+    initial means: they are the losses of the first batch. Means and step are buffers. The paper's losses are positive;
+    a mean counts by its size, so that a negative loss is lowered too.
 
     Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
     weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
@@ -73,18 +74,20 @@ def _scalar(loss: Tensor, name: str) -> Tensor:
 
 @border
 def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor) -> Tensor:
-    r"""Two losses brought to one scale by running means, :math:`\tfrac12(L_1 \bar m/m_1 + L_2 \bar m/m_2)`.
+    r"""Two losses brought to one scale by running means, :math:`\tfrac12(L_1 \bar m/|m_1| + L_2 \bar m/|m_2|)`.
 
-    :math:`\bar m` is the average of the two means, which are constants (IsoLayer, Attieh et al., ICDAR 2023). A mean of
-    0 leaves its loss unscaled. All arguments and the result are scalars.
+    :math:`\bar m` is the average of :math:`|m_1|` and :math:`|m_2|`, which are constants (IsoLayer, Attieh et al.,
+    ICDAR 2023, whose losses are positive). A mean of 0 leaves its loss unscaled. All arguments and the result are
+    scalars.
 
     >>> one = torch.tensor
     >>> balanced_sum(one(0.8), one(3.5), one(1.0), one(4.0)).item()
     2.09375
     """
-    average = ((mean1 + mean2) / 2).detach()
+    size1, size2 = mean1.detach().abs(), mean2.detach().abs()
+    average = (size1 + size2) / 2
 
-    def scaled(loss: Tensor, mean: Tensor) -> Tensor:
-        return loss * torch.where(mean == 0, 1.0, average / torch.where(mean == 0, 1.0, mean.detach()))
+    def scaled(loss: Tensor, size: Tensor) -> Tensor:
+        return loss * torch.where(size == 0, 1.0, average / torch.where(size == 0, 1.0, size))
 
-    return (scaled(first, mean1) + scaled(second, mean2)) / 2
+    return (scaled(first, size1) + scaled(second, size2)) / 2

@@ -58,7 +58,7 @@ class PersistentEntropyLoss(Loss):
     longest bars. In the paper points are the last layer's [CLS] vectors of the effective batch (64 there), labels the
     gold labels, weight 1.
 
-    ``in_cluster`` = w adds the mean length of the bars not kept, :math:`-\sum_c (H_c + \sigma w\,\bar l_c)`.
+    ``in_cluster`` = w adds the mean length of the bars not kept, :math:`-\lambda \sum_c (H_c + \sigma w\,\bar l_c)`.
     :math:`\sigma` = ``in_cluster_sign``: +1 as the official code has it (noise bars are lengthened), -1 as its
     documentation describes it (they are shortened). The paper has no such term. ``normalize`` divides :math:`H_c` by
     the logarithm of the number of its bars, its maximum, so that labels of different size compare. Labels whose points
@@ -72,14 +72,14 @@ class PersistentEntropyLoss(Loss):
 
     Args:
         select: keep the prominent bars; otherwise all.
-        in_cluster: weight of the mean length of the bars left out, beside the entropy. In [0, inf).
+        in_cluster: weight of the mean length of the bars left out, relative to the entropy's. In [0, inf).
         in_cluster_sign: 1 lengthens those bars (as coded), -1 shortens them (as described).
         keep_breaking: count the bar that ends the selection as prominent, as the code does.
         normalize: divide by the greatest entropy that so many bars can have.
         reduction: over labels.
         min_points: labels with fewer points in the batch are left out. In [2, inf).
         max_dim: homology up to this dimension; above 0 needs giotto-ph or gudhi. In [0, 2].
-        weight: weight of the entropy; above 0 raises it.
+        weight: weight of the whole; above 0 raises the entropy.
         group: the processes whose points count as one cloud.
 
     >>> loss = PersistentEntropyLoss(select=False)

@@ -32,9 +32,9 @@ def unbiased_parts(q: Tensor, kurtosis: Tensor, n: Tensor) -> tuple[Tensor, Tens
 
 
 def unbiased_ratio(q: Tensor, kurtosis: Tensor, n: Tensor) -> Tensor:
-    """PR-U = A/B; 0 where B vanishes and values are not looked at."""
+    """PR-U = A/B; 0 where B vanishes, or of fewer than four points, and values are not looked at."""
     a, b = unbiased_parts(q, kurtosis, n)
-    usable = b.abs() > 16 * torch.finfo(q.dtype).eps * q
+    usable = (b.abs() > 16 * torch.finfo(q.dtype).eps * q) & (n >= 4)
     if check_values(q) and not bool(usable.all()):
         invariant = "the unbiased estimate of tr(Sigma^2) must not vanish"
         fail(DegenerateError, invariant, b[~usable][0].item(), "Give more points; orthogonal ones tell nothing.")
@@ -70,8 +70,8 @@ def participation_ratio(x: Tensor, *, unbiased: bool = False, mask: Tensor | Non
 
     .. math:: \mathrm{PR\text{-}U} = \frac{T^2 (1-k) + 2kF - nQ/(n-2)}{F + kT^2 - nQ/(n-2)}.
 
-    Shapes: x (..., n, d), mask (..., n) optional; returns (...). Range [1, min(n - 1, d)]. PR-U is not clipped: below
-    about eight points it may pass d or be negative, so that averages stay honest; it assumes independent rows.
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...). Range [1, min(n - 1, d)]. PR-U is at least 1 and
+    not clipped: it may pass d, so that averages stay honest; it assumes independent rows.
     Differentiable twice. All points equal: :class:`~isonb.errors.DegenerateError`; on an accelerator the limit 1 with
     zero gradient. A denominator of 0, as of orthogonal points of one length: the same error, on an accelerator PR-U 0.
     Fewer than 2 points (4 if unbiased): :class:`~isonb.errors.ShapeError`.
@@ -90,7 +90,7 @@ def isoscore(x: Tensor, *, unbiased: bool = False, mask: Tensor | None = None) -
 
     PR is :func:`participation_ratio`. 1 means every direction has the same variance, 0 that one direction has all of
     it; k equal directions of d give (k - 1)/(d - 1). Invariant to translation, rotation and scale. A sample of n points
-    can't pass (n - 2)/(d - 1); ``unbiased=True`` takes PR-U, is free of that limit and is not clipped to [0, 1].
+    can't pass (n - 2)/(d - 1); ``unbiased=True`` takes PR-U, is free of that limit and may pass 1.
 
     Shapes: x (..., n, d), mask (..., n) optional; returns (...). Differentiable twice. Errors as
     :func:`participation_ratio`, and d = 1: :class:`~isonb.errors.ShapeError`. All points equal on an accelerator: 0,

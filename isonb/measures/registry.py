@@ -67,7 +67,7 @@ class Measure:
     def range(self) -> str:
         """The ends in words.
 
-        >>> MEASURES["mean_cosine"].range, MEASURES["two_nn"].range, MEASURES["isoscore_unbiased"].range
+        >>> MEASURES["mean_cosine"].range, MEASURES["two_nn"].range, TOKEN_MEASURES["spectral_skewness"].range
         ('-1 to 1', '0 up', 'any')
         """
         if math.isinf(self.low):
@@ -120,7 +120,8 @@ _ENTRIES = (
     Measure(
         "isoscore_unbiased",
         "IsoScore-U",
-        *_ANY,
+        0,
+        _UP,
         "the same, right on average in a small sample",
         partial(isoscore, unbiased=True),
     ),
@@ -136,7 +137,8 @@ _ENTRIES = (
     Measure(
         "participation_ratio_unbiased",
         "participation ratio, unbiased",
-        *_ANY,
+        1,
+        _UP,
         "the same, right on average in a small sample",
         partial(participation_ratio, unbiased=True),
     ),

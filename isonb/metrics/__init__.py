@@ -1,11 +1,13 @@
 """The measures as torchmetrics classes: fed batch by batch, exact when batches, checkpoints or processes are joined.
 
 A class keeps a summary of fixed size (mean and scatter, sums of unit rows, a few numbers), merges it exactly and
-computes from it what the function of the same name gives for all points at once. (Two differ at the edge: cosine
-metrics need two points that aren't zero, otherwise :class:`~isonb.errors.ShapeError`, and ``SpectralSkewness`` is 0
-where all values are equal.) Processes are joined in one or two collectives, whatever their shards hold; the first has
-a fixed size, for up to 32,768 dimensions unless ``dims`` is given. One that saw no data takes part too. States stay
-float64 under ``.half()``, ``.to(dtype)`` and autocast. They need one full read of the values, so NaN and Inf are errors
+computes from it what the function of the same name gives for all points at once. (Some differ at the edge: cosine
+metrics need two points that aren't zero, otherwise :class:`~isonb.errors.ShapeError`; ``SpectralSkewness`` is 0 where
+all values are equal; directions beyond the number of points have share 0.) A ``state_dict`` holds the states after
+``metric.persistent(True)``, as torchmetrics has it. Processes are joined in one or two collectives, whatever their
+shards hold; the first has a fixed size, for up to 32,768 dimensions (for ``LiDAR`` half as many, for ``CKA`` those of
+both clouds) unless ``dims`` is given. One that saw no data takes part too. States stay float64 under ``.half()``,
+``.to(dtype)`` and autocast. They need one full read of the values, so NaN and Inf are errors
 on every device.
 
 Measures that need all points at once (nearest neighbours, barcodes, partition score, RBF uniformity) don't stream.
@@ -22,7 +24,7 @@ from collections.abc import Callable
 from functools import partial
 
 from isonb.errors import InputError, fail
-from isonb.measures.registry import MEASURES, ZETA
+from isonb.measures.registry import LEADING, MEASURES, ZETA
 from isonb.metrics.clouds import (
     AlphaReQ,
     Anisotropy,
@@ -83,13 +85,19 @@ STREAMED: dict[str, Callable[..., Base]] = {
     "token_uniformity": TokenUniformity,
     "cls_uniformity": ClsUniformity,
     "spectral_skewness": SpectralSkewness,
+    **{
+        f"{name}_{j}{ending}": partial(kind, j, center=bool(ending), alone=True)
+        for name, kind in (("anisotropy", Anisotropy), ("explained_variance", ExplainedVariance))
+        for ending in ("", "_centered")
+        for j in range(1, LEADING + 1)
+    },
 }
 
 
 def metric_of(name: str, *, capacity: int = 4096) -> Base:
     """A fresh metric of a measure by its name in the registry: exact where it streams, else of ``capacity`` points.
 
-    Raises :class:`~isonb.errors.InputError` for an unknown name.
+    Raises :class:`~isonb.errors.InputError` for an unknown name, and for ``spectral_median``, which has no metric.
 
     >>> metric = metric_of("isoscore_unbiased")
     >>> type(metric).__name__, metric.unbiased, type(metric_of("two_nn")).__name__

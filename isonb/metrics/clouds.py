@@ -20,10 +20,16 @@ from isonb.streaming.streams import Average, Skewness, UnitSums
 from isonb.streaming.traces import LengthMoments
 
 
-def _cloud_of(second_moment: Tensor) -> Tensor:
-    """A small cloud (d, d) with the given matrix as its sum of x x^T, up to a rotation; rounding is no direction."""
-    values = torch.linalg.eigvalsh(second_moment)
-    return torch.diag(torch.where(values > len(values) * torch.finfo(values.dtype).eps * values[-1], values, 0).sqrt())
+def _values_of(second_moment: Tensor, most: int) -> Tensor:
+    """Eigenvalues (d), descending, of which ``most`` can be above 0: what is rounding is 0."""
+    values = torch.linalg.eigvalsh(second_moment).flip(-1)
+    values[most:] = 0
+    return torch.where(values > len(values) * torch.finfo(values.dtype).eps * values[0], values, 0)
+
+
+def _cloud_of(second_moment: Tensor, most: int) -> Tensor:
+    """A small cloud (d, d) with the given matrix as its sum of x x^T, up to a rotation."""
+    return torch.diag(_values_of(second_moment, most).sqrt())
 
 
 class MeanVector(Streaming):
@@ -89,22 +95,25 @@ class IsoScoreStar(Streaming):
 
 
 class Anisotropy(Streaming):
-    """:func:`isonb.measures.spectrum.anisotropy` (k) of all points; ``center=True`` for shares of variance."""
+    """:func:`isonb.measures.spectrum.anisotropy` (k) of all points; ``center=True`` for shares of variance.
+
+    ``alone=True`` gives the k-th of them, as the registry has it.
+    """
 
     function = staticmethod(anisotropy)
 
-    def __init__(self, k: int = 3, *, center: bool = False, **kwargs: Any) -> None:
+    def __init__(self, k: int = 3, *, center: bool = False, alone: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.k, self.center, self.least = k, center, 2 if center else 1
+        self.k, self.center, self.alone, self.least = k, center, alone, 2 if center else 1
 
     def _value(self, summary: Moments) -> Tensor:
         count, mean, scatter = summary.state_tensors()
         matrix = scatter if self.center else scatter.addr(mean, count * mean)
-        return self._of(_cloud_of(matrix))
+        return self._of(_cloud_of(matrix, int(count) - self.center))
 
     def _of(self, cloud: Tensor) -> Tensor:
         shares: Tensor = self.function(cloud, self.k)
-        return shares
+        return shares[-1] if self.alone else shares
 
 
 class ExplainedVariance(Anisotropy):
@@ -115,6 +124,8 @@ class ExplainedVariance(Anisotropy):
 
 class EffectiveRank(Anisotropy):
     """:func:`isonb.effective_rank` of all points, of any order."""
+
+    exact = True
 
     def __init__(self, order: float = 1.0, *, squared: bool = False, center: bool = False, **kwargs: Any) -> None:
         super().__init__(center=center, **kwargs)
@@ -127,14 +138,14 @@ class EffectiveRank(Anisotropy):
 class AlphaReQ(Streaming):
     """:func:`isonb.alpha_req` of all points."""
 
-    least = 2
+    least, exact = 2, True
 
     def __init__(self, first: int = 11, last: int = 100, *, weighted: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.first, self.last, self.weighted = first, last, weighted
 
     def _value(self, summary: Moments) -> Tensor:
-        values = torch.linalg.eigvalsh(summary.cov).flip(-1)
+        values = _values_of(summary.cov, int(summary.n) - 1)
         return power_law(values / values.sum(), self.first, self.last, self.weighted)
 
 
@@ -148,7 +159,7 @@ class VarEx(Streaming):
         self.p = p
 
     def _value(self, summary: Moments) -> Tensor:
-        cloud = _cloud_of(summary.cov)
+        cloud = _cloud_of(summary.cov, int(summary.n) - 1)
         return varex_score(torch.cat([cloud, -cloud]), self.p)
 
 

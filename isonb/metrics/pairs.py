@@ -43,7 +43,7 @@ class Alignment(Streaming):
 class CKA(Streaming):
     """:func:`isonb.cka` of all points; feed it both clouds. ``first``: dimensions of the first, if not half of all.
 
-    The debiased form needs fourth moments of both clouds, which are not kept.
+    ``dims``, if given, is the sum of both. The debiased form needs fourth moments of both clouds, which are not kept.
     """
 
     least = 2
@@ -79,8 +79,8 @@ class LiDAR(Streaming):
     1.593705
     """
 
-    def __init__(self, views: int, delta: float = 1e-4, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, views: int, delta: float = 1e-4, *, dims: int | None = None, **kwargs: Any) -> None:
+        super().__init__(dims=dims and 2 * dims, **kwargs)
         if views < 2:
             fail(InputError, "views must be at least 2", views, "It is how often each object is seen.")
         self.views, self.delta, self.least = views, delta, 2 * views
@@ -106,8 +106,8 @@ class NC1(Streaming):
 
     least = 2
 
-    def __init__(self, classes: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, classes: int, *, dims: int | None = None, **kwargs: Any) -> None:
+        super().__init__(dims=dims and dims + classes, **kwargs)
         self.classes = classes
 
     def update(self, x: Tensor, labels: Tensor) -> None:  # type: ignore[override]

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import strict
+from isonb.checks import strict, tensor_of
 from isonb.errors import ShapeError, fail, needs
 from isonb.numerics.distributed import all_sum
+from isonb.numerics.scale import precise
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
 from isonb.streaming.traces import LengthMoments
@@ -96,6 +97,7 @@ class Streaming(Base):
 
     summary: Any = Moments  # the kind of summary
     least = 1  # points, or numbers, below which there is no value
+    exact = False  # products in float64 whatever the points are, for values that depend on the smallest directions
 
     def __init__(self, kind: Any = None, *, dims: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -120,8 +122,9 @@ class Streaming(Base):
 
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
+        x = tensor_of(x)
         with strict():
-            self._add(x, mask)
+            self._add(precise(x) if self.exact and isinstance(x, Tensor) and x.is_floating_point() else x, mask)
 
     def _add(self, *given: Any) -> None:
         self._keep(self._summary(self.metric_state).update(*given))

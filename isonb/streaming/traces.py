@@ -21,7 +21,7 @@ class LengthMoments:
     r"""Mean, scatter, and the third and fourth moments of the distances to the mean that PR-U needs.
 
     With y = x - mean and r = \|y\|^2 it keeps :math:`v = \sum r y` and :math:`Q = \sum r^2` beside :class:`Moments`.
-    Moving the mean by s turns them into :math:`v + T s + 2 M s + n |s|^2 s` and
+    About the mean less s they are :math:`v + T s + 2 M s + n |s|^2 s` and
     :math:`Q + 4 s^T M s + n |s|^4 + 4 v^T s + 2 T |s|^2`, with M the scatter and T its trace.
 
     >>> moments = LengthMoments().update(torch.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -112,7 +112,7 @@ def squared_traces(x: Tensor, *, mask: Tensor | None = None) -> tuple[Tensor, Te
     expectation is right for any distribution of independent rows. The quotient of one small cloud is noisy and a little
     biased; for many clouds of one population average both first, and divide then.
 
-    Shapes: x (..., n, d), mask (..., n) optional; returns (...) and (...), the second possibly negative.
+    Shapes: x (..., n, d), mask (..., n) optional; returns (...) and (...), both at least 0.
     Differentiable. Fewer than 4 points: :class:`~isonb.errors.ShapeError`. All points equal:
     :class:`~isonb.errors.DegenerateError`; on an accelerator both are 0. They are fourth powers of the scale: where
     those, or their gradients, don't fit the dtype (about 1e9 in float32), :class:`~isonb.errors.DegenerateError`.

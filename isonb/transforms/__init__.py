@@ -10,13 +10,19 @@ the dtype of its input, half precision in float32, and is differentiable in the 
 from isonb.transforms.base import Transform, load_transform
 from isonb.transforms.clusters import ClusterRemoval
 from isonb.transforms.mean_direction import MeanDirection
+from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
 from isonb.transforms.whitening import AllButTheTop, SoftZCA, Whitening, ZeroMean
 
 __all__ = [
     "AllButTheTop",
     "ClusterRemoval",
+    "DimensionScale",
     "MeanDirection",
+    "MeanShift",
+    "PartialWhitening",
+    "SingularDecay",
     "SoftZCA",
+    "Standardise",
     "Transform",
     "Whitening",
     "ZeroMean",

@@ -169,7 +169,10 @@ class AffineTransform(Transform):
         return self.fit_moments(Moments().update(exact, mask))
 
     def fit_moments(self, moments: Moments) -> Self:
-        """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self."""
+        """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self.
+
+        Moments take products in the dtype of the points: feed them float64 where directions may lack variance.
+        """
         cov = moments.cov  # checks that there are points enough
         learned = self._learn(moments.mean, cov, int(moments.n))
         self.state = {"mean": moments.mean.clone(), **{name: part.contiguous() for name, part in learned.items()}}

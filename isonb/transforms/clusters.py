@@ -75,8 +75,8 @@ class ClusterRemoval(Transform):
     with fewer points than D + 1 loses all the variance it has. Not affine.
 
     Args:
-        n_clusters: clusters, fewer where there are few points. In [1, inf).
-        D: directions removed in each, fewer where there are few points. In [0, inf).
+        n_clusters: clusters; there must be as many points. In [1, inf).
+        D: directions removed in each, at most the dimensions; fewer in a cluster of few points. In [0, inf).
         seed: of the rows that the clusters start from.
 
     >>> x = torch.tensor([[0.0, 0.0], [0.0, 1.0], [50.0, 0.0], [50.0, 4.0], [51.0, 2.0]])

@@ -201,7 +201,8 @@ class GlowFlow(nn.Module):
         config, tensors = read_folder(folder)
         if config["class"] != "GlowFlow":
             fail(InputError, f"{folder} must hold a GlowFlow", config["class"], "Use load_transform.")
-        flow = cls(**config["options"])
+        dtype = next(tensor.dtype for tensor in tensors.values() if tensor.is_floating_point())
+        flow = cls(**config["options"]).to(dtype)
         flow.load_state_dict(tensors)
         return flow
 

@@ -76,7 +76,7 @@ class PartialWhitening(_Turn):
         self.p, self.keep_norms = p, keep_norms
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
-        values, axes = principal_axes(cov)
+        values, axes = principal_axes(cov, n - 1)
         return {"values": values, "axes": axes}
 
     def factors(self) -> Tensor:
@@ -133,7 +133,8 @@ class DimensionScale(_Turn):
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.count > len(mean):
             fail(ShapeError, f"count must be at most the {len(mean)} dimensions", self.count, "Scale fewer of them.")
-        return {"loudest": (cov.diagonal() + mean.square()).topk(self.count).indices}
+        square = (n - 1) / n * cov.diagonal() + mean.square()
+        return {"loudest": square.topk(self.count).indices}
 
     def _turned(self, x: Tensor) -> Tensor:
         return x * x.new_ones(x.shape[-1]).index_fill(0, self.state["loudest"].to(x.device), self.factor)
@@ -187,7 +188,7 @@ class SingularDecay(_Turn):
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         squares = (n - 1) * cov + n * torch.outer(mean, mean)
-        values, axes = principal_axes(squares)
+        values, axes = principal_axes(squares, n)
         return {"singular": values.sqrt(), "axes": axes}
 
     def _turned(self, x: Tensor) -> Tensor:

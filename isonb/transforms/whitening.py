@@ -23,14 +23,17 @@ def signed(axes: Tensor) -> Tensor:
     return axes * torch.where(largest < 0, -1.0, 1.0)
 
 
-def principal_axes(cov: Tensor) -> tuple[Tensor, Tensor]:
+def principal_axes(cov: Tensor, most: int | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues (d), descending, and eigenvectors in columns of a covariance (d, d): in each, the entry of largest
-    size is positive. :class:`~isonb.errors.DegenerateError` where the points are all equal.
+    size is positive. ``most`` of the values can be above 0, n - 1 of n points: what rounding left of the others is 0.
+    :class:`~isonb.errors.DegenerateError` where the points are all equal.
     """
     if not bool(cov.diagonal().sum() > 0):
         fail(DegenerateError, "the points must not all be equal", "a covariance of trace 0", "Give more points.")
     values, axes = torch.linalg.eigh(cov)
-    return values.flip(-1).clamp_min(0), signed(axes.flip(-1))
+    values = values.flip(-1).clamp_min(0)
+    values[most:] = 0
+    return values, signed(axes.flip(-1))
 
 
 def _least(values: Tensor) -> Tensor:
@@ -44,6 +47,8 @@ class ZeroMean(AffineTransform):
     >>> ZeroMean().fit(torch.tensor([[1.0, 5.0], [3.0, 7.0]])).transform(torch.tensor([[4.0, 4.0]])).tolist()
     [[2.0, -2.0]]
     """
+
+    ROUGH = False
 
     @border
     def fit(self, x: Tensor, mask: Tensor | None = None) -> ZeroMean:
@@ -88,7 +93,7 @@ class Whitening(AffineTransform):
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.k is not None and self.k > len(cov):
             fail(ShapeError, f"k must be at most the {len(cov)} dimensions", self.k, "Keep fewer directions.")
-        values, axes = principal_axes(cov)
+        values, axes = principal_axes(cov, n - 1)
         rank = int((values >= _least(values)).sum())
         kept = min(self.k or rank, rank)
         return {"matrix": axes[:, :kept] / values[:kept].sqrt(), "rank": torch.tensor(rank)}
@@ -147,7 +152,7 @@ class SoftZCA(AffineTransform):
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
         if self.eps == "auto" and self._shrinkage is None:
             fail(InputError, 'eps="auto" needs the points', "moments", "Call fit, or give eps.")
-        values, axes = principal_axes(cov)
+        values, axes = principal_axes(cov, n - 1)
         share, self._shrinkage = self._shrinkage or 0.0, None
         softened = (1 - share) * values + share * values.mean() + (0.0 if self.eps == "auto" else float(self.eps))
         if not bool((softened >= _least(values)).all()):

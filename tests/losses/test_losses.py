@@ -2,12 +2,24 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from golden_cases import assert_matches, cases, load, shrinkage, values
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
-from support import assert_same, check_dtypes, check_gradient, check_rejects, gpu, gradient, leaf, normal, uneven
+from support import (
+    as_on_an_accelerator,
+    assert_same,
+    check_dtypes,
+    check_gradient,
+    check_rejects,
+    gpu,
+    gradient,
+    leaf,
+    normal,
+    uneven,
+)
 from torch import nn
 
 from isonb.barcodes.entropy import prominent_bars
@@ -130,6 +142,12 @@ def test_joint_loss_has_constant_means():
     assert half.dtype == torch.float32
 
 
+def test_joint_loss_lowers_negative_losses_too():
+    x = leaf(torch.tensor([0.6, -0.9], dtype=torch.float64))
+    grad = torch.autograd.grad(JointLoss()(x[0], x[1]), x)[0]  # sizes 0.6 and 0.9: factors 0.75/0.6 and 0.75/0.9
+    assert grad.tolist() == pytest.approx([0.625, 0.375 / 0.9])
+
+
 def reference_entropy(points, select):
     """Entropy of the bars of one group, through scipy's spanning tree."""
     tree = minimum_spanning_tree(cdist(points, points)).tocoo()
@@ -223,6 +241,14 @@ def test_floor_of_minus_log_isoscore():
     assert IsoScoreLoss(floor=0.1)(x).item() == pytest.approx(-math.log(0.1))
 
 
+def test_three_points_say_nothing_where_values_are_not_looked_at(monkeypatch):
+    as_on_an_accelerator(monkeypatch)
+    x, mask = leaf(torch.eye(6).double()), torch.arange(6) < 3
+    loss = IsoScoreLoss(unbiased=True)(x, mask)
+    assert loss.item() == pytest.approx(-math.log(1e-3))
+    assert not torch.autograd.grad(loss, x)[0].any()
+
+
 def test_gao_takes_the_module():
     table = nn.Embedding(9, 4)
     assert_same(GaoCosineLoss()(table), CosRegLoss()(table.weight))
@@ -314,8 +340,19 @@ def test_shrinkage_covariance_leaves_no_trace():
     torch.manual_seed(0)
     model, generator = Encoder(), torch.Generator().manual_seed(5)
     loader, measure = loader_of(generator), ShrinkageCovariance(max_rows=30)
+    loader.iteration = 3  # of Accelerate's loaders: the epoch of the order, counted when a pass ends
     before = torch.get_rng_state(), generator.get_state(), [m.training for m in model.modules()]
+    numpy = np.random.get_state()[1].copy()  # noqa: NPY002
+
+    def forward(model, batch):
+        np.random.rand()  # noqa: NPY002: a collator may draw from it
+        loader.iteration += 1
+        return model(**batch, output_hidden_states=True, return_dict=True).hidden_states, batch["attention_mask"]
+
+    measure.forward = lambda model, batch: forward(model, {k: v for k, v in batch.items() if k != "labels"})
     cov = measure.refresh(model, loader)
+    assert loader.iteration == 3
+    assert (np.random.get_state()[1] == numpy).all()  # noqa: NPY002
     assert torch.equal(before[0], torch.get_rng_state())
     assert torch.equal(before[1], generator.get_state())
     assert before[2] == [m.training for m in model.modules()]

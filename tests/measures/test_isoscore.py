@@ -129,6 +129,8 @@ def test_bounds(n, d, seed, log_scale):
     assert 0 <= isoscore(x).item() <= (n - 2) / (d - 1) + 1e-9
     assert 0 <= isoscore_star(x, 0.2).item() <= 1
     assert 1 - 1e-12 <= participation_ratio(x).item() <= min(n - 1, d) + 1e-9
+    if n > 3:  # averages of squares over distinct rows, the numerator's never the smaller
+        assert participation_ratio(x, unbiased=True).item() >= 1 - 1e-9
     if n > 2:
         assert 0 <= shrinkage_intensity(x).item() <= 1
 

@@ -62,6 +62,7 @@ def by_metrics(x):
         metric = metrics.metric_of(name)
         for piece in x.split(50):
             metric.update(piece)
+        assert isinstance(metric, metrics.Sampled) == (name not in metrics.STREAMED)
         values[name] = float(metric.compute())
     return values
 

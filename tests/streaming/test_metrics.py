@@ -121,6 +121,23 @@ def test_batches_give_the_function_of_all_points(name):
     assert_same(metric.compute(), function(X[mask]))
 
 
+@pytest.mark.parametrize("rows", [64, 2000])
+def test_small_directions_are_told_from_rounding(rows):
+    """Fewer points than dimensions, and small directions of many: single precision leaves something of each."""
+    x = torch.randn(rows, 384, generator=torch.Generator().manual_seed(0)) * torch.linspace(1, 1e-3, 384)
+    cases = {metrics.AlphaReQ: isonb.alpha_req, metrics.EffectiveRank: isonb.effective_rank}
+    for kind, function in cases.items():
+        metric = fed(kind, x, [0, rows // 3, rows])
+        assert metric.compute().item() == pytest.approx(function(x.double()).item(), rel=1e-6), kind.__name__
+
+
+def test_dims_are_those_of_the_points():
+    x = torch.randn(5, 2, 3, generator=torch.Generator().manual_seed(0))
+    for metric, given in ((metrics.LiDAR(2, dims=3), (x,)), (metrics.NC1(2, dims=3), (x[:, 0], torch.arange(5) % 2))):
+        metric.update(*given)
+        assert torch.isfinite(metric.compute())
+
+
 @pytest.mark.parametrize("name", POINTS)
 def test_forward_gives_the_batch_and_keeps_the_whole_and_metrics_merge(name):
     make, function = POINTS[name]

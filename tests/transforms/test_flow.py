@@ -171,6 +171,8 @@ def test_files(tmp_path):
     flow.save(tmp_path)
     found = GlowFlow.load(tmp_path)
     assert torch.equal(found.transform(x), flow.transform(x))
+    flow.double().save(tmp_path / "double")
+    assert GlowFlow.load(tmp_path / "double").transform(x).dtype == torch.float64
     Whitening().fit(x).save(tmp_path / "other")
     with pytest.raises(InputError, match="must hold a GlowFlow"):
         GlowFlow.load(tmp_path / "other")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.covariance import ledoit_wolf
 from sklearn.decomposition import PCA
 from support import assert_same, check_gradient, gpu, normal, some_mask, uneven
 
+import isonb
 from isonb.errors import (
     DegenerateError,
     DependencyError,
@@ -93,6 +95,10 @@ def test_whitening_drops_directions_without_variance():
     wide = torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
     assert Whitening().fit(wide).rank == 63
     torch.testing.assert_close(Whitening().fit_transform(wide).mT.cov(), torch.eye(63), rtol=0, atol=1e-4)
+    streamed = Moments().update(wide)  # products in float32: what they leave of 65 directions is above 1e-10
+    assert Whitening().fit_moments(streamed).rank == 63
+    with pytest.raises(DegenerateError, match="ZCA needs variance in every direction"):
+        SoftZCA(eps=0.0).fit_moments(streamed)
 
 
 def test_a_fit_says_what_it_keeps_and_how_far_it_is_off():
@@ -301,6 +307,15 @@ def test_files(name, tmp_path):
         assert type(found) is type(fitted)
         assert torch.equal(found.transform(x), fitted.transform(x))
         assert {o: getattr(found, o) for o in found.OPTIONS} == {o: getattr(fitted, o) for o in fitted.OPTIONS}
+
+
+def test_every_public_transform_is_read_by_a_fresh_process(tmp_path):
+    turns = ("PartialWhitening", "MeanShift", "DimensionScale", "Standardise", "SingularDecay")
+    for name in turns:
+        getattr(isonb, name)().fit(uneven(30, 6)).save(tmp_path / name)
+    read = f"import isonb; print(*(type(isonb.load_transform(f'{tmp_path}/{{n}}')).__name__ for n in {turns}))"
+    told = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == list(turns)
 
 
 def test_broken_files(tmp_path):

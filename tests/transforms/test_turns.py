@@ -5,6 +5,7 @@ import pytest
 import torch
 from support import assert_same, uneven
 
+from isonb import Moments
 from isonb.errors import DegenerateError, InputError
 from isonb.transforms.turns import (
     DimensionScale,
@@ -81,9 +82,16 @@ def test_the_dial_runs_from_needle_to_round_without_a_new_fit():
     assert reached[4] < 1
 
 
+def test_the_loudest_dimension_has_the_largest_mean_square():
+    x = torch.tensor([[-1.0, 1.2], [1.0, 1.2]])  # mean squares 1 and 1.44; variances with n - 1 are 2 and 0
+    assert DimensionScale(factor=0.0).fit(x).transform(x).tolist() == [[-1.0, 0.0], [1.0, 0.0]]
+
+
 def test_directions_without_variance_come_out_zero():
     few = PartialWhitening(p=1.0).fit(uneven(5, 12))
     assert int((few.factors() > 0).sum()) == 4
+    wide = torch.randn(20, 50, generator=torch.Generator().manual_seed(0))
+    assert int((PartialWhitening().fit_moments(Moments().update(wide)).factors() > 0).sum()) == 19
     still = points()
     still[:, 2] = 0.25
     assert_same(Standardise().fit_transform(still)[:, 2], torch.zeros(60).double())
