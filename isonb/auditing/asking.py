@@ -43,8 +43,8 @@ def audit(
 
     ``audit(vectors)``: every row is read once, in pieces, so that an array on disk needs little memory. Rows that are
     zero or not finite are named and left out. Intervals are 95%, by a jackknife over ten groups of rows; beside each
-    measure stands what an isotropic Gaussian of as many rows and dimensions reads. With fewer than 2 d rows the shape
-    isn't judged.
+    measure stands what an isotropic Gaussian of as many rows and dimensions reads. With fewer than 2 d rows in the
+    sample the shape isn't judged.
 
     ``audit(model, texts)``: a model is checked first: a text twice, alone and in a batch with longer ones, the empty
     text. Then come its vectors, each different text once, and the shape by layer. Where a folder is one of

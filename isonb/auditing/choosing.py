@@ -58,7 +58,7 @@ def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
         if how.pool != "auto":
             fix = "Leave pool out: its modules say how it pools."
             fail(InputError, "pool must be that of the model itself", repr(how.pool), fix)
-        return SentenceEmbedder(model, _called(model), how.max_length, how.batch_size), []
+        return _sentencewise(model, _called(model), how)
     parts = list(model) if isinstance(model, tuple | list) else [model, how.tokenizer]
     if not isinstance(model, nn.Module | tuple | list) and hasattr(model, "tokenizer") and hasattr(model, "model"):
         parts = [model.model, model.tokenizer]  # an encoder of the lab, a pipeline
@@ -76,8 +76,16 @@ def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
 
     loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
     if loaded is not None:
-        return SentenceEmbedder(loaded[0], str(name), how.max_length, how.batch_size, loaded[1]), []
+        return _sentencewise(loaded[0], str(name), how, loaded[1])
     return _tokenwise(load(name, device=how.device), how, from_name=True)
+
+
+def _sentencewise(model: Any, name: str, how: Encoding, revision: str = "") -> tuple[Embedder, list[Finding]]:
+    embedder = SentenceEmbedder(model, name, how.max_length, how.batch_size, revision)
+    if not how.max_length or how.max_length <= embedder.max_length:
+        return embedder, []
+    text = f"The model cuts texts at {embedder.max_length} tokens, so max_length = {how.max_length} changes nothing."
+    return embedder, [Finding("max_length", "note", text, "Set max_seq_length in the model if it allows more.")]
 
 
 def _tokenwise(encoder: Any, how: Encoding, from_name: bool = False) -> tuple[Embedder, list[Finding]]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.asking import named
+from isonb.auditing.choosing import Encoding
 from isonb.auditing.comparison import SAME, Comparison, Difference, K, relation_of
 from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
@@ -40,6 +41,10 @@ def compare(
     names: tuple[str | None, str | None] = (None, None),
     sample: int = SAMPLE,
     seed: int = 0,
+    pool: str = "auto",
+    max_length: int | None = None,
+    batch_size: int = 32,
+    device: str | torch.device = "cpu",
 ) -> Comparison:
     """Compare two clouds of the same rows: another runtime, precision, layer or version of a model, or another model.
 
@@ -57,6 +62,10 @@ def compare(
         names: which array or column of each.
         sample: rows at most that CKA, neighbours and readings are of.
         seed: of the sample.
+        pool: of both models, as in :func:`isonb.audit`.
+        max_length: of both models.
+        batch_size: texts at a time.
+        device: where the models run.
 
     Raises :class:`~isonb.errors.ShapeError` for other shapes, and fewer than 20 rows that count.
 
@@ -71,9 +80,12 @@ def compare(
     with named("compare"):
         check_sample(sample)
         source = ""
+        assumed: list[Finding] = []
         if texts is not None:
             source = f"{first} and {second}, {len(texts):,} texts"
-            first, second = (encoded(model, texts) for model in (first, second))
+            how = Encoding(pool, max_length, batch_size, device)
+            (first, assumed), (second, more) = (encoded(model, texts, how) for model in (first, second))
+            assumed = [*assumed, *more]
         a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
         _check_sizes(a, b)
         rows, odd, own = _one_pass(a, b)
@@ -84,7 +96,7 @@ def compare(
         overlap = _overlap(x, y, group)
         differences = tuple(_differences(x, y, group))
         relation = relation_of(a, b, x, y, chosen)
-        findings = worst_first(list(_findings(rows, odd, own, overlap, relation, len(x))))
+        findings = worst_first([*assumed, *_findings(rows, odd, own, overlap, relation, len(x))])
         cosines, moved = _own(rows, own)
         return Comparison(
             n=len(rows),

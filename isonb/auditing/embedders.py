@@ -39,6 +39,7 @@ class Embedder(ABC):
 
     ``training``: whether dropout is on. ``max_length``: tokens at which texts are cut; 0 where that isn't known.
     ``batch_size``: texts at a time. ``revision``: of what it was loaded from by its name; "" where it was passed.
+    ``longer``: what to do where texts are cut.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Embedder(ABC):
     max_length = 0
     tokenizer: Any = None
     revision = ""
+    longer = "raise max_length if the model allows it"
 
     @abstractmethod
     def together(self, texts: Sequence[str]) -> Tensor:
@@ -155,6 +157,7 @@ class SentenceEmbedder(Embedder):
     """
 
     told = "as sentence-transformers encodes"
+    longer = "set max_seq_length in the model if it allows more"
 
     def __init__(self, model: Any, name: str, max_length: int | None, batch_size: int, revision: str = "") -> None:
         self.model, self.name, self.batch_size, self.revision = model, name, batch_size, revision

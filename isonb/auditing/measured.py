@@ -196,7 +196,8 @@ def pair_thresholds(pairs: Pairs, x: Tensor, rate: float, draw: torch.Generator)
 def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Generator) -> Iterator[Match]:
     """Of queries without labels: the cosine that a share ``rate`` of all pairs of a query and a row passes.
 
-    Nearly all such pairs have nothing to do with each other. The interval is over queries, as each brings many pairs.
+    Nearly all such pairs have nothing to do with each other. The interval is a jackknife over groups of queries, since
+    each brings many pairs; where none has a false match it ends where the share of such queries may lie.
     """
     if len(queries) < 20:
         fail(InputError, "there must be 20 queries or more", len(queries), "Half of them judge the threshold.")
@@ -208,8 +209,10 @@ def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Genera
         rows = unit_rows(x - centre).mT
         threshold = _upper((unit_rows(queries[chosen_on] - centre) @ rows).flatten().double(), rate)
         each = ((unit_rows(queries[judged_on] - centre) @ rows) > threshold).double().mean(-1)
-        mean, half = float(each.mean()), NORMAL * float(each.std()) / math.sqrt(len(each))
-        share = (mean, max(0.0, mean - half), min(1.0, mean + half))
+        group = groups_of(len(each), torch.Generator().manual_seed(0))
+        mean, half = float(each.mean()), jackknife([float(each[group != g].mean()) for g in range(GROUPS)])
+        high = mean + half if half else _wilson(each > 0)[2]  # where no query has any
+        share = (mean, max(0.0, mean - half), min(1.0, high))
         yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), share)
 
 

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.choosing import Encoding, embedder_of
-from isonb.auditing.defects import Finding
+from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
 from isonb.auditing.reading.rows import joined, rows_of
-from isonb.auditing.remedies import next_steps
+from isonb.auditing.remedies import repairs
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
@@ -31,6 +31,7 @@ from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
+OF_TEXTS = "vectors  # what your model gives for the texts"
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
 
@@ -54,10 +55,11 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         vectors, states, counts = store.embed(used, "texts", sampled)
         known = None if pairs is None else _pairs(store, *pairs)
         asking = None if queries is None else store.vectors(queries, "queries")
-        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=lambda row: clipped(used[row]))
+        quote: Quote = lambda row: clipped(used[row])  # noqa: E731
+        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, origin=OF_TEXTS)
         layers = () if states is None else tuple(_layers(states, draw))
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
-    ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder.max_length), *assumed]
+    ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder), *assumed]
     ours += first_token_findings(embedder, used)
     return dataclasses.replace(
         base,
@@ -65,13 +67,15 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         source=f"{embedder.name}, {embedder.told}, {len(every):,} texts",
         checks=checks,
         layers=layers,
-        next_steps=next_steps((), False, sound=False) if faults else base.next_steps,
+        next_steps=repairs([one.name for one in faults]) if faults else base.next_steps,
     )
 
 
-def encoded(model: Any, texts: Any) -> Tensor:
+def encoded(model: Any, texts: Any, how: Encoding) -> tuple[Tensor, list[Finding]]:
+    """The vectors of a model, and what was assumed of how it makes them."""
+    embedder, assumed = embedder_of(model, how)
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
-        return Store(Path(folder), embedder_of(model, Encoding())[0]).vectors(texts, "texts")
+        return Store(Path(folder), embedder).vectors(texts, "texts"), list(assumed)
 
 
 def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:
@@ -98,12 +102,12 @@ def _enough(reading: Reading) -> bool:
     return reading.high - reading.low <= reading.value
 
 
-def _inputs(counts: Counts, n: int, limit: int) -> Iterator[Finding]:
+def _inputs(counts: Counts, n: int, embedder: Embedder) -> Iterator[Finding]:
     """Texts that are longer than the input, and words that the model doesn't know."""
     if counts.cut:
         severity = "warning" if counts.cut > n / 20 else "note"
-        text = f"As long as the input of {limit} tokens, or cut there: {counts.cut:,} of {n:,} texts."
-        yield Finding("cut texts", severity, text, "Split long texts, or raise max_length if the model allows it.")
+        text = f"As long as the input of {embedder.max_length} tokens, or cut there: {counts.cut:,} of {n:,} texts."
+        yield Finding("cut texts", severity, text, f"Split long texts, or {embedder.longer}.")
     if counts.unknown > UNKNOWN * counts.tokens:
         text = f"Not in the vocabulary: {counts.unknown / counts.tokens:.0%} of all tokens."
         yield Finding("unknown tokens", "warning", text, "The model can't read these texts; is it another language?")

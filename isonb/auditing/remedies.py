@@ -46,7 +46,7 @@ class _Fitted:
     name: str
     code: str
     change: Change
-    hopeless: str = ""  # why it can't help, known before it is tried
+    already: str = ""  # what of its aim the vectors have before it is tried
 
 
 def stands_out(x: Tensor) -> int:
@@ -62,8 +62,11 @@ def stands_out(x: Tensor) -> int:
     return int(ratio.argmax()) + 1 if float(ratio.max()) >= GAP else 0
 
 
-def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None) -> tuple[Remedy, ...]:
-    """Centring, all-but-the-top, whitening and SoftDecay, each with what it does to rows that it wasn't fitted on."""
+def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, shape: bool = True) -> tuple[Remedy, ...]:
+    """Centring, all-but-the-top, whitening and SoftDecay, each with what it does to rows that it wasn't fitted on.
+
+    With ``shape=False`` nothing is said of the shape, of which too few rows tell nothing.
+    """
     order = torch.randperm(len(x), generator=draw)
     fitting, judging = (x[half.sort().values] for half in order.chunk(2))
     try:
@@ -71,7 +74,8 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None) -> tu
             warnings.simplefilter("ignore", FitWarning)  # few rows are told of by the audit itself
             group = groups_of(len(judging), draw)
             before = _roundness(judging, group)
-            return tuple(_judged(one, judging, group, before, pairs) for one in list(_fitted(fitting, judging)))
+            tried = list(_fitted(fitting, judging))
+            return tuple(_judged(one, judging, group, before, pairs, shape) for one in tried)
     except DegenerateError:  # all rows of a half are the same
         return ()
 
@@ -79,14 +83,15 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None) -> tu
 def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
     near = float(MEAN_COSINE(other)) <= SHIFTED
     is_round = float(ISOSCORE_U(other)) >= USED
-    already = "can't help: the spread is round already" if is_round else ""
-    why = "can't help: the mean is near zero already" if near else ""
+    already = "the spread is round already" if is_round else ""
+    why = "the mean is near zero already" if near else ""
     yield _Fitted(CENTRING, "isonb.ZeroMean()", ZeroMean().fit(x).transform, why)
     k = stands_out(x)
-    why = already or ("" if k else "can't help: no direction stands out, so only the mean goes")
+    why = already or ("" if k else "no direction stands out, so only the mean goes")
     yield _Fitted(f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k).fit(x).transform, why)
     yield _Fitted("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA().fit(x).transform, already)
-    yield _Fitted("SoftDecay", "isonb.SingularDecay()", SingularDecay().fit(x).transform, already)
+    decay, code = SingularDecay(rows=len(x)), f"isonb.SingularDecay(rows={len(x)})"  # as many as it is judged with
+    yield _Fitted("SoftDecay", code, decay.fit(x).transform, already)
 
 
 def _roundness(x: Tensor, group: Tensor) -> list[float]:
@@ -95,7 +100,9 @@ def _roundness(x: Tensor, group: Tensor) -> list[float]:
     return [float(ISOSCORE_U(x[rows])) for rows in kept]
 
 
-def _judged(one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None) -> Remedy:
+def _judged(
+    one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pairs: Pairs | None, shape: bool
+) -> Remedy:
     changed = one.change(x)
     after = _roundness(changed, group)
     rise, *without = (new - old for old, new in zip(before, after, strict=True))
@@ -104,18 +111,19 @@ def _judged(one: _Fitted, x: Tensor, group: Tensor, before: Sequence[float], pai
         for y, score in ((x, before), (changed, after))
     )
     gain = None if pairs is None else _gain(one.change, pairs)
-    shape = _shape_words(one, old[0][1] - new[0][1], rise, jackknife(without))
-    return Remedy(one.name, one.code, old, new, shape if gain is None else f"{_gain_words(gain)}; {shape}", gain)
+    told = [] if gain is None else [_gain_words(gain)]
+    told += [_shape_words(one, old[0][1] - new[0][1], rise, jackknife(without))] if shape else []
+    return Remedy(one.name, one.code, old, new, "; ".join(told) or "too few rows to judge", gain)
 
 
 def _shape_words(one: _Fitted, fall: float, rise: float, half: float) -> str:
-    if one.hopeless:
-        return one.hopeless
+    if one.already:
+        return one.already
     if one.name == CENTRING:
         return f"random cosines fall by {fall:.2f}; the spread can't change"
     if rise - half > 0:
         return f"rounder by {between(rise, rise - half, rise + half)}"
-    return "less round" if rise + half < 0 else "can't help: no rounder on other rows"
+    return "less round" if rise + half < 0 else "no rounder on other rows"
 
 
 def _gain(change: Change, pairs: Pairs) -> tuple[float, float, float]:
@@ -150,26 +158,33 @@ def score_words(pairs: Pairs | None) -> str:
         return "No labelled pairs were given, so whether any of this helps a task isn't known: isotropy is no score."
     name = "AUC" if pairs.binary else "Spearman"
     score = pair_score(pairs.cosines(), pairs.labels, pairs.binary)
-    return f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
+    told = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."
+    return f"{told} Pairs may hold rows that a remedy was fitted on."
+
+
+def repairs(failed: Sequence[str]) -> tuple[str, ...]:
+    """Lines of Python for a model that failed these checks."""
+    lines = {
+        "finite numbers": "model.float()  # half precision may overflow; if it stays, look for broken weights",
+        "the same text twice": "model.eval()  # no dropout",
+        "alone and in a batch": "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+    }
+    again = "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts"
+    return (*(line for name, line in lines.items() if name in failed), again)
 
 
 def next_steps(
-    tried: Sequence[Remedy], centring: bool, sound: bool = True, origin: str = "vectors", cleaning: Sequence[str] = ()
+    tried: Sequence[Remedy], centring: bool, origin: str = "vectors", cleaning: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Lines of Python for what to do first. ``centring``: a finding asks for it; ``cleaning``: lines before it."""
-    if not sound:
-        return (
-            "model.eval()  # no dropout",
-            "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
-            "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts",
-        )
     better = [one for one in tried if one.gain and one.gain[1] > 0]
     best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
     if best is None and centring and not any(one.gain and one.name == CENTRING for one in tried):
         best = next((one for one in tried if one.name == CENTRING), None)
     change = f"better = {best.code}.fit(x).transform(x)" if best else "better = x  # nothing is known to help"
+    given, _, note = origin.partition("  # ")
     return (
-        f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",
+        f"import isonb; x = isonb.auditing.vectors_of({given})  # {note or 'the rows that count'}",
         *cleaning,
         change,
         "print(isonb.audit(better).threshold(0.01))  # the cosine that 1% of random pairs pass",

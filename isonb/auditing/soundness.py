@@ -61,6 +61,12 @@ def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
     bad = int((~first.isfinite()).any(-1).sum())
     told = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
     yield Check("finite numbers", "fault" if bad else "ok", told)
+    finite = first.isfinite().all(-1)
+    if not bool(finite.any()):
+        skipped = ("the same text twice", "alone and in a batch", "the empty text")
+        yield from (Check(name, "skipped", "no vector is finite") for name in skipped)
+        return
+    first, second, probes = first[finite], second[finite], [probes[i] for i in finite.nonzero().flatten().tolist()]
     again = _moved(first, second)
     steady = again <= ROUNDING
     mode = " (the model is in training mode)" if embedder.training else ""

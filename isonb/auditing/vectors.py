@@ -73,13 +73,14 @@ def audit_vectors(
     measures = FLAT if wide else measured.AUDITED
     shape = tuple(measured.readings(x, gaussian, draw, measures, None if wide else defects.copies(x)))
     floor, scale = _floor(x, draw, pairs)
-    withheld = "" if n >= 2 * d else f"The shape isn't judged: {n} rows are too few for {d} dimensions."
+    withheld = "" if len(x) >= 2 * d else f"The shape isn't judged: {len(x)} rows are too few for {d} dimensions."
+    withheld += f" A larger sample has more of the {n:,}." if withheld and len(x) < n else ""
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
     values = {reading.measure: reading.value for reading in shape}
     findings = [*defects.strange_rows(seen, n, d), *defects.duplicates(seen), *defects.place(values, floor)]
     findings += [*defects.neighbours(x, gaussian, chosen, quote), *([] if withheld else defects.spread(values, d))]
     findings += defects.dimensions(seen)
-    tried = () if wide else remedies(x, draw, pairs)
+    tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
     centring = any(one.severity == "warning" and one.remedy == defects.CENTRING for one in findings)
     more: dict[str, Any] = {
         "remedies": tried,

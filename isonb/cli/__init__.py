@@ -51,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        kept = words[0] in ("run", "sweep") or any(word.startswith("--work") for word in words)
+        print("stopped; the same command goes on from here" if kept else "stopped", file=sys.stderr)
         return 130
     except Exception:  # a fault of isonb: an exit code of its own, since 1 says that a condition held
         traceback.print_exc()

@@ -32,12 +32,12 @@ def run_audit(options: argparse.Namespace) -> int:
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
     report = (_compared if options.compare else _audited)(options)
-    check_names(limits, report.values(), KINDS)
     for path, made in ((options.html, report.html), (options.json, report.to_json)):
         if path:
             deliver(Path(path), made().encode())
     # a report that goes to the standard output has it for itself
     print(report, file=sys.stderr if {options.html, options.json} & STDOUT else sys.stdout)
+    check_names(limits, report.values(), KINDS)
     worst = {text: KINDS[: KINDS.index(text) + 1] for text in words}
     told = [text for text in words if any(one.severity in worst[text] for one in report.findings)]
     for text in told:
@@ -51,8 +51,9 @@ def _check_words(options: argparse.Namespace) -> None:
         if given and not getattr(options, needs):
             fail(AuditError, f"{word} must come with --{needs}", repr(given), "Leave it out, or name the texts.")
     clash = [f"--{name}" for name in ("pairs", "queries") if getattr(options, name)]
+    clash += ["--work"] if options.work else []
     if options.compare and clash:
-        fail(AuditError, "--compare must stand without --pairs and --queries", clash[0], "Run it apart.")
+        fail(AuditError, "--compare must stand without --pairs, --queries and --work", clash[0], "Run it apart.")
     for name in ("queries", "compare"):
         if getattr(options, f"{name}_name") and not getattr(options, name):
             fail(AuditError, f"--{name}-name must come with --{name}", "it alone", "Leave it out, or name the file.")
@@ -63,8 +64,9 @@ def _compared(options: argparse.Namespace) -> Any:
 
     texts = None if options.texts is None else read_texts(options.texts, options.column)
     names = (options.name, options.compare_name or options.name)
-    sizes = {"sample": options.sample, "seed": options.seed}
-    return compare(options.vectors, options.compare, texts, names=names, **sizes)
+    words = ["sample", "seed", "pool", "max_length", "batch_size", "device"]
+    how = {word: getattr(options, word) for word in words}
+    return compare(options.vectors, options.compare, texts, names=names, **how)
 
 
 def _audited(options: argparse.Namespace) -> Any:
@@ -75,21 +77,22 @@ def _audited(options: argparse.Namespace) -> Any:
 
     queries = options.queries
     if queries is not None:
-        queries = matrix(queries, "queries", options.queries_name) if texts is None else read_texts(queries)
+        named = options.queries_name
+        queries = matrix(queries, "queries", named) if texts is None else read_texts(queries, named, "--queries-name")
     words = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
     return audit(
         options.vectors, texts, pairs=pairs, queries=queries, **{word: getattr(options, word) for word in words}
     )
 
 
-def read_texts(path: str | Path, column: str | None = None) -> list[str]:
+def read_texts(path: str | Path, column: str | None = None, word: str = "--column") -> list[str]:
     """The texts of a .txt file, one a line, or of a column of a .jsonl, .csv, .tsv or .parquet file.
 
-    ``column``: which, unless it is called text or sentence or is the only one of text. A missing value is an empty
-    text. Raises an :class:`~isonb.errors.InputError` for a file that holds none.
+    ``column``: which, unless it is called text or sentence or is the only one of text; ``word`` names it. A missing
+    value is an empty text. Raises an :class:`~isonb.errors.InputError` for a file that holds none.
     """
     path = Path(path)
-    texts = _lines(path) if path.suffix.lower() == ".txt" else _texts(path, column)
+    texts = _lines(path) if path.suffix.lower() == ".txt" else _texts(path, column, word)
     if not any(text.strip() for text in texts):
         fail(AuditError, f"{path.name} must hold texts", "an empty file", "Write one text a line.")
     return texts
@@ -117,14 +120,14 @@ def _table(path: Path) -> Any:
     return read_file(path)
 
 
-def _texts(path: Path, column: str | None) -> list[str]:
+def _texts(path: Path, column: str | None, word: str) -> list[str]:
     table = _table(path)
     texts = [field.name for field in table.schema if "string" in str(field.type)]
     known = [name for name in TEXT if name in texts] or texts
     name = known[0] if column is None and (len(known) == 1 or known[:1] == ["text"]) else column
     if name not in texts:
         got = f"{len(texts)} columns of text ({', '.join(texts[:8])})" if column is None else repr(column)
-        fail(AuditError, f"--column must name a column of text in {path.name}", got, "Pass one of its columns.")
+        fail(AuditError, f"{word} must name a column of text in {path.name}", got, "Pass one of its columns.")
     return ["" if text is None else text for text in table.column(name).to_pylist()]
 
 

@@ -89,14 +89,15 @@ def protocols() -> str:
 
 def measures() -> str:
     """The measures that records, audits, monitors and rules name: title, range, and what each sees."""
+    from isonb.auditing.measured import AUDITED
     from isonb.measures.registry import MEASURES, TOKEN_MEASURES  # brings torch
 
     every = [*MEASURES.values(), *TOKEN_MEASURES.values()]
     rows = [("measure", "title", "range", "sees"), *((one.name, one.title, one.range, one.sees) for one in every)]
-    return columns(rows) + (
-        "\n\nOf a cloud of points; the last four of the tokens of each sentence. A rule takes name or title, as in:\n"
-        "isonb audit vectors.npy --fail-on 'mean_cosine>0.5'"
-    )
+    told = "Of a cloud of points; the last four of the tokens of each sentence."
+    rules = f"A rule on an audit takes name or title of {', '.join(AUDITED)}; one on a run the name in its record."
+    examples = ("isonb audit vectors.npy --fail-on 'mean_cosine>0.5'", "isonb run --fail-on 'end.cls.mean_cosine>0.5'")
+    return "\n".join([columns(rows), "", _wrapped(f"{told} {rules}", ""), *examples])
 
 
 def grids() -> str:

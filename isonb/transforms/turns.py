@@ -175,20 +175,25 @@ class SingularDecay(_Turn):
     :math:`V\,\mathrm{diag}(\tilde s / s)V^\top`, :math:`\tilde s` the decayed singular values: of the fitted points it
     gives ``soft_decay(x, alpha, mode)``. ``alpha`` and ``mode`` as there; they may be set again after the fit.
 
+    SoftDecay looks at the size of singular values, and they grow with the number of points: of more points the map is
+    another one. ``rows`` gives the map as if there were so many.
+
     >>> x = torch.diag(torch.tensor([3.0, 1.0, 0.5]))
     >>> SingularDecay(alpha=-0.6).fit(x).transform(x).diagonal().tolist()
     [3.0, 0.7235, -0.2081]
     """
 
-    OPTIONS = ("alpha", "mode", "keep_norms")
+    OPTIONS = ("alpha", "mode", "keep_norms", "rows")
 
-    def __init__(self, alpha: float = -0.2, mode: str = "code", keep_norms: bool = False) -> None:
+    def __init__(
+        self, alpha: float = -0.2, mode: str = "code", keep_norms: bool = False, rows: int | None = None
+    ) -> None:
         super().__init__()
-        self.alpha, self.mode, self.keep_norms = alpha, mode, keep_norms
+        self.alpha, self.mode, self.keep_norms, self.rows = alpha, mode, keep_norms, rows
 
     def _learn(self, mean: Tensor, cov: Tensor, n: int) -> dict[str, Tensor]:
-        squares = (n - 1) * cov + n * torch.outer(mean, mean)
-        values, axes = principal_axes(squares, n)
+        squares = (n - 1) / n * cov + torch.outer(mean, mean)
+        values, axes = principal_axes((self.rows or n) * squares, n)
         return {"singular": values.sqrt(), "axes": axes}
 
     def _turned(self, x: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ def test_a_broken_mask_is_a_fault_and_comes_first(encoder):
     assert broken.findings[0].name == "alone and in a batch"
     assert "attention mask" in broken.findings[0].advice
     assert not broken.sound
-    assert "model.eval()" in broken.next_steps[0]
+    assert "attention_mask=mask" in broken.next_steps[0]
 
 
 def test_dropout_is_a_fault_and_hides_the_mask(folder):
@@ -90,6 +90,8 @@ def test_dropout_is_a_fault_and_hides_the_mask(folder):
 def test_nan_is_a_fault(encoder):
     broken = audit(with_model(encoder, Sick), TEXTS)
     assert states(broken)["finite numbers"] == "fault"
+    assert states(broken)["the same text twice"] == "ok"
+    assert not any("eval()" in line for line in broken.next_steps)
     rows = next(one.rows for one in broken.findings if one.name == "not finite")
     lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
     assert rows == tuple(i for i, length in enumerate(lengths) if length > 18)[:20]

@@ -87,15 +87,39 @@ def test_a_remedy_that_helps_is_told_from_one_that_does_not(rows, pairs):
     assert "AllButTheTop" in found.next_steps[1] or "SoftZCA" in found.next_steps[1]
     clear = {one.name: one for one in isonb.audit(rows - 1.5, sample=1000, pairs=pairs).remedies}
     assert not clear["centring"].verdict.startswith("helps")
-    assert "can't help" in clear["centring"].verdict
+    assert "the mean is near zero already" in clear["centring"].verdict
 
 
 def test_a_round_cloud_has_nothing_to_gain():
     found = isonb.audit(torch.randn(1000, D, generator=draw(6)))
     assert len(found.remedies) == 4
-    assert all("can't help" in one.verdict for one in found.remedies)
+    assert all("already" in one.verdict for one in found.remedies)
     assert "isotropy is no score" in found.score
     assert "nothing is known to help" in found.next_steps[1]
+
+
+def test_of_too_few_rows_in_the_sample_no_shape_is_told():
+    found = isonb.audit(torch.randn(1000, 64, generator=draw(6)), sample=100)
+    assert "100 rows are too few for 64 dimensions. A larger sample has more of the 1,000." in found.withheld
+    assert {one.verdict for one in found.remedies} == {"too few rows to judge"}
+
+
+def test_the_map_of_softdecay_is_that_which_was_judged(rows, pairs):
+    """Singular values grow with the rows, and SoftDecay looks at their size: the code to paste names how many."""
+    (decay,) = [one for one in isonb.audit(rows, sample=1000, pairs=pairs).remedies if one.name == "SoftDecay"]
+    assert decay.code == "isonb.SingularDecay(rows=500)"
+    few, many = rows[:500].double(), rows[:500].double().repeat(8, 1)
+    judged = isonb.SingularDecay().fit(few).transform(few)
+    torch.testing.assert_close(isonb.SingularDecay(rows=500).fit(many).transform(few), judged)
+    assert (isonb.SingularDecay().fit(many).transform(few) - judged).norm() > 0.01 * judged.norm()
+
+
+def test_queries_without_a_false_match_leave_room_for_one(rows):
+    """Ten judging queries of which none has a false match: the share is not known to be 0."""
+    raw, _ = isonb.audit(rows, sample=1000, queries=-rows[:20] - 3.0, false_match_rate=1e-5).matches
+    share, low, high = raw.false_matches
+    assert (share, low) == (0, 0)
+    assert 0.2 < high < 0.4
 
 
 def test_remedies_are_judged_on_the_other_half():

@@ -165,3 +165,7 @@ def test_two_encoders_on_the_same_texts(tmp_path, capsys):
     found = json.loads((tmp_path / "a.json").read_text())
     assert (found["n"], found["d"], found["d_second"]) == (60, 128, 384)
     assert 0.1 < found["cka"] < 1
+    first_tokens = isonb.compare("tiny", "tiny", texts, pool="cls", max_length=4)
+    assert first_tokens.differences != isonb.compare("tiny", "tiny", texts).differences
+    assert cli.main([*words, "--work", str(tmp_path)]) == 2
+    assert "--compare must stand without" in capsys.readouterr().err

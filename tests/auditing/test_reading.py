@@ -128,6 +128,11 @@ def words(names, head=""):
     return text(head + "".join(lines))
 
 
+def packed_words(path):
+    words([f"w{i}" for i in range(N)], f"{N} {D}\n")(path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
 def word2vec_binary(path):
     rows = [f"w{i} ".encode() + X[i].tobytes() + b"\n" for i in range(N)]
     path.write_bytes(f"{N} {D}\n".encode() + b"".join(rows))
@@ -197,6 +202,7 @@ READ = {
     "torch list": ("a.pt", torch_in(list(torch.from_numpy(X)))),
     "safetensors": ("a.safetensors", safe(emb=X, other=X[:, :3].copy()), "emb", X),
     "word2vec text": ("a.vec", words(["naïve", *IDS[1:]], f"{N} {D}\n")),
+    "fastText in gzip": ("a.vec.gz", packed_words),
     "word2vec binary": ("a.bin", word2vec_binary),
     "GloVe": ("a.txt", words([". . .", "7", "naïve", *IDS[3:]])),  # words with blanks, words that are numbers
     "numpy savetxt": ("a.txt", lambda p: np.savetxt(p, X, fmt="%.4f")),
@@ -389,6 +395,17 @@ def test_one_reader_serves_every_door(tmp_path, monkeypatch, capsys):
     assert first["matches"] == second["matches"]
     assert first["matches"] == json.loads(isonb.audit(passages, queries=queries).to_json())["matches"]
     assert cli.main([*words, "--queries-name", "queries"]) == 2
+
+
+def test_queries_of_a_model_name_their_column(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    texts = [f"The {animal} sees {n} trees." for animal in ("cat", "dog", "cow") for n in range(20)]
+    (tmp_path / "texts.txt").write_text("\n".join(texts))
+    pd.DataFrame({"title": texts[:30], "query": texts[30:]}).to_csv("asked.csv", index=False)
+    words = ["audit", "tiny", "--texts", "texts.txt", "--queries", "asked.csv"]
+    assert cli.main(words) == 2
+    assert "--queries-name must name a column of text in asked.csv" in capsys.readouterr().err
+    assert cli.main([*words, "--queries-name", "query"]) == 0
 
 
 def test_more_than_two_to_the_thirty_one_numbers(tmp_path):

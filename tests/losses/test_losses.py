@@ -345,7 +345,7 @@ def test_shrinkage_covariance_leaves_no_trace():
     numpy = np.random.get_state()[1].copy()  # noqa: NPY002
 
     def forward(model, batch):
-        np.random.rand()  # noqa: NPY002: a collator may draw from it
+        np.random.rand()  # noqa: NPY002
         loader.iteration += 1
         return model(**batch, output_hidden_states=True, return_dict=True).hidden_states, batch["attention_mask"]
 

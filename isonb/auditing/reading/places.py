@@ -127,7 +127,7 @@ def _reader(path: Path) -> Reader:
         return arrays.safetensors
     if arrays.is_binary_word2vec(path):
         return arrays.word2vec_binary
-    if kind in SUFFIXES and SUFFIXES[kind] is not arrays.words:
+    if kind in SUFFIXES and (SUFFIXES[kind] is not arrays.words or path.suffix in PACKED):
         return SUFFIXES[kind]
     for start, lines in STRANGE.items():
         if head.startswith(start) and (start or (b"\0" in head and kind not in SUFFIXES)):
