@@ -113,9 +113,9 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
         return []
     shown = treated[treated["p"] <= ALPHA]
     above, below = treated[treated["times"] > 1], treated[treated["times"] < 1]
-    count, least, most = separate(table), float(table["times"].min()), float(table["times"].max())
-    scale = most / float(table["reached"].max())  # IsoScore ends at 1
-    wide = least < LOWEST and most > min(HIGHEST, scale)
+    count, least, most = separate(treated), float(treated["times"].min()), float(treated["times"].max())
+    scale = float((table["times"] / table["reached"]).max())  # IsoScore ends at 1, so many times the plain value
+    wide = least < LOWEST and (most > HIGHEST or scale <= HIGHEST)
     outcome = "contradicted" if count < APART else "holds" if wide else "open"  # "fewer levels" would contradict it
     answers = [Judged("D1", outcome, f"{count} levels apart, {least:.2f} to {most:.3f} times the plain value")]
     for name, side, words in (("D2", above, "above"), ("D3", below, "below")):

@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 
 from isonb.lab.runs.recordings import recorded, scored
 from isonb.lab.statistics.seeds import Interval, share
-from isonb.lab.studies.design import PLAIN
+from isonb.lab.studies.design import PLAIN, StudyError
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import failed, settings_of_rows
 
@@ -25,6 +25,7 @@ __all__ = ["FAST", "Prevented", "prevented", "unsteady_runs", "with_new_seeds"]
 
 FAST = "STS-B at rate 2e-4"  # runs of the head to head before its rows and rates were chosen anew
 RECORDING, RATE = "head_to_head_xeon", 2e-4
+NEW_SEEDS = range(11, 41)  # of H2, with plain training and with CosReg at weight 0.3 behind a pooler
 
 
 def unsteady_runs(study: Study) -> pd.DataFrame:
@@ -57,9 +58,15 @@ class Prevented:
 
 
 def with_new_seeds() -> Prevented:
-    """H2 of the plan: CosReg against plain training on sentiment (tiny) at rate 1e-3, seeds that no one had seen."""
+    """H2 of the plan: CosReg against plain training on sentiment (tiny) at rate 1e-3, seeds that no one had seen.
+
+    :class:`~isonb.lab.studies.design.StudyError` where not all the planned runs are there.
+    """
     runs = scored(recorded("evidence_head_to_head").runs)
-    runs = runs[(runs["task"] == "english_sentiment") & (runs["learning_rate"] == 1e-3)]
+    runs = runs[(runs["task"] == "english_sentiment") & (runs["learning_rate"] == 1e-3) & (runs["head"] == "pooler")]
+    runs = runs[runs["seed"].isin(NEW_SEEDS) & (runs["method.weight"].fillna(0.3) == 0.3)]
+    if len(runs) != 2 * len(NEW_SEEDS):
+        raise StudyError(f"H2 needs {2 * len(NEW_SEEDS)} planned runs; got {len(runs)}. Record the others too.")
     runs = runs.assign(arm=[arm_of(settings) for settings in settings_of_rows(runs)], failed=failed(runs))
     return _against_plain(runs, (COSREG,))
 

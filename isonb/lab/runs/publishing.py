@@ -54,17 +54,31 @@ def publish(
     defaults = defaults_of(runs)
     if add:
         before = recorded(name, out)
+        kept = _described(before.runs, before.defaults, defaults)
         for kind, options in before.defaults.items():  # what was recorded stays described by the defaults of its time
             defaults[kind] = defaults.get(kind, {}) | dict(options)
         runs, logged = (
             pd.concat([old[~old["run_id"].isin(new["run_id"])], new]).sort_values(
                 "run_id", kind="stable", ignore_index=True
             )
-            for old, new in ((before.runs, runs), (before.series, logged))
+            for old, new in ((kept, runs), (before.series, logged))
         )
         runs = runs[sorted(runs.columns, key=column_order)]
         series = tuple(sorted({*before.manifest["series"], *series}))
     return write_recording(Path(out) / name, runs, logged, series, defaults)
+
+
+def _described(
+    runs: pd.DataFrame, known: Mapping[str, Mapping[str, Any]], now: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
+    """The rows with the options that came after them at their default, with which they change nothing."""
+    runs = runs.copy()
+    methods = runs["method.name"] if "method.name" in runs else runs["experiment"]
+    for kind in known.keys() & now.keys():
+        mine = (runs["experiment"] == kind) | ("method." + methods == kind)
+        for name in now[kind].keys() - known[kind].keys():
+            runs.loc[mine, name] = now[kind][name]
+    return runs
 
 
 def defaults_of(runs: pd.DataFrame) -> dict[str, dict[str, Any]]:

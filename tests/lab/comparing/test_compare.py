@@ -139,7 +139,8 @@ def test_the_control_of_a_penalty_in_similarity_is_its_contrastive_loss():
 
 def test_two_versions_of_the_code_are_paired_run_by_run():
     old, new = made_up({"istar": 0.0}, 6), made_up({"istar": 0.0}, 6)
-    new.loc[new["method.name"] == "istar", "metric.accuracy"] += 0.04
+    istar = new["method.name"] == "istar"
+    new.loc[istar, "metric.accuracy"] += 0.04 + 0.002 * (new.loc[istar, "seed"] % 2 - 0.5)
     found = {pair.arm: pair for pair in compare(new, old).pairs}
     assert found["istar"].interval.estimate == pytest.approx(4.0)
     assert found["none"].interval.estimate == pytest.approx(0.0)

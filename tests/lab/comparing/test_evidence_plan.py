@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from isonb.lab.comparing import plan_seeds
+from isonb.lab.runs.manifest import processor_kinds
 from isonb.lab.runs.recordings import recorded
 from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.statistics.seeds import minimum_detectable
@@ -35,7 +36,10 @@ def citing():
     for folder in sorted(RECORDINGS_FOLDER.iterdir()):
         if (folder / "runs.parquet").is_file():
             runs = recorded(folder.name).runs
-            found += [runs[["manifest.plan", "manifest.started"]].dropna()] if "manifest.plan" in runs else []
+            kinds = processor_kinds(runs)
+            runs = runs.assign(kind=kinds, cell=f"{folder.name} " + runs["task"] + runs["seed"].astype(str))
+            named = ["manifest.plan", "manifest.started", "cell", "kind"]
+            found += [runs[named].dropna()] if "manifest.plan" in runs else []
     return pd.concat(found)
 
 
@@ -57,6 +61,10 @@ def test_the_plan_is_older_than_every_run_that_cites_it():
         pytest.skip("no history of the plan here")
     for run in citing().itertuples(index=False):
         assert written[run[0]] < datetime.fromisoformat(run[1])
+
+
+def test_what_is_paired_was_run_on_one_kind_of_processor():
+    assert citing().groupby("cell")["kind"].nunique().max() == 1
 
 
 def test_the_seeds_of_the_plan_are_those_of_the_recorded_spread():

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from isonb.lab.runs.publishing import publish
+from isonb.lab.runs.publishing import publish, write_recording
 from isonb.lab.runs.record import Record, write_record
 from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
 from isonb.lab.runs.settings import resolve
@@ -69,6 +69,20 @@ def test_a_run_recorded_anew_takes_the_place_of_the_old_one(folder):
     assert found.series.groupby("run_id").size().tolist() == [12, 12, 12]
     with pytest.raises(RecordedError, match="a recording must be a readable folder"):
         publish(folder / "more", folder / "out", "none", add=True)
+
+
+def test_rows_from_before_an_option_are_described_by_its_default(folder):
+    """The first row is recorded when I-STAR has no ``zeta`` yet; then a row is added with it."""
+    for weight in (-1.0, 1.0):
+        write_record(folder / "records", record(6, method={"name": "istar", "weight": weight, "zeta": 0.2}))
+    old, new = (record(6, method={"name": "istar", "weight": w, "zeta": 0.2}).run_id for w in (-1.0, 1.0))
+    publish(folder / "records", folder / "out", "some", only={old})
+    one = recorded("some", folder / "out")
+    fewer = {kind: {k: v for k, v in options.items() if k != "method.zeta"} for kind, options in one.defaults.items()}
+    runs = one.runs.drop(columns="method.zeta")
+    write_recording(folder / "out" / "some", runs, one.series, one.manifest["series"], fewer)
+    publish(folder / "records", folder / "out", "some", only={new}, add=True)
+    assert recorded("some", folder / "out").runs["method.zeta"].tolist() == [0.2, 0.2]
 
 
 def test_an_option_of_several_kinds_is_the_same_text_in_parts_and_at_once(folder):

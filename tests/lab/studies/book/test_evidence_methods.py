@@ -26,6 +26,7 @@ def study():
     runs = runs.assign(metric="pearson", majority=0.0, failed=False, rows=1500, source="recorded")
     runs["run_id"] = runs["arm"] + runs["seed"].astype(str)
     plan = pd.DataFrame(planned, columns=["suite", "arm", "seed"])
+    plan["cell"] = [f"seed {seed}" for *_, seed in planned]
     plan["run_id"] = (plan["arm"] + plan["seed"].astype(str)).where(lambda ids: ids.isin(set(runs["run_id"])))
     held = [(seed, step, 0.8 + 0.01 * step + 0.001 * seed * (step == 5)) for seed in range(1, 7) for step in (3, 4, 5)]
     series = pd.DataFrame(held, columns=["seed", "step", "value"]).sample(frac=1, random_state=0)
@@ -45,9 +46,22 @@ def test_a_cell_is_judged_when_it_is_whole_and_the_others_count_in_its_family(st
 def test_the_seeds_are_those_of_the_spread_in_the_first_five(study):
     spread = np.std(GAINS[:5], ddof=1)
     assert seeds_needed(spread, 0.015, alpha=0.05 / 9) < 6
-    assert methods.seeds_asked(study, "STS-B") == 6
+    assert methods.seeds_asked(study, "STS-B", ["IsoLayer"]) == 6
+    assert methods.seeds_asked(study, "STS-B") == 0  # I-STAR lacks two of the first five
     study.runs.loc[study.runs["arm"] == "IsoLayer", "score"] += [0.02, -0.02, 0.02, -0.02, 0, 9]
-    assert methods.seeds_asked(study, "STS-B") == 10
+    assert methods.seeds_asked(study, "STS-B", ["IsoLayer"]) == 10
+
+
+def test_sst2_is_judged_with_as_many_seeds_as_were_asked_for(study, monkeypatch):
+    """Of ten planned seeds seven are there: judged once the first five ask for no more."""
+    for table in (study.runs, study.plan):
+        table["suite"] = "SST-2"
+    more = study.plan.assign(seed=study.plan["seed"] + 6, run_id=None)
+    more["cell"] = [f"seed {seed}" for seed in more["seed"]]
+    ten = Study(study.design, study.runs, study.series, pd.concat([study.plan, more[more["seed"] <= 10]]))
+    for asked, judged in ((0, 0), (6, 1), (7, 0)):
+        monkeypatch.setattr(methods, "seeds_asked", lambda *_, asked=asked: asked)
+        assert len(methods.cells(ten)) == judged
 
 
 def test_what_the_last_pass_gained(study):
@@ -58,8 +72,8 @@ def test_what_the_last_pass_gained(study):
 
 def test_how_much_rounder_a_method_leaves_the_vectors_that_it_acts_on(study):
     runs = study.runs
-    runs["metric.end.cls.isoscore"] = np.where(runs["arm"] == PLAIN, 0.01 * runs["seed"], 5)
-    runs["metric.end.second.isoscore"] = np.where(runs["arm"] == "IsoLayer", 0.03 * runs["seed"], 7)
+    runs["metric.end.cls.isoscore_unbiased"] = np.where(runs["arm"] == PLAIN, 0.01 * runs["seed"], 5)
+    runs["metric.end.second.isoscore_unbiased"] = np.where(runs["arm"] == "IsoLayer", 0.03 * runs["seed"], 7)
     runs["metric.end.tokens.isoscore_star_all_layers"] = np.where(runs["arm"] == LOWER, 0.1, 0.2)
     assert methods.rounder(study, "IsoLayer", "STS-B") == pytest.approx(3)
     assert methods.rounder(study, LOWER, "STS-B") == pytest.approx(0.5)
