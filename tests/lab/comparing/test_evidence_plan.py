@@ -36,10 +36,10 @@ def citing():
     for folder in sorted(RECORDINGS_FOLDER.iterdir()):
         if (folder / "runs.parquet").is_file():
             runs = recorded(folder.name).runs
-            kinds = processor_kinds(runs)
-            runs = runs.assign(kind=kinds, cell=f"{folder.name} " + runs["task"] + runs["seed"].astype(str))
-            named = ["manifest.plan", "manifest.started", "cell", "kind"]
-            found += [runs[named].dropna()] if "manifest.plan" in runs else []
+            if "manifest.plan" in runs:
+                cell = f"{folder.name} " + runs["task"].astype(str) + runs["seed"].astype(str)
+                runs = runs.assign(kind=processor_kinds(runs), cell=cell)
+                found.append(runs[["manifest.plan", "manifest.started", "cell", "kind"]].dropna())
     return pd.concat(found)
 
 
