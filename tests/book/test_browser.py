@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlparse
 import pytest
 from browser import chromium, open_page, pages_of, settle, use_theme
 
+import isonb
+from isonb.pages import chapters
 from isonb.pages.chapters import Book
 from isonb.pages.run import Job
 
@@ -91,7 +93,8 @@ def test_page_reads_offline_by_day_and_by_night(browser, path):
         visit.page.close()
 
 
-def test_no_chapter_of_the_built_book_warns():
+def test_no_chapter_of_the_built_book_warns(monkeypatch):
+    monkeypatch.setattr(chapters, "PACKAGE", Path(isonb.__file__).parent)  # not the stand-in of the sample book
     book = Book(Path(__file__).resolve().parents[2])
     jobs = [Job(book, chapter, chapter.validate({})) for chapter in book.chapters]
     assert any(job.cached.exists() for job in jobs)
