@@ -32,7 +32,8 @@ def principal_axes(cov: Tensor, most: int | None = None) -> tuple[Tensor, Tensor
         fail(DegenerateError, "the points must not all be equal", "a covariance of trace 0", "Give more points.")
     values, axes = torch.linalg.eigh(cov)
     values = values.flip(-1).clamp_min(0)
-    values[most:] = 0
+    if most is not None:
+        values[most:] = 0
     return values, signed(axes.flip(-1))
 
 

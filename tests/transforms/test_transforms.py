@@ -37,6 +37,7 @@ from isonb.transforms import (
 )
 from isonb.transforms.clusters import k_means, nearest_centre
 from isonb.transforms.turns import DimensionScale, MeanShift, PartialWhitening, SingularDecay, Standardise
+from isonb.transforms.whitening import principal_axes
 
 pytestmark = pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")  # small clouds on purpose
 
@@ -86,6 +87,8 @@ def test_whitening_drops_directions_without_variance():
     assert few.rank == 4
     assert few.transform(uneven(5, 12)).shape == (5, 4)
     assert_same(few.transform(uneven(5, 12)).T.cov(), torch.eye(4).double(), atol=1e-9)
+    cov = torch.diag(torch.tensor([1.0, 3.0, 2.0]).double())
+    assert [principal_axes(cov, most)[0].tolist() for most in (None, 2)] == [[3, 2, 1], [3, 2, 0]]
     dead = uneven(30, 6)
     dead[:, 2] = 0.25
     white = Whitening(k=6).fit(dead)
