@@ -211,7 +211,7 @@ def query_thresholds(queries: Tensor, x: Tensor, rate: float, draw: torch.Genera
         each = ((unit_rows(queries[judged_on] - centre) @ rows) > threshold).double().mean(-1)
         group = groups_of(len(each), torch.Generator().manual_seed(0))
         mean, half = float(each.mean()), jackknife([float(each[group != g].mean()) for g in range(GROUPS)])
-        high = mean + half if half else _wilson(each > 0)[2]  # where no query has any
+        high = mean + half if mean else _wilson(each > 0)[2]  # where no query has any
         share = (mean, max(0.0, mean - half), min(1.0, high))
         yield Match(name, rate, threshold, _percentile(threshold, x - centre, draw), share)
 

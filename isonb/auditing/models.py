@@ -20,9 +20,15 @@ from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
 from isonb.auditing.reading.rows import joined, rows_of
-from isonb.auditing.remedies import repairs
 from isonb.auditing.report import Audit
-from isonb.auditing.soundness import check_model, check_texts, distinct_rows, first_token_findings, text_findings
+from isonb.auditing.soundness import (
+    check_model,
+    check_texts,
+    distinct_rows,
+    first_token_findings,
+    repairs,
+    text_findings,
+)
 from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
@@ -31,7 +37,7 @@ from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
-OF_TEXTS = "vectors  # what your model gives for the texts"
+NOTE = "what your model gives for the texts"
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
 
@@ -56,7 +62,7 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         known = None if pairs is None else _pairs(store, *pairs)
         asking = None if queries is None else store.vectors(queries, "queries")
         quote: Quote = lambda row: clipped(used[row])  # noqa: E731
-        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, origin=OF_TEXTS)
+        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, note=NOTE)
         layers = () if states is None else tuple(_layers(states, draw))
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
     ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder), *assumed]
@@ -67,7 +73,7 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         source=f"{embedder.name}, {embedder.told}, {len(every):,} texts",
         checks=checks,
         layers=layers,
-        next_steps=repairs([one.name for one in faults]) if faults else base.next_steps,
+        next_steps=repairs(faults) if faults else base.next_steps,
     )
 
 

@@ -162,29 +162,20 @@ def score_words(pairs: Pairs | None) -> str:
     return f"{told} Pairs may hold rows that a remedy was fitted on."
 
 
-def repairs(failed: Sequence[str]) -> tuple[str, ...]:
-    """Lines of Python for a model that failed these checks."""
-    lines = {
-        "finite numbers": "model.float()  # half precision may overflow; if it stays, look for broken weights",
-        "the same text twice": "model.eval()  # no dropout",
-        "alone and in a batch": "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
-    }
-    again = "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts"
-    return (*(line for name, line in lines.items() if name in failed), again)
-
-
 def next_steps(
-    tried: Sequence[Remedy], centring: bool, origin: str = "vectors", cleaning: Sequence[str] = ()
+    tried: Sequence[Remedy], centring: bool, origin: str, note: str, cleaning: Sequence[str]
 ) -> tuple[str, ...]:
-    """Lines of Python for what to do first. ``centring``: a finding asks for it; ``cleaning``: lines before it."""
+    """Lines of Python for what to do first. ``centring``: a finding asks for it; ``cleaning``: lines before it.
+
+    ``origin`` is what the vectors are read from, and ``note`` says what they are.
+    """
     better = [one for one in tried if one.gain and one.gain[1] > 0]
     best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
     if best is None and centring and not any(one.gain and one.name == CENTRING for one in tried):
         best = next((one for one in tried if one.name == CENTRING), None)
     change = f"better = {best.code}.fit(x).transform(x)" if best else "better = x  # nothing is known to help"
-    given, _, note = origin.partition("  # ")
     return (
-        f"import isonb; x = isonb.auditing.vectors_of({given})  # {note or 'the rows that count'}",
+        f"import isonb; x = isonb.auditing.vectors_of({origin})  # {note}",
         *cleaning,
         change,
         "print(isonb.audit(better).threshold(0.01))  # the cosine that 1% of random pairs pass",

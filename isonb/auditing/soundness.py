@@ -29,6 +29,11 @@ FIXES = {
     "the empty text": "Leave empty texts out.",
     "finite numbers": "Look for half precision that overflows, and for broken weights.",
 }
+REPAIRS = {  # the same as Python, in the order in which to try them
+    "finite numbers": "model.float()  # half precision may overflow; if it stays, look for broken weights",
+    "the same text twice": "model.eval()  # no dropout",
+    "alone and in a batch": "out = model(input_ids=ids, attention_mask=mask)  # and a mean over mask alone",
+}
 
 
 @dataclass(frozen=True)
@@ -56,13 +61,20 @@ def check_model(embedder: Embedder, texts: Sequence[str]) -> tuple[tuple[Check, 
     return checks, [Finding(name, "fault", text, FIXES[name]) for name, text in told.items()]
 
 
+def repairs(faults: Sequence[Finding]) -> tuple[str, ...]:
+    """Lines of Python for a model that failed these checks."""
+    failed = {one.name for one in faults}
+    again = "print(isonb.audit(encoder, texts).checks)  # all must say ok before anything else counts"
+    return (*(line for name, line in REPAIRS.items() if name in failed), again)
+
+
 def _checks(embedder: Embedder, probes: Sequence[str]) -> Iterator[Check]:
     first, second = embedder.together(probes), embedder.together(probes)
-    bad = int((~first.isfinite()).any(-1).sum())
+    finite = first.isfinite().all(-1)
+    bad = int((~finite).sum())
     told = f"NaN or infinity in {bad} of {len(probes)} texts" if bad else f"all of {len(probes)} texts"
     yield Check("finite numbers", "fault" if bad else "ok", told)
-    finite = first.isfinite().all(-1)
-    if not bool(finite.any()):
+    if bad == len(probes):
         skipped = ("the same text twice", "alone and in a batch", "the empty text")
         yield from (Check(name, "skipped", "no vector is finite") for name in skipped)
         return

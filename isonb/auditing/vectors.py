@@ -51,10 +51,11 @@ def audit_vectors(
     queries: Tensor | None = None,
     quote: Quote | None = None,
     origin: str = "vectors",
+    note: str = "the rows that count",
 ) -> Audit:
     """The audit of vectors (n, d) that :func:`~isonb.auditing.reading.matrix` took.
 
-    ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from.
+    ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from, ``note`` what they are.
     """
     check_sample(asked.sample)
     seen = read(source)
@@ -86,7 +87,7 @@ def audit_vectors(
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
-        "next_steps": next_steps(tried, centring, origin=origin, cleaning=_cleaning(findings)),
+        "next_steps": next_steps(tried, centring, origin, note, _cleaning(findings)),
     }
     return Audit(n, d, len(x), worst_first(findings), shape, floor, withheld, scale, **more)
 

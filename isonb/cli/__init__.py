@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        kept = words[0] in ("run", "sweep") or any(word.startswith("--work") for word in words)
+        kept = words[:1] in (["run"], ["sweep"]) or any(word.startswith("--work") for word in words)
         print("stopped; the same command goes on from here" if kept else "stopped", file=sys.stderr)
         return 130
     except Exception:  # a fault of isonb: an exit code of its own, since 1 says that a condition held

@@ -7,8 +7,7 @@ all values are equal; directions beyond the number of points have share 0.) A ``
 ``metric.persistent(True)``, as torchmetrics has it. Processes are joined in one or two collectives, whatever their
 shards hold; the first has a fixed size, for up to 32,768 dimensions (for ``LiDAR`` half as many, for ``CKA`` those of
 both clouds) unless ``dims`` is given. One that saw no data takes part too. States stay float64 under ``.half()``,
-``.to(dtype)`` and autocast. They need one full read of the values, so NaN and Inf are errors
-on every device.
+``.to(dtype)`` and autocast. They need one full read of the values, so NaN and Inf are errors on every device.
 
 Measures that need all points at once (nearest neighbours, barcodes, partition score, RBF uniformity) don't stream.
 :class:`Sampled` keeps up to ``capacity`` points for them: exact until then, a uniform sample after.

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isonb.checks import strict, tensor_of
+from isonb.checks import strict
 from isonb.errors import ShapeError, fail, needs
 from isonb.numerics.distributed import all_sum
-from isonb.numerics.scale import precise
+from isonb.numerics.scale import points_precise
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, Skewness, UnitSums
 from isonb.streaming.traces import LengthMoments
@@ -122,9 +122,8 @@ class Streaming(Base):
 
     def update(self, x: Tensor, mask: Tensor | None = None) -> None:
         """Add points (..., d), all leading axes one cloud; mask (...) marks the real ones."""
-        x = tensor_of(x)
         with strict():
-            self._add(precise(x) if self.exact and isinstance(x, Tensor) and x.is_floating_point() else x, mask)
+            self._add(points_precise(x) if self.exact else x, mask)
 
     def _add(self, *given: Any) -> None:
         self._keep(self._summary(self.metric_state).update(*given))

@@ -5,12 +5,24 @@ A power of two leaves every digit as it is, so a measure of shape alone may divi
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from isonb.checks import check_values
+from isonb.checks import check_values, tensor_of
 
-__all__ = ["largest", "ordinary", "power_of_two", "precise", "size_of", "square_norms", "unit_sized", "wide"]
+__all__ = [
+    "largest",
+    "ordinary",
+    "points_precise",
+    "power_of_two",
+    "precise",
+    "size_of",
+    "square_norms",
+    "unit_sized",
+    "wide",
+]
 
 Axes = int | tuple[int, int]
 
@@ -74,3 +86,9 @@ def wide(device: torch.device) -> torch.dtype:
 def precise(x: Tensor) -> Tensor:
     """``x`` in the widest dtype of its device. A float64 product is also out of reach of TF32."""
     return x.to(wide(x.device))
+
+
+def points_precise(x: Any) -> Any:
+    """Points as :func:`precise` has them; what are none stay as they are, for the check that says so."""
+    x = tensor_of(x)
+    return precise(x) if isinstance(x, Tensor) and x.is_floating_point() else x

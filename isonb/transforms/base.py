@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from isonb.checks import border, cloud, fits, tensor_of
+from isonb.checks import border, cloud, fits
 from isonb.errors import FitWarning, InputError, ShapeError, fail, needs, not_fitted
-from isonb.numerics.scale import precise
+from isonb.numerics.scale import points_precise
 from isonb.streaming.moments import Moments
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"  # all of a fitted transform: nothing in the folder is code
@@ -164,9 +164,7 @@ class AffineTransform(Transform):
         don't fit in memory twice, stream them to a :class:`~isonb.streaming.moments.Moments` and use
         :meth:`fit_moments`. Fewer than 5 d points give a :class:`~isonb.errors.FitWarning` with the size of the error.
         """
-        x = tensor_of(x)
-        exact = precise(x) if isinstance(x, Tensor) and x.is_floating_point() else x
-        return self.fit_moments(Moments().update(exact, mask))
+        return self.fit_moments(Moments().update(points_precise(x), mask))
 
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from :class:`isonb.Moments`, whose points may have come in batches. Returns self.
