@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail
+from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError, fail, with_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,11 +97,9 @@ def border(function: Callable[P, R]) -> Callable[P, R]:
                     stack.enter_context(torch.autocast(kind, enabled=False))
                 return function(*given, **options)
         except InputError as error:
-            if getattr(error, "named", False):
+            if error.named:
                 raise
-            renamed = type(error)(f"{told}: {error}")
-            renamed.named = True
-            raise renamed from None
+            raise with_name(error, told) from None
 
     return wrapped
 

@@ -143,12 +143,15 @@ def in_one_line(error: BaseException) -> str:
     return on_a_screen(" ".join(str(error).split())) or type(error).__name__
 
 
-def missing(by: str, library: str, extra: str) -> DependencyError:
-    """The error that says which library ``by`` needs, and the extra of isonb that brings it.
+def with_name(error: InputError, name: str) -> InputError:
+    """The error with a function's name in front of its message."""
+    renamed = type(error)(f"{name}: {error}")
+    renamed.named = True
+    return renamed
 
-    >>> print(missing("rips_barcode", "gudhi", "topology"))
-    rips_barcode needs gudhi: pip install 'isonb[topology]'
-    """
+
+def missing(by: str, library: str, extra: str) -> DependencyError:
+    """The error that says which library ``by`` needs, and the extra of isonb that brings it."""
     return DependencyError(f"{by} needs {library}: pip install 'isonb[{extra}]'")
 
 

@@ -1,5 +1,6 @@
-"""One thread (the suite runs in parallel processes) and property tests that do not depend on the clock or on luck."""
+"""One thread (the suite runs in parallel processes), property tests without clock and luck, and a model to read."""
 
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
@@ -10,3 +11,11 @@ settings.register_profile(
 settings.load_profile("isonb")
 
 collect_ignore_glob = ["*conftest.py"]  # plugins, not modules to look for doctests in
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a small random BERT, made once; tests must not change it."""
+    from tests.lab import random_models  # with its libraries, which most tests do without
+
+    return str(random_models.save("bert", tmp_path_factory.mktemp("models") / "bert"))

@@ -18,6 +18,12 @@ from torch import Tensor
 from isonb.errors import InputError
 
 Function = Callable[..., Any]
+# Two small clouds whose numbers were worked out by hand.
+P4 = torch.tensor([[2, 0], [0, 1], [1, 3], [4, 4]], dtype=torch.float64)
+Q8 = torch.tensor(
+    [[3, 0, 0], [-3, 0, 1], [0, 2, 0], [0, -2, -1], [1, 1, 1], [-1, -1, -1], [2, 1, 0], [-2, -1, 0]],
+    dtype=torch.float64,
+)
 
 
 def interruptible(command: Iterable[Any]) -> list[str]:

@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 
 from isonb.lab.studies.design import Design
-from isonb.lab.studies.summary import cell_row
+from isonb.lab.studies.summary import ASIDE, cell_row
 from isonb.lab.studies.verdicts import JudgedCell, Judgement, Reason
 from isonb.pages.charts import GREY
 
@@ -30,7 +30,6 @@ LETTERS = 36  # of a statement in one line
 STATEMENT = 262  # pixels that so many letters need in a wide font
 GAP = 9  # pixels between claims
 LINE = 14  # pixels from line to line of a statement
-ASIDE = {"identity": " (identity)", "printed": " (printed numbers)"}
 
 HEAD = ("study", "page", "claim", "statement", "kind", "verdict", "words", "remark")
 COLUMNS = (
@@ -159,7 +158,7 @@ def _laid_out(
         y += LINE + GAP
         for _, part in cells[cells["paper"] == paper].groupby("claim", sort=True):
             first = part.iloc[0]
-            name = f"{first['claim']}. {first['statement']}{ASIDE.get(first['kind'], '')}"
+            name = f"{first['claim']}. {first['statement']}{ASIDE[first['kind']]}"
             lines = _lines(name)
             places = slots(list(part["what"]))
             same = {"claim": name, "kind": first["kind"], "href": claims_href(first["page"])}

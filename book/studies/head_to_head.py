@@ -270,7 +270,7 @@ CLAIMS = (
     ),
     Claim(
         "C2",
-        "What lowers the mean cosine makes a cloud more isotropic",
+        "CosReg, which lowers the mean cosine, makes a cloud more isotropic",
         (
             _shape("mean cosine of the last layer's tokens", COSREG, "mean_cosine", "less"),
             _shape("IsoScore* of the tokens of all layers", COSREG, ALL_LAYERS, "greater"),

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from isonb.auditing.choosing import Encoding, is_model
-from isonb.auditing.measured import Pairs, check_rate
+from isonb.auditing.measured import Pairs
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
-from isonb.auditing.reading.rows import rows_of
+from isonb.auditing.reading.rows import rows_of, usable
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
-from isonb.errors import DtypeError, InputError, ShapeError, fail
+from isonb.errors import DtypeError, InputError, ShapeError, fail, with_name
 from isonb.runtime.told import clipped
 
 
@@ -89,7 +89,6 @@ def audit(
     (['shift', 'hubs'], False)
     """
     with named("audit"):
-        check_rate(false_match_rate)
         asked = Asked(sample, seed, false_match_rate)
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
         path = isinstance(vectors, str | Path) and texts is None
@@ -118,9 +117,7 @@ def named(name: str) -> Iterator[None]:
     except InputError as error:
         if error.named:
             raise
-        renamed = type(error)(f"{name}: {error}")
-        renamed.named = True
-        raise renamed from error.__cause__
+        raise with_name(error, name) from error.__cause__
 
 
 def _labels(pairs: Any) -> torch.Tensor:
@@ -158,7 +155,7 @@ def _queries(queries: Any, d: int) -> torch.Tensor:
 
 
 def _finite(x: torch.Tensor, name: str) -> torch.Tensor:
-    bad = int((~(x.isfinite().all(-1) & (x != 0).any(-1))).sum())
+    bad = int((~usable(x)).sum())
     if bad:
         fail(InputError, f"{name} must be finite and not zero", f"{bad} rows that aren't", "Leave them out.")
     return x

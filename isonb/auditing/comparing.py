@@ -18,7 +18,8 @@ from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknif
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.described import refuse
-from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of
+from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
+from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
 from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.measures.pairs import cka
@@ -82,10 +83,10 @@ def compare(
         source = ""
         assumed: list[Finding] = []
         if texts is not None:
-            source = f"{first} and {second}, {len(texts):,} texts"
+            every = check_texts(texts)
             how = Encoding(pool, max_length, batch_size, device)
-            (first, assumed), (second, more) = (encoded(model, texts, how) for model in (first, second))
-            assumed = [*assumed, *more]
+            (first, one, assumed), (second, other, more) = (encoded(model, every, how) for model in (first, second))
+            source, assumed = f"{one} and {other}, {len(every):,} texts", [*assumed, *more]
         a, b = matrix(first, "first", names[0]), matrix(second, "second", names[1])
         _check_sizes(a, b)
         rows, odd, own = _one_pass(a, b)
@@ -132,7 +133,7 @@ def _one_pass(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:
     for start in range(0, n, step := max(16, min(CHUNK, 2**20 // max(a.shape[1], b.shape[1])))):
         here = slice(start, start + step)
         x, y = numbers(a, here).double(), numbers(b, here).double()
-        fine = [one.isfinite().all(-1) & (one != 0).any(-1) for one in (x, y)]
+        fine = usable(x), usable(y)
         good[here], odd[here] = fine[0] & fine[1], fine[0] != fine[1]
         if alike:
             cosines[here] = (unit_rows(x.nan_to_num()) * unit_rows(y.nan_to_num())).sum(-1)

@@ -230,7 +230,7 @@ def check_rate(rate: float) -> None:
 def _upper(scores: Tensor, rate: float) -> float:
     """The smallest of the scores that no more than a share ``rate`` of them passes."""
     ordered = scores.sort().values
-    return float(ordered[min(len(ordered) - 1, math.ceil(len(ordered) * (1 - rate)) - 1)])
+    return float(ordered[math.ceil(len(ordered) * (1 - rate)) - 1])
 
 
 def _percentile(threshold: float, x: Tensor, draw: torch.Generator) -> float:

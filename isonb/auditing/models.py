@@ -29,7 +29,7 @@ from isonb.auditing.soundness import (
     repairs,
     text_findings,
 )
-from isonb.auditing.vectors import Asked, audit_vectors, check_sample, worst_first
+from isonb.auditing.vectors import Asked, audit_vectors, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
 from isonb.runtime.files import replace
@@ -43,7 +43,6 @@ UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a
 
 def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any = None, queries: Any = None) -> Audit:
     """The audit of a model on texts. ``pairs``: (first texts, second texts, labels); ``queries``: texts."""
-    check_sample(asked.sample)
     every = check_texts(texts)
     kept = distinct_rows(every)
     if len(kept) < 20:
@@ -77,11 +76,11 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
     )
 
 
-def encoded(model: Any, texts: Any, how: Encoding) -> tuple[Tensor, list[Finding]]:
-    """The vectors of a model, and what was assumed of how it makes them."""
+def encoded(model: Any, texts: Sequence[str], how: Encoding) -> tuple[Tensor, str, list[Finding]]:
+    """The vectors of a model, its name, and what was assumed of how it makes them."""
     embedder, assumed = embedder_of(model, how)
     with tempfile.TemporaryDirectory(prefix="isonb-compare-") as folder:
-        return Store(Path(folder), embedder).vectors(texts, "texts"), list(assumed)
+        return Store(Path(folder), embedder).vectors(texts, "texts"), embedder.name, list(assumed)
 
 
 def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:

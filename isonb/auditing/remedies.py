@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -146,7 +147,9 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
     >>> _gain_words((-0.0031, -0.0058, -0.0004))
     'harms: score -0.0031 (-0.0058 to -0.0004)'
     """
-    _, low, high = gain
+    value, low, high = gain
+    if math.isnan(high):  # a tenth of the pairs holds all of one label
+        return f"score {value:+.3f}, too few pairs of one label for an interval"
     word = "helps" if low > 0 else "harms" if high < 0 else "no clear change"
     digits = next((n for n in (3, 4, 5) if round(low, n) and round(high, n)), 3)
     return f"{word}: score {between(*gain, digits, '+')}"

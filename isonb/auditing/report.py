@@ -10,7 +10,7 @@ from isonb.auditing.defects import Finding
 from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.remedies import Remedy
 from isonb.auditing.soundness import Check
-from isonb.errors import needs
+from isonb.errors import InputError, fail, needs
 from isonb.measures.registry import titles
 from isonb.runtime.terminal import printable
 from isonb.runtime.told import Code, Columns, Item, Printed, Section, between, fine, fixed
@@ -86,8 +86,15 @@ class Audit(FindingsReport):
         return numbers | {f"threshold {match.cloud}": match.threshold for match in self.matches}
 
     def threshold(self, rate: float = 0.01) -> float:
-        """The cosine that a share ``rate`` of random pairs passes, of 0.5, 0.1, 0.05, 0.01 and 0.001."""
-        return self.floor["random cosine"][f"{1 - rate:g}"]
+        """The cosine that a share ``rate`` of random pairs passes, of 0.5, 0.1, 0.05, 0.01 and 0.001.
+
+        Raises :class:`~isonb.errors.InputError` for another rate.
+        """
+        quantiles = self.floor["random cosine"]
+        if (share := f"{1 - rate:g}") not in quantiles:
+            rates = ", ".join(f"{1 - float(known):g}" for known in quantiles)
+            fail(InputError, f"rate must be one of {rates}", rate, "percentile says how many pairs lie below a cosine.")
+        return quantiles[share]
 
     def percentile(self, cosine: float) -> float:
         """The percentage of random pairs below a cosine, from 0 to 100: a score that means the same in any cloud."""

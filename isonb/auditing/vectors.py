@@ -31,6 +31,10 @@ class Asked:
     seed: int = 0
     rate: float = 0.01
 
+    def __post_init__(self) -> None:
+        check_sample(self.sample)
+        measured.check_rate(self.rate)
+
 
 def check_sample(sample: int) -> None:
     """A sample of fewer than 100 rows says nothing."""
@@ -57,7 +61,6 @@ def audit_vectors(
 
     ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from, ``note`` what they are.
     """
-    check_sample(asked.sample)
     seen = read(source)
     n, d = len(seen.good), source.shape[1]
     if n < 20:

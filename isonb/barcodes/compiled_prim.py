@@ -9,8 +9,6 @@ from torch import Tensor
 
 from isonb.numerics.compiled import IN_ORDER, np, run
 
-__all__ = ["prim"]
-
 ALL = torch.empty(0, 0, dtype=torch.bool)  # no mask
 
 

@@ -13,8 +13,6 @@ from isonb.barcodes.rips import Persistence
 from isonb.checks import border, tensor_of
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 
-__all__ = ["from_diagrams", "to_diagrams"]
-
 LAYOUTS = ("ripser", "gudhi", "giotto")
 Pair = tuple[Tensor, Tensor]
 

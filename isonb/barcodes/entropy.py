@@ -12,8 +12,6 @@ from isonb.checks import border, check_values, mask_of, nonnegative
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import precise
 
-__all__ = ["persistent_entropy", "prominent_bars"]
-
 TABLE = {"cpu": 2**16}  # entries of the pass table held at a time, by device: on the CPU what its cache holds
 
 

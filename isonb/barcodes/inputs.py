@@ -18,8 +18,6 @@ from isonb.numerics.given_distances import check_cloud, lengths_in
 from isonb.numerics.rows import center_rows, unit_rows
 from isonb.numerics.scale import power_of_two, precise
 
-__all__ = ["Metric", "Space", "space", "tree_edges"]
-
 Metric = str | Callable[..., float]
 Tree = tuple[Tensor, Tensor | None, Tensor | None]
 

@@ -11,8 +11,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["FAR", "apart", "by_boruvka", "joined", "parallel_trees"]
-
 FAR = 2.0**96  # the weight of a pair with a masked row: beyond all others, and exact in every type
 TRIPLES = 2**26  # triples of nodes up to which paths are compared at once: 256 MiB
 

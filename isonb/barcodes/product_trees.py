@@ -20,8 +20,6 @@ from isonb.numerics.compiled import IN_ORDER, run
 from isonb.numerics.distances import rough_distances
 from isonb.numerics.scale import precise
 
-__all__ = ["by_product"]
-
 DOUBTS = 4  # pairs in doubt a point from which finer weights are cheaper than differences
 
 

@@ -20,8 +20,6 @@ from isonb.barcodes.trees import longest_first
 from isonb.checks import border
 from isonb.errors import InputError, fail, missing
 
-__all__ = ["Persistence", "barcode_of", "h0_barcode", "rips_barcode"]
-
 Pair = tuple[Tensor, Tensor]
 Clouds = list[Any] | tuple[Any, ...]
 Generators = tuple[Tensor, Tensor]
@@ -219,9 +217,8 @@ def _barcode(cloud: Space, max_dim: int, infinite: bool = False, vertices: bool 
     if vertices:
         dying, left = _elders(edges.flip(0), len(cloud.x))
         pairing = torch.cat([dying.flip(0).unsqueeze(1), edges], 1)
-        pairing = (
-            torch.cat([torch.nn.functional.pad(left.unsqueeze(1), (0, 2), value=-1), pairing]) if infinite else pairing
-        )
+        if infinite:
+            pairing = torch.cat([torch.nn.functional.pad(left.unsqueeze(1), (0, 2), value=-1), pairing])
     if infinite:
         deaths = torch.cat([deaths.new_full((apart + 1,), math.inf), deaths])
     barcode = [((torch.zeros_like(deaths), deaths), pairing)]

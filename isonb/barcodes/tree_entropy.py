@@ -16,8 +16,6 @@ from isonb.checks import nonnegative
 from isonb.numerics.distances import edge_lengths, lengths_between, numbered, pulled
 from isonb.numerics.scale import precise
 
-__all__ = ["Choice", "entropy_term", "tree_entropy"]
-
 
 class Choice(NamedTuple):
     """Which bars count and how, as :class:`~isonb.PersistentEntropyLoss` explains; ``in_cluster`` signed."""

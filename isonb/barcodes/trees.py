@@ -28,8 +28,6 @@ from isonb.numerics.nearest import Search, squared_gaps
 from isonb.numerics.scale import largest, power_of_two, precise
 from isonb.numerics.ways import way_of_tree
 
-__all__ = ["longest_first", "spanning_tree", "tree_of_distances"]
-
 LISTED = 4  # neighbours on the list of each point
 
 Tree = tuple[Tensor, Tensor]

@@ -47,9 +47,9 @@ def run_audit(options: argparse.Namespace) -> int:
 
 def _check_words(options: argparse.Namespace) -> None:
     """Words that only some audits know."""
-    for word, given, needs in (("--column", options.column, "texts"), ("--work", options.work, "texts")):
-        if given and not getattr(options, needs):
-            fail(AuditError, f"{word} must come with --{needs}", repr(given), "Leave it out, or name the texts.")
+    for word in ("column", "work"):
+        if (given := getattr(options, word)) and not options.texts:
+            fail(AuditError, f"--{word} must come with --texts", repr(given), "Leave it out, or name the texts.")
     clash = [f"--{name}" for name in ("pairs", "queries") if getattr(options, name)]
     clash += ["--work"] if options.work else []
     if options.compare and clash:

@@ -23,7 +23,7 @@ from isonb.lab.engines.preflight import preflight
 from isonb.lab.runs.manifest import mixed_processors
 from isonb.lab.runs.record import read_record
 from isonb.lab.runs.settings import Planned, plan
-from isonb.lab.runs.table import check_table, collect, glued, scan, table, write_table
+from isonb.lab.runs.table import check_table, glued, scan, table, write_table
 from isonb.lab.sweeps.cost import Estimate, estimate, needs
 from isonb.lab.sweeps.execution import Prepared, execute, known, prepare
 from isonb.lab.sweeps.gpus import visible
@@ -176,7 +176,7 @@ def _collect(options: argparse.Namespace) -> int:
     there = scan(folder)
     means = summary(there.records.values())
     if options.out:
-        collect(folder, options.out)
+        write_table(table(there.records.values()), options.out)
     if options.json:
         print(means.to_json(orient="records"))
         return 0

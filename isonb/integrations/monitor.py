@@ -78,7 +78,8 @@ def _enough(measure: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 class Gate:
     """Closed where ``measure`` is below ``low`` or above ``high``, ``patience`` times in a row.
 
-    Only values that are defined count. Raises :class:`~isonb.errors.InputError` without a limit.
+    Only values that are defined count. Raises :class:`~isonb.errors.InputError` without a limit, or for a patience
+    below 1.
     """
 
     measure: str
@@ -89,6 +90,8 @@ class Gate:
     def __post_init__(self) -> None:
         if math.isnan(self.low) or math.isnan(self.high) or not (math.isfinite(self.low) or math.isfinite(self.high)):
             fail(InputError, "a gate must have a limit", f"low {self.low}, high {self.high}", "Give low or high.")
+        if self.patience < 1:
+            fail(InputError, "patience must be 1 or more", self.patience, "Each value outside counts as one.")
 
     def broken(self, value: float) -> bool:
         """Whether one value lies outside; one that isn't defined does not."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import math
 import multiprocessing
 import os
 import shutil
@@ -29,13 +30,14 @@ from typing import Any
 
 from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.data import sources
+from isonb.lab.data.own import OwnTask
 from isonb.lab.data.sources import DATA_VARIABLE, SourceError
-from isonb.lab.data.tasks import FINE_TUNED, task_named
+from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError
 from isonb.lab.runs.inputs import recorded
 from isonb.lab.runs.manifest import Clock
 from isonb.lab.runs.record import read_record, write_record
-from isonb.lab.runs.settings import FINE_TUNING, Planned
+from isonb.lab.runs.settings import Planned
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.grids import load_grid
 from isonb.lab.sweeps.inline import get_ready_to_help
@@ -50,7 +52,7 @@ LOOK_EVERY = 1.0  # seconds
 
 
 class BatchError(InputError):
-    """A batch that can't begin: no minutes, a pack in use, or brought pieces that aren't whole."""
+    """A batch that can't begin: no minutes, a pack in use, pieces of no size, brought pieces that aren't whole."""
 
 
 def batch(
@@ -180,7 +182,7 @@ def _outcome(run: Planned, records: str, data: str | None) -> Outcome:
     try:
         record = do(run, data=data, progress=False)
     except (SourceError, ModelError) as missing:
-        return Outcome(run.run_id, "not recorded", in_one_line(missing), seconds=clock.seconds())
+        return Outcome(run.run_id, "not recorded", in_one_line(missing))
     except Exception as raised:  # of whatever library: the record tells, and the other runs go on
         status, error = "failed", f"{type(raised).__name__}: {in_one_line(raised)}"
         record = recorded(run, "", clock, status=status, error=error)
@@ -188,7 +190,7 @@ def _outcome(run: Planned, records: str, data: str | None) -> Outcome:
         write_record(records, record)
     except InputError as refused:
         status, error = "not recorded", in_one_line(refused)
-    return Outcome(run.run_id, status, error, seconds=clock.seconds())  # type: ignore[arg-type]
+    return Outcome(run.run_id, status, error)  # type: ignore[arg-type]
 
 
 def _packed(records: Path) -> bytes:
@@ -213,11 +215,13 @@ def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = Non
     """Gather the rows and encoders of runs in pieces of at most ``piece`` MB; what comes with isonb isn't among them.
 
     ``folder`` gets ``brought.zip.00`` and so on: joined, they are a zip of ``data/`` and ``models/`` in the hub's
-    layouts. Raises :class:`~isonb.lab.data.sources.SourceError` where rows don't lie in a folder, and what
-    :func:`~isonb.lab.encoders.locate.find` raises.
+    layouts. Raises :class:`BatchError` for pieces of no size, :class:`~isonb.lab.data.sources.SourceError` for rows of
+    one's own files and where others don't lie in a folder, and what :func:`~isonb.lab.encoders.locate.find` raises.
     """
     from isonb.lab.encoders.locate import find
 
+    if not 1 <= piece * MEGABYTE < math.inf:
+        fail(BatchError, "piece must be a number of MB, of a byte or more", piece, "Leave it out for 60 MB.")
     runs, buffer = list(runs), io.BytesIO()
     files: dict[str, Path] = {}
     for name in sorted({run.config["model"] for run in runs if "model" in run.config}):
@@ -228,33 +232,40 @@ def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = Non
         place = EMBEDDED[name].hub if name in EMBEDDED else name
         below = sorted(file for file in source.folder.rglob("*") if file.suffix in TRAVELS)
         files |= {f"models/{place}/{file.relative_to(source.folder)}": file for file in below}
-    for name, experiment in sorted({(run.config["task"], run.experiment) for run in runs if "task" in run.config}):
+    for name in sorted({run.config["task"] for run in runs if "task" in run.config}):
         task = task_named(name)
+        if isinstance(task, OwnTask):
+            fix = "Gather the other tasks, each by --only, and copy this file to the same place there."
+            fail(SourceError, "rows must be those of the hub's tasks to travel", f"the task {name}", fix)
         if task.hub is None:
             continue
         if (root := sources.data_folder(data)) is None:
             got = f"those of {name} on the hub"
             fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
-        for split in FINE_TUNED if experiment in FINE_TUNING else task.splits[:1]:
+        for split in task.used_splits:
             for file in sources.parquet_files(root, task.folder, split):
                 files[f"data/{file.relative_to(root)}"] = file
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
         for where, file in files.items():
             made.write(file, where)
     whole, size = buffer.getvalue(), int(piece * MEGABYTE)
-    for old in Path(folder).glob(f"{BROUGHT}.*"):
+    for old in _pieces(folder):
         old.unlink()
     pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
     for number, part in enumerate(pieces):
         replace(Path(folder) / f"{BROUGHT}.{number:02d}", part)
-    return sorted(Path(folder).glob(f"{BROUGHT}.*"))
+    return _pieces(folder)
+
+
+def _pieces(folder: str | Path) -> list[Path]:
+    """What lies in a folder of pieces, in the order of their numbers: the 100th is behind the 11th."""
+    return sorted(Path(folder).glob(f"{BROUGHT}.*"), key=lambda path: (len(path.name), path.name))
 
 
 def unpacked(folder: str | Path) -> Path:
     """Join and unpack what :func:`bring` has made, into ``folder/open``, and let runs of this process find it there."""
     where = Path(folder).resolve() / "open"
-    pieces = sorted(Path(folder).glob(f"{BROUGHT}.*"))
-    with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in pieces))) as made:
+    with _opened(io.BytesIO(b"".join(piece.read_bytes() for piece in _pieces(folder)))) as made:
         made.extractall(where)
     for variable, name in ((DATA_VARIABLE, "data"), (MODELS_VARIABLE, "models")):
         (where / name).mkdir(exist_ok=True)

@@ -200,9 +200,6 @@ class TokenUniformity(Streaming):
         with strict(), torch.no_grad():
             self._add(self.function(x, mask, include_self=self.include_self))
 
-    def _value(self, summary: Average) -> Tensor:
-        return summary.value
-
 
 class ClsUniformity(TokenUniformity):
     """Mean over sentences of :func:`isonb.measures.cosine.cls_uniformity`; feed it (B, T, d) and a mask (B, T)."""
@@ -226,6 +223,3 @@ class SpectralSkewness(Streaming):
             if mask is not None:  # padding adds zeros that aren't singular values
                 values = values[torch.arange(values.shape[-1], device=x.device) < mask.sum(-1, keepdim=True)]
             self._add(values)
-
-    def _value(self, summary: Skewness) -> Tensor:
-        return summary.value

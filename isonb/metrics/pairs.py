@@ -36,9 +36,6 @@ class Alignment(Streaming):
             if len(x):
                 self._add(alignment(x.unsqueeze(1), y.unsqueeze(1), self.power, self.normalize))
 
-    def _value(self, summary: Average) -> Tensor:
-        return summary.value
-
 
 class CKA(Streaming):
     """:func:`isonb.cka` of all points; feed it both clouds. ``first``: dimensions of the first, if not half of all.

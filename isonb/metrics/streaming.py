@@ -137,7 +137,8 @@ class Streaming(Base):
             return self._value(self._summary(self.metric_state))
 
     def _value(self, summary: Any) -> Tensor:
-        raise NotImplementedError
+        value: Tensor = summary.value
+        return value
 
     def _reduce_states(self, incoming_state: dict[str, Tensor]) -> None:
         if not self._width(incoming_state):

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, np, run
 
-__all__ = ["WIDEST", "keep", "ranked"]
-
 EVERY = torch.empty(0, 0, 0, dtype=torch.long)
 WIDEST = 64  # most neighbours a row; of more the plain form isn't slower
 

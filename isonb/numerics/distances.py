@@ -19,21 +19,6 @@ from isonb.numerics.products import gram
 from isonb.numerics.rows import row_count
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 
-__all__ = [
-    "PIECE",
-    "about_middle",
-    "edge_lengths",
-    "lengths_between",
-    "localized",
-    "numbered",
-    "pulled",
-    "rough_distances",
-    "rows",
-    "slack",
-    "squared_distances",
-    "weighted_rows",
-]
-
 PIECE = 2**18  # coordinates of differences held at a time on the CPU
 SUBTRACTED = 8  # dimensions up to which all pairs are subtracted
 

@@ -24,17 +24,6 @@ from torch.autograd.function import once_differentiable
 from isonb.errors import InputError, fail
 from isonb.numerics.rows import center_rows, row_count
 
-__all__ = [
-    "Group",
-    "UnionMoments",
-    "all_rows",
-    "all_sum",
-    "from_first",
-    "process_group",
-    "union_moments",
-    "union_rows",
-]
-
 Group: TypeAlias = "str | dist.ProcessGroup | None"  # the only string is "world"
 
 

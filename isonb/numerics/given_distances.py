@@ -10,8 +10,6 @@ from torch import Tensor
 from isonb.checks import check_values, cloud
 from isonb.errors import CloudWarning, DegenerateError, InputError, ShapeError, fail
 
-__all__ = ["check_cloud", "lengths_in", "nearest_in"]
-
 METRICS = ("euclidean", "precomputed")
 FEW = 100  # dimensions a point from which the points are probably the columns
 ROUNDED = 1e-5  # of the longest distance: how far a matrix may be from symmetric

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from isonb.numerics.compiled import IN_ORDER, run
 
-__all__ = ["KdTree", "kd_tree"]
-
 LEAF = 12  # most points of a box that isn't split
 
 

@@ -25,8 +25,6 @@ from isonb.numerics.rows import unit_rows
 from isonb.numerics.scale import largest, power_of_two, precise, square_norms
 from isonb.numerics.ways import way_of_neighbours
 
-__all__ = ["Search", "check_k", "nearest", "nearest_by_cosine", "neighbours", "squared_gaps"]
-
 SPARE = 4  # candidates beyond k
 ENTRIES = {"cpu": 2**20}  # numbers held at a time when the caller sets no chunk, by device
 STRIP = 256  # rows of a cloud on the CPU that are multiplied by those after them at a time
@@ -39,10 +37,6 @@ def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: i
     if isinstance(k, bool) or not isinstance(k, int) or not least <= k <= most:
         wanted = f"k must be an integer from {least} to {most}, the neighbours a point of this cloud has"
         fail(ShapeError, wanted, repr(k), "Pass a smaller k or more points.")
-
-
-def _entries(x: Tensor) -> int:
-    return ENTRIES.get(x.device.type, 2**27)
 
 
 def neighbours(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None) -> tuple[Tensor, Tensor]:
@@ -63,11 +57,6 @@ def neighbours(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None 
         edges = torch.stack((own, torch.where(index < 0, own, index)), -1)
         lengths = edge_lengths(x, edges.flatten(-3, -2), lengths.flatten(-2)).view(index.shape)
     return lengths, index
-
-
-def nearest(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None) -> Tensor:
-    """The indices alone."""
-    return neighbours(x.detach(), k, mask, chunk)[1]
 
 
 @torch.no_grad()
@@ -172,9 +161,9 @@ Found = tuple[Tensor, Tensor, Tensor]
 def _plain(search: Search, some: Tensor, label: Tensor | None, k: int, chunk: int | None) -> Found:
     copy, norms, unit, loss = search.copy
     b, n, d = copy.shape
-    wide, parts = min(k + SPARE, n - 1), []
+    wide, parts, entries = min(k + SPARE, n - 1), [], ENTRIES.get(copy.device.type, 2**27)
     labels = torch.arange(n, device=copy.device) if label is None else label
-    for piece in torch.split(some, chunk or max(1, _entries(copy) // max(1, b * max(n, wide * d)))):
+    for piece in torch.split(some, chunk or max(1, entries // max(1, b * max(n, wide * d)))):
         rough = torch.baddbmm(norms.unsqueeze(1), copy[:, piece], copy.mT, alpha=-2)
         rough.add_(norms[:, piece].unsqueeze(2))
         out = labels[piece].unsqueeze(1) == labels

@@ -11,8 +11,6 @@ from isonb.checks import check_values
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import precise
 
-__all__ = ["add_upper_gram", "gram", "left_factors"]
-
 _BLOCK = 192  # most rows of the result computed together
 _PARTS = 4  # fewest blocks; of four, five eighths of the product are computed
 _WORTH = 64, 128, 2**24  # fewest rows, columns and multiplications for which cutting the product pays

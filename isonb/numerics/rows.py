@@ -14,17 +14,6 @@ from isonb.checks import border, check_values, cloud, finite, fits
 from isonb.errors import DegenerateError, fail
 from isonb.numerics.scale import ordinary, unit_sized
 
-__all__ = [
-    "Directions",
-    "center_rows",
-    "centered",
-    "directed",
-    "directions",
-    "inverse_lengths",
-    "row_count",
-    "unit_rows",
-]
-
 
 def row_count(x: Tensor, mask: Tensor | None) -> Tensor:
     """Points of each cloud, shape ``(...)``, in the dtype of ``x``: n, or the real rows under the mask."""
@@ -88,14 +77,9 @@ def directions(x: Tensor, *, look: bool = True) -> Directions:
     if check_values(x) and ordinary((length := torch.linalg.vector_norm(x, dim=-1)).detach()):
         return Directions(x, 1 / length, True)
     rows = unit_sized(finite(x) if look else x, -1)
-    return Directions(rows, inverse_lengths(rows), False)
-
-
-def inverse_lengths(x: Tensor) -> Tensor:
-    """1/|row| (..., n) of rows (..., n, d) whose squares fit; 0 for a zero row."""
-    length = torch.linalg.vector_norm(x, dim=-1)
+    length = torch.linalg.vector_norm(rows, dim=-1)
     usable = length > 0
-    return torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0)
+    return Directions(rows, torch.where(usable, 1 / torch.where(usable, length, 1.0), 0.0), False)
 
 
 def unit_rows(x: Tensor) -> Tensor:

@@ -12,18 +12,6 @@ from torch import Tensor
 
 from isonb.checks import check_values, tensor_of
 
-__all__ = [
-    "largest",
-    "ordinary",
-    "points_precise",
-    "power_of_two",
-    "precise",
-    "size_of",
-    "square_norms",
-    "unit_sized",
-    "wide",
-]
-
 Axes = int | tuple[int, int]
 
 

@@ -28,8 +28,6 @@ from torch import Tensor
 
 from isonb.numerics.compiled import can_compile
 
-__all__ = ["way_of_neighbours", "way_of_tree"]
-
 DENSE = 8192  # points up to which all weights are held at once: 256 MiB of float32
 FEW = 128  # the same where each is a row of differences
 ALL_PAIRS = 2**22  # coordinates of all pairs up to which no product pays

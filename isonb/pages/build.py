@@ -82,10 +82,9 @@ def html(book: Book) -> Path:
     return book.build / ("handout" if apart else "html") / "index.html"
 
 
-def build(book: Book, parameters: Mapping[str, Mapping[str, Any]] | None = None, **options: Any) -> Path:
+def build(book: Book, parameters: Mapping[str, Mapping[str, Any]], **options: Any) -> Path:
     """Execute what must run, write notebooks and the status page, build the HTML; returns the index page."""
-    given: Mapping[str, Mapping[str, Any]] = parameters or {}
-    jobs = [Job(book, chapter, chapter.validate(given.get(chapter.name, {}))) for chapter in book.chapters]
+    jobs = [Job(book, chapter, chapter.validate(parameters[chapter.name])) for chapter in book.chapters]
     execute(jobs, **options)
     with held([book.build / "locks" / "pages.lock"]):  # two at once would write the same files
         write_pages(book, jobs)

@@ -24,3 +24,12 @@ def shipped_grids() -> dict[str, Path]:
     True
     """
     return {path.stem: path for path in sorted(EXPERIMENTS_FOLDER.glob("*.yaml"))}
+
+
+def grid_file(grid: str | Path) -> Path:
+    """The file itself, or the grid of that name that comes with isonb.
+
+    >>> grid_file("istar").name
+    'istar.yaml'
+    """
+    return Path(grid) if Path(grid).is_file() else shipped_grids().get(str(grid), Path(grid))

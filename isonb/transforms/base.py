@@ -111,9 +111,8 @@ def load_transform(folder: str | Path) -> Any:
     config, tensors = read_folder(folder)
     name, options = config["class"], config.get("options", {})
     if name not in _KNOWN:
-        fail(
-            InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), "Import its class first."
-        )
+        fix = "Use GlowFlow.load." if name == "GlowFlow" else "Import its class first."
+        fail(InputError, f"{folder} must hold one of {', '.join(sorted(_KNOWN))}", repr(name), fix)
     try:
         made = _KNOWN[name](**options)
     except TypeError as unknown:

@@ -19,13 +19,8 @@ TEXTS = [sentence.text for sentence in corpus.sentences()][:120]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return random_models.save("bert", tmp_path_factory.mktemp("models") / "bert")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder):
-    return load(folder)
+def encoder(bert):
+    return load(bert)
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +75,8 @@ def test_a_broken_mask_is_a_fault_and_comes_first(encoder):
     assert "attention_mask=mask" in broken.next_steps[0]
 
 
-def test_dropout_is_a_fault_and_hides_the_mask(folder):
-    broken = audit(load_for_training(folder, dropout=0.3), TEXTS)
+def test_dropout_is_a_fault_and_hides_the_mask(bert):
+    broken = audit(load_for_training(bert, dropout=0.3), TEXTS)
     assert states(broken)["the same text twice"] == "fault"
     assert states(broken)["alone and in a batch"] == "skipped"
     assert "training mode" in broken.findings[0].text
@@ -139,9 +134,9 @@ def test_the_vectors_are_those_of_one_text_at_a_time(encoder, tmp_path):
     assert torch.allclose(torch.tensor(layers[1]), made.encode([TEXTS[11]], [0])[1][:, 0], atol=1e-5)
 
 
-def test_an_audit_that_was_stopped_goes_on(folder, tmp_path, monkeypatch):
+def test_an_audit_that_was_stopped_goes_on(bert, tmp_path, monkeypatch):
     monkeypatch.setattr(models, "PIECE", 16)
-    whole = audit(folder, TEXTS, work=tmp_path / "whole")
+    whole = audit(bert, TEXTS, work=tmp_path / "whole")
     encode, asked = TokenEmbedder.encode, []
 
     def counted(self, texts, layered):
@@ -152,12 +147,12 @@ def test_an_audit_that_was_stopped_goes_on(folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(TokenEmbedder, "encode", counted)
     with pytest.raises(KeyboardInterrupt):
-        audit(folder, TEXTS, work=tmp_path / "cut")
+        audit(bert, TEXTS, work=tmp_path / "cut")
     assert len(list((tmp_path / "cut").glob("texts-*/*.npy"))) == 3
     asked.append("one more")  # never 64 again
-    assert audit(folder, TEXTS, work=tmp_path / "cut") == whole
+    assert audit(bert, TEXTS, work=tmp_path / "cut") == whole
     assert asked[65:] == TEXTS[48:]
-    assert audit(folder, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
+    assert audit(bert, [*TEXTS[:-1], "Another text."], work=tmp_path / "cut") != whole
     assert len(asked) == 65 + 72 + 120, "other texts are never mixed with those before"
 
 

@@ -18,15 +18,9 @@ from isonb.integrations.sentence_transformers import TokenSoftDecay, append_tran
 from isonb.lab.data import corpus
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.transforms import AllButTheTop, Whitening
-from tests.lab import random_models
 
 TEXTS = [sentence.text for sentence in corpus.sentences()][:60]
 LONG = [*TEXTS, " ".join(TEXTS[:9])]
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return str(random_models.save("bert", tmp_path_factory.mktemp("plain") / "bert"))
 
 
 def pooled(bert, mode="mean", *heads, **more):

@@ -130,6 +130,18 @@ def test_remedies_are_judged_on_the_other_half():
     assert dict(white.after)["IsoScore-U"] < own - 0.1
 
 
+def test_one_match_alone_leaves_a_gain_without_an_interval(rows):
+    """Without the tenth of the pairs that holds it there is no score."""
+    found = isonb.audit(rows, sample=1000, pairs=([0] * 25, range(1, 26), [1] + [0] * 24), false_match_rate=0.2)
+    assert all("too few pairs of one label for an interval" in one.verdict for one in found.remedies)
+    assert "nan" not in str(found)
+
+
+def test_a_threshold_of_another_rate(rows):
+    with pytest.raises(InputError, match=r"rate must be one of 0\.5, 0\.1, 0\.05, 0\.01, 0\.001; got 0\.02"):
+        isonb.audit(rows, sample=1000).threshold(0.02)
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "says"),
     [

@@ -64,6 +64,18 @@ def test_other_bad_input(x):
         isonb.compare(x, torch.full_like(x, torch.nan))
     with pytest.raises(InputError, match="second must be an array"):
         isonb.compare(x, [1.0])
+    with pytest.raises(InputError, match="texts must be a list of strings; got one int"):
+        isonb.compare("tiny", "minilm", texts=5)
+
+
+def test_functions_are_named_and_texts_may_be_drawn_once(x):
+    def lengths(texts):
+        return x[: len(texts)]
+
+    found = isonb.compare(lengths, lengths, texts=(f"text {i}" for i in range(N)))
+    assert found.source.startswith("the function test_functions_are_named")
+    assert found.source.endswith(f"lengths, {N} texts")
+    assert found.cka == pytest.approx(1)
 
 
 def test_the_command(x, tmp_path, capsys):

@@ -338,6 +338,7 @@ def held():
         "arrow column": listed()["vector"],
         "data set": datasets.Dataset.from_dict({"id": IDS, "v": ROWS}),
         "array of text": np.array(CELLS),
+        "text without brackets": [cell.strip("[]") for cell in CELLS],
         "scipy csr": scipy.sparse.csr_matrix(X),
         "scipy coo": scipy.sparse.coo_array(X),
         "torch coo": torch.from_numpy(X).to_sparse(),
@@ -371,6 +372,7 @@ def test_masked_numbers_are_missing():
         (pd.DataFrame({"text": IDS}), "text: "),
         ({"a": X, "b": X}, "a: float32 of shape (60, 16)"),
         (torch.from_numpy(bits()), "packed bits"),
+        (["good morning"] * N, "'good morning': it is no list of numbers"),
     ],
 )
 def test_what_is_in_memory_and_holds_none_is_refused(bad, says):
@@ -422,12 +424,18 @@ def test_more_than_two_to_the_thirty_one_numbers(tmp_path):
     assert np.array_equal(numbers(big, torch.tensor([n - 1])).numpy()[0], np.arange(d))
 
 
-@pytest.mark.parametrize("name", ["it's.npy", "it's not there.npy"])
+@pytest.mark.parametrize("name", ["it's.npy", "it's not there.npy", "objects (1).npy"])
 def test_the_lines_of_an_error_are_python_whatever_the_name_of_the_file(name, tmp_path):
     np.save(tmp_path / "it's.npy", bits())
+    np.save(tmp_path / "objects (1).npy", np.array([Odd()] * N, dtype=object))
     with pytest.raises(InputError) as refused:
         isonb.audit(str(tmp_path / name))
     lines = str(refused.value).split(CODE)[1:]
     assert any(repr(str(tmp_path / name)) in line or repr(str(tmp_path)) in line for line in lines)
     for line in lines:
         compile(line, "pasted", "exec")
+
+
+def test_braces_in_the_name_of_a_file(tmp_path):
+    np.savez(tmp_path / "x{v2}{1}.npz", a=X, b=IDS)
+    assert np.array_equal(plain(matrix(tmp_path / "x{v2}{1}.npz")), X)

@@ -89,12 +89,12 @@ def check(seed: int) -> None:
         np.testing.assert_allclose(np.sort(squares[own[:, 0], own[:, 1]]), want, rtol=1e-9, atol=0, err_msg=str(seed))
         assert parts(own, n) == n - int(real.sum()) + 1, seed
         few = min(k, int(real.sum()) - 1)
-        index = nearest.nearest(x[c], few, None if mask is None else mask[c])[real]
+        index = nearest.neighbours(x[c], few, None if mask is None else mask[c])[1][real]
         away = np.where(real[None] & ~torch.eye(n, dtype=torch.bool), squares, np.inf)[real]
         found = np.take_along_axis(away, index.numpy(), 1)
         np.testing.assert_allclose(found, np.sort(away, 1)[:, :few], rtol=1e-9, atol=0, err_msg=str(seed))
         if seed % len(KINDS) != KINDS.index("signs"):  # whose equal distances a sum rounds apart
-            again = nearest.nearest(x[c].double(), few, None if mask is None else mask[c])
+            again = nearest.neighbours(x[c].double(), few, None if mask is None else mask[c])[1]
             assert torch.equal(index, again[real]), seed
     if x.dtype == torch.float32:
         slopes = []
@@ -151,7 +151,7 @@ def test_threads_change_no_edge_and_no_neighbour(seed):
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
-            found.append((h0_barcode(x, return_edges=True, mask=mask), nearest.nearest(x, few)))
+            found.append((h0_barcode(x, return_edges=True, mask=mask), nearest.neighbours(x, few)[1]))
     finally:
         torch.set_num_threads(threads)
     ((bars, edges), index), ((bars_again, edges_again), index_again) = found

@@ -13,7 +13,7 @@ from torch import Tensor
 from isonb.barcodes import parallel_trees, trees
 from isonb.barcodes.rips import h0_barcode
 from isonb.measures.neighbors import knn
-from isonb.numerics import compiled, distances
+from isonb.numerics import distances
 from isonb.numerics.distances import edge_lengths, localized, squared_distances
 
 PARALLEL = {"paths": parallel_trees.by_paths, "Boruvka": parallel_trees.by_boruvka}
@@ -81,20 +81,6 @@ def test_batches_of_nothing():
     for n, d in ((5, 3), (3000, 2), (600, 768)):  # each way
         assert h0_barcode(torch.ones(0, n, d)).shape == (0, n - 1)
         assert knn(torch.ones(0, n, d), 2)[1].shape == (0, n, 2)
-
-
-def test_without_numba_and_for_a_compiler_the_plain_loops_name_the_same(monkeypatch):
-    x = normal(30, 4).float()
-    assert compiled.can_compile(x)
-    want, neighbours = h0_barcode(x), knn(x, 3)[1]
-    compiled._numba.cache_clear()
-    monkeypatch.setitem(sys.modules, "numba", None)
-    try:
-        assert not compiled.can_compile(x)
-        assert torch.equal(h0_barcode(x), want)
-        assert torch.equal(knn(x, 3)[1], neighbours)
-    finally:
-        compiled._numba.cache_clear()
 
 
 def test_the_compiled_loops_need_no_folder_to_write_to(tmp_path):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, Playwright, Route
 
+HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))  # the built pages
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"]
 STILL = """document.addEventListener('DOMContentLoaded', () => {
   const style = document.createElement('style');
   style.textContent = '* { transition: none !important; animation: none !important; }';
   document.head.append(style);
 })"""
+SET = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); }"
 SETTLED = """() => !document.querySelector('.isonb-vega') || document.documentElement.dataset.charts"""
 
 
@@ -34,6 +38,15 @@ def chromium() -> str | None:
     return next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
     )
+
+
+def opens(page: Path) -> list[pytest.MarkDecorator]:
+    """The marks of tests that open this built page: they run by ``make browser``, where it is built."""
+    return [
+        pytest.mark.browser,
+        pytest.mark.skipif(not page.is_file(), reason=f"no {page}: run `make book` first"),
+        pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
+    ]
 
 
 @contextmanager

@@ -3,30 +3,23 @@
 ISONB_HTML names another folder of built pages.
 """
 
-import os
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from browser import chromium, open_page, pages_of, settle, use_theme
+from browser import HTML, open_page, opens, pages_of, settle, use_theme
 
 import isonb
 from isonb.pages import chapters
 from isonb.pages.chapters import Book
 from isonb.pages.run import Job
 
-HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
-BUILT = (HTML / "index.html").is_file()
-PAGES = pages_of(HTML) if BUILT else []
+PAGES = pages_of(HTML)
 CHARTS = [page for page in PAGES if 'class="isonb-vega"' in page.read_text(encoding="utf-8")]
 SLIDERS = [page for page in CHARTS if '"input":"range"' in page.read_text(encoding="utf-8")]
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not BUILT, reason=f"no book in {HTML}: run `make book` first"),
-    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
-]
+pytestmark = opens(HTML / "index.html")
 
 # What MyST, Sphinx, Jinja or Python leave in the text when something wasn't rendered, and folders of a machine.
 RAW = re.compile(

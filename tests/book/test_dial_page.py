@@ -1,20 +1,11 @@
 """The dial on its chapter and on the first page, in a browser that can only read files: `make book` first."""
 
-import os
-from pathlib import Path
-
 import pytest
-from browser import chromium, open_page, use_theme
+from browser import HTML, SET, open_page, opens, use_theme
 
-HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 PAGES = {"chapter": HTML / "book" / "results" / "the_dial.html", "first page": HTML / "book" / "intro.html"}
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not PAGES["chapter"].is_file(), reason=f"no {PAGES['chapter']}: run `make book` first"),
-    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
-]
-SET = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); }"
+pytestmark = opens(PAGES["chapter"])
 STATE = """() => { const root = document.querySelector('.isonb-dial'); return {
   cloud: [...root.querySelectorAll('svg')[0].querySelectorAll('circle')].map((c) => c.getAttribute('cx')).join(),
   dots: [...root.querySelectorAll('.isonb-dot')].map((c) => c.getAttribute('cx') + ' ' + c.getAttribute('cy')).join(),

@@ -1,23 +1,15 @@
 """The two pictures of the microscope's chapter, moved in a browser that can only read files: `make book` first."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
-from browser import chromium, open_page
+from browser import HTML, SET, open_page, opens
 
-HTML = Path(os.environ.get("ISONB_HTML", "_build/html"))
 PAGE = HTML / "book" / "foundations" / "microscope.html"
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not PAGE.is_file(), reason=f"no {PAGE}: run `make book` first"),
-    pytest.mark.skipif(chromium() is None, reason="no chromium on the PATH"),
-]
+pytestmark = opens(PAGE)
 LISTS = """() => [...document.querySelectorAll('.isonb-lists section')].map(
   (section) => [...section.querySelectorAll('li')].map((item) => item.innerText))"""
-SET = "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); }"
 
 
 @pytest.fixture(params=[1280, 390], ids=["wide", "phone"])

@@ -13,9 +13,9 @@ def executed(monkeypatch):
     calls = []
 
     def execute(job):
-        calls.append((job.config, str(job.out), {"data": job.data, "retry_failed": job.retry_failed}))
+        calls.append((job.planned.config, str(job.out), {"data": job.data, "retry_failed": job.retry_failed}))
         metrics = {"accuracy": 0.75, "baseline.accuracy": 0.5, "end.cls.isoscore": None}
-        write_record(job.record.parent, Record(job.config, metrics=metrics))
+        write_record(job.record.parent, Record(job.planned.config, metrics=metrics))
         return Outcome(job.run_id, "finished")
 
     monkeypatch.setattr(commands, "execute", execute)

@@ -14,6 +14,9 @@ import torch.multiprocessing as mp
 def _child(rank: int, worker: Callable[..., Any], world: int, folder: str, args: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
     os.environ |= {"GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
+    os.environ |= dict.fromkeys(("RANK", "LOCAL_RANK"), f"{rank}")  # as a launcher sets them
+    os.environ |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), f"{world}")
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # not used: the group is there
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world)
     try:
         torch.save(worker(*args), Path(folder) / f"{rank}.pt")

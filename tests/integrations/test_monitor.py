@@ -10,7 +10,6 @@ from transformers import Trainer, TrainingArguments
 
 from isonb.errors import InputError, IsotropyWarning
 from isonb.integrations.monitor import COLLAPSE, WATCHED, Gate, IsotropyMonitor
-from tests.lab.random_models import save
 
 STEPS = 60
 
@@ -106,11 +105,8 @@ def test_mistakes(options, said):
         IsotropyMonitor(**options)
     with pytest.raises(InputError, match="a gate must have a limit"):
         Gate("isoscore")
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return str(save("bert", tmp_path_factory.mktemp("models") / "bert"))
+    with pytest.raises(InputError, match="patience must be 1 or more; got 0"):
+        Gate("isoscore", low=0.1, patience=0)
 
 
 def fine_tune(folder, out, monitor, steps=6):

@@ -30,7 +30,6 @@ from transformers import (
 from isonb.errors import InputError
 from isonb.integrations.hidden_states import Pooling
 from isonb.integrations.monitor import COLLAPSE, Gate, IsotropyMonitor
-from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.measures.isoscore import isoscore
 
 QUIET = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
@@ -88,10 +87,6 @@ def trainer_of(kind, folder, steps=4, size=4, trainer=Trainer, **more):
     return trainer(model=model(kind), args=arguments, train_dataset=rows(kind), **more)
 
 
-class IsotropyTrainer(IsotropyTrainerMixin, Trainer):
-    pass
-
-
 KINDS = ["t5", "vit", "wav2vec2", "plain"]
 
 
@@ -120,7 +115,7 @@ def test_the_penalty_of_the_mixin_reaches_models_of_every_kind(kind, parts, tmp_
 
     module = {"plain": "vectors"}.get(kind)
     pooling = {"points": "mean", "layers": -1 if module else "all", "module": module}
-    made = trainer_of(kind, tmp_path, 1, 8 // parts, IsotropyTrainer, penalty=penalty, **pooling)
+    made = trainer_of(kind, tmp_path, 1, 8 // parts, tiny.IsotropyTrainer, penalty=penalty, **pooling)
     made.args.gradient_accumulation_steps = parts
     made.train()
     assert seen[0] == ((8, 4) if kind == "plain" else (16, 16))

@@ -1,12 +1,11 @@
 """The Trainer with a penalty: one update, however it is cut into micro-batches."""
 
-import os
-
 import pytest
 import tiny
 import torch
 import torch.distributed as dist
 from gloo import run
+from tiny import IsotropyTrainer
 from torch import Tensor
 from transformers import Trainer, TrainingArguments
 
@@ -24,10 +23,6 @@ from isonb.losses import (
 )
 from isonb.measures.isoscore import isoscore
 from isonb.streaming.moments import Moments
-
-
-class IsotropyTrainer(IsotropyTrainerMixin, Trainer):
-    """As a user writes it."""
 
 
 def one_minus_isoscore(points: Tensor) -> Tensor:
@@ -98,13 +93,10 @@ def test_one_two_and_four_micro_batches_make_the_same_update(tmp_path, options):
 
 def train_on_this_rank(folder):
     """Each loss, some with one and all with two micro-batches, on this process's share of the same batches."""
-    rank, world = dist.get_rank(), dist.get_world_size()
-    os.environ |= {"RANK": f"{rank}", "LOCAL_RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_WORLD_SIZE": f"{world}"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # not used: the group is there
     gloo, found = {"changes": {"ddp_backend": "gloo"}}, {}
     for name, options in LOSSES.items():
         for parts in (1, 2) if name in ("entropy", "I-STAR") else (2,):
-            trained = train(folder, parts, size=8 // world, **gloo, **options)
+            trained = train(folder, parts, size=8 // dist.get_world_size(), **gloo, **options)
             found[name, parts] = tiny.weights(trained.model), trained.state.log_history[0]["isonb_penalty"]
     return found
 
@@ -174,7 +166,7 @@ def test_weights_in_half_precision_are_warned_of(tmp_path, kind):
     IsotropyTrainer(model=frozen, args=args, penalty=None)
 
 
-@pytest.mark.parametrize("kind", tiny.KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in tiny.KINDS if kind != "bert"])  # which is CASES["tokens"]
 def test_every_architecture(tmp_path, kind):
     options = {"kind": kind, "points": "tokens", "layers": "all"}
     assert_same_weights(train(tmp_path, 2, **options), train(tmp_path, 1, **options))

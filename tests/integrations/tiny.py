@@ -16,7 +16,10 @@ from transformers import (
     PreTrainedModel,
     RobertaConfig,
     RobertaForSequenceClassification,
+    Trainer,
 )
+
+from isonb.integrations.trainer import IsotropyTrainerMixin
 
 SIZE = {
     "vocab_size": 40,
@@ -29,6 +32,10 @@ SIZE = {
     "pad_token_id": 0,
 }
 KINDS = ("albert", "bert", "distilbert", "gpt2", "roberta")
+
+
+class IsotropyTrainer(IsotropyTrainerMixin, Trainer):
+    """As a user writes it."""
 
 
 def model(kind: str = "bert", dropout: float = 0.0, seed: int = 0) -> PreTrainedModel:

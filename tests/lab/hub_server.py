@@ -1,7 +1,8 @@
 """A hub of our own on the loopback: it answers the file API of the Hugging Face hub for local folders.
 
 ``with HubServer(datasets={"org/name": folder}, models={"org/name": folder}) as hub`` serves until the block ends;
-``hub.environment(home)`` is what a process needs to talk to it, and to nothing else, with a cache of its own.
+``hub.environment(home)`` is what a process needs to talk to it, and to nothing else, with a cache of its own;
+:func:`ask` starts such a process.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,6 +53,15 @@ class HubServer:
         own = {name: value for name, value in own.items() if not name.lower().endswith("_proxy")}
         fixed = {"HF_ENDPOINT": self.endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1"}
         return own | fixed | {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_XET": "1"} | more
+
+
+def ask(script: str, environment: Mapping[str, str], *requests: Any) -> list[Any]:
+    """What one new process of ``script`` prints, a line of JSON each, when it is given the requests as JSON."""
+    command = [sys.executable, "-c", script, json.dumps(requests)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
 class _Handler(BaseHTTPRequestHandler):

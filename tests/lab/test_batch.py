@@ -10,11 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("transformers")
-
-import pyarrow
-import pyarrow.parquet
+from cola import save_cola
 
 from isonb.lab import batch
 from isonb.lab.batch import BatchError
@@ -97,12 +93,7 @@ def test_a_run_that_fails_is_recorded_and_done_again_by_the_next_call(tmp_path):
 
 @pytest.fixture
 def cola(tmp_path):
-    folder = tmp_path / "data" / "glue" / "cola"
-    folder.mkdir(parents=True)
-    for split, count in (("train", 40), ("validation", 20)):
-        rows = [{"sentence": f"Row {i} stands.", "label": i % 2, "idx": i} for i in range(count)]
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / f"{split}.parquet")
-    return tmp_path / "data"
+    return save_cola(tmp_path / "data", 40)
 
 
 def grid_of(tmp_path, text):
@@ -110,11 +101,13 @@ def grid_of(tmp_path, text):
     return load_grid(tmp_path / "grid.yaml", "small")
 
 
-def test_rows_travel_in_pieces_and_are_those_that_were_gathered(tmp_path, cola, monkeypatch):
+@pytest.mark.parametrize(("size", "more_than"), [(1000, 1), (10, 100)])
+def test_rows_travel_in_pieces_and_are_those_that_were_gathered(tmp_path, cola, monkeypatch, size, more_than):
     runs = grid_of(tmp_path, "{model: tiny, task: [cola, english_sentiment], method: none}")
-    pieces = batch.bring(runs, tmp_path / "brought", data=str(cola), piece=0.001)
-    assert len(pieces) > 1
-    assert max(path.stat().st_size for path in pieces) == 1000
+    pieces = batch.bring(runs, tmp_path / "brought", data=str(cola), piece=size / batch.MEGABYTE)
+    assert len(pieces) > more_than
+    assert [path.name for path in pieces] == [f"brought.zip.{number:02d}" for number in range(len(pieces))]
+    assert max(path.stat().st_size for path in pieces) == size
     for name in ("ISONB_DATA", "ISONB_MODELS"):
         monkeypatch.setenv(name, "")
     opened = batch.unpacked(tmp_path / "brought")
@@ -144,6 +137,13 @@ def test_rows_that_lie_on_the_hub_dont_travel(tmp_path, monkeypatch):
         batch.bring(grid_of(tmp_path, "{model: tiny, task: cola, method: none}"), tmp_path)
 
 
+def test_rows_of_ones_own_file_dont_travel(tmp_path):
+    (tmp_path / "my.csv").write_text("text,label\n" + "".join(f"row {i},{i % 2}\n" for i in range(8)))
+    runs = grid_of(tmp_path, f"{{model: tiny, task: '{tmp_path}/my.csv', method: none}}")
+    with pytest.raises(SourceError, match=r"rows must be those of the hub's tasks to travel; got the task .*my\.csv"):
+        batch.bring(runs, tmp_path / "brought")
+
+
 def test_rows_are_the_same_without_datasets(cola, monkeypatch):
     with_it = load_task("cola", cola)
     monkeypatch.setitem(sys.modules, "datasets", None)
@@ -159,6 +159,9 @@ def test_a_batch_that_cannot_begin_is_refused(tmp_path):
     for options in ({"minutes": 0}, {"minutes": 1, "processes": 0}):
         with pytest.raises(BatchError, match="minutes must be above 0 and processes at least 1"):
             batch.batch([], tmp_path / "runs.zip", **options)
+    for piece in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(BatchError, match="piece must be a number of MB, of a byte or more; got"):
+            batch.bring([], tmp_path, piece=piece)
     with held([tmp_path / "runs.zip.lock"]), pytest.raises(BatchError, match="one batch at a time may fill a pack"):
         batch.batch([], tmp_path / "runs.zip", minutes=1)
     (tmp_path / "runs.zip").write_bytes(b"PK")

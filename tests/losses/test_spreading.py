@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from support import assert_same, check_invariant, normal, uneven
+from support import P4, assert_same, check_invariant, normal, uneven
 
 from isonb.losses import GORLoss, SIGRegLoss
 from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.measures.cosine import mean_cosine
 
-P4 = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]], dtype=torch.float64)
 ALONG = torch.ones(1, 1, dtype=torch.float64)
 SLICES = random_directions(5, 7, seed=1).double()
 

@@ -5,12 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from support import assert_same, check_gradient, check_rejects, normal, uneven
+from support import P4, assert_same, check_gradient, check_rejects, normal, uneven
 
 from isonb import SoftZCA, alignment, cka, lidar, nc1, participation_ratio
 from isonb.errors import DegenerateError, DtypeError, InputError, ShapeError
 
-P4 = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]], dtype=torch.float64)
 Q4 = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0], [3.0, 1.0]], dtype=torch.float64)
 P6 = torch.cat([P4, torch.tensor([[3.0, 1.0], [-1.0, 2.0]])])
 Q6 = torch.cat([Q4, torch.tensor([[2.0, 2.0], [0.0, -1.0]])])

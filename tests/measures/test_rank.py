@@ -5,12 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from support import assert_same, check_rejects, normal, uneven
+from support import P4, assert_same, check_rejects, normal, uneven
 
 from isonb import alpha_req, anisotropy, effective_rank, participation_ratio
 from isonb.errors import DegenerateError, InputError, ShapeError
-
-P4 = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 3.0], [4.0, 4.0]], dtype=torch.float64)
 
 
 def with_variances(values):
@@ -72,8 +70,6 @@ def test_alpha_of_known_spectra():
 
 def test_rounding_has_no_part_in_a_slope():
     x = normal(40, 90)  # centred, 39 directions of 40 singular values
-    values = np.linalg.eigvalsh(np.cov(x.numpy()[:, :]))  # of the columns' side, to see how many there are
-    assert (values > 1e-9).sum() >= 39
     known = np.linalg.svd(x.numpy() - x.numpy().mean(0), compute_uv=False)[:39] ** 2
     assert alpha_req(x).item() == pytest.approx(released_alpha(known, 11, 39), rel=1e-9)
 

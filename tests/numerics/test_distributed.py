@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
+from gloo import run
 from support import assert_same, normal, uneven
 from torch import nn
 
@@ -141,10 +141,9 @@ def leaf_of(rank):
     return (torch.arange(5.0).view(5, 1)[:2] if rank == 0 else torch.arange(5.0).view(5, 1)[2:]).requires_grad_()
 
 
-def work(rank, folder):
+def work():
     """One process: every loss on every split."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=WORLD)
+    rank = dist.get_rank()
     found = {"collectives": collectives(rank), "ddp": in_ddp(rank)}
     for split, sizes in SHARDS.items():
         rows = shard_of(rank, sizes)
@@ -159,16 +158,13 @@ def work(rank, folder):
     half = dist.new_group([0])
     found["subgroup"] = CosRegLoss(group=half)(data(shard_of(0, SHARDS["unequal"]))[0]) if rank == 0 else None
     found["layers"] = layers_on(data(shard_of(rank, SHARDS["unequal"]))[0])
-    torch.save(found, f"{folder}/{rank}.pt")
-    dist.destroy_process_group()
+    return found
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory):
+def processes():
     """What each of the two processes found."""
-    folder = tmp_path_factory.mktemp("gloo")
-    mp.spawn(work, args=(str(folder),), nprocs=WORLD)
-    return [torch.load(folder / f"{rank}.pt") for rank in range(WORLD)]
+    return run(work, world=WORLD)
 
 
 @pytest.mark.parametrize("split", SHARDS)

@@ -1,10 +1,8 @@
 """Clouds of any size in float32: the right value where there is one, a typed error where it doesn't fit."""
 
-import math
-
 import pytest
 import torch
-from support import as_on_an_accelerator, assert_same, check_finite_gradient, gradient, normal, uneven
+from support import as_on_an_accelerator, assert_same, gradient, normal, uneven
 
 import isonb
 from isonb import DegenerateError
@@ -20,7 +18,6 @@ SHAPE_ALONE = {
     "spectral_median": lambda x: isonb.spectral_median(x[:, 0].abs()),
     "persistent_entropy": lambda x: isonb.persistent_entropy(x[:, 0].abs()),
     "varex_score": lambda x: isonb.varex_score(x, 0.5),
-    "shrinkage_intensity": lambda x: isonb.shrinkage_intensity(x, "lw"),
     "rbf_uniformity": isonb.rbf_uniformity,
     "lsds": lambda x: isonb.lsds(x, x.flip(-1), k=3),
     "mle_dimension": lambda x: isonb.mle_dimension(x, k=3),
@@ -40,7 +37,8 @@ TOO_LARGE = {
 @pytest.mark.parametrize("name", SHAPE_ALONE)
 def test_measures_of_shape_alone(name, size):
     function, x = SHAPE_ALONE[name], uneven(20, 6).float()
-    assert_same(function(x * size), function(x.double()).float(), rtol=1e-3, atol=1e-5)
+    rtol = 1e-5 if name == "spectral_skewness" else 1e-3
+    assert_same(function(x * size), function(x.double()).float(), rtol=rtol, atol=1e-5)
     if name != "two_nn":
         slope = gradient(function, x * size).double() * size
         assert_same(slope, gradient(function, x.double()), rtol=1e-2, atol=1e-4)
@@ -94,14 +92,6 @@ def test_sentence_vectors_and_clusters_of_any_size(size):
     x = torch.cat([uneven(20, 3), uneven(20, 3) + 9]).float()
     same = [isonb.ClusterRemoval(2, 1, seed=1).fit(rows).state["centres"] for rows in (x * size, x)]
     assert_same(same[0] / size, same[1], rtol=1e-5, atol=1e-5)
-
-
-def test_skewness_of_tiny_values():
-    s = torch.tensor([1.0, 1.2, 2.0, 4.5])
-    want = isonb.spectral_skewness(s.double()).item()
-    for size in (1e-30, 1e-15, 1e-12, 1.0, 1e30):
-        assert isonb.spectral_skewness(s * size).item() == pytest.approx(want, rel=1e-5)
-        check_finite_gradient(isonb.spectral_skewness, s * size)
 
 
 EMPTY = {
@@ -160,7 +150,8 @@ def test_unit_size_is_exact_and_free_where_nothing_is_to_be_done(monkeypatch):
     assert unit_sized(torch.zeros(4, 3)).abs().max() == 0
     far = torch.stack([x, x * 2.0**90])
     assert torch.equal(unit_sized(far)[1] * size_of(far)[1], far[1])
-    assert math.isclose(unit_sized(far).abs().amax((-2, -1)).max(), 1, abs_tol=1)
+    sizes = unit_sized(far).abs().amax((-2, -1))
+    assert bool(((sizes >= 1) & (sizes < 2)).all())
     as_on_an_accelerator(monkeypatch)
     assert unit_sized(x) is not x
     assert torch.equal(unit_sized(x) * size_of(x), x)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from dial import readers
 from scipy.stats import spearmanr
+from sklearn.cluster import KMeans
 from sklearn.metrics import ndcg_score, roc_auc_score, v_measure_score
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -76,7 +77,9 @@ def test_rounding_and_the_sign_of_an_axis_do_not_move_the_hidden_layer():
 
 def test_k_means_is_scored_by_its_v_measure(cloud):
     x, labels = cloud
-    made = readers.k_means(np.concatenate([x, x + 50 * labels[:, None]]), np.tile(labels, 2), "set")
-    assert 0 <= made[0] <= 1
+    rows, twice = np.concatenate([x, x + 50 * labels[:, None]]), np.tile(labels, 2)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    want = v_measure_score(twice, KMeans(2, n_init=1, random_state=0).fit_predict(unit))
+    assert readers.k_means(rows, twice, "set")[0] == pytest.approx(want)
     apart = np.where(labels[:, None] == 1, [0.0, 1.0], [1.0, 0.0])
     assert readers.k_means(apart, labels)[0] == pytest.approx(v_measure_score(labels, labels))

@@ -3,16 +3,14 @@
 import random
 import re
 
+import pretrain
 import pytest
 import torch
+import transformers
+from pretraining import training
 from safetensors.torch import load_file
 
-transformers = pytest.importorskip("transformers")
-
-import pretrain  # noqa: E402
-from pretraining import training  # noqa: E402
-
-from isonb.lab.encoders import catalogue, loading  # noqa: E402
+from isonb.lab.encoders import catalogue, loading
 
 SMALL = {"layers": 1, "width": 16, "batch": 64, "length": 16, "vocabulary": 200, "steps": 12}
 

@@ -13,7 +13,7 @@ from isonb.auditing.reading.arrays import of_arrays
 from isonb.auditing.reading.columns import as_numpy, stacked
 from isonb.auditing.reading.described import Described, refuse, single
 from isonb.auditing.reading.places import describe, readable
-from isonb.auditing.reading.rows import RowSource, changed, pieces
+from isonb.auditing.reading.rows import RowSource, changed, pieces, usable
 from isonb.errors import DtypeError, ShapeError
 
 
@@ -27,7 +27,7 @@ def vectors_of(vectors: Any, name: str | None = None) -> Tensor:
     [[0.0, 1.0], [2.0, 2.0]]
     """
     rows = (piece for _, piece in pieces(matrix(vectors, name=name)))
-    return torch.cat([piece[piece.isfinite().all(-1) & (piece != 0).any(-1)] for piece in rows])
+    return torch.cat([piece[usable(piece)] for piece in rows])
 
 
 def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> Any:

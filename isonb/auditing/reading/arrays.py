@@ -54,7 +54,7 @@ def npy(path: Path) -> Described:
     except ValueError as error:
         if "object" not in str(error).lower():
             raise
-        return Described(path.name, [Member("", "pickled objects")], code.replace(")", ", allow_pickle=True)"))
+        return Described(path.name, [Member("", "pickled objects")], f"{code[:-1]}, allow_pickle=True)")
     return single(path.name, "", lambda: array, code)
 
 
@@ -86,7 +86,7 @@ def torch_file(path: Path) -> Described:
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except pickle.UnpicklingError:
-        return Described(what, [Member("", "pickled objects")], code.replace(")", ", weights_only=False)"))
+        return Described(what, [Member("", "pickled objects")], f"{code[:-1]}, weights_only=False)")
     if isinstance(held, torch.Tensor):
         return single(what, f"{held.dtype} of shape {tuple(held.shape)}", lambda: held, code)
     flat = dict(_flat(held))

@@ -168,9 +168,9 @@ def as_numpy(value: Any) -> Any:
 
 
 def numbers_in(cell: str) -> list[float]:
-    """The numbers of a cell.
+    """The numbers of a cell, in brackets or without.
 
-    >>> numbers_in("[0.5, -1]"), numbers_in("{2.5 1}"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
+    >>> numbers_in("[0.5, -1]"), numbers_in("2.5 1"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
     ([0.5, -1.0], [2.5, 1.0], [1.0, 2.0])
 
     Raises DtypeError for other text, and for what numpy has cut by "...".
@@ -179,8 +179,8 @@ def numbers_in(cell: str) -> list[float]:
         return [float("nan") if value is None else float(value) for value in json.loads(cell)]
     except (ValueError, TypeError):
         pass
-    opens, closes = next((pair for pair in BRACKETS if pair[0] in cell and pair[1] in cell), (" ", " "))
-    body = cell[cell.find(opens) + 1 : cell.rfind(closes)]
+    pairs = [(opens, closes) for opens, closes in BRACKETS if opens in cell and closes in cell]
+    body = cell[cell.find(pairs[0][0]) + 1 : cell.rfind(pairs[0][1])] if pairs else cell
     try:
         return [float(number) for number in body.replace(",", " ").replace(";", " ").split()]
     except ValueError:

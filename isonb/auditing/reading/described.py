@@ -118,7 +118,8 @@ class Described:
         return checked(member.take(), self.what, self._code_of(member))
 
     def _code_of(self, member: Member) -> str:
-        return (self.pick or self.code + "[{name!r}]").format(name=member.name) if member.name else self.code
+        pick = self.pick or self.code + "[{name!r}]"  # no format: a path may hold braces
+        return pick.replace("{name!r}", repr(member.name)) if member.name else self.code
 
     def _unclear(self, usable: Sequence[Member], name: str | None) -> NoReturn:
         if not usable:

@@ -62,6 +62,11 @@ def numbers(source: Any, rows: Tensor | slice) -> Tensor:
     return torch.from_numpy(part.astype("float64" if wide else "float32"))  # a copy in the machine's byte order
 
 
+def usable(rows: Tensor) -> Tensor:
+    """Which rows (n, d) an audit counts (n,): those that are finite and not zero."""
+    return rows.isfinite().all(-1) & (rows != 0).any(-1)
+
+
 def rows_of(source: Any, rows: Tensor) -> Tensor:
     """The rows of these numbers as one tensor, read in pieces."""
     matrix = torch.cat([numbers(source, part) for part in torch.split(rows, CHUNK)])

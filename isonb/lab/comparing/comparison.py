@@ -11,7 +11,7 @@ import pandas as pd
 
 from isonb.errors import fail
 from isonb.lab.comparing.result import Pair, RunComparison
-from isonb.lab.comparing.runs import CompareError, Runs, read_runs, setting_names
+from isonb.lab.comparing.runs import APART, CompareError, Runs, read_runs, setting_names
 from isonb.lab.methods import acting_place, control_of
 from isonb.lab.statistics.paired import paired_tests, seeds_needed
 from isonb.lab.statistics.seeds import POWER, Interval, share, student
@@ -74,7 +74,8 @@ def _with_controls(runs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
             continue
         here = runs[runs["setting"] == setting]
         base = here[[_is(other["method"], control) for other in here["config"]]]
-        pair = _paired(names[str(setting)], str(arm), " ".join(map(str, control.values())), rows, base, config)
+        named = " ".join(map(str, control.values())) if base.empty else str(base["arm"].iloc[0])
+        pair = _paired(names[str(setting)], str(arm), named, rows, base, config)
         if base.empty:
             pair = replace(pair, reason=_missing(runs, rows, control))
         pairs.append(pair)
@@ -170,8 +171,8 @@ def _missing(runs: pd.DataFrame, rows: pd.DataFrame, control: Mapping[str, Any])
     there = [config for config in like["config"] if _is(config["method"], control)]
     if there:
         mine, its = rows["config"].iloc[0], there[0]
-        names = [name for name in mine if name not in ("method", "seed") and mine[name] != its.get(name)]
-        differ = ", ".join(f"{name} {mine[name]} here and {its.get(name)} there" for name in names)
+        names = [name for name in {**mine, **its} if name not in (*APART, "method") and mine.get(name) != its.get(name)]
+        differ = ", ".join(f"{name} {mine.get(name)} here and {its.get(name)} there" for name in names)
         return f"its control was run with other settings: {differ}"
     options = " ".join(f"-o {name}={value}" for name, value in control.items() if name != "name")
     return f"its control wasn't run: --method {control['name']} {options}".strip()

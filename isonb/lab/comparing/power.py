@@ -40,8 +40,8 @@ def plan_seeds(runs: Runs, *, gain: float, level: float = 0.95, power: float = P
         fail(CompareError, f"a pilot has {FEWEST} seeds of an arm and its control", "fewer", fix)
     alpha = (1 - level) / len(pairs)
     frame = read_runs(pilot)
+    names = setting_names(frame)  # of all runs, as the pairs are named
     frame = frame[frame["status"] == "complete"]
-    names = setting_names(frame)
     minutes = _minutes(frame.assign(words=frame["setting"].map(names)))
     rows = []
     for pair in pairs:

@@ -68,6 +68,8 @@ def chosen(columns: Sequence[str], wanted: Wanted) -> tuple[tuple[str, ...], str
         flag = "inputs" if not inputs else "target"
         fix = f"Name it by --{flag}, or {flag}: in a YAML file."
         fail(TaskError, f"{what} must be known by name", f"the columns {', '.join(columns)}", fix)
+    if len({*inputs}) < len(inputs):
+        fail(TaskError, "each column of text must be named once", ", ".join(inputs), "Name others by --inputs.")
     if target in inputs:
         fail(TaskError, "the column to predict must be none of the text", repr(target), "Name another by --target.")
     return inputs, target
@@ -252,9 +254,12 @@ def _answered(values: Sequence[Any], contexts: Sequence[str], where: str) -> lis
             for one in (given.get("text"), given.get("answer_start"))
         )
         starts = starts or [context.find(str(word)) for word in words]
-        stand = [context.startswith(str(word), start) for word, start in zip(words, starts, strict=False) if start >= 0]
+        stand = [
+            type(start) is int and start >= 0 and context.startswith(str(word), start)  # no text, null, float or bool
+            for word, start in zip(words, starts, strict=False)
+        ]
         if not words or not len(words) == len(starts) == sum(stand):
-            got = f"{shown(words[0] if words else 'none')} in row {row}"
+            got = f"{shown(value)} in row {row}"
             fail(SourceError, f"{where} must hold answers that stand in their context", got, "Correct the row.")
-        answers.append({"text": [str(word) for word in words], "answer_start": [int(start) for start in starts]})
+        answers.append({"text": [str(word) for word in words], "answer_start": starts})
     return answers

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from isonb.errors import InputError
 
 KINDS = ("classification", "regression", "span", "similarity")
-FINE_TUNED = ("train", "validation")  # the splits that fine-tuning needs
+FINE_TUNED = ("train", "validation")  # the splits that fine-tuning needs, the first two of a task that has them
 
 
 class TaskError(InputError):
@@ -54,6 +54,11 @@ class Task:
         """The columns that :func:`~isonb.lab.data.rows.load_task` gives, in order."""
         extra = ("id",) if self.kind == "span" else ()
         return (*extra, *self.inputs, self.target, *(("subset",) if self.subsets else ()))
+
+    @property
+    def used_splits(self) -> tuple[str, ...]:
+        """The splits that a run reads: those of fine-tuning, or in similarity the one that is scored."""
+        return self.splits[:2]
 
     @property
     def outputs(self) -> int:

@@ -19,10 +19,10 @@ from typing import Any
 
 from isonb.errors import InputError, fail
 from isonb.lab.data import own
-from isonb.lab.data.task import FINE_TUNED, KINDS, Task, TaskError, TaskSize
+from isonb.lab.data.task import KINDS, Task, TaskError, TaskSize
 from isonb.lab.options import nearest, shown
 
-__all__ = ["FINE_TUNED", "GENERATED", "KINDS", "TASKS", "Task", "TaskError", "generated_rows", "task_named"]
+__all__ = ["GENERATED", "KINDS", "TASKS", "Task", "TaskError", "generated_rows", "task_named"]
 __all__ += ["task_size", "task_spelled"]
 
 HERE = Path(__file__).parent

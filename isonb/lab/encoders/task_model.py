@@ -20,8 +20,6 @@ from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
 from isonb.points import pool
 
-IGNORE = -100
-
 
 def task_loss(kind: str, logits: Tensor, labels: Tensor) -> Tensor:
     """Mean loss of a batch in float32: cross-entropy, squared error, or the mean of start's and end's cross-entropy.
@@ -35,8 +33,8 @@ def task_loss(kind: str, logits: Tensor, labels: Tensor) -> Tensor:
     if kind == "regression":
         return F.mse_loss(logits.squeeze(-1), labels.float())
     if kind == "span":
-        return F.cross_entropy(logits.mT.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
-    return F.cross_entropy(logits, labels, ignore_index=IGNORE)
+        return F.cross_entropy(logits.mT.flatten(0, 1), labels.flatten())
+    return F.cross_entropy(logits, labels)
 
 
 class TaskModel(nn.Module):

@@ -42,7 +42,7 @@ STAGE = 500  # updates between two rates of tension
 RATES = (1.0, 0.8, 0.6, 0.4, 0.2)
 
 
-def info_nce(first: Tensor, second: Tensor, temperature: float = 0.05) -> Tensor:
+def info_nce(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     """Mean over i of the cross-entropy of cos(first_i, second_j) / temperature with j = i as the right answer.
 
     Shapes: (B, d) and (B, d); returns a scalar >= 0.

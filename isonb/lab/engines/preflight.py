@@ -11,7 +11,7 @@ from isonb.errors import fail
 from isonb.lab.data import sources
 from isonb.lab.data.rows import conform, load_task
 from isonb.lab.data.sources import SourceError
-from isonb.lab.data.tasks import FINE_TUNED, Task, TaskError, task_named
+from isonb.lab.data.tasks import Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
 from isonb.lab.options import OptionError
 from isonb.lab.runs.settings import FINE_TUNING, Planned, plan
@@ -41,8 +41,7 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
         check_sizes(planned.settings)
         return replace(planned, checked=True)
     settings, task = planned.settings, task_named(planned.settings.task)
-    tuned = planned.experiment in FINE_TUNING
-    splits = FINE_TUNED if tuned else task.splits[:1]
+    tuned, splits = planned.experiment in FINE_TUNING, task.used_splits
     if task.hub is not None:  # rows that are nowhere are told of first: to look for them costs least
         folder = sources.data_folder(data)
         if folder is None:

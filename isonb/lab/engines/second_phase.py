@@ -22,6 +22,7 @@ from isonb.lab.measuring.cloud import cloud_measures, variance_curves
 from isonb.lab.methods import SecondPhase
 
 CLOUD_ROWS = 1500  # points that are measured
+AT_ONCE = 512  # rows of a forward pass that only reads logits
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,12 @@ class SecondModel(nn.Module):
         return logits, z if mask is None else z[mask]
 
     @torch.no_grad()
-    def logits(self, features: Features, size: int = 512) -> Tensor:
+    def logits(self, features: Features) -> Tensor:
         """Logits of every row, (N, C), or of every window, (N, T, 2); ``module`` is in evaluation mode for it."""
         was = self.module.training
         self.eval()
         batches: list[Tensor] = []
-        for index in torch.split(torch.arange(len(features.rows), device=features.labels.device), size):
+        for index in torch.split(torch.arange(len(features.rows), device=features.labels.device), AT_ONCE):
             rows, mask, _ = features.batch(index)
             logits = self(rows, mask)[0].float().cpu()
             batches += [logits] if mask is None else [row[m.cpu()] for row, m in zip(logits, mask, strict=True)]

@@ -39,6 +39,7 @@ from isonb.lab.engines.preflight import preflight
 from isonb.lab.engines.second_phase import fit_views
 from isonb.lab.engines.stages import Series, seeded
 from isonb.lab.measuring.cloud import Values, cloud_measures, number, variance_curves
+from isonb.lab.measuring.layers import QUANTILES
 from isonb.lab.methods import TUNING, Contrast, Method
 from isonb.lab.runs.inputs import own_files, pair_rows, recorded
 from isonb.lab.runs.manifest import Clock
@@ -54,7 +55,6 @@ from isonb.points import mean_pool
 TOKENS = 100_000  # token vectors that a method learns from, at most
 DIGITS = 5  # of the cosines in a record
 CLOUD_ROWS = 2000  # sentence vectors of both sides together that are measured
-QUANTILES = 51
 
 Sides = tuple[Tensor, Tensor]
 
@@ -89,7 +89,7 @@ def run(
     penalty = None if planned.method.post_hoc else planned.method.penalty()
     encoder = load(settings.model, device="cuda" if torch.cuda.is_available() else "cpu")
     tokens = TokenizedSentences.read(encoder, texts, settings.max_length)
-    run_ = _Run(planned, settings, planned.method, penalty, encoder, texts, tokens, places, progress)
+    run_ = _Run(settings, planned.method, penalty, encoder, texts, tokens, places, progress)
     with clock.fitting():
         plain, final, series = run_.vectors()
     cosines, plain_cosines = _cosines(final, "transforming"), _cosines(plain, "encoding")
@@ -118,7 +118,6 @@ def run(
 class _Run:
     """What the stages of one run share. ``places``: where a pair's first and second sentences are in ``texts``."""
 
-    planned: Planned
     settings: Any
     method: Method
     penalty: nn.Module | None  # the method's, built once

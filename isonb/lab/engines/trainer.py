@@ -100,7 +100,7 @@ def train(
         Seal(),
         None if settings.patience is None else EarlyStoppingCallback(early_stopping_patience=settings.patience),
         tracker,
-        reports if reports is not None and reports.trackers else None,
+        reports,
     ):
         if callback is not None:
             trainer.add_callback(callback)

@@ -22,6 +22,8 @@ from isonb.numerics.products import gram
 from isonb.streaming.moments import Moments
 from isonb.streaming.streams import Average, UnitSums
 
+QUANTILES = 51  # of singular values, evenly spaced, in a record
+
 
 class _Streamed(ABC):
     """A statistic that has values once there was a batch and as long as every one could be used."""
@@ -145,16 +147,16 @@ class SentenceSums(_Streamed):
             "spectral_median": number(spectral_median, self.pooled),
         }
 
-    def quantiles(self, count: int = 51) -> list[tuple[float, float]]:
+    def quantiles(self) -> list[tuple[float, float]]:
         """Evenly spaced quantiles (q, value) of the pooled singular values over their largest; none without them."""
         ordered = attempt(lambda: spectral_cdf(self.pooled)[0])
         if ordered is None:
             return []
-        share = torch.linspace(0, 1, count, dtype=torch.float64)
+        share = torch.linspace(0, 1, QUANTILES, dtype=torch.float64)
         place = share * (len(ordered) - 1)
         low, high = ordered[place.floor().long()], ordered[place.ceil().long()]
         values = low + (high - low) * (place - place.floor())
-        return [(i / (count - 1), value) for i, value in enumerate(values.tolist())]
+        return [(i / (QUANTILES - 1), value) for i, value in enumerate(values.tolist())]
 
 
 class Sample:

@@ -22,6 +22,7 @@ from isonb.numerics.distributed import all_rows
 NAMES = {"loss": "loss", "isonb_penalty": "penalty", "learning_rate": "learning_rate", "grad_norm": "grad_norm"}
 TIMES = ("runtime", "samples_per_second", "steps_per_second", "jit_compilation_time", "model_preparation_time")
 OWN = ("train.cls.", "validation.cls.")
+CLOUD_ROWS = 1500  # points that are measured, at most
 
 
 class Tracker(TrainerCallback):  # type: ignore[misc]
@@ -30,7 +31,7 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
     The training points are those of the forward passes of one update, dropout on: all its micro-batches and all
     processes, so every process logs the same. ``pooling`` says which (the last layer's "cls", or "last" for decoders);
     no pass is added, and passes without gradients, such as rehearsals of a penalty, are not looked at. At most
-    ``limit`` points are measured, drawn with a fixed seed.
+    :data:`CLOUD_ROWS` points are measured, drawn with a fixed seed.
 
     Entries of the log have the keys ``train.cls.<measure>`` and ``validation.cls.<measure>``, of what is defined,
     and ``step`` and ``epoch`` as the Trainer's own. ``measuring()`` is entered while it measures. They don't pass
@@ -43,10 +44,9 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         pooling: Pooling | None = None,
         every: int = 10,
         *,
-        limit: int = 1500,
         measuring: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self.pooling, self.every, self.limit, self.measuring = pooling or Pooling(), every, limit, measuring
+        self.pooling, self.every, self.measuring = pooling or Pooling(), every, measuring
         self._state: Any = None  # the Trainer's, from the start of training
         self._points = TrainingPoints(self.pooling)
 
@@ -77,9 +77,9 @@ class Tracker(TrainerCallback):  # type: ignore[misc]
         return values
 
     def _measures(self, points: Tensor, labels: Tensor | None) -> Values:
-        if len(points) > self.limit:
+        if len(points) > CLOUD_ROWS:
             draw = torch.Generator().manual_seed(0)
-            keep = torch.randperm(len(points), generator=draw)[: self.limit].sort().values
+            keep = torch.randperm(len(points), generator=draw)[:CLOUD_ROWS].sort().values
             points, labels = points[keep.to(points.device)], None if labels is None else labels[keep.to(labels.device)]
         return cloud_measures(points, labels)
 

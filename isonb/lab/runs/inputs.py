@@ -18,7 +18,7 @@ from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint, sample
-from isonb.lab.data.tasks import FINE_TUNED, Task, task_named
+from isonb.lab.data.tasks import Task, task_named
 from isonb.lab.encoders.catalogue import ModelError
 from isonb.lab.encoders.locate import fingerprint_now, is_folder
 from isonb.lab.methods import Method
@@ -127,6 +127,5 @@ def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:
         return (*task.state, (task.digest, 0, 0))
     if folder is None:
         return ()
-    splits = (name for name in task.splits if name in FINE_TUNED or name == task.splits[0])
-    files = [file for split in splits for file in sources.parquet_files(folder, task.folder, split)]
+    files = [file for split in task.used_splits for file in sources.parquet_files(folder, task.folder, split)]
     return tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)

@@ -113,13 +113,13 @@ def hardware() -> dict[str, Any]:
 
 
 @functools.cache
-def code_version(root: Path = Path(isonb.__file__).parent) -> dict[str, str | None]:
+def code_version() -> dict[str, str | None]:
     """``sha256`` of the package's Python sources, and the git ``commit`` when it runs from a checkout (else None).
 
     The hash is what counts: it sees changes that were never committed, and it is the same for a wheel and a checkout,
     whose line ends may differ.
     """
-    digest, commit = hashlib.sha256(), None
+    root, digest, commit = Path(isonb.__file__).parent, hashlib.sha256(), None
     for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
         text = path.read_bytes().replace(b"\r\n", b"\n")
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(text)}\0".encode() + text)

@@ -37,3 +37,13 @@ BY_TASK: dict[str, dict[str, dict[str, Any]]] = {
         "sst5": _WATCHED | {"learning_rate": 1e-4, "train_examples": 4000, "epochs": 3},
     }
 }
+
+
+def start(protocol: str, experiment: str, task: str) -> dict[str, Any]:
+    """The values that a protocol starts a run from, in place of the defaults.
+
+    >>> start("small", "doses", "mrpc")["learning_rate"], start("full", "similarity", "sts12")
+    (0.0001, {})
+    """
+    like = "finetune" if experiment == "doses" else experiment
+    return PROTOCOLS[protocol].get(like, {}) | BY_TASK.get(protocol, {}).get(task, {})

@@ -21,9 +21,9 @@ from typing import Any
 from isonb.errors import fail
 from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
-from isonb.lab.methods import Method, method_class
+from isonb.lab.methods import Method, method_class, method_from, resolved
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
-from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
+from isonb.lab.runs.protocols import PROTOCOLS, start
 from isonb.lab.runs.run_ids import counted, run_id
 
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
@@ -196,7 +196,7 @@ def _identity(config: Mapping[str, Any]) -> dict[str, Any]:
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
 
-    ``protocol`` names values to start from (:data:`PROTOCOLS`, and :data:`BY_TASK`); what is given beside it wins.
+    ``protocol`` names values to start from (:func:`~isonb.lab.runs.protocols.start`); what is given beside it wins.
     ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
     or weights are others than those of an earlier run with the same settings (:mod:`isonb.lab.runs.inputs`). Raises
     :class:`~isonb.lab.options.OptionError`, :class:`~isonb.lab.methods.MethodError` or
@@ -209,9 +209,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if experiment is None:
         experiment = "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
     experiment = _one_of(EXPERIMENTS, "experiment", experiment)
-    by_task = BY_TASK.get(protocol, {}).get(str(task), {})
-    like = "finetune" if experiment in FINE_TUNING else experiment
-    given = PROTOCOLS[protocol].get(like, {}) | by_task | given
+    given = start(protocol, experiment, str(task)) | given
     settings = build(EXPERIMENTS[experiment], given, f"a {experiment} run", also=APART)
     written = {"experiment": experiment, **describe(settings)}
     if experiment == "synthetic":
@@ -222,13 +220,11 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if (kind == "similarity") != (experiment == "similarity"):
         fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
         fail(OptionError, f"a {experiment} run needs a task of its kind", f"{written['task']} ({kind})", fix)
-    options = dict(method) if isinstance(method, Mapping) else {"name": "none" if method is None else method}
-    name = options.pop("name", None)
-    chosen = build(method_class(name), options, f"method {name}")
-    if experiment == "doses" and not chosen.two_phases:
-        fail(OptionError, "a doses run needs a method with a second phase", chosen.name, "Use isolayer.")
+    chosen = method_from("none" if method is None else method)
+    if experiment == "doses" and (not chosen.two_phases or chosen.post_hoc):  # what is fitted has no loss to dose
+        fail(OptionError, "a doses run needs a method with a second phase that trains", chosen.name, "Use isolayer.")
     places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
-    written |= places | {"method": {"name": chosen.name, **describe(chosen)}}
+    written |= places | {"method": resolved(chosen)}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return written if inputs is None else written | {"inputs": inputs}

@@ -103,23 +103,11 @@ def series_table(records: Iterable[Record], beginnings: str | tuple[str, ...] = 
     return frame.astype({"step": "float64", "value": "float64"})
 
 
-def collect(folder: str | Path, out: str | Path | None = None) -> pd.DataFrame:
-    """The :func:`table` of a folder's good records; ``out`` also writes it, in one move, as its suffix says.
-
-    ``out``: a file ``.csv``, ``.md``, ``.html`` or ``.parquet`` (:func:`check_table`). In parquet, columns whose values
-    have several types (a seed in one run, a word in another) are text. Damaged files are left out: :func:`scan` names
-    them.
-    """
-    if out is not None:
-        check_table(out)
-    frame = table(scan(folder).records.values())
-    if out is not None:
-        write_table(frame, out)
-    return frame
-
-
 def write_table(frame: pd.DataFrame, out: str | Path) -> None:
-    """Write a table in one move, as its suffix says; raises as :func:`check_table`."""
+    """Write a table in one move, as its suffix says; raises as :func:`check_table`.
+
+    In parquet, columns whose values have several types (a seed in one run, a word in another) are text.
+    """
     check_table(out)
     replace(Path(out), WRITERS[Path(out).suffix.lower()](frame))
 
@@ -156,7 +144,7 @@ def glued(folder: str | Path) -> pd.DataFrame:
 
 
 def check_table(out: str | Path) -> None:
-    """Raise :class:`RecordError` for a file that :func:`collect` can't write: another suffix, or a folder's name."""
+    """Raise :class:`RecordError` for a file that can't be written: another suffix, or a folder's name."""
     suffix = Path(out).suffix.lower()
     if suffix not in WRITERS:
         fix = "The suffix says what is written."

@@ -27,6 +27,7 @@ from torch import Tensor
 from isonb.lab.statistics.seeds import Array, Interval, StatsError, finite
 
 Rows: TypeAlias = NDArray[np.int64]
+LEVEL = 0.95
 DRAWS = 10_000
 CELLS = 4_000_000  # resampled values held at a time
 COUNTS = 500_000  # the same where samples are kept as counts
@@ -34,7 +35,7 @@ WORK = 100_000_000  # resampled values of a difference in all; larger sets get f
 FEWEST = 1000
 
 
-def bootstrap(values: ArrayLike, *, level: float = 0.95, draws: int = DRAWS, seed: int = 0) -> Interval:
+def bootstrap(values: ArrayLike, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Interval:
     """Expanded interval of the mean of ``values`` (n,): scores or paired differences, one a seed or one an example.
 
     Raises :class:`StatsError` for fewer than 2 values and for NaN.
@@ -73,7 +74,6 @@ def rank_difference(
     parts: Sequence[Sequence[int]] | None = None,
     *,
     by_size: bool = False,
-    level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> RankDifference:
@@ -106,10 +106,10 @@ def rank_difference(
     apart = apart[~np.isnan(apart)]
     if 2 * len(apart) < draws or np.isnan(estimate):
         raise StatsError(f"half of the draws must have a value; got {len(apart)} of {draws}. Use more pairs.")
-    low, high = np.quantile(apart, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(apart, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     side = min(int((apart <= 0).sum()), int((apart >= 0).sum()))
     share = min(1.0, 2 * (side + 1) / (len(apart) + 1))
-    interval = Interval(float(estimate), float(low), float(high), level, len(y), "percentile")
+    interval = Interval(float(estimate), float(low), float(high), LEVEL, len(y), "percentile")
     return RankDifference(interval, share, draws)
 
 

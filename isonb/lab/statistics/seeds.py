@@ -60,7 +60,7 @@ def paired_p(differences: ArrayLike) -> float:
     (0.0742, 1.0)
     """
     x = finite(differences, "differences", 2)
-    if _constant(x):
+    if constant(x):
         return 1.0
     error = float(x.std(ddof=1)) / len(x) ** 0.5
     return float(2 * scipy_stats.t.sf(abs(float(x.mean())) / error, len(x) - 1))
@@ -147,8 +147,8 @@ def finite(values: ArrayLike, name: str, least: int) -> Array:
     return x
 
 
-def _constant(x: Array) -> bool:
-    """Equal up to rounding."""
+def constant(x: Array) -> bool:
+    """Whether all values are equal up to rounding."""
     return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
 
 
@@ -167,12 +167,14 @@ def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interva
     """
     if len(cells) < 2:
         raise StatsError(f"random effects need at least 2 cells; got {len(cells)}. Use the cell's own interval.")
-    values, errors = _estimates(cells)
+    values = np.array([cell.estimate for cell in cells], dtype=np.float64)
+    errors = np.array([standard_error(cell) for cell in cells], dtype=np.float64)
     if not errors.any():
         mean = float(values.mean())
         return Interval(mean, mean, mean, level, len(cells), "printed")
     fixed = 1 / np.maximum(errors, 1e-12) ** 2
-    q, k = _q(values, fixed), len(cells)
+    centre, k = (fixed * values).sum() / fixed.sum(), len(cells)
+    q = float((fixed * (values - centre) ** 2).sum())  # Cochran's
     between = max(0.0, (q - (k - 1)) / float(fixed.sum() - (fixed**2).sum() / fixed.sum()))
     weights = 1 / (1 / fixed + between)
     mean = float((weights * values).sum() / weights.sum())
@@ -200,15 +202,3 @@ def standard_error(interval: Interval) -> float:
     """
     half = (interval.high - interval.low) / 2
     return float(half / law(interval).ppf((1 + interval.level) / 2))
-
-
-def _estimates(cells: Sequence[Interval]) -> tuple[Array, Array]:
-    """Estimates and standard errors."""
-    values, errors = ([cell.estimate for cell in cells], [standard_error(cell) for cell in cells])
-    return np.array(values, dtype=np.float64), np.array(errors, dtype=np.float64)
-
-
-def _q(values: Array, weights: Array) -> float:
-    """Cochran's Q."""
-    mean = (weights * values).sum() / weights.sum()
-    return float((weights * (values - mean) ** 2).sum())

@@ -21,13 +21,13 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import fail, in_one_line
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.runs.protocols import BY_TASK, PROTOCOLS
+from isonb.lab.runs.protocols import PROTOCOLS, start
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import Recorded, RecordedError, recorded, scored
 from isonb.lab.runs.table import FIRST, series_table, table
 from isonb.lab.statistics.seeds import Interval, finite
 from isonb.lab.studies.design import TASK_NAMES, Design, Settings
-from isonb.runtime.places import shipped_grids
+from isonb.runtime.places import grid_file, shipped_grids
 
 PLAN = ["cell", "arm", "suite", "run_id"]
 SERIES = ["run_id", "name", "step", "value"]
@@ -51,7 +51,7 @@ def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
     ``grid``: a YAML file, or the name of one that comes with isonb. Raises
     :class:`~isonb.lab.runs.recordings.RecordedError` for a file that isn't there or lacks the size.
     """
-    path = Path(grid) if Path(grid).is_file() else shipped_grids().get(str(grid), Path(grid))
+    path = grid_file(grid)
     try:
         text = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -94,9 +94,8 @@ def _spelled_out(given: dict[str, Any]) -> dict[str, Any]:
     protocol, task = given.pop("protocol"), str(given.get("task"))
     kind = TASKS[task].kind if task in TASKS else ""
     given = {"experiment": "similarity" if kind == "similarity" else "finetune"} | given
-    like = "finetune" if given["experiment"] == "doses" else given["experiment"]
     method = {f"method.{name}": value for name, value in given.pop("method", {}).items()}
-    return PROTOCOLS[protocol].get(like, {}) | BY_TASK.get(protocol, {}).get(task, {}) | given | method
+    return start(protocol, given["experiment"], task) | given | method
 
 
 def long_tables(
@@ -255,7 +254,7 @@ def failed(runs: pd.DataFrame) -> pd.Series[bool]:
     return (runs["score"] <= floor) | (runs["score"] < runs["score"].max() / 2)
 
 
-def lead(scores: Sequence[float], baseline: float, metric: str, rows: int, level: float = LEVEL) -> Interval:
+def lead(scores: Sequence[float], baseline: float, metric: str, rows: int) -> Interval:
     """How far the mean score lies above ``baseline``, the score of the majority baseline.
 
     The interval speaks of new seeds and new rows: the half-width is the root of the sum of the squares of Student's
@@ -267,8 +266,8 @@ def lead(scores: Sequence[float], baseline: float, metric: str, rows: int, level
     """
     x = finite(list(scores), "scores", 1)
     mean, n = float(x.mean()), len(x)
-    tail = (1 + level) / 2
+    tail = (1 + LEVEL) / 2
     over_rows = scipy_stats.norm.ppf(tail) * row_error(metric, mean, rows)
     over_seeds = scipy_stats.t.ppf(tail, n - 1) * x.std(ddof=1) / math.sqrt(n) if n > 1 else 0.0
     half = float(math.hypot(over_rows, over_seeds))
-    return Interval(mean - baseline, mean - baseline - half, mean - baseline + half, level, n, "seeds and rows")
+    return Interval(mean - baseline, mean - baseline - half, mean - baseline + half, LEVEL, n, "seeds and rows")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -28,6 +28,7 @@ from isonb.lab.statistics.seeds import (
     POWER,
     STUDENTS,
     Interval,
+    constant,
     finite,
     holm,
     law,
@@ -220,7 +221,7 @@ class Judgement:
 
     claim: Claim
     outcome: str
-    predictions: tuple[PredictionJudgement, ...] = field(default=())
+    predictions: tuple[PredictionJudgement, ...] = ()
 
     @property
     def cells(self) -> tuple[JudgedCell, ...]:
@@ -287,7 +288,7 @@ def judge_cell(prediction: Prediction, name: str, evidence: Sequence[float] | In
     values = finite([] if evidence is None else list(evidence), "values", 0)
     if len(values) < FEWEST:
         return JudgedCell(name, NOT_TESTABLE, Reason.FEW if len(values) else Reason.NO_RUNS, n=len(values))
-    if np.ptp(values) <= 1e-12 * np.abs(values).max():
+    if constant(values):
         return JudgedCell(name, NOT_TESTABLE, Reason.SAME, f"{values[0]:.4g}", len(values))
     interval = student(values, level=LEVEL) if len(values) < MANY else bootstrap(values, level=LEVEL)
     return _placed(prediction, name, interval)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import functools
 import inspect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -227,11 +228,8 @@ def needs(configs: Iterable[Mapping[str, Any]], data: str | Path | None = None) 
 
     A model on the hub costs one question and its small files; of a data set on the hub only the hub's answer is asked.
     """
-    count: dict[tuple[str, str], int] = {}
-    for config in configs:
-        for kind, key in (("model", "model"), ("data", "task")):
-            if config.get(key):
-                count[kind, config[key]] = count.get((kind, config[key]), 0) + 1
+    kinds = (("model", "model"), ("data", "task"))
+    count = Counter((kind, config[key]) for config in configs for kind, key in kinds if config.get(key))
     wanted = []
     for (kind, name), runs in sorted(count.items(), key=lambda item: (item[0][0] != "model", item[0][1])):
         try:
@@ -258,6 +256,6 @@ def _data(name: str, data: str | Path | None) -> str:
     folder = sources.data_folder(data)
     if folder is None:
         return sources.place_on_hub(str(task.hub))
-    for split in task.splits[:2]:
+    for split in task.used_splits:
         sources.parquet_files(folder, task.folder, split)
     return f"in {folder / task.folder}"

@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,11 +71,6 @@ class Prepared:
     def run_id(self) -> str:
         """The id of the run."""
         return self.planned.run_id
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Its configuration, written out."""
-        return self.planned.config
 
     @property
     def record(self) -> Path:
@@ -169,7 +163,6 @@ def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = 
     gives up, "busy"). ``stop`` ends it early. Where there are GPUs, the run gets one to itself.
     """
     stop = threading.Event() if stop is None else stop
-    start = time.monotonic()
     damaged = ""
     try:
         with held([run.lock], wait=wait, stop=stop) as lock:
@@ -181,7 +174,7 @@ def execute(run: Prepared, *, wait: bool = True, stop: threading.Event | None = 
             _put_away(run, failed=outcome.status == "failed")
     except (OSError, InputError) as error:
         outcome = Outcome(run.run_id, "not recorded", f"{type(error).__name__}: {error}")
-    return Outcome(run.run_id, outcome.status, outcome.error, damaged, round(time.monotonic() - start, 3))
+    return Outcome(run.run_id, outcome.status, outcome.error, damaged)
 
 
 def known(run: Prepared) -> Outcome | None:

@@ -30,7 +30,7 @@ import yaml  # type: ignore[import-untyped]
 from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.runs.protocols import PROTOCOLS
 from isonb.lab.runs.settings import Planned, check_names, plan
-from isonb.runtime.places import shipped_grids
+from isonb.runtime.places import grid_file, shipped_grids
 
 SIZES = ("smoke", "small", "full", "paper")
 MAX_RUNS = 20_000
@@ -85,7 +85,7 @@ def plan_digest(path: str | Path) -> str:
     if not (name := _read(path).get("plan")):
         return ""
     try:
-        return hashlib.sha256((_file(path).parent / name).read_bytes()).hexdigest()
+        return hashlib.sha256((grid_file(path).parent / name).read_bytes()).hexdigest()
     except OSError as error:
         fix = "Correct its name."
         return fail(GridError, "the plan of a grid must be a file beside it", f"{error} for {path}", fix)
@@ -146,7 +146,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 def _read(path: str | Path) -> dict[str, Any]:
     """The top level of a grid: sizes with their blocks, perhaps ``about``; no more than safe plain values."""
     try:
-        grid = yaml.load(_file(path).read_text(encoding="utf-8"), Loader=_Loader)
+        grid = yaml.load(grid_file(path).read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         fix = f"Correct the path, or name one of isonb's own: {', '.join(shipped_grids())}."
         fail(GridError, "a grid must be a readable YAML file", f"no file {path}", fix)
@@ -162,8 +162,3 @@ def _read(path: str | Path) -> dict[str, Any]:
         if not isinstance(grid.get(key, ""), str):
             fail(GridError, f"{key} must be text", f"{grid[key]!r} in {path}", "Put it in quotes.")
     return grid
-
-
-def _file(path: str | Path) -> Path:
-    """The file itself, or the grid of that name that comes with isonb."""
-    return Path(path) if Path(path).is_file() else shipped_grids().get(str(path), Path(path))

@@ -1,6 +1,6 @@
 """How runs ended: one outcome a run, and the report of a sweep.
 
->>> report = Report([Outcome("a", "finished", seconds=61.0), Outcome("b", "failed", "TaskError: no such task")])
+>>> report = Report([Outcome("a", "finished"), Outcome("b", "failed", "TaskError: no such task")])
 >>> print(report)
 2 runs: 1 finished, 1 failed.
 failed: b: TaskError: no such task
@@ -39,7 +39,6 @@ class Outcome:
     status: Ending
     error: str = ""
     damaged: str = ""
-    seconds: float = 0.0
 
     def __str__(self) -> str:
         """One line that fits on a screen: the reason is cut to its first line, and that where it is long."""

@@ -13,6 +13,8 @@ from torch import Tensor
 from isonb.numerics.rows import centered
 from isonb.pages.charts import GREY, points, slider
 
+AXES: dict[str, Any] = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
+
 
 def plane(x: Tensor, onto: Tensor | None = None) -> Tensor:
     """Points (n, 2) of a cloud (n, d) along its two widest directions, in units of the mean length of its vectors.
@@ -47,12 +49,11 @@ def sentence_clouds(
     for title, x in views.items():
         seen[title] = _filling(plane(x, onto=next(iter(seen.values()), None)))
     under = alt.selection_point(name="sentence", fields=["id"], on="pointerover", clear="pointerout", empty=False)
-    axes = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
     panels = []
     for title, at in seen.items():
-        dots = points(_table(at, sentences), size=36).encode(**_encoded(axes, columns=5)).add_params(under)
+        dots = points(_table(at, sentences), size=36).encode(**_encoded()).add_params(under)
         ring = dots.mark_point(filled=False, size=240, strokeWidth=2.5, aria=False).transform_filter(under)
-        layers = [_lines(at[edges[title]], axes)] if edges and title in edges else []
+        layers = [_lines(at[edges[title]])] if edges and title in edges else []
         panels.append(alt.layer(*layers, dots, ring).properties(width=300, height=300, title=title))
     return alt.hconcat(*panels)
 
@@ -68,14 +69,13 @@ def turned_cloud(steps: Mapping[float, Tensor], sentences: Sequence[Any], *, lab
     seen: dict[float, Tensor] = {}
     for strength, x in steps.items():
         seen[strength] = _filling(plane(x, onto=next(reversed(seen.values()), None)))
-    axes = {"scale": alt.Scale(domain=[-1.05, 1.05], nice=False), "axis": None}
     first, *_, last = seen
     step = (last - first) / (len(seen) - 1)
     chosen = slider("strength", first, last, step=round(step, 6), value=max(first, 0.0), label=label)
     table = pd.concat([_table(at, sentences).assign(step=strength) for strength, at in seen.items()])
     words = alt.LookupData(_words(sentences), key="id", fields=["sentence", "topic"])
     dots = points(table[["id", "step", "x", "y"]], size=36).transform_lookup("id", words)
-    shown = dots.transform_filter(abs(alt.datum.step - chosen) < step / 2).encode(**_encoded(axes, columns=5))
+    shown = dots.transform_filter(abs(alt.datum.step - chosen) < step / 2).encode(**_encoded())
     return shown.properties(width=520, height=420).add_params(chosen)
 
 
@@ -85,28 +85,26 @@ def _filling(at: Tensor) -> Tensor:
 
 
 def _words(sentences: Sequence[Any]) -> pd.DataFrame:
-    return pd.DataFrame({"id": [s.id for s in sentences], "sentence": [s.text for s in sentences]}).assign(
-        topic=[s.topic for s in sentences]
-    )
+    return pd.DataFrame([{"id": s.id, "sentence": s.text, "topic": s.topic} for s in sentences])
 
 
 def _table(at: Tensor, sentences: Sequence[Any]) -> pd.DataFrame:
     return _words(sentences).assign(x=at[:, 0].tolist(), y=at[:, 1].tolist()).round(3)
 
 
-def _encoded(axes: dict[str, Any], *, columns: int) -> dict[str, Any]:
-    key = alt.Legend(columns=columns)
+def _encoded() -> dict[str, Any]:
+    key = alt.Legend(columns=5)
     return {
-        "x": alt.X("x:Q", **axes),
-        "y": alt.Y("y:Q", **axes),
+        "x": alt.X("x:Q", **AXES),
+        "y": alt.Y("y:Q", **AXES),
         "color": alt.Color("topic:N", title=None, legend=key),
         "shape": alt.Shape("topic:N", title=None, legend=key),
         "tooltip": ["sentence:N", "topic:N"],
     }
 
 
-def _lines(ends: Tensor, axes: dict[str, Any]) -> Any:
+def _lines(ends: Tensor) -> Any:
     """Segments between points: ``ends`` (m, 2, 2) holds from and to."""
     table = pd.DataFrame(ends.flatten(1).tolist(), columns=["x", "y", "x2", "y2"]).round(3)
     rules = alt.Chart(table).mark_rule(color=GREY, strokeWidth=1, opacity=0.7, aria=False)
-    return rules.encode(alt.X("x:Q", **axes), alt.Y("y:Q", **axes), x2="x2:Q", y2="y2:Q")
+    return rules.encode(alt.X("x:Q", **AXES), alt.Y("y:Q", **AXES), x2="x2:Q", y2="y2:Q")

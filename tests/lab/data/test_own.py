@@ -2,7 +2,11 @@
 
 import json
 
+import datasets
+import pyarrow
 import pytest
+from one_line import assert_one_line
+from pyarrow import parquet
 
 from isonb import cli
 from isonb.lab.data import own_columns
@@ -17,10 +21,6 @@ from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.cost import needs
 from isonb.lab.sweeps.execution import prepare
 from isonb.lab.sweeps.grids import load_grid
-
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-datasets = pytest.importorskip("datasets")
 
 ROWS = 40
 WORDS = ("a dull plot", "a fine cast", "slow music", "quick talk", "bright light")
@@ -179,13 +179,15 @@ def test_rows_or_a_meaning_that_changed_are_another_run(here):
     reviews(here / "reviews.csv")
     config = SMOKE | {"task": "reviews.csv"}
     job = prepare(config, "out")
-    write_record(job.record.parent, Record(job.config, {"accuracy": 0.5}, manifest={"data": inputs(job.config, None)}))
+    made = {"data": inputs(job.planned, None)}
+    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=made))
     assert prepare(config, "out").differs == ""
     reviews(here / "reviews.csv", ROWS + 1)
     assert prepare(config, "out").differs.startswith("other train (")
     (here / "my.yaml").write_text("data_files: reviews.csv\n")
     job = prepare(SMOKE | {"task": "my.yaml"}, "out")
-    write_record(job.record.parent, Record(job.config, {"accuracy": 0.5}, manifest={"data": inputs(job.config, None)}))
+    made = {"data": inputs(job.planned, None)}
+    write_record(job.record.parent, Record(job.planned.config, {"accuracy": 0.5}, manifest=made))
     (here / "my.yaml").write_text("data_files: reviews.csv\nmetrics: f1\n")
     assert prepare(SMOKE | {"task": "my.yaml"}, "out").differs.startswith("other task (")
 
@@ -246,6 +248,19 @@ MISTAKES = {
         "a.csv",
         "answers that stand in their context; got 'c' in row 2",
     ),
+    "a text column twice": (
+        {"a.csv": lines("question,context,answer", "q,a b,b")},
+        "a.csv?kind=span&inputs=context,context",
+        "each column of text must be named once; got context, context",
+    ),
+    **{
+        f"an answer at {start}": (
+            {"a.jsonl": f'{{"question": "q", "context": "a b", "answers": {{"text": "b", "answer_start": {start}}}}}'},
+            "a.jsonl",
+            f"stand in their context; got {{'text': 'b', 'answer_start': {shown}}} in row 1",
+        )
+        for start, shown in (('"2"', "'2'"), ("[null]", "[None]"), ("2.0", "2.0"), ("true", "True"))
+    },
 }
 
 
@@ -256,14 +271,8 @@ def test_a_mistake_is_one_line_and_leaves_nothing(mistake, here, capsys, monkeyp
         (here / place).parent.mkdir(exist_ok=True)
         (here / place).write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
-    before = sorted(map(str, here.rglob("*")))
     for words in (["tasks", "check", name], ["run", "--task", name]):
-        assert cli.main(words) == 2
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert err.startswith("error: ")
-        assert told in err
-    assert sorted(map(str, here.rglob("*"))) == before
+        assert_one_line(capsys, here, words, told)
 
 
 def test_check_says_what_was_understood(here, capsys, monkeypatch):

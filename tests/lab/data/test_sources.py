@@ -1,19 +1,18 @@
 """Rows from folders and from a hub on the loopback: found, found again without it, and refused with one clear error."""
 
+import functools
 import json
-import subprocess
-import sys
 
+import pyarrow
 import pytest
+from cola import write_rows
+from pyarrow import parquet
 
 from isonb.lab.data import sources
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
+from tests.lab import hub_server
 from tests.lab.hub_server import COMMIT, HubServer
-
-pytest.importorskip("datasets")
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 ROWS = [{"sentence": f"Sentence {i} — ünï.", "label": i % 2, "idx": i} for i in range(12)]
 CARD = """---
@@ -38,18 +37,14 @@ for request in json.loads(sys.argv[1]):
     except InputError as error:
         print(json.dumps([type(error).__name__, str(error)]))
 """
-
-
-def write(file, rows):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+ask = functools.partial(hub_server.ask, ASK)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write(tmp_path / "glue/cola/train.parquet", ROWS)
-    write(tmp_path / "glue/cola/validation-00000-of-00002.parquet", ROWS[:5])
-    write(tmp_path / "glue/cola/validation-00001-of-00002.parquet", ROWS[5:])
+    write_rows(tmp_path / "glue/cola/train.parquet", ROWS)
+    write_rows(tmp_path / "glue/cola/validation-00000-of-00002.parquet", ROWS[:5])
+    write_rows(tmp_path / "glue/cola/validation-00001-of-00002.parquet", ROWS[5:])
     return tmp_path
 
 
@@ -98,20 +93,11 @@ def test_fingerprint_is_of_the_content(folder):
     assert len(seen) == 5
 
 
-def ask(environment, *requests):
-    """Load each request in one new process that talks to the given hub alone."""
-    command = [sys.executable, "-c", ASK, json.dumps(requests)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    return [json.loads(line) for line in run.stdout.splitlines()]
-
-
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory):
     glue, sst5, sts = (tmp_path_factory.mktemp(name) for name in ("glue", "sst5", "sts"))
-    write(glue / "cola/train-00000-of-00001.parquet", ROWS[:7])
-    write(glue / "cola/validation-00000-of-00001.parquet", ROWS)
+    write_rows(glue / "cola/train-00000-of-00001.parquet", ROWS[:7])
+    write_rows(glue / "cola/validation-00000-of-00001.parquet", ROWS)
     (glue / "README.md").write_text(CARD)
     for split, size in {"train": 6, "dev": 4, "test": 5}.items():
         rows = [{"text": f"{split} {i}", "label": i % 5, "label_text": "so"} for i in range(size)]
@@ -139,7 +125,7 @@ def visited(repositories, tmp_path_factory):
 
 def test_hub_gives_what_a_folder_gives(visited, tmp_path):
     _, (cola, sst5, sts12, *_), requests = visited
-    write(tmp_path / "glue/cola/validation.parquet", ROWS)
+    write_rows(tmp_path / "glue/cola/validation.parquet", ROWS)
     assert cola == [12, fingerprint(load_task("cola", tmp_path, split="validation")), ["sentence", "label"]]
     assert sst5[0] == 4  # the hub's file dev.jsonl is the validation split
     assert sst5[2] == ["text", "label"]

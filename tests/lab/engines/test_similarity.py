@@ -23,7 +23,6 @@ from isonb.lab.methods import Method, methods
 from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import LAYERS, resolve
 from isonb.points import mean_pool
-from tests.lab.random_models import save
 
 SMOKE = {"protocol": "smoke", "task": "english_sts", "model": "tiny"}
 SHORT = {"simcse": {"steps": 2, "batch_size": 8}, "tension": {"steps": 2}, "isolayer": {"epochs": 3}}
@@ -31,11 +30,6 @@ SHORT = {"simcse": {"steps": 2, "batch_size": 8}, "tension": {"steps": 2}, "isol
 
 def run(**config):
     return similarity.run(SMOKE | config, progress=False)
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory):
-    return str(save("bert", tmp_path_factory.mktemp("models") / "bert"))
 
 
 @pytest.fixture

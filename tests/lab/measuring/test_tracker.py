@@ -1,7 +1,6 @@
 """Measures while a Trainer trains: the right points, once an update, without a part in the training."""
 
 import json
-import os
 
 import pytest
 import torch
@@ -10,7 +9,6 @@ from gloo import run
 from transformers import Trainer, TrainingArguments
 
 from isonb.integrations.hidden_states import Pooling
-from isonb.integrations.trainer import IsotropyTrainerMixin
 from isonb.lab.measuring.cloud import cloud_measures
 from isonb.lab.measuring.tracker import Tracker, series_from_log
 from isonb.losses import IsoScoreLoss
@@ -29,10 +27,6 @@ class Recording(Trainer):
             seen = outputs.hidden_states[-1].detach().clone(), inputs["attention_mask"]
             self.__dict__.setdefault("passes", []).append(seen)
         return (loss, outputs) if return_outputs else loss
-
-
-class Penalised(IsotropyTrainerMixin, Trainer):
-    """A penalty that rehearses each update when it comes in parts."""
 
 
 def train(folder, parts=1, size=16, kind="bert", dropout=0.0, trainer=Recording, every=1, changes=None, **options):
@@ -116,15 +110,13 @@ def test_validation_points_are_logged_with_their_classes(tmp_path):
     json.dumps(trained.state.log_history, allow_nan=False)
 
 
-UNION = {"trainer": Penalised, "penalty": IsoScoreLoss(weight=0.2)}
+UNION = {"trainer": tiny.IsotropyTrainer, "penalty": IsoScoreLoss(weight=0.2)}
 
 
 def track_on_this_rank(folder):
     """What this process logs when it trains on its share."""
-    rank, world = dist.get_rank(), dist.get_world_size()
-    os.environ |= {"RANK": f"{rank}", "LOCAL_RANK": f"{rank}", "WORLD_SIZE": f"{world}", "LOCAL_WORLD_SIZE": f"{world}"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # not used: the group is there
-    return tracked(train(folder, 2, size=16 // world, changes={"ddp_backend": "gloo", "max_steps": 2}, **UNION))
+    size, changes = 16 // dist.get_world_size(), {"ddp_backend": "gloo", "max_steps": 2}
+    return tracked(train(folder, 2, size=size, changes=changes, **UNION))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from one_line import assert_one_line
 
 import isonb
 from isonb import cli
@@ -163,11 +164,6 @@ def test_a_mistake_is_one_line_and_leaves_nothing(case, here, capsys, monkeypatc
     monkeypatch.setattr(execution, "Leash", lambda *args, **options: pytest.fail("a run was started"))
     if content is not None:
         (here / "a.py").write_text(content)
-    before = sorted(map(str, here.rglob("*")))
-    assert cli.main(["run", "--method", name]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert told in err
-    assert sorted(map(str, here.rglob("*"))) == before
+    assert_one_line(capsys, here, ["run", "--method", name], told)
     with pytest.raises(MethodError):
         method_from(name)

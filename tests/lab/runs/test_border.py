@@ -11,14 +11,11 @@ import pytest
 from isonb.errors import InputError
 from isonb.lab import methods
 from isonb.lab.options import option
-from isonb.lab.runs.record import Record, RecordError, write_record
+from isonb.lab.runs.record import Record, RecordError
 from isonb.lab.runs.settings import plan, resolve
-from isonb.lab.runs.table import collect
+from isonb.lab.runs.table import table, write_table
 from isonb.lab.sweeps import grids
 from isonb.lab.sweeps.grids import GridError, load_grid
-
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 TASK = {"task": "english_sentiment"}
 
@@ -104,10 +101,10 @@ def test_a_printed_record_is_one_screen():
     [(".CSV", pd.read_csv), (".parquet", pd.read_parquet), (".html", None), (".md", None)],
 )
 def test_a_table_is_what_its_suffix_says(tmp_path, suffix, read):
-    for seed in (1, 2):
-        write_record(tmp_path, Record(TASK | {"seed": seed}, {"accuracy": 0.5}, status="failed", error="a|b\nc"))
+    same = {"metrics": {"accuracy": 0.5}, "status": "failed", "error": "a|b\nc"}
     file = tmp_path / f"table{suffix}"
-    frame = collect(tmp_path, file)
+    frame = table(Record(TASK | {"seed": seed}, **same) for seed in (1, 2))
+    write_table(frame, file)
     if callable(read):
         assert read(file)["metric.accuracy"].tolist() == [0.5, 0.5]
         return
@@ -120,4 +117,4 @@ def test_a_table_is_what_its_suffix_says(tmp_path, suffix, read):
 def test_a_table_that_cannot_be_written(tmp_path, name):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(RecordError, match="a table must be a file"):
-        collect(tmp_path, tmp_path / name)
+        write_table(pd.DataFrame(), tmp_path / name)

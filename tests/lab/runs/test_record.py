@@ -210,7 +210,8 @@ def test_collect(tmp_path):
     odd = {"task": 5, "seed": "five", "flag": True, "layers": [1, 2]}
     write_record(tmp_path, Record(odd, status="failed", error="why"))
     (tmp_path / "bad.json").write_text("{")
-    table = tables.collect(tmp_path, tmp_path / "out" / "all.parquet")
+    table = tables.table(scan(tmp_path).records.values())
+    tables.write_table(table, tmp_path / "out" / "all.parquet")
     assert list(table.columns[:3]) == ["run_id", "status", "error"]
     assert len(table) == 4
     assert table["run_id"].is_monotonic_increasing

@@ -1,4 +1,4 @@
-"""The printed command makes the run that it stands beside: runs of the shipped grids, read back by the command line."""
+"""The printed command makes the run that it stands beside, read back by the command line; what runs of doses need."""
 
 import shlex
 
@@ -6,7 +6,8 @@ import pytest
 
 from isonb import cli
 from isonb.cli.commands import asked
-from isonb.lab.runs.settings import command
+from isonb.lab.options import OptionError
+from isonb.lab.runs.settings import command, resolve
 from isonb.lab.sweeps.grids import load_grid
 
 GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "softdecay", "baselines", "layer_doses", "istar")
@@ -20,3 +21,11 @@ def test_the_command_asks_for_the_same_run(grid):
         words = shlex.split(command(run.config))
         assert words[:2] == ["isonb", "run"]
         assert asked(cli._parsed(words[1:])).run_id == run.run_id
+
+
+@pytest.mark.parametrize("method", ["istar", "whitening"])
+def test_doses_are_of_a_second_phase_that_trains(method):
+    doses = {"experiment": "doses", "task": "english_sentiment", "model": "tiny"}
+    with pytest.raises(OptionError, match=f"a method with a second phase that trains; got {method}. Use isolayer"):
+        resolve(doses | {"method": method})
+    assert resolve(doses | {"method": "isolayer"})["method"]["name"] == "isolayer"

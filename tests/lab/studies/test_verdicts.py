@@ -240,9 +240,6 @@ def test_an_exact_tie_contradicts_neither_side(direction):
     assert judge_cell(gain(direction), "a", tie).outcome == INCONCLUSIVE
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------
-
-
 # --- other rules -----------------------------------------------------------------------------------------------------
 
 

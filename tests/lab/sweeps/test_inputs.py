@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from cola import save_cola
 
 from isonb.lab.data.sources import SourceError
 from isonb.lab.encoders.catalogue import ModelError
@@ -19,23 +20,12 @@ from isonb.lab.sweeps.execution import ExecuteError, execute, known, prepare
 from isonb.lab.sweeps.sweep import sweep
 from tests.lab import random_models
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-
 COLA = {"task": "cola", "model": "tiny", "protocol": "smoke"}
-
-
-def rows(folder: Path, word: str = "Sentence", count: int = 80) -> Path:
-    (folder / "glue/cola").mkdir(parents=True)
-    found = [{"sentence": f"{word} {i}.", "label": i % 2, "idx": i} for i in range(count)]
-    for split in ("train", "validation"):
-        parquet.write_table(pyarrow.Table.from_pylist(found), folder / f"glue/cola/{split}.parquet")
-    return folder
 
 
 @pytest.fixture
 def data(tmp_path):
-    return rows(tmp_path / "data")
+    return save_cola(tmp_path / "data")
 
 
 def record(run):
@@ -56,7 +46,7 @@ def test_same_rows_under_another_path_are_one_record(data, tmp_path):
 def test_other_rows_are_another_run(data, tmp_path):
     first = prepare(COLA, tmp_path / "out", data=data)
     record(first)
-    other = prepare(COLA, tmp_path / "out", data=rows(tmp_path / "other", "Phrase"))
+    other = prepare(COLA, tmp_path / "out", data=save_cola(tmp_path / "other", word="Phrase"))
     assert re.fullmatch(r"other train \(\w{8} then, \w{8} now\), validation \(\w{8} then, \w{8} now\)", other.differs)
     assert other.planned.config == first.planned.config | {"inputs": other.planned.config["inputs"]}
     assert "-inputs-" in other.run_id

@@ -9,7 +9,6 @@ import yaml
 import isonb
 from isonb.lab.data.corpus import sentences
 from isonb.lab.runs.table import scan
-from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.cost import needs
 from isonb.lab.sweeps.grids import load_grid
 from tests.lab import random_models
@@ -49,10 +48,6 @@ def test_the_grid_needs_the_papers_models_by_their_ids(paper, stand_ins, monkeyp
     wanted = needs(paper, stand_ins / "data")
     assert {need.name for need in wanted if need.kind == "model"} == set(IDS)
     assert all(need.there for need in wanted)
-    found = cost.estimate(paper)
-    assert found.runs == 60
-    assert found.gpu_hours > 0
-    assert not found.assumed
 
 
 @pytest.mark.slow

@@ -17,21 +17,17 @@ disagreements, estimates = figure_2.disagreements, figure_2.estimates
 SENTIMENT = {"task": "english_sentiment", "eval_examples": 400}
 
 
-@pytest.fixture(scope="module")
-def small():
-    return Study.load("figure_2")
-
-
 def cell_of(judged, claim, what, name):
     rows = [row for row in cell_rows(judged) if (row["claim"], row["cell"]) == (claim, name)]
     (row,) = (row for row in rows if row["what"].startswith(what))
     return row
 
 
-def test_figure_2_against_its_truth(small, verdicts):
+def test_figure_2_against_its_truth(studies, verdicts):
     series = recorded("istar").series
     row = cell_of(verdicts["istar"], 6, "IsoScore of fewer points", "|S| = 20,000, |X| = 64")
-    (run,) = small.runs.loc[small.runs["suite"] == "|S| = 20,000", "run_id"]
+    runs = studies["figure_2"].runs
+    (run,) = runs.loc[runs["suite"] == "|S| = 20,000", "run_id"]
     part = series[(series["run_id"] == run) & (series["step"] == 64)].set_index("name")["value"]
     error = part["size.zeta0.isoscore_star.std"] / part["size.samples"] ** 0.5
     half = stats.t.ppf(0.975, part["size.samples"] - 1) * error
@@ -64,7 +60,8 @@ def synthetic(value, sd=0.01):
     return Record(config=resolve({"experiment": "synthetic"}), metrics={}, series=series, manifest={})
 
 
-def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(small):
+def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(studies):
+    small = studies["figure_2"]
     both = Study.load("figure_2", live={"live: Figure 2": [synthetic(0.1)]})
     known, found = (
         table.set_index(["suite", "curve", "points"])["value"].to_dict() for table in map(estimates, (small, both))

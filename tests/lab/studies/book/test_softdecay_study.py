@@ -7,43 +7,38 @@ import pytest
 from isonb.lab.runs.recordings import FOLDER, recorded
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.printed import printed
-from isonb.lab.studies.study import Study
 from isonb.lab.studies.summary import cell_rows
 
-pairs = study_file("pairs")
 softdecay = study_file("softdecay")
-TRANSFORMS = pairs.TRANSFORMS
-
-STUDY = Study.load("softdecay")
-JUDGED = STUDY.verdicts()
 
 
-def test_gains_are_those_of_the_record():
+def test_gains_are_those_of_the_record(studies):
     run = recorded("baselines").runs.set_index("run_id")
     run = run[(run["task"] == "sickr") & (run["model"] == "minilm") & (run["method.name"] == "softdecay")].iloc[0]
-    gains = softdecay.vector_gains(STUDY).set_index(["suite", "arm", "protocol"]).sort_index()
-    gains = gains.loc["minilm, SICK-R", "SoftDecay"]
+    every = softdecay.vector_gains(studies["softdecay"])
+    gains = every.set_index(["suite", "arm", "protocol"]).sort_index().loc["minilm, SICK-R", "SoftDecay"]
     for protocol in ("mean", "weighted", "all"):  # a set without subsets has one protocol
         assert gains.loc[protocol, "mean"] == pytest.approx(run["metric.difference.spearman.all"])
         assert gains.loc[protocol, "low"] == pytest.approx(run["metric.difference.spearman.all.low"])
-    assert not any(arm == softdecay.START for _, arm, _ in softdecay.vector_gains(STUDY).iloc[:, :3].to_numpy())
+    assert not any(arm == softdecay.START for _, arm, _ in every.iloc[:, :3].to_numpy())
 
 
-def test_cells_by_hand():
-    cells = {(row["claim"], row["what"], row["cell"]): row for row in cell_rows(JUDGED)}
+def test_cells_by_hand(studies, verdicts):
+    cells = {(row["claim"], row["what"], row["cell"]): row for row in cell_rows(verdicts["softdecay"])}
     direct = pd.read_csv(FOLDER / "softdecay_direct.csv").set_index(["model", "task", "other"])
     row = cells[18, "SoftDecay less whitening, points", "tiny, STS-13"]
     assert row["mean"] == direct.loc[("tiny", "sts13", "whitening"), "difference"]
-    runs = STUDY.runs[STUDY.runs["model"].eq("tiny")].set_index(["arm", "suite"])["metric.spearman.mean"]
+    runs = studies["softdecay"].runs
+    runs = runs[runs["model"].eq("tiny")].set_index(["arm", "suite"])["metric.spearman.mean"]
     changes = [runs["whitening", f"tiny, {s}"] - runs["SoftDecay", f"tiny, {s}"] for s in softdecay.SETS.values()]
     assert cells[20, "points, whitening less SoftDecay", "tiny"]["mean"] == pytest.approx(np.mean(changes))
 
 
-def test_depth_by_hand_on_the_runs_that_learned():
+def test_depth_by_hand_on_the_runs_that_learned(studies):
     of_plain = recorded("evidence_claims").runs.query("task == 'sst2' and `method.name` == 'none'").set_index("run_id")
     logged = recorded("evidence_claims").series.query("name == 'layer.end.tokens.token_uniformity'")
     by = logged[logged["run_id"].isin(of_plain.index)].pivot(index="run_id", columns="step", values="value")
-    learned = Study.load("evidence_claims")
+    learned = studies["evidence_claims"]
     deeper, relieved = softdecay.DESIGN.claims[0].predictions[1], softdecay.DESIGN.claims[1].predictions[1]
     found = deeper.evidence(learned, ["SST-2 (tiny)"]), relieved.evidence(learned, ["SST-2 (tiny)"])
     for run, seed in of_plain["seed"].items():

@@ -1,0 +1,19 @@
+"""A mistake at the command line, as every command tells it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from isonb import cli
+
+
+def assert_one_line(capsys: pytest.CaptureFixture[str], folder: Path, words: Sequence[str], told: str) -> None:
+    """The command ends with code 2 and one line of error that says ``told``; ``folder`` is left as it was."""
+    before = sorted(folder.rglob("*"))
+    assert cli.main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("error: ")
+    assert told in err
+    assert sorted(folder.rglob("*")) == before
