@@ -381,7 +381,7 @@ def test_what_is_in_memory_and_holds_none_is_refused(bad, says):
 
 
 def test_words_are_no_numbers():
-    with pytest.raises(InputError, match="^audit: .*got 'good morning': it is no list of numbers"):
+    with pytest.raises(InputError, match=r"^audit: .*got 'good morning': it is no list of numbers"):
         isonb.audit(["good morning"] * N)
 
 
