@@ -7,6 +7,7 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import InputError, fail
+from isonb.numerics.products import signed
 from isonb.numerics.rows import row_count
 
 _SIGNS = ("both", "as_returned", "canonical")
@@ -36,8 +37,7 @@ def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = Non
         fail(InputError, f"signs must be one of {', '.join(_SIGNS)}", repr(signs), "The default is 'both'.")
     axes = torch.linalg.svd(x, full_matrices=False).Vh.mT  # (..., d, min(n, d))
     if signs == "canonical":
-        largest = axes.gather(-2, axes.abs().argmax(-2, keepdim=True))
-        axes = axes * torch.where(largest < 0, -1.0, 1.0).to(axes)
+        axes = signed(axes)
     along = x @ axes
     if signs == "both":
         along = torch.cat([along, -along], -1)

@@ -69,3 +69,9 @@ def left_factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     alive = (s > floor * s[..., -1:]) & (s > 0)
     inverse = torch.where(alive, 1 / torch.where(alive, s, 1.0), 0.0)
     return basis, torch.where(alive, s, 0.0), inverse
+
+
+def signed(axes: Tensor) -> Tensor:
+    """Axes (..., d, k) in columns with their entry of largest size positive, so that they can be found again."""
+    largest = axes.gather(-2, axes.abs().argmax(-2, keepdim=True))
+    return axes * torch.where(largest < 0, -1.0, 1.0).to(axes)

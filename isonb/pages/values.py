@@ -6,6 +6,7 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -61,19 +62,18 @@ def _text(cell: str) -> str:
     return INTERVAL.sub(r' <span class="interval">\1</span>', html.escape(cell))
 
 
+@dataclass(eq=False, repr=False)
 class Table:
-    """What :func:`table` returns: rows with a caption, header cells with a scope, numbers to the right."""
+    """What :func:`table` returns: rows with a caption, header cells with a scope, numbers to the right.
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[str]],
-        numeric: Sequence[bool],
-        caption: str,
-        heads: Mapping[int, Sequence[str]],
-    ):
-        """Cells are text already; ``numeric`` tells which columns hold numbers; ``heads`` stand above a row."""
-        self.columns, self.rows, self.numeric, self.caption, self.heads = columns, rows, numeric, caption, heads
+    Cells are text already; ``numeric`` tells which columns hold numbers; ``heads`` stand above a row.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: Sequence[bool]
+    caption: str
+    heads: Mapping[int, Sequence[str]]
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col"{self._look(at)}>{_text(name)}</th>' for at, name in enumerate(self.columns))

@@ -7,10 +7,9 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import ShapeError, fail
-from isonb.numerics.products import left_factors
+from isonb.numerics.products import left_factors, signed
 from isonb.numerics.scale import size_of
 from isonb.transforms.base import Transform
-from isonb.transforms.whitening import signed
 
 _CHUNK = 2**24  # entries of the distance matrix held at a time
 

@@ -10,17 +10,12 @@ from torch import Tensor
 from isonb.checks import border, pooled
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.isoscore import shrinkage_intensity
+from isonb.numerics.products import signed
 from isonb.numerics.rows import center_rows
 from isonb.numerics.scale import precise
 from isonb.transforms.base import AffineTransform
 
 LEAST = 1e-10  # of the largest variance, below which a direction has none
-
-
-def signed(axes: Tensor) -> Tensor:
-    """Columns with their entry of largest size positive, so that a fit can be repeated."""
-    largest = axes.gather(-2, axes.abs().argmax(-2, keepdim=True))
-    return axes * torch.where(largest < 0, -1.0, 1.0)
 
 
 def principal_axes(cov: Tensor, most: int | None = None) -> tuple[Tensor, Tensor]:
