@@ -92,47 +92,6 @@ def tree_chart(frames: Frames, keep: str | None = None) -> Any:
     return (tree + arrows + cloud + told | bars).configure_view(stroke=None)
 
 
-def ranked_frames(
-    cloud: Tensor,
-    pull: Callable[[bool], Tensor],
-    variants: Mapping[str, bool],
-    places: Sequence[float],
-    measures: Callable[[Tensor], str],
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Bars by rank and facts of ``cloud + t * scale * pull(select)`` in any dimension; the scale is the median bar.
-
-    ``measures`` says in words what else is to be told of a cloud.
-    """
-    scale = float(h0_barcode(cloud).median())
-    rows, facts = [], []
-    for name, select in variants.items():
-        direction = pull(select)
-        for t in places:
-            at = cloud + t * scale * direction
-            bars, _, kept, entropy, most = _bars(at, select)
-            roles = ["counts" if keep else "left out" for keep in kept.tolist()]
-            rows += [(name, t, k + 1, v, role) for k, (v, role) in enumerate(zip(bars.tolist(), roles, strict=True))]
-            facts.append((name, t, f"H = {entropy:.4f} of at most {most:.4f}; {measures(at)}"))
-    return (
-        pd.DataFrame(rows, columns=["bars", "t", "bar", "length", "role"]).round(4),
-        pd.DataFrame(facts, columns=["bars", "t", "told"]),
-    )
-
-
-def ranked_bars(frames: tuple[pd.DataFrame, pd.DataFrame], keep: str) -> Any:
-    """Bars by rank, longest first, with the facts above them; the expression ``keep`` filters both."""
-    rows, facts = frames
-    bars = alt.Chart(rows, width=480, height=220).transform_filter(keep).mark_bar()
-    bars = bars.encode(
-        alt.X("bar:O", title="bar, longest first", axis=alt.Axis(labels=False, ticks=False)),
-        alt.Y("length:Q", scale=alt.Scale(domain=[0, _top(rows)], nice=False)),
-        alt.Color("role:N", title="bar", scale=ROLE),
-        tooltip=["bar", "length", "role"],
-    )
-    told = alt.Chart(facts).transform_filter(keep).mark_text(align="right", baseline="bottom", fontSize=13)
-    return bars + told.encode(alt.Text("told:N"), x=alt.value(480), y=alt.value(-4))
-
-
 def _top(rows: pd.DataFrame) -> float:
     return round(float(rows["length"].max()) * 1.04, 2)
 
