@@ -1,4 +1,4 @@
-"""Paths, modules and functions that the pages name are there; the training script of the README runs as it stands."""
+"""Paths, modules, functions and commands that the pages name are there; the training script of the README runs as it stands."""
 
 import json
 import math
@@ -12,6 +12,8 @@ import pytest
 from scipy import stats
 
 from isonb import FitWarning, cli
+from isonb.pages import __main__ as pages
+from isonb.pages.chapters import Book
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -19,6 +21,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("book/**/*.md"), *ROOT.glob("ison
 PAGES = [page for page in PAGES if not page.stem.endswith("_plan")]  # a plan names what is still to come
 PATH = re.compile(r"`((?:isonb|book|tests|\.ci|\.github)/[^`\s:]+)(?:::(\w+))?`")
 NAME = re.compile(r"`(isonb(?:\.\w+)+)(?:\([^`]*\))?`")
+BLOCK = re.compile(r"^```(?:bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?:\$ |python -m )?(isonb(?:\.pages)? (?:[^\\\n]|\\\n)*)", re.MULTILINE)
 
 # The script is meant for a GPU too: without one, the Trainer's default of pinned memory is only a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
@@ -53,6 +57,23 @@ def test_paths_and_names_on_the_pages_exist(page):
     text = page.read_text(encoding="utf-8")
     assert lost_paths(text) == []
     assert lost_names(text) == []
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands of this package in blocks of a terminal, as words; a line that ends in a backslash goes on."""
+    lines = [line for block in BLOCK.findall(text) for line in COMMAND.findall(block)]
+    return [shlex.split(line.replace("\\\n", " "), comments=True) for line in lines if "--help" not in line]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_on_the_pages_are_understood(page):
+    for program, *words in commands(page.read_text(encoding="utf-8")):
+        if program == "isonb":
+            cli._parser().parse_args(words)
+            continue
+        options = pages.parser().parse_args(words)
+        for chapter in Book(ROOT).pick(options.chapters) if "chapters" in options else ():
+            chapter.validate(dict(getattr(options, "p", [])))
 
 
 def blocks(text: str, name: str) -> list[str]:
