@@ -1,4 +1,4 @@
-"""Paths, modules, functions and commands that the pages name are there; the training script of the README runs as it stands."""
+"""What the pages name is there: paths, modules, functions, commands; the README's training script runs as it stands."""
 
 import json
 import math
@@ -21,7 +21,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("book/**/*.md"), *ROOT.glob("ison
 PAGES = [page for page in PAGES if not page.stem.endswith("_plan")]  # a plan names what is still to come
 PATH = re.compile(r"`((?:isonb|book|tests|\.ci|\.github)/[^`\s:]+)(?:::(\w+))?`")
 NAME = re.compile(r"`(isonb(?:\.\w+)+)(?:\([^`]*\))?`")
-BLOCK = re.compile(r"^```(?:bash)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ |python -m )?(isonb(?:\.pages)? (?:[^\\\n]|\\\n)*)", re.MULTILINE)
 
 # The script is meant for a GPU too: without one, the Trainer's default of pinned memory is only a warning.
@@ -61,7 +61,7 @@ def test_paths_and_names_on_the_pages_exist(page):
 
 def commands(text: str) -> list[list[str]]:
     """The commands of this package in blocks of a terminal, as words; a line that ends in a backslash goes on."""
-    lines = [line for block in BLOCK.findall(text) for line in COMMAND.findall(block)]
+    lines = [line for kind, block in BLOCK.findall(text) if kind in ("", "bash") for line in COMMAND.findall(block)]
     return [shlex.split(line.replace("\\\n", " "), comments=True) for line in lines if "--help" not in line]
 
 
