@@ -35,16 +35,8 @@ DESIGN = Design(
 
 
 def cells(study: Study) -> pd.DataFrame:
-    """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan.
-
-    SST-2 has as many seeds as :func:`seeds_asked` says; until that is known all ten.
-    """
-    most = seeds_asked(study, "SST-2") or MOST
-    planned = study.plan["cell"].str.extract(r"seed (\d+)$", expand=False).astype(int)
-    runs = study.runs[(study.runs["suite"] != "SST-2") | (study.runs["seed"] <= most)]
-    plan = study.plan[(study.plan["suite"] != "SST-2") | (planned <= most)]
-    cut = Study(study.design, runs, study.series, plan)
-    return against_plain(cut, METHODS, family=FAMILY).set_index(["arm", "suite"])
+    """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan."""
+    return against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
 
 
 def rounder(study: Study, arm: str, suite: str) -> float:

@@ -26,7 +26,7 @@ COUNTS = {
     ("evidence_claims", "smoke"): 4,
     ("evidence_claims", "full"): 2 * ((3 + 2 + 2 + 2 + 2) * 10 + 3),
     ("evidence_methods", "smoke"): 6,
-    ("evidence_methods", "full"): 5 * 6 + 6 * 10,
+    ("evidence_methods", "full"): 5 * 6 + 6 * 6,
     ("evidence_istar", "smoke"): 3,
     ("evidence_istar", "full"): 2 * (1 + 2 * 13) * 5,
     ("evidence_head_to_head", "smoke"): 3,

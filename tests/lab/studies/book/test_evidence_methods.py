@@ -52,18 +52,6 @@ def test_the_seeds_are_those_of_the_spread_in_the_first_five(study):
     assert methods.seeds_asked(study, "STS-B", ["IsoLayer"]) == 10
 
 
-def test_sst2_is_judged_with_as_many_seeds_as_were_asked_for(study, monkeypatch):
-    """Of ten planned seeds seven are there: judged once the first five ask for no more."""
-    for table in (study.runs, study.plan):
-        table["suite"] = "SST-2"
-    more = study.plan.assign(seed=study.plan["seed"] + 6, run_id=None)
-    more["cell"] = [f"seed {seed}" for seed in more["seed"]]
-    ten = Study(study.design, study.runs, study.series, pd.concat([study.plan, more[more["seed"] <= 10]]))
-    for asked, judged in ((0, 0), (6, 1), (7, 0)):
-        monkeypatch.setattr(methods, "seeds_asked", lambda *_, asked=asked: asked)
-        assert len(methods.cells(ten)) == judged
-
-
 def test_what_the_last_pass_gained(study):
     found = methods.last_pass(study, "STS-B")
     want = stats.ttest_1samp(0.01 + 0.001 * np.arange(1, 7), 0).confidence_interval(0.95)
