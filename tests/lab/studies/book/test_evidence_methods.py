@@ -67,15 +67,27 @@ def test_how_much_rounder_a_method_leaves_the_vectors_that_it_acts_on(study):
     assert methods.rounder(study, LOWER, "STS-B") == pytest.approx(0.5)
 
 
-def test_with_a_linear_head_no_method_gains_half_a_point_on_sts_b():
+@pytest.mark.parametrize(("task", "most", "plain"), [("STS-B", 0.005, 0.85), ("SST-2", 0.006, 0.85)])
+def test_with_a_linear_head_no_method_gains_and_a_gain_of_a_point_and_a_half_would_have_shown(task, most, plain):
     study = Study.load("evidence_methods")
-    cells = methods.cells(study).xs("STS-B", level="suite")
-    assert set(cells.index) == set(methods.METHODS) - {"entropy"}
+    cells = methods.cells(study).xs(task, level="suite")
+    assert set(cells.index) == set(methods.METHODS) - ({"entropy"} if task == "STS-B" else set())
     assert (cells["n"] == 6).all()
     assert (cells["outcome"] == "not significant").all()
-    assert cells["high"].max() < 0.005
+    assert cells["high"].max() < most
     assert cells["visible"].max() < 0.015
-    assert cells.loc["IsoLayer", "visible"] < 0.0015
-    scores = study.units("score", PLAIN, ["STS-B"])
+    scores = study.units("score", PLAIN, [task])
     assert len(scores) == 6
-    assert min(scores.values()) > 0.85
+    assert min(scores.values()) > plain
+
+
+def test_the_spread_in_the_first_five_seeds_of_sst2_asks_for_the_six_that_are_planned():
+    study = Study.load("evidence_methods")
+    assert methods.seeds_asked(study, "SST-2") == 6
+    assert study.plan["suite"].value_counts().to_dict() == {"STS-B": 30, "SST-2": 36}
+
+
+def test_sst2_was_cut_short_and_sts_b_was_not():
+    study = Study.load("evidence_methods")
+    assert methods.last_pass(study, "SST-2").low > 0.005
+    assert methods.last_pass(study, "STS-B").high < 0.005
