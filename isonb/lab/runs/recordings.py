@@ -125,7 +125,8 @@ def main_metric(row: Mapping[Any, Any]) -> str | None:
 
 
 def _rows(row: Mapping[Any, Any]) -> int:
-    limit, all_of_them = row.get("eval_examples"), task_size(str(row.get("task"))).evaluation
+    task, limit = str(row.get("task")), row.get("eval_examples")
+    all_of_them = (TASKS[task].size if task in TASKS else task_size(task)).evaluation
     return all_of_them if limit is None or pd.isna(limit) else min(int(limit), all_of_them)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from isonb.errors import fail
 from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
-from isonb.lab.methods import Method, method_class, method_from, resolved
+from isonb.lab.methods import Method, method_class
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
 from isonb.lab.runs.protocols import PROTOCOLS, start
 from isonb.lab.runs.run_ids import counted, run_id
@@ -220,11 +220,13 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     if (kind == "similarity") != (experiment == "similarity"):
         fix = f"Use experiment: {'similarity' if kind == 'similarity' else 'finetune'}."
         fail(OptionError, f"a {experiment} run needs a task of its kind", f"{written['task']} ({kind})", fix)
-    chosen = method_from("none" if method is None else method)
+    options = dict(method) if isinstance(method, Mapping) else {"name": "none" if method is None else method}
+    name = options.pop("name", None)
+    chosen = build(method_class(name), options, f"method {name}")
     if experiment == "doses" and (not chosen.two_phases or chosen.post_hoc):  # what is fitted has no loss to dose
         fail(OptionError, "a doses run needs a method with a second phase that trains", chosen.name, "Use isolayer.")
     places = {"task": task_spelled(written["task"]), "model": spelled(written["model"])}
-    written |= places | {"method": resolved(chosen)}
+    written |= places | {"method": {"name": chosen.name, **describe(chosen)}}
     if inputs is not None and not (isinstance(inputs, str) and INPUTS.fullmatch(inputs)):
         fail(OptionError, "inputs is written by isonb, not by hand", shown(inputs), "Leave it out.")
     return written if inputs is None else written | {"inputs": inputs}
