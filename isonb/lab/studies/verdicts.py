@@ -133,7 +133,7 @@ class Prediction:
         runs_of: the study whose recorded runs judge it, where it isn't the claim's own.
         depends: what the cells differ in, for a claim that holds in some and fails in others.
         arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
-        needs: what it would take to test it, where no run of these models can.
+        needs: what it would take to decide it, where more runs of the same settings wouldn't.
         room: of "greater" and "less", the effect that the claim is about: an interval without room for it contradicts.
     """
 
