@@ -11,10 +11,10 @@ from scipy import stats as scipy_stats
 from torch import Tensor
 
 from isonb.lab.data.populations import true_score
-from isonb.lab.statistics.seeds import Interval
+from isonb.lab.statistics.seeds import LEVEL, Interval
 from isonb.lab.studies.design import Design, Settings
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import LEVEL, Evidence
+from isonb.lab.studies.verdicts import Evidence
 from isonb.measures.isoscore import isoscore, isoscore_star
 from isonb.numerics.rows import centered
 

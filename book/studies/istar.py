@@ -11,12 +11,12 @@ import pandas as pd
 from scipy import stats as scipy_stats
 
 from isonb.lab.statistics.resampling import DRAWS
-from isonb.lab.statistics.seeds import Array, Interval
+from isonb.lab.statistics.seeds import LEVEL, Array, Interval
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
-from isonb.lab.studies.verdicts import LEVEL, Change, Claim, Evidence, Prediction, Units, difference
+from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, Units, difference
 
 from . import arms
 from .figure_2 import disagreements, nearer, too_low

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from isonb.lab.runs.recordings import FOLDER
-from isonb.lab.statistics.seeds import Interval
+from isonb.lab.statistics.seeds import LEVEL, Interval
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import LEVEL
 
 __all__ = ["PLAIN_VECTORS", "SETS", "TRANSFORMS", "kept", "pair_gain", "pair_interval"]
 

@@ -10,11 +10,11 @@ import pandas as pd
 
 from isonb.lab.data.sts import PROTOCOLS
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.statistics.seeds import Interval
+from isonb.lab.statistics.seeds import LEVEL, Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import LEVEL, Claim, Evidence, Prediction, Units, difference
+from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms
 from .pairs import PLAIN_VECTORS, SETS, TRANSFORMS, kept, pair_interval

@@ -24,10 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 from torch import Tensor
 
-from isonb.lab.statistics.seeds import Array, Interval, StatsError, finite
+from isonb.lab.statistics.seeds import LEVEL, Array, Interval, StatsError, finite
 
 Rows: TypeAlias = NDArray[np.int64]
-LEVEL = 0.95
 DRAWS = 10_000
 CELLS = 4_000_000  # resampled values held at a time
 COUNTS = 500_000  # the same where samples are kept as counts

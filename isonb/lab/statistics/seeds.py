@@ -22,6 +22,9 @@ POWER = 0.8  # a true effect counts as detectable if four of five repetitions sh
 NODES = 2000  # of the quadrature over the spread that a sample happens to have
 
 
+LEVEL = 0.95  # of an interval, where nothing else is said
+
+
 class StatsError(InputError):
     """Numbers that a statistic can't take: too few, not finite, unpaired, constant, or an unknown option."""
 
@@ -42,7 +45,7 @@ class Interval:
         return not self.low <= value <= self.high
 
 
-def student(values: ArrayLike, *, level: float = 0.95) -> Interval:
+def student(values: ArrayLike, *, level: float = LEVEL) -> Interval:
     """Student's interval of the mean: exact for normal values however few. At least 2 values."""
     x = finite(values, "values", 2)
     if not 0 < level < 1:
@@ -119,7 +122,7 @@ def _shift(n: int, alpha: float, power: float) -> float:
     return float(optimize.brentq(short, 0.0, border * float(seen[-1]) + 10))
 
 
-def share(count: int, n: int, *, level: float = 0.95) -> Interval:
+def share(count: int, n: int, *, level: float = LEVEL) -> Interval:
     """The share ``count`` / ``n`` with the exact interval of Clopper and Pearson (1934).
 
     >>> failed = share(2, 5)
@@ -152,7 +155,7 @@ def constant(x: Array) -> bool:
     return bool(np.ptp(x) <= 1e-12 * np.abs(x).max())
 
 
-def random_effects(cells: Sequence[Interval], *, level: float = 0.95) -> Interval:
+def random_effects(cells: Sequence[Interval], *, level: float = LEVEL) -> Interval:
     """The mean over cells whose true values may differ; it speaks of cells like these.
 
     Weights 1 / (e_i^2 + tau^2) with the cells' standard errors e_i and the variance tau^2 between cells by DerSimonian

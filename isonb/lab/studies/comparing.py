@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from isonb.lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests
-from isonb.lab.statistics.seeds import student
+from isonb.lab.statistics.seeds import LEVEL, student
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import FEWEST, LEVEL, NO_SETTING, by_cell, difference
+from isonb.lab.studies.verdicts import FEWEST, NO_SETTING, by_cell, difference
 
 __all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "WORDS", "against_plain", "direction_of"]
 

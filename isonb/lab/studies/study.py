@@ -12,7 +12,7 @@ import pandas as pd
 
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import FOLDER
-from isonb.lab.statistics.seeds import Interval, share, student
+from isonb.lab.statistics.seeds import LEVEL, Interval, share, student
 from isonb.lab.studies import verdicts
 from isonb.lab.studies.design import PLAIN, STUDIES, Design, StudyError, design_of
 from isonb.lab.studies.table import PlannedCell, lead, long_tables, plan_of
@@ -180,7 +180,7 @@ class Study:
         base: str = PLAIN,
         suites: Sequence[str] | None = None,
         *,
-        alpha: float = 1 - verdicts.LEVEL,
+        alpha: float = 1 - LEVEL,
     ) -> pd.DataFrame:
         """What an arm changes against another at the same seed: suite, n, mean, low, high, visible; from 3 seeds on.
 

@@ -25,7 +25,7 @@ from isonb.lab.runs.protocols import PROTOCOLS, start
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import Recorded, RecordedError, recorded, scored
 from isonb.lab.runs.table import FIRST, series_table, table
-from isonb.lab.statistics.seeds import Interval, finite
+from isonb.lab.statistics.seeds import LEVEL, Interval, finite
 from isonb.lab.studies.design import TASK_NAMES, Design, Settings
 from isonb.runtime.places import grid_file, shipped_grids
 
@@ -33,7 +33,6 @@ PLAN = ["cell", "arm", "suite", "run_id"]
 SERIES = ["run_id", "name", "step", "value"]
 NO_RUNS = Recorded(pd.DataFrame(columns=["run_id", "task", "seed"]), pd.DataFrame(columns=SERIES), {}, {})
 CORRELATIONS = ("matthews", "pearson", "spearman")
-LEVEL = 0.95
 NAMED_FIRST = ("experiment", "task", "model", "method.name")  # of what a cell says; the seed is the last
 
 

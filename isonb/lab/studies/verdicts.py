@@ -25,6 +25,7 @@ from scipy import stats as scipy_stats
 from isonb.errors import InputError, fail
 from isonb.lab.statistics.resampling import bootstrap
 from isonb.lab.statistics.seeds import (
+    LEVEL,
     POWER,
     STUDENTS,
     Interval,
@@ -52,7 +53,6 @@ KINDS = ("runs", "identity", "printed")
 DECIDERS = ("mean", "all", "most")
 FEWEST = 3  # seeds
 MANY = 20  # seeds from which the expanded bootstrap decides; below, Student's interval
-LEVEL = 0.95
 
 Units: TypeAlias = Mapping[tuple[str, int], float]
 Evidence: TypeAlias = "Units | Mapping[str, Sequence[float] | Interval]"

@@ -9,6 +9,7 @@ from scipy import stats
 
 from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.studies.design import study_file
+from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import Claim, Prediction, judge, judge_prediction
 from isonb.lab.sweeps.cost import estimate
 from isonb.lab.sweeps.grids import load_grid
@@ -71,3 +72,13 @@ def test_what_a_larger_encoder_costs_is_what_the_grid_costs():
     words = study_file("isolayer").NEEDS
     assert f"{len(large)} runs" in words
     assert f"about {estimate(large).gpu_hours:.0f} hours of one A100" in words
+
+
+def test_what_would_decide_c5_is_a_search_and_levels_as_of_the_dose_at_the_speed_of_its_own_runs():
+    search = [run for run in load_grid("evidence_dose", "small") if run.config["task"] == "stsb"]
+    levels = [run for run in load_grid("evidence_dose", "full") if run.config["task"] == "sst2"]
+    on_tokens = [run for run in (*search, *levels) if run.config["method"]["name"] in ("none", "istar")]
+    study = Study.load("head_to_head")
+    seconds = study.runs.query("arm == 'entropy' and suite == 'SST-2'")["manifest.seconds"].median()
+    (row,) = (row for row in undecided.needs(study, study.verdicts()) if row["claim"] == "C5")
+    assert f": {len(on_tokens)} runs, about {len(on_tokens) * seconds / 3600:.0f} hours, on SST-2" in row["what"]
