@@ -19,7 +19,7 @@ from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.embedders import Counts, Embedder
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
-from isonb.auditing.reading.rows import joined, rows_of
+from isonb.auditing.reading.rows import Read, joined, rows_of
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import (
     check_model,
@@ -66,10 +66,12 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
     ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder), *assumed]
     ours += first_token_findings(embedder, used)
+    source = f"{embedder.name}, {embedder.told}, {len(every):,} texts"
     return dataclasses.replace(
         base,
         findings=worst_first([*ours, *findings]),
-        source=f"{embedder.name}, {embedder.told}, {len(every):,} texts",
+        source=source,
+        read=Read((len(used), base.d), source),
         checks=checks,
         layers=layers,
         next_steps=repairs(faults) if faults else base.next_steps,

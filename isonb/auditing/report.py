@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from isonb.auditing.defects import Finding
 from isonb.auditing.measured import Layer, Match, Reading
+from isonb.auditing.reading.rows import Read
 from isonb.auditing.remedies import Remedy
 from isonb.auditing.soundness import Check
 from isonb.errors import InputError, fail, needs
 from isonb.measures.registry import titles
-from isonb.runtime.terminal import printable
-from isonb.runtime.told import Code, Columns, Item, Printed, Section, between, fine, fixed
+from isonb.runtime.told import Code, Columns, Item, Printed, Section, between, counted, fine, fixed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +41,8 @@ class Audit(FindingsReport):
     ``n`` and ``d``: rows that count, and dimensions. ``findings``: the worst first. ``readings``: measures of the
     shape, of ``measured`` rows. ``floor``: quantiles of the cosine of two random rows, as they are and after the mean
     is subtracted. ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``:
-    thresholds. ``next_steps``: three lines to paste. Of a model there are ``source`` (model and pooling), ``checks``
-    and ``layers`` too.
+    thresholds. ``next_steps``: three lines to paste. ``read``: the shape, the file, the columns, and what was left out.
+    Of a model there are ``source`` (model and pooling), ``checks`` and ``layers`` too.
 
     >>> import isonb, torch
     >>> audit = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
@@ -65,6 +65,7 @@ class Audit(FindingsReport):
     source: str = ""
     checks: tuple[Check, ...] = ()
     layers: tuple[Layer, ...] = ()
+    read: Read | None = None
 
     @property
     def sound(self) -> bool:
@@ -118,8 +119,8 @@ class Audit(FindingsReport):
         return _by_layer(self.layers) if self.layers else quantile_chart(self.scale, "cosine of two random rows")
 
     def _heads(self) -> tuple[str, str]:
-        of = f"{printable(self.source)}: " if self.source else ""
-        title = f"{of}{self.n:,} vectors of {self.d} dimensions ({self.measured:,} measured)"
+        read = self.read or Read((self.n, self.d), "vectors")
+        title = f"{read} ({counted(self.n, 'row')} counted, {self.measured:,} measured)"
         return "Audit of a model" if self.checks else "Audit of vectors", title
 
     def _sections(self, full: bool) -> Iterator[Section]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.measured import Match, Pairs, quantiles, random_cosines
-from isonb.auditing.reading.rows import read, rows_of
+from isonb.auditing.reading.rows import Read, read, rows_of
 from isonb.auditing.remedies import next_steps, remedies, score_words
 from isonb.auditing.report import Audit
 from isonb.errors import InputError, ShapeError, fail
@@ -92,7 +92,8 @@ def audit_vectors(
         "score": score_words(pairs),
         "next_steps": next_steps(tried, centring, origin, note, _cleaning(findings)),
     }
-    return Audit(n, d, len(x), worst_first(findings), shape, floor, withheld, scale, **more)
+    known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
+    return Audit(n, d, len(x), worst_first(findings), shape, floor, withheld, scale, **more, read=known)
 
 
 def _cleaning(findings: Sequence[Finding]) -> list[str]:

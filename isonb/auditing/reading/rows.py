@@ -16,16 +16,48 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from isonb.runtime.terminal import printable
+
 CHUNK = 8192  # rows read at a time
 WIDE = (torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64)
 NAMED = 20  # rows or dimensions that a finding names
+SHOWN = 8  # members that a line names
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read: its shape, the place it is from, which part of that it is, and what was left out.
+
+    >>> print(Read((500, 16), "data.csv", "columns a to p", ("id",)))
+    500 x 16 from data.csv, columns a to p; id left out
+    """
+
+    shape: tuple[int, int]
+    place: str
+    part: str = ""
+    left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        part = f", {self.part}" if self.part else ""
+        more = f" and {len(self.left_out) - SHOWN} more" if len(self.left_out) > SHOWN else ""
+        out = f"; {', '.join(self.left_out[:SHOWN])}{more} left out" if self.left_out else ""
+        return printable(f"{self.shape[0]:,} x {self.shape[1]} from {self.place}{part}{out}")
 
 
 class RowSource:
-    """A matrix of ``shape`` (n, d) whose rows ``take`` gives, for a slice or for their numbers, out of ``sources``."""
+    """A matrix of ``shape`` (n, d) whose rows ``take`` gives, for a slice or for their numbers, out of ``sources``.
 
-    def __init__(self, shape: Sequence[int], take: Callable[[Any], Any], sources: Sequence[Any] = ()) -> None:
-        self.shape, self.take, self.sources = tuple(shape), take, sources
+    ``read``: what it was read from, where that is known.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        take: Callable[[Any], Any],
+        sources: Sequence[Any] = (),
+        read: Read | None = None,
+    ) -> None:
+        self.shape, self.take, self.sources, self.read = tuple(shape), take, sources, read
 
     def __getitem__(self, rows: Any) -> Any:
         return self.take(rows)
