@@ -31,6 +31,7 @@ from typing import Any
 from isonb.errors import InputError, fail, in_one_line
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
+from isonb.lab.data.rows import split_files
 from isonb.lab.data.sources import DATA_VARIABLE, SourceError
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError
@@ -243,7 +244,7 @@ def bring(runs: Iterable[Planned], folder: str | Path, *, data: str | None = Non
             got = f"those of {name} on the hub"
             fail(SourceError, "rows must lie in a folder to travel", got, "Name it by --data.")
         for split in task.used_splits:
-            for file in sources.parquet_files(root, task.folder, split):
+            for file in split_files(task, root, split):
                 files[f"data/{file.relative_to(root)}"] = file
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
         for where, file in files.items():

@@ -10,6 +10,7 @@ from typing import Any
 from isonb.errors import fail, in_one_line
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
+from isonb.lab.data.parts import PARTS, part_rows
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import GENERATED, Task, TaskError, generated_rows, task_named
 
@@ -66,10 +67,32 @@ def _read(task: Task, source: str | Path | None, split: str) -> Any:
         return task.tables[split]
     if task.name in GENERATED:
         return generated_rows(task.name, split)
+    if task.name in PARTS:
+        return _joined(task, source, split)
     folder = sources.data_folder(source)
     if folder is not None:
         return sources.read_folder(folder, task.folder, split)
     return sources.read_hub(str(task.hub), task.config, split)
+
+
+def _joined(task: Task, source: str | Path | None, split: str) -> Any:
+    """The rows of a split that is made of others' splits, one part after the other."""
+    import pyarrow  # type: ignore[import-untyped,unused-ignore]
+
+    tables = []
+    for part in PARTS[task.name][split]:
+        of = task_named(part.task)
+        tables.append(part_rows(part, _read(of, source, part.split), of.columns, task.columns))
+    return pyarrow.concat_tables(tables)
+
+
+def split_files(task: Task, folder: Path, split: str) -> list[Path]:
+    """The files below a data folder that a split of a hub's task is read from.
+
+    Raises :class:`~isonb.lab.data.sources.SourceError` where one is missing.
+    """
+    parts = [(task_named(part.task), part.split) for part in PARTS.get(task.name, {}).get(split, ())]
+    return [file for of, name in parts or [(task, split)] for file in sources.parquet_files(folder, of.folder, name)]
 
 
 def conform(task: Task, where: str, table: Any, chosen: list[int]) -> Any:

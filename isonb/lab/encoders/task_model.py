@@ -47,6 +47,7 @@ class TaskModel(nn.Module):
         self.encoder = encoder
         self.layer = method.layer(dim)
         self.pooler = None if kind == "span" or self.decoder or head == "linear" else _pooler(encoder, dim)
+        self.features = nn.Identity()  # what the classifier sees passes here, so that a loss can act on it by name
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(dim, outputs)
         nn.init.normal_(self.classifier.weight, std=float(getattr(encoder.config, "initializer_range", 0.02)))
@@ -99,7 +100,7 @@ class TaskModel(nn.Module):
 
     def head(self, vector: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits from sentence vectors (B, d), or from token vectors (B, T, d) with their mask (B, T)."""
-        logits: Tensor = self.classifier(self.dropout(self.represent(vector, mask)))
+        logits: Tensor = self.classifier(self.dropout(self.features(self.represent(vector, mask))))
         return logits
 
     def represent(self, vector: Tensor, mask: Tensor | None = None) -> Tensor:

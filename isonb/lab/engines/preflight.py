@@ -9,7 +9,8 @@ from typing import Any
 
 from isonb.errors import fail
 from isonb.lab.data import sources
-from isonb.lab.data.rows import conform, load_task
+from isonb.lab.data.parts import PARTS
+from isonb.lab.data.rows import conform, load_task, split_files
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
@@ -48,7 +49,7 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
             sources.place_on_hub(task.hub)
         else:
             for split in splits:
-                sources.parquet_files(folder, task.folder, split)
+                split_files(task, folder, split)
     model = locate.find(settings.model)
     if tuned or not planned.method.post_hoc:
         planned.method.layer(int(model.config.hidden_size))
@@ -106,7 +107,7 @@ def _check_count(task: Task, split: str, rows: int, least: int) -> None:
 def _rows(task: Task, split: str, data: str | Path | None) -> int:
     """How many rows a split has, its columns and first values checked."""
     folder = sources.data_folder(data) if task.hub else None
-    if folder is None:
+    if folder is None or task.name in PARTS:
         return len(load_task(task.name, data, split=split))
     table, rows = sources.peek_folder(folder, task.folder, split, PEEK)
     _check_count(task, split, rows, 1)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from isonb import losses
+from isonb.integrations.hidden_states import Pooling
 from isonb.lab.methods.shared import WithLoss, takes
+from isonb.lab.options import option
 
 
 @takes(losses.GORLoss)
@@ -45,6 +47,13 @@ class LogIsoScore(WithLoss):
 
     name: ClassVar[str] = "log_isoscore"
     source: ClassVar[str] = "IsoLayer's loss (Attieh et al., ICDAR 2023) with PR-U (Chun et al., ICLR 2026)"
+
+    place: str = option(
+        "cls", "vectors of fine-tuning: [CLS], or the features that the classifier reads", choices=("cls", "features")
+    )
+
+    def points(self) -> Pooling:
+        return Pooling("tokens", module="features") if self.place == "features" else Pooling()
 
 
 METHODS = (GOR, SIGReg, LogIsoScore)

@@ -16,7 +16,7 @@ from typing import Any
 from isonb.errors import InputError, fail
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
-from isonb.lab.data.rows import load_task
+from isonb.lab.data.rows import load_task, split_files
 from isonb.lab.data.sources import SourceError, fingerprint, sample
 from isonb.lab.data.tasks import Task, task_named
 from isonb.lab.encoders.catalogue import ModelError
@@ -127,5 +127,5 @@ def _state(task: Task, folder: Path | None) -> tuple[tuple[str, int, int], ...]:
         return (*task.state, (task.digest, 0, 0))
     if folder is None:
         return ()
-    files = [file for split in task.used_splits for file in sources.parquet_files(folder, task.folder, split)]
+    files = [file for split in task.used_splits for file in split_files(task, folder, split)]
     return tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)

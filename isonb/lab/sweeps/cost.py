@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from isonb.errors import DependencyError, InputError, fail
 from isonb.lab.data import sources
 from isonb.lab.data.own import OwnTask
+from isonb.lab.data.rows import split_files
 from isonb.lab.data.tasks import task_named, task_size
 from isonb.lab.encoders.catalogue import EMBEDDED
 from isonb.lab.encoders.locate import find
@@ -257,5 +258,5 @@ def _data(name: str, data: str | Path | None) -> str:
     if folder is None:
         return sources.place_on_hub(str(task.hub))
     for split in task.used_splits:
-        sources.parquet_files(folder, task.folder, split)
+        split_files(task, folder, split)
     return f"in {folder / task.folder}"
