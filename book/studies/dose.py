@@ -16,7 +16,9 @@ from isonb.lab.statistics.paired import paired_tests
 from isonb.lab.statistics.seeds import share, student
 from isonb.lab.studies.table import failed
 
-__all__ = ["LEVELS", "PLACES", "SEEDS", "hypotheses", "levels", "separate", "task_runs"]
+from .heads import participation
+
+__all__ = ["LEVELS", "PLACES", "SEEDS", "hypotheses", "levels", "search", "separate", "task_runs"]
 
 SEEDS, LEVELS = frozenset(range(1, 11)), 12  # of a level; levels of a task, the family of its tests
 ALPHA, POINT = 0.05, 1.0  # the gain that counts, in points of 0.01
@@ -29,21 +31,35 @@ PLACES: Mapping[str, tuple[str, str]] = {
 
 
 def task_runs(runs: pd.DataFrame, task: str) -> pd.DataFrame:
-    """The runs of a task, with what the levels need: ``weight`` (0 is plain), ``place`` (of plain: both), ``lost``."""
+    """The runs of a task, with what the levels need: ``weight`` (0 is plain), ``place`` (of plain: both), ``lost``.
+
+    ``read`` is the participation ratio of what the head reads, wherever isotropy was moved.
+    """
     mine = runs[runs["task"] == task].reset_index(drop=True)
     of = {method: place for place, (method, _) in PLACES.items()}
     return mine.assign(
         weight=mine["method.weight"].astype(float).where(mine["method.name"] != "none", 0.0),
         place=mine["method.name"].map(of).fillna("plain"),
         lost=failed(mine),
+        read=participation(mine),
     )
+
+
+def search(runs: pd.DataFrame, place: str) -> pd.DataFrame:
+    """The single runs of the search on ``place``, plain training among them, by ``reached`` isotropy.
+
+    One seed each, so they get no verdict. They go further than the levels do.
+    """
+    tried = runs[(runs["seed"] == 0) & runs["place"].isin([place, "plain"])]
+    return tried.assign(reached=tried[PLACES[place][1]]).sort_values("reached", ignore_index=True)
 
 
 def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
     """One row a level of ``place`` that has all its seeds, plain training among them, by reached isotropy.
 
     Gains are paired by seed with plain training, in points. ``p`` is corrected by Holm's method over the levels of the
-    task; those that aren't whole count as 1, so that later levels can only lower it.
+    task; those that aren't whole count as 1, so that later levels can only lower it. ``times`` is the mean of the
+    reached isotropy over that of plain training, from ``times least`` to ``times most`` when one of the runs is left out.
 
     Args:
         runs: of one task, as :func:`task_runs` gives them.
@@ -64,14 +80,21 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
     for key, rows in cells.items():
         if key[0] not in (place, "plain"):
             continue
-        reached, score = student(rows[column]), student(rows["score"])
+        reached, score, read = (student(rows[name]) for name in (column, "score", "read"))
+        scale = float(plain[column].mean())
+        without = (rows[column].sum() - rows[column]) / (len(rows) - 1) / scale
         lost = share(int(rows["lost"].sum()), len(rows))
         line = {
             "weight": key[1],
             "reached": reached.estimate,
             "reached low": reached.low,
             "reached high": reached.high,
-            "times": reached.estimate / float(plain[column].mean()),
+            "times": reached.estimate / scale,
+            "times least": without.min(),
+            "times most": without.max(),
+            "read": read.estimate,
+            "read low": read.low,
+            "read high": read.high,
             "score": score.estimate,
             "score low": score.low,
             "score high": score.high,
@@ -136,7 +159,9 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
     flat = len(there) == len(NEAR) and all(row["gain low"] > -POINT for row in there)
     outcome = "contradicted" if lost else "holds" if flat else "open"
     told = "; ".join(
-        f"{target:g}: not reached" if row is None else f"{row['times']:.2f} times: {row['gain']:+.1f} points"
+        f"{target:g}: no level near it whichever run is left out"
+        if row is None
+        else f"{row['times']:.2f} times: {row['gain']:+.1f} points"
         for target, row in near.items()
     )
     answers.append(Judged("D5", outcome, told))
@@ -144,6 +169,10 @@ def hypotheses(table: pd.DataFrame) -> list[Judged]:
 
 
 def _nearest(treated: pd.DataFrame, target: float) -> pd.Series | None:
-    """The level nearest to ``target`` times the plain isotropy by ratio, or none within the plan's factor of 1.5."""
-    ratio = np.exp(np.abs(np.log(treated["times"] / target)))
-    return None if ratio.min() > MISSED else treated.loc[ratio.idxmin()]
+    """The level nearest to ``target`` times the plain isotropy by ratio, or none within the plan's factor of 1.5.
+
+    A level that is near by one of its runs alone is none: it must be within the factor whichever run is left out.
+    """
+    ratio = np.exp(np.abs(np.log(treated[["times", "times least", "times most"]] / target)))
+    nearest = ratio["times"].idxmin()
+    return None if ratio.loc[nearest].max() > MISSED else treated.loc[nearest]

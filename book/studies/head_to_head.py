@@ -42,6 +42,7 @@ from .arms import (
     SPECTRUM,
     scored,
 )
+from .heads import WIDTH
 from .pairs import SETS, kept, pair_interval
 from .shrink_the_longest import SELECTED
 
@@ -209,7 +210,6 @@ def isotropic(n: int, d: int) -> float:
     return (1 / (1 / d + 1 / (n - 1)) - 1) / (d - 1)
 
 
-WIDTH = {"minilm": 384, "tiny": 128}
 LAYER_ROWS = 1500  # validation rows that are measured behind a second stage, at most
 
 

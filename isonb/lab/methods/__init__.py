@@ -34,6 +34,7 @@ __all__ = [
     "method_class",
     "method_from",
     "methods",
+    "reading_place",
     "resolved",
 ]
 
@@ -155,6 +156,15 @@ def acting_place(method: str, experiment: str = "finetune") -> str:
     ('tokens', 'features')
     """
     return "features" if experiment == "similarity" else _kind(method).acts_on
+
+
+def reading_place(method: str, experiment: str = "finetune") -> str:
+    """The vectors that are read in the end, by a head or by a cosine, as a record names their measures.
+
+    >>> reading_place("istar"), reading_place("isolayer"), reading_place("isolayer", "similarity")
+    ('features', 'second', 'features')
+    """
+    return "features" if experiment == "similarity" else _kind(method).read_by
 
 
 def _kind(name: str) -> type[Method]:

@@ -24,6 +24,7 @@ class IsoLayer(Method):
     name: ClassVar[str] = "isolayer"
     source: ClassVar[str] = "IsoLayer (Attieh et al., ICDAR 2023)"
     acts_on: ClassVar[Place] = "second"
+    read_by: ClassVar[Place] = "second"
     two_phases: ClassVar[bool] = True
 
     activation: str = option("none", "after each layer", choices=("none", "tanh"))

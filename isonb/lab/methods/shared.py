@@ -160,6 +160,7 @@ class OnFeatures(Method):
     """In fine-tuning: fitted on the training features of the frozen encoder, with a new head on the result."""
 
     acts_on: ClassVar[Place] = "second"
+    read_by: ClassVar[Place] = "second"
     two_phases: ClassVar[bool] = True
     post_hoc: ClassVar[bool] = True
 

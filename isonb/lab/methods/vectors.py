@@ -139,6 +139,7 @@ class SbertWK(Method):
     name: ClassVar[str] = "sbert_wk"
     source: ClassVar[str] = "SBERT-WK (Wang and Kuo 2020)"
     acts_on: ClassVar[Place] = "second"
+    read_by: ClassVar[Place] = "second"
     two_phases: ClassVar[bool] = True
     post_hoc: ClassVar[bool] = True
 

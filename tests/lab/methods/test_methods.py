@@ -159,10 +159,14 @@ def test_the_catalogue_has_every_method_with_source_stages_and_options():
 
 @every
 def test_flags_agree_with_hooks(name):
-    """And with where it acts: the second stage, the points of its penalty, what a layer hands on, or [CLS]."""
+    """And with where it acts: the second stage, the points of its penalty, what a layer hands on, or [CLS].
+
+    And with what the head reads behind it: the second stage or the features.
+    """
     kind = methods()[name]
     place = "features" if name in own("layer") else kind().points().mode if name in own("penalty") else "cls"
     assert kind.acts_on == ("second" if kind.two_phases else place)
+    assert kind.read_by == ("second" if kind.two_phases else "features")
     assert kind.two_phases is (name in own("second"))
     assert kind.token_fit is (name in own("fit_tokens"))
     changes_vectors = {name} & {*own("pool"), *own("fit_tokens"), *own("transform")}

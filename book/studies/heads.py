@@ -1,0 +1,36 @@
+"""What the heads of fine-tuned models read, and how round that is.
+
+A loss acts on tokens or on [CLS] vectors, and a head with a pooler reads neither. So a sentence about a classifier
+speaks of the vectors that a method's ``read_by`` names, and of no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from isonb.lab.methods import reading_place
+
+__all__ = ["WIDTH", "isotropy", "participation", "span"]
+
+WIDTH = {"minilm": 384, "tiny": 128}
+
+
+def isotropy(runs: pd.DataFrame, measure: str = "isoscore_unbiased") -> pd.Series[float]:
+    """A measure of what the head of each run reads: the features, or behind a second stage its output."""
+    columns = "metric.end." + runs["method.name"].map(reading_place) + f".{measure}"
+    values = [row[column] for column, (_, row) in zip(columns, runs[sorted(set(columns))].iterrows(), strict=True)]
+    return pd.Series(values, index=runs.index, dtype=float)
+
+
+def participation(runs: pd.DataFrame) -> pd.Series[float]:
+    """The participation ratio of what the head of each run reads: 1 + (d - 1) IsoScore-U, from 1 to d."""
+    return 1 + (runs["model"].map(WIDTH) - 1) * isotropy(runs)
+
+
+def span(runs: pd.DataFrame, by: Sequence[str], digits: int = 1) -> str:
+    """The least and the greatest mean of :func:`participation` over groups of runs: "1.1 to 2.9 of 128"."""
+    means = participation(runs).groupby([runs[name] for name in by]).mean()
+    widths = " and ".join(str(width) for width in sorted(runs["model"].map(WIDTH).unique()))
+    return f"{means.min():.{digits}f} to {means.max():.{digits}f} of {widths}"
