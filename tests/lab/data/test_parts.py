@@ -37,5 +37,5 @@ def test_the_files_of_every_part_are_looked_for(folder):
     assert [str(file.relative_to(folder)) for file in files] == ["glue/sst2/validation.parquet", "sst5/test.parquet"]
     (folder / "sst5/test.parquet").unlink()
     run = {"task": "sst2_joint", "model": "tiny", "method": "none", "protocol": "smoke"}
-    with pytest.raises(SourceError, match="sst5/test.parquet"):
+    with pytest.raises(SourceError, match=r"sst5/test\.parquet"):
         preflight(run, folder)
