@@ -16,6 +16,7 @@ from isonb.lab.statistics.seeds import minimum_detectable
 from isonb.runtime.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
 
 PLAN = EXPERIMENTS_FOLDER / "evidence_plan.md"
+PLANS = sorted(EXPERIMENTS_FOLDER.glob("*_plan.md"))
 KINDS = {
     "in the loss": ("istar", "cosreg", "entropy", "spectrum_control"),
     "a layer": ("softdecay", "isobn"),
@@ -44,8 +45,8 @@ def citing():
 
 
 def test_every_run_cites_the_plan_or_what_it_was_before_a_change_that_is_listed():
-    text = PLAN.read_text(encoding="utf-8")
-    versions = {hashlib.sha256(PLAN.read_bytes()).hexdigest(), *re.findall(r"`([0-9a-f]{64})`", text)}
+    versions = {hashlib.sha256(plan.read_bytes()).hexdigest() for plan in PLANS}
+    versions |= {digest for plan in PLANS for digest in re.findall(r"`([0-9a-f]{64})`", plan.read_text(encoding="utf-8"))}
     runs = citing()
     assert len(runs) > 20
     assert set(runs["manifest.plan"]) <= versions
@@ -53,10 +54,11 @@ def test_every_run_cites_the_plan_or_what_it_was_before_a_change_that_is_listed(
 
 def test_the_plan_is_older_than_every_run_that_cites_it():
     written = {}
-    for line in git("log", "--format=%H %cI", "--", PLAN.name).decode().splitlines():
-        commit, when = line.split()
-        digest = hashlib.sha256(git("show", f"{commit}:./{PLAN.name}")).hexdigest()
-        written[digest] = min(datetime.fromisoformat(when), written.get(digest, datetime.max.astimezone()))
+    for plan in PLANS:
+        for line in git("log", "--format=%H %cI", "--", plan.name).decode().splitlines():
+            commit, when = line.split()
+            digest = hashlib.sha256(git("show", f"{commit}:./{plan.name}")).hexdigest()
+            written[digest] = min(datetime.fromisoformat(when), written.get(digest, datetime.max.astimezone()))
     if not written:
         pytest.skip("no history of the plan here")
     for run in citing().itertuples(index=False):
