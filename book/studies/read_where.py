@@ -232,13 +232,13 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float) -> list[Judged
     return [*answers, Judged("R4", "holds" if apart else "contradicted", span)]
 
 
-def nearest(search: pd.DataFrame, targets: Sequence[int], width: int) -> dict[int, tuple[float, float]]:
+def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:
     """The weight of the search that each target takes and the ratio it reached: nearest by ratio, none twice.
 
     ``search``: weight and :data:`READ` of single runs. Targets choose in the order of how near they are.
     """
     left = {float(row["weight"]): float(row[READ]) for row in search.to_dict("records") if row["weight"]}
-    chosen: dict[int, tuple[float, float]] = {}
+    chosen: dict[float, tuple[float, float]] = {}
     ranked = sorted((abs(np.log(reached / target)), target, weight) for target in targets for weight, reached in left.items())
     for _, target, weight in ranked:
         if target not in chosen and weight not in {w for w, _ in chosen.values()}:

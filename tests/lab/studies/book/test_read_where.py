@@ -1,0 +1,108 @@
+"""Doses of what the head reads, judged on simulated runs whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from isonb.lab.studies.design import study_file
+
+study = study_file("read_where")
+DOSE = study.DOSES["SST-2, linear head"]
+REACHED = {0.0: 2.6, -0.01: 2.0, 0.001: 5.0, 0.003: 15.0, 0.01: 40.0, 0.1: 70.0, 1.0: 95.0}
+
+
+def simulated(slope=0.0, fall=0.0, spread=0.005, seeds=30):
+    """Runs of a dose whose score changes by ``slope`` a doubling, and by ``fall`` at the highest level."""
+    draw = np.random.default_rng(3)
+    rows = []
+    for seed in range(1, seeds + 1):
+        own = draw.normal(0.79, 0.01)
+        for weight, reached in REACHED.items():
+            score = own + slope * np.log2(reached) + (fall if weight == 1.0 else 0.0) + draw.normal(0, spread)
+            rows.append(
+                {
+                    "task": DOSE.task, "model": DOSE.model, "head": DOSE.head, "epochs": 2, "seed": seed,
+                    "method.name": "log_isoscore" if weight else "none", "weight": weight, "score": score,
+                    study.READ: reached * draw.uniform(0.97, 1.03),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def judged(frame):
+    cells = study.doses(frame, DOSE)
+    slope = study.slopes(cells)
+    return {one.name: one.outcome for one in study.hypotheses(study.levels(cells), slope, slope.p)}
+
+
+def test_a_flat_dose_holds():
+    assert judged(simulated()) == {"R1": "holds", "R2": "holds", "R3": "holds", "R4": "holds"}
+
+
+def test_a_slope_is_found_at_its_size():
+    cells = study.doses(simulated(slope=-0.004), DOSE)
+    slope = study.slopes(cells)
+    assert slope.interval.low < -0.4 < slope.interval.high
+    assert judged(simulated(slope=-0.004))["R1"] == "contradicted"
+
+
+def test_a_level_that_loses_two_points_contradicts():
+    outcome = judged(simulated(fall=-0.02))
+    assert outcome["R2"] == outcome["R3"] == "contradicted"
+
+
+def test_few_unsteady_seeds_leave_it_open():
+    outcome = judged(simulated(spread=0.04, seeds=5))
+    assert {outcome[name] for name in ("R1", "R2", "R3")} == {"open"}
+
+
+def test_seeds_that_an_arm_lacks_are_left_out_of_all():
+    frame = simulated()
+    cells = study.doses(frame[~((frame["seed"] > 28) & (frame["weight"] == 0.1))], DOSE)
+    assert {len(rows) for rows in cells.values()} == {28}
+
+
+def test_slopes_and_simultaneous_intervals_are_those_of_scipy():
+    cells = study.doses(simulated(slope=0.002), DOSE)
+    each = [
+        stats.linregress(
+            np.log2([rows[study.READ].loc[seed] for rows in cells.values()]),
+            [100 * rows["score"].loc[seed] for rows in cells.values()],
+        ).slope
+        for seed in cells[0.0].index
+    ]
+    assert study.slopes(cells).interval.estimate == pytest.approx(np.mean(each))
+    assert study.slopes(cells).p == pytest.approx(stats.ttest_1samp(each, 0).pvalue)
+    gain = 100 * (cells[1.0]["score"] - cells[0.0]["score"])
+    low, high = stats.ttest_1samp(gain, 0).confidence_interval(1 - 0.05 / 6)
+    level = study.levels(cells).set_index("weight").loc[1.0]
+    assert (level["gain low"], level["gain high"]) == pytest.approx((low, high))
+
+
+def test_failures_are_those_of_fishers_test():
+    rows = []
+    plain = {"learning_rate": 1e-3, "max_grad_norm": 1.0, "warmup": 0.1}
+    for arm, settings in study.ARMS.items():
+        for seed in range(41, 101):
+            lost = arm == "plain" and seed <= 56
+            rows.append(
+                plain
+                | {"method.name": "none"}
+                | dict(settings)
+                | {"task": "english_sentiment", "seed": seed, "score": 0.5 if lost else 0.9, "majority": 0.5}
+                | {"metric": "accuracy", "rows": 400, study.READ: 2.0}
+            )
+    table = study.failures(pd.DataFrame(rows)).set_index("arm")
+    assert table.loc["plain", "failed"] == 16
+    alone = stats.fisher_exact([[0, 60], [16, 44]]).pvalue
+    assert table.loc["entropy", "p"] == pytest.approx(7 * alone)
+    assert table.loc["plain", ["low", "high"]].tolist() == pytest.approx(
+        list(stats.binomtest(16, 60).proportion_ci(method="exact"))
+    )
+
+
+def test_each_target_takes_another_weight_the_nearest_first():
+    search = pd.DataFrame({"weight": [0.0, 0.1, 0.2, 0.3], study.READ: [1.5, 4.0, 5.2, 16.0]})
+    assert study.nearest(search, (5, 15)) == {5: (0.2, 5.2), 15: (0.3, 16.0)}
+    assert study.nearest(search, (4.5, 5)) == {4.5: (0.1, 4.0), 5: (0.2, 5.2)}
