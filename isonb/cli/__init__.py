@@ -221,7 +221,10 @@ def _add_compare(name: str, commands: Any) -> None:
     add("--level", type=float, default=0.95, help="of the intervals and verdicts (%(default)s)")
     for kind in ("html", "json", "csv"):
         add(f"--{kind}", metavar="FILE", help=f"write the comparison as {kind.upper()}")
-    text = 'exit with 1 where it holds: gain, high, p, failed, gains, losses, refused, as in "gain<0"; repeatable'
+    text = (
+        'exit with 1 where it holds, as in "losses>0": of gain, high, p, failed, gains, losses, refused; repeatable. A '
+        "verdict that can't be given breaks its rule. The exit code is 1, too, where runs are broken or none is judged"
+    )
     add("--fail-on", metavar="RULE", help=text, **MANY)
 
 

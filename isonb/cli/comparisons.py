@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    """Print the comparison, write it where asked, and return 1 where a rule of ``--fail-on`` holds."""
+    """Print the comparison and write it where asked.
+
+    Returns 1 where a rule of ``--fail-on`` holds, where a pair is broken, and where nothing could be judged.
+    """
     from isonb.lab.comparing import compare
 
     limits = [limit(text, 'as "gain<0"') for text in options.fail_on]
@@ -35,7 +39,10 @@ def run_compare(options: argparse.Namespace) -> int:
         if path := getattr(options, kind):
             replace(Path(path), text().encode())
             print(f"{kind:9s} {path}")
-    return 1 if broken(limits, values) else 0
+    passed = broken(limits, values)
+    if fault := comparison.fault():
+        print(f"broken    {fault}", file=sys.stderr)
+    return 1 if passed or fault else 0
 
 
 def run_plan(options: argparse.Namespace) -> int:

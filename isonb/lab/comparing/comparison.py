@@ -7,19 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from isonb.errors import fail
-from isonb.lab.comparing.result import Pair, RunComparison
+from isonb.lab.comparing.faults import ROWS, fault
+from isonb.lab.comparing.result import BROKEN, Pair, RunComparison
 from isonb.lab.comparing.runs import APART, CompareError, Runs, read_runs, setting_names
 from isonb.lab.methods import acting_place, control_of
 from isonb.lab.statistics.paired import paired_tests, seeds_needed
-from isonb.lab.statistics.seeds import POWER, Interval, share, student
+from isonb.lab.statistics.seeds import POWER, Interval, constant, share, student
 from isonb.lab.studies.table import failed
 
 FEWEST = 3  # seeds that both runs of a pair must share
 VERSIONS = ("torch", "transformers", "isonb")  # whose versions must agree within a pair
-ROWS = ("train", "validation", "held", "rows", "model")  # fingerprints that must agree at the same seed
 CORRELATION_UNITS = "similarity"  # scores of this experiment are printed times 100
 
 
@@ -41,8 +42,14 @@ def compare(
 
     A pair is refused, in words, where fewer than 3 seeds are shared, the control is missing or hasn't learned (half of
     its runs or more end with an error or at the majority baseline), the main metric is undefined or another one in
-    some of the runs, or the rows, the weights or the versions of torch, transformers and isonb differ between the two
-    runs of a seed. Runs that ended with an error have no score: they count as failed.
+    some of the runs, the rows, the weights or the versions of torch, transformers and isonb differ between the two
+    runs of a seed, or the difference is the same at every seed, which then says nothing of how sure it is. (Where all
+    runs are equal, the method changes nothing: that is not significant.) Runs that ended with an error have no score:
+    they count as failed.
+
+    A pair is broken where the runs themselves are at fault: more of them ended with an error than accidents of a
+    machine explain, so that the others are survivors, or runs of several inputs lie together
+    (:func:`~isonb.lab.comparing.faults.fault`).
 
     Args:
         runs: the folder of a sweep or of records, a recording, a table of ``isonb collect``, or records.
@@ -76,7 +83,7 @@ def _with_controls(runs: pd.DataFrame, names: Mapping[str, str]) -> list[Pair]:
         base = here[[_is(other["method"], control) for other in here["config"]]]
         named = " ".join(map(str, control.values())) if base.empty else str(base["arm"].iloc[0])
         pair = _paired(names[str(setting)], str(arm), named, rows, base, config)
-        if base.empty:
+        if base.empty and pair.verdict != BROKEN:
             pair = replace(pair, reason=_missing(runs, rows, control))
         pairs.append(pair)
     return pairs
@@ -89,7 +96,9 @@ def _with_versions(mine: pd.DataFrame, theirs: pd.DataFrame, names: Mapping[str,
         here = theirs[theirs["setting"] == setting]
         base = here[[other["method"] == config["method"] for other in here["config"]]]
         pair = _paired(names[str(setting)], str(arm), "the same there", rows, base, config, versions=())
-        pairs.append(pair if len(base) else replace(pair, reason="the other runs have none of these"))
+        if base.empty and pair.verdict != BROKEN:
+            pair = replace(pair, reason="the other runs have none of these")
+        pairs.append(pair)
     return pairs
 
 
@@ -123,9 +132,10 @@ def _paired(
     if len(base) and (config.get("experiment") != CORRELATION_UNITS or lost.any()):
         counts = (int(lost[: len(rows)].sum()), len(rows)), (int(lost[len(rows) :].sum()), len(base))
         pair = replace(pair, failed=share(*counts[0]), control_failed=share(*counts[1]))
-    return replace(
-        pair, isotropy=_isotropy(one, other, seeds, place), reason=_refusal(pair, one, other, seeds, versions)
-    )
+    pair = replace(pair, isotropy=_isotropy(one, other, seeds, place))
+    if reason := fault(rows, base):
+        return replace(pair, verdict=BROKEN, reason=reason)
+    return replace(pair, reason=_refusal(pair, one, other, seeds, versions))
 
 
 def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence[int], versions: Sequence[str]) -> str:
@@ -144,6 +154,9 @@ def _refusal(pair: Pair, one: pd.DataFrame, other: pd.DataFrame, seeds: Sequence
                 return f"{what}: {name} is {differ[0]} here and {differ[1]} in the control"
     if pair.control_failed is not None and pair.control_failed.estimate >= 0.5:
         return "the control hasn't learned: half of its runs or more end with an error or at the majority baseline"
+    if pair.mean and constant(np.array(list(pair.differences.values()))):
+        same = f"the same at every seed: {pair.mean:+.2f} points at each of {len(seeds)}"
+        return f"{same}. Seeds don't change it, so they can't say how sure it is: compare on other rows or tasks"
     return ""
 
 
@@ -185,10 +198,16 @@ def _judged(pairs: Sequence[Pair], gain: float | None, level: float, power: floa
     for i, pair in enumerate(pairs):
         if i not in tests:
             few = list(pair.differences.values())
-            told.append(replace(pair, interval=student(few, level=level) if len(few) > 1 else None))
+            spread = len(few) > 1 and not constant(np.array(few))
+            told.append(replace(pair, interval=student(few, level=level) if spread else None))
             continue
         test = tests[i]
         alpha = (1 - level) / len(family)
+        if constant(np.array(family[i])):
+            told.append(
+                replace(pair, interval=test.interval, p=test.p, verdict=test.verdict, reason="equal at every seed")
+            )
+            continue
         needed = None if gain is None else seeds_needed(test.spread, gain, alpha=alpha, power=power)
         judged = replace(pair, interval=test.interval, p=test.p, visible=test.visible, needed=needed)
         told.append(replace(judged, verdict=test.verdict))

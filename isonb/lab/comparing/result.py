@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from isonb.lab.statistics.paired import GAIN, LOSS, OPEN
 from isonb.lab.statistics.seeds import Interval
 from isonb.runtime.told import Columns, Picture, Printed, Section
 
-REFUSED = "refused"
+REFUSED, BROKEN = "refused", "broken"
 HEAD = ("p", "detectable", "failed", "IsoScore", "verdict")
 
 
@@ -22,7 +23,8 @@ HEAD = ("p", "detectable", "failed", "IsoScore", "verdict")
 class Pair:
     """An arm beside its control in one setting. Differences are in points: hundredths of a score from 0 to 1.
 
-    ``differences``: by seed. ``verdict``: "gain", "loss", "not significant" or "refused", with the ``reason``.
+    ``differences``: by seed. ``verdict``: "gain", "loss" or "not significant"; "refused" where these runs can't say,
+    "broken" where the runs themselves are at fault, each with the ``reason``.
     ``visible``: the minimum detectable effect of these seeds at the level of the verdict; ``needed``: how many seeds
     would show the gain that was named. ``failed``, ``control_failed``: shares of runs that didn't learn or ended
     with an error. ``isotropy``: how IsoScore changed where the method acts, in its own unit.
@@ -43,6 +45,16 @@ class Pair:
     control_failed: Interval | None = None
     place: str = ""
     isotropy: Interval | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a verdict on the method."""
+        return self.verdict not in (REFUSED, BROKEN)
+
+    @property
+    def mean(self) -> float:
+        """The mean difference in points; NaN without a seed in common."""
+        return statistics.fmean(self.differences.values()) if self.differences else math.nan
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,17 +85,32 @@ class RunComparison(Printed):
         return json.dumps({**about, "pairs": rows}, indent=1) + "\n"
 
     def values(self) -> dict[str, float | None]:
-        """What ``--fail-on`` may name: counts of gains, losses and refusals, and the extremes over the pairs."""
-        intervals = [pair.interval for pair in self.pairs if pair.interval]
+        """What ``--fail-on`` may name: counts of the verdicts, and the extremes over the pairs.
+
+        While a pair has no verdict, nobody knows what it would be: then only the counts of pairs that are refused or
+        broken, and the largest share of runs that failed, are defined.
+        """
         counts = {name: float(sum(pair.verdict == verdict for pair in self.pairs)) for name, verdict in COUNTED.items()}
         shares = [pair.failed.estimate for pair in self.pairs if pair.failed]
-        return {
-            **counts,
-            "gain": min((interval.estimate for interval in intervals), default=None),
+        intervals = [pair.interval for pair in self.pairs if pair.interval]
+        verdicts: dict[str, float | None] = {
+            **{name: counts[name] for name in ("gains", "losses", "open")},
+            "gain": min((pair.mean for pair in self.pairs), default=None),
             "high": min((interval.high for interval in intervals), default=None),
-            "p": min((pair.p for pair in self.pairs if pair.p == pair.p), default=None),
-            "failed": max(shares, default=None),
+            "p": min((pair.p for pair in self.pairs), default=None),
         }
+        if not all(pair.judged for pair in self.pairs):
+            verdicts = dict.fromkeys(verdicts)
+        about = {"refused": counts["refused"], "broken": counts["broken"]}
+        return {**verdicts, **about, "failed": max(shares, default=None)}
+
+    def fault(self) -> str:
+        """Why no build should pass on this, whatever its rules: pairs that are broken, or nothing judged; else ""."""
+        if count := sum(pair.verdict == BROKEN for pair in self.pairs):
+            return f"{count} of {len(self.pairs)} comparisons broken: the last column says why"
+        if not any(pair.judged for pair in self.pairs):
+            return "nothing could be judged: the last column says why"
+        return ""
 
     def _heads(self) -> tuple[str, str]:
         return "Methods against their controls", ""
@@ -95,7 +122,7 @@ class RunComparison(Printed):
         for setting in dict.fromkeys(pair.setting for pair in self.pairs):
             rows = [_cells(pair, self.gain) for pair in self.pairs if pair.setting == setting]
             yield Section(setting, [Columns("", head, rows, words=(0, 1, 9))], shown=True)
-        judged = sum(not pair.reason for pair in self.pairs)
+        judged = sum(pair.judged for pair in self.pairs)
         told = (
             "gain: mean difference from the control with the same seed, in points. p: Student's paired test, adjusted "
             f"by Holm's method over all that are judged ({judged}). detectable: the true gain that these seeds would "
@@ -122,7 +149,7 @@ class RunComparison(Printed):
         return layers.properties(width=460).facet(alt.Row("setting:N", title=None)).resolve_scale(y="independent")
 
 
-COUNTED = {"gains": GAIN, "losses": LOSS, "open": OPEN, "refused": REFUSED}
+COUNTED = {"gains": GAIN, "losses": LOSS, "open": OPEN, "refused": REFUSED, "broken": BROKEN}
 COLUMNS = (
     "setting", "arm", "control", "metric", "seeds", "gain", "low", "high", "p", "visible", "needed",
     "failed", "failed_low", "failed_high", "control_failed", "place", "isotropy", "isotropy_low", "isotropy_high",
@@ -132,19 +159,19 @@ COLUMNS = (
 
 def _cells(pair: Pair, gain: float | None) -> list[str]:
     """A pair as its row on a screen or a page."""
-    refused = f"{pair.verdict}: {pair.reason}" if pair.reason else pair.verdict
+    verdict = f"{pair.verdict}: {pair.reason}" if pair.reason else pair.verdict
     needed = f", {pair.needed} seeds would show {gain:g}" if pair.needed and pair.verdict == OPEN else ""
     return [
         pair.arm,
         pair.control,
         str(len(pair.differences)),
-        "" if pair.interval is None else f"{pair.interval.estimate:+.2f}",
+        "" if pair.mean != pair.mean else f"{pair.mean:+.2f}",
         "" if pair.interval is None else f"{pair.interval.low:+.2f} to {pair.interval.high:+.2f}",
         "" if pair.p != pair.p else "< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}",
         "" if pair.visible != pair.visible else f"{pair.visible:.2f}",
         _share(pair.failed, pair.control_failed),
         "" if pair.isotropy is None else f"{pair.isotropy.estimate:+.3f}",
-        refused + needed,
+        verdict + needed,
     ]
 
 
@@ -160,5 +187,5 @@ def _row(pair: Pair) -> dict[str, Any]:
     for name, one in (intervals | {"control_failed": pair.control_failed}).items():
         ends = (math.nan,) * 3 if one is None else (one.estimate, one.low, one.high)
         told |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
-    told |= {"low": told["gain_low"], "high": told["gain_high"]}
+    told |= {"gain": pair.mean, "low": told["gain_low"], "high": told["gain_high"]}
     return {name: told[name] for name in COLUMNS}

@@ -13,6 +13,7 @@ from scipy import stats
 from isonb.cli import main
 from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
+from isonb.lab.comparing.faults import fault
 from isonb.lab.methods import control_of
 from isonb.lab.studies.comparing import against_plain
 from isonb.lab.studies.design import study_file
@@ -120,6 +121,100 @@ def test_failed_runs_are_counted_with_an_interval():
     assert (pair.failed.estimate, pair.failed.n, len(pair.differences)) == (0.5, 6, 5)
 
 
+def crashed(f, method, count):
+    """The first runs of a method ended with an error."""
+    lost = (f["method.name"] == method) & (f["seed"] < count)
+    told = {"status": f["status"].mask(lost, "failed"), "error": f["error"].mask(lost, "ValueError: the loss is NaN")}
+    return f.assign(**told, **{"metric.accuracy": f["metric.accuracy"].mask(lost)})
+
+
+def again(f):
+    """Every run once more, of other rows: from 3 points above to 30 below."""
+    score = f["metric.accuracy"] - np.where(f["method.name"] == "none", 0, 0.33)
+    more = {
+        "inputs": "inputs-bbb",
+        "manifest.data.train": "b" * 64,
+        "metric.accuracy": score,
+        "run_id": f["run_id"] + "x",
+    }
+    return pd.concat([f.assign(inputs=None, **{"manifest.data.train": "a" * 64}), f.assign(**more)], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda f: crashed(f, "istar", 9),
+            '9 of 9 runs of the method ended with an error ("ValueError: the loss is NaN")',
+        ),
+        (lambda f: crashed(f, "istar", 5), "5 of 9 runs of the method ended with an error"),
+        (lambda f: crashed(f, "none", 3), "3 of 9 runs of the control ended with an error"),
+        (again, "mixed inputs: 2 values of inputs among the runs of the method"),
+        (lambda f: again(f).drop(columns="inputs"), "mixed inputs: 2 values of manifest.data.train"),
+        (lambda f: pd.concat([f, f]), "mixed inputs: seed 0 was run more than once among the runs of the method"),
+        (
+            lambda f: f.assign(**{"manifest.data.model": np.where(f["seed"] < 4, "a", "b")}),
+            "mixed inputs: 2 values of manifest.data.model",
+        ),
+    ],
+)
+def test_runs_at_fault_are_broken_and_no_build_passes_on_them(change, reason, tmp_path, capsys):
+    frame = change(made_up({"istar": 3.0}, 9))
+    (pair,) = compare(frame).pairs
+    assert (pair.verdict, pair.judged) == ("broken", False)
+    assert reason in pair.reason
+    frame.to_parquet(tmp_path / "runs.parquet")
+    assert main(["compare", str(tmp_path / "runs.parquet")]) == 1
+    assert "1 of 1 comparisons broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_accident_breaks_nothing(count):
+    (pair,) = compare(crashed(made_up({"istar": 3.0}, 9), "istar", count)).pairs
+    assert (pair.judged, len(pair.differences)) == (True, 9 - count)
+
+
+def test_accidents_are_taken_for_faults_in_few_folders_in_a_hundred():
+    draw = np.random.default_rng(0)
+    frame, broken = made_up({"istar": 3.0}, 5).assign(error=""), 0
+    for _ in range(300):
+        lost = draw.random(len(frame)) < 0.02
+        told = frame.assign(status=np.where(lost, "failed", "complete"))
+        broken += bool(fault(told[told["method.name"] == "istar"], told[told["method.name"] == "none"]))
+    assert broken / 300 < 0.02
+
+
+@pytest.mark.parametrize("rule", ["losses>0", "gains<1", "open>5", "gain<-50", "high<-50", "p<0"])
+def test_a_rule_over_verdicts_is_broken_while_one_is_missing(rule, tmp_path, capsys):
+    good, table = made_up({"istar": 3.0, "cosreg": 3.0}, 6), tmp_path / "runs.parquet"
+    words = ["compare", str(table), "--fail-on", rule]
+    good.to_parquet(table)
+    assert main(words) == (rule == "gains<1" and compare(good).values()["gains"] < 1)
+    good[(good["method.name"] != "cosreg") | (good["seed"] < 2)].to_parquet(table)  # one pair is refused
+    assert main(words) == 1
+    assert f"broken    {rule} (it is undefined)" in capsys.readouterr().err
+    assert main(["compare", str(table), "--fail-on", "refused>1"]) == 0
+    assert main(["compare", str(table), "--where", "seed=0"]) == 1
+    assert "nothing could be judged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("effect", [5.0, -5.0])
+def test_a_difference_that_no_seed_changes_is_told_as_such(effect):
+    (pair,) = compare(made_up({"istar": effect}, 4, spread=0.0)).pairs
+    assert (pair.verdict, pair.interval, pair.mean) == ("refused", None, pytest.approx(effect))
+    assert f"the same at every seed: {effect:+.2f} points at each of 4" in pair.reason
+    row = json.loads(compare(made_up({"istar": effect}, 4, spread=0.0)).to_json())["pairs"][0]
+    assert (row["gain"], row["low"], row["p"], row["visible"]) == (pytest.approx(effect), None, None, None)
+
+
+def test_runs_that_are_equal_are_no_gain_and_no_loss():
+    runs = made_up({"istar": 0.0}, 4)
+    told = compare(runs, runs)
+    assert [(pair.verdict, pair.reason) for pair in told.pairs] == [("not significant", "equal at every seed")] * 2
+    assert told.values()["losses"] == 0
+    assert not told.fault()
+
+
 def test_what_records_warn_of_stands_below_the_table():
     frame = made_up({"whitening": 1.0}, seeds=4)
     said = apart("manifest.warnings", None, '["Whitening: few points."]')(frame)
@@ -156,7 +251,7 @@ def test_the_books_own_runs_give_the_books_own_verdicts():
     ]
     runs = study.runs[kept].drop(columns=["arm", "suite", "score", "majority", "rows", "metric", "failed", "source"])
     found = compare(runs)
-    judged = [pair for pair in found.pairs if not pair.reason]
+    judged = [pair for pair in found.pairs if pair.judged]
     assert len(judged) == len(book)
     ours = sorted((round(p.interval.estimate / 100, 9), round(p.p, 9), round(p.visible / 100, 9)) for p in judged)
     theirs = sorted((round(r["mean"], 9), round(r["p"], 9), round(r["visible"], 9)) for _, r in book.iterrows())
