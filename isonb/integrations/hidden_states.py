@@ -7,6 +7,7 @@ added to the model's output, so an evaluation loop gathers what it always did.
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, get_args
 
 from torch import Tensor, nn
 
-from isonb.errors import InputError, ShapeError, fail
+from isonb.errors import CloudWarning, InputError, ShapeError, fail
 from isonb.points import Layers, Mode, chosen_layers, pool
 
 __all__ = [
@@ -115,6 +116,12 @@ def _depth(encoder: Any) -> int:
     """Layers L of a transformer; 0 for any other module, which gives its output alone."""
     layers = getattr(encoder.config, "num_hidden_layers", 0) if _is_transformer(encoder) else 0
     return layers if isinstance(layers, int) else 0
+
+
+def reads_forwards(encoder: nn.Module) -> bool:
+    """Whether each token sees those before it alone, as in GPT-2, Llama and other decoders."""
+    known = [module.is_causal for module in encoder.modules() if isinstance(getattr(module, "is_causal", None), bool)]
+    return all(known) if known else bool(getattr(getattr(encoder, "config", None), "is_decoder", False))
 
 
 def _first(output: Any) -> Tensor:
@@ -227,6 +234,17 @@ class Pooling:
     def watch(self, model: nn.Module) -> HiddenStates:
         """The hooks for one forward pass of ``model``, to be used in a with statement."""
         return HiddenStates(model, self.layers, self.module)
+
+    def check(self, model: nn.Module) -> None:
+        """Raise :class:`~isonb.errors.InputError` for a model whose points can't be seen; nothing is changed.
+
+        Warns by a :class:`~isonb.errors.CloudWarning` where the first token is asked for and sees itself alone.
+        """
+        encoder = self.watch(model).encoder
+        if self.mode == "cls" and reads_forwards(encoder):
+            what = f'{type(unwrapped(model)).__name__} reads from left to right: points="cls" takes its first token,'
+            fix = 'Take points="last", "mean" or "tokens"'
+            warnings.warn(f"{what} which has seen nothing of the text. {fix}.", CloudWarning, stacklevel=3)
 
     def points(
         self, seen: HiddenStates, inputs: Mapping[str, Any], rows: int | Callable[[int], int] | None = None

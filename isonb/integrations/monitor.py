@@ -3,10 +3,10 @@
 ::
 
     monitor = IsotropyMonitor(every=50, stop=COLLAPSE, path="isotropy.jsonl")
-    monitor.attach(trainer)  # a Trainer of transformers or sentence-transformers
+    monitor.attach(trainer)  # a Trainer of transformers, sentence-transformers or Lightning
     trainer.train()
 
-In a loop of your own call :meth:`IsotropyMonitor.observe`; for Lightning pass :meth:`IsotropyMonitor.lightning`.
+Or pass it among the callbacks of the Trainer. In a loop of your own call :meth:`IsotropyMonitor.observe`.
 
 The model is looked at when the monitor is attached, and refused there if it can't be read. From then on nothing raises:
 what can't be measured is *undefined*, with a reason, and closes no gate.
@@ -14,15 +14,12 @@ what can't be measured is *undefined*, with a reason, and closes no gate.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import importlib.util
+import functools
 import json
 import logging
 import math
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,8 +28,10 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import cloud, strict
-from isonb.errors import InputError, IsotropyWarning, fail, needs
+from isonb.errors import InputError, IsotropyWarning, fail
+from isonb.integrations.gates import COLLAPSE, Gate, GateCounts, reason
 from isonb.integrations.hidden_states import Pooling
+from isonb.integrations.lightning import LightningHooks, as_callback, is_imported, is_trainer
 from isonb.integrations.watch import TrainingPoints
 from isonb.measures.registry import MEASURES
 from isonb.numerics.distributed import process_group
@@ -48,8 +47,6 @@ else:
 logger = logging.getLogger(__name__)
 
 LARGEST = 10.0  # an unbiased score above it is rounding: no round cloud reads so far above 1
-STATE = "isonb.IsotropyMonitor"  # what a checkpoint of the Trainer calls the counts of the gates
-LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
 
 __all__ = ["COLLAPSE", "WATCHED", "Event", "Gate", "IsotropyMonitor"]
 
@@ -75,39 +72,6 @@ def _enough(measure: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Closed where ``measure`` is below ``low`` or above ``high``, ``patience`` times in a row.
-
-    Only values that are defined count. Raises :class:`~isonb.errors.InputError` without a limit, or for a patience
-    below 1.
-    """
-
-    measure: str
-    low: float = -math.inf
-    high: float = math.inf
-    patience: int = 2
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.low) or math.isnan(self.high) or not (math.isfinite(self.low) or math.isfinite(self.high)):
-            fail(InputError, "a gate must have a limit", f"low {self.low}, high {self.high}", "Give low or high.")
-        if self.patience < 1:
-            fail(InputError, "patience must be 1 or more", self.patience, "Each value outside counts as one.")
-
-    def broken(self, value: float) -> bool:
-        """Whether one value lies outside; one that isn't defined does not."""
-        return value < self.low or value > self.high
-
-    def __str__(self) -> str:
-        sides = [f"below {self.low:g}"] * math.isfinite(self.low) + [f"above {self.high:g}"] * math.isfinite(self.high)
-        return f"{self.measure} {' or '.join(sides)}, {self.patience} times in a row"
-
-
-#: Gates that end a training whose vectors are all equal, or nearly. A trained classifier may well use one or two
-#: directions only, so few dimensions are no reason to stop by themselves.
-COLLAPSE = (Gate("relative_spread", low=1e-3),)
-
-
-@dataclass(frozen=True)
 class Event:
     """What one measurement said: ``kind`` is "measured", "warned" or "stopped"; ``reason`` names the closed gate.
 
@@ -121,20 +85,21 @@ class Event:
     undefined: dict[str, str] = field(default_factory=dict)
 
 
-class IsotropyMonitor(_Base):  # type: ignore[misc]
+class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
     """Measures the vectors of training batches every ``every`` steps, and warns or stops where a gate closes.
 
     The points come from hooks on the passes that training makes anyway, without gradients and without a random draw,
-    so training is not changed. Under several processes attach it on each: all measure their own points, and a gate that
-    closes on one closes for all. The checkpoints of the Trainer and of Lightning keep how far each gate is; elsewhere
-    save :meth:`state_dict`.
+    so training is not changed. Under several processes attach it on each: all measure and count their own points, and a
+    gate that closes on one closes for all. The counts begin anew with each training; the checkpoints of the Trainer and
+    of Lightning keep them for one that goes on. Elsewhere call :meth:`reset` and save :meth:`state_dict`.
 
-    ``events`` holds what was seen. Values go into the Trainer's own log as ``isonb/<measure>`` once it is attached, so
-    TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an unknown measure and for a
-    path whose folder isn't there.
+    ``events`` holds what was seen. Values go into the log of the Trainer that it is attached to, as
+    ``isonb/<measure>``, so TensorBoard, W&B and MLflow show them. Raises :class:`~isonb.errors.InputError` for an
+    unknown measure and for a path whose folder isn't there.
 
     Args:
-        measures: names of :data:`~isonb.measures.registry.MEASURES`, or functions of points (n, d) by name.
+        measures: names of :data:`~isonb.measures.registry.MEASURES`, or functions of points (n, d) by name. Those that
+            gates name are taken, too.
         every: steps from one measurement to the next.
         warn: gates that warn.
         stop: gates that end the training.
@@ -143,7 +108,7 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         limit: at most so many points are measured, the first ones.
         path: a file that gets one line of JSON an event, from the first process.
 
-    >>> monitor = IsotropyMonitor(["relative_spread"], stop=COLLAPSE)
+    >>> monitor = IsotropyMonitor(["relative_spread"], stop=[Gate("relative_spread", low=1e-3)])
     >>> monitor.observe(torch.ones(8, 4), step=1).kind, monitor.observe(torch.ones(8, 4), step=2).kind
     ('measured', 'stopped')
     >>> monitor.observe(torch.ones(1, 4), step=3).undefined
@@ -164,21 +129,30 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     ) -> None:
         if every < 1:
             fail(InputError, "every must be 1 or more steps", every, "The default is 50.")
+        self.warn, self.stop = tuple(warn), tuple(stop)
         self.measures = dict(measures) if isinstance(measures, Mapping) else _named(measures)
         for gate in (*warn, *stop):
-            if gate.measure not in self.measures:
+            if gate.measure not in self.measures and gate.measure not in MEASURES:
                 fix = f"Taken are {', '.join(self.measures)}."
-                fail(InputError, "a gate must name a measure that is taken", gate.measure, fix)
-        self.every, self.warn, self.stop, self.limit = every, tuple(warn), tuple(stop), limit
+                fail(InputError, "a gate must name a measure", gate.measure, fix)
+        self.measures = {
+            **_named([gate.measure for gate in (*warn, *stop) if gate.measure in MEASURES]),
+            **self.measures,
+        }
+        self.every, self.limit = every, limit
         self.path = None if path is None else Path(path)
         if self.path is not None and (self.path.is_dir() or not self.path.parent.is_dir()):
             fail(InputError, "path must be a file in a folder that is there", str(path), "Make the folder first.")
         self.events: list[Event] = []
         pooling = pooling or Pooling()
-        self._points = TrainingPoints(pooling if module is None else replace(pooling, module=module))
+        self.pooling = pooling if module is None else replace(pooling, module=module)
+        self._points = TrainingPoints(self.pooling)
+        self._counts = GateCounts((*self.warn, *self.stop))
         self._due = False
-        self._counts = dict.fromkeys((*self.warn, *self.stop), 0)
+        self._latest: Event | None = None  # of the training under way
         self._said: set[str] = set()
+        if is_imported():
+            as_callback(self)
 
     def observe(self, points: Tensor, step: int) -> Event:
         """Measure points (n, d) of this process at a step; the event has the values and what follows from them.
@@ -188,21 +162,29 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
         return self._event(step, *self._measured(points))
 
     def attach(self, trainer: Any) -> IsotropyMonitor:
-        """Take part in a Trainer's training and log; returns itself.
+        """Take part in the training and the log of a Trainer of transformers, sentence-transformers or Lightning.
 
-        Raises :class:`~isonb.errors.InputError` for a model whose points can't be seen.
+        Returns itself. Raises :class:`~isonb.errors.InputError` for a model whose points can't be seen (Lightning's
+        Trainer has its model from ``fit`` on), and for what is no Trainer.
         """
+        if is_trainer(trainer):
+            if self not in trainer.callbacks:
+                trainer.callbacks.insert(0, as_callback(self))
+            return self
+        if not hasattr(trainer, "add_callback"):
+            fix = "In a loop of your own call observe(points, step)."
+            fail(InputError, "trainer must be a Trainer", type(trainer).__name__, fix)
         self._points.check(trainer.model)
-        logged = trainer.log
-
-        def log(logs: dict[str, float], *args: Any, **kwargs: Any) -> Any:
-            if self.events and "loss" in logs:
-                logs.update(self._logged())
-            return logged(logs, *args, **kwargs)
-
-        trainer.log = log
-        trainer.add_callback(self)
+        if self not in trainer.callback_handler.callbacks:
+            trainer.add_callback(self)
+        trainer.log, trainer.train = self._with_values(trainer.log), self._without_trace(trainer.train)
         return self
+
+    def reset(self) -> None:
+        """Begin a new training: the gates count from 0. ``events`` stay."""
+        self._points.stop()
+        self._counts.reset()
+        self._due, self._latest, self._updates = False, None, 0
 
     def on_init_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Look at the model of a Trainer that was given the monitor as one of its callbacks."""
@@ -210,9 +192,10 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             self._points.check(model)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Go on with the counts of a checkpoint."""
+        """Begin a training, or go on with the counts of a checkpoint."""
+        self.reset()
         if state.global_step:
-            self.counts = state.stateful_callbacks.get(STATE, self.counts)
+            self._counts.load_state_dict(state.stateful_callbacks.get(self.state_key, {}))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Watch the update that begins if it is one of those to measure."""
@@ -221,69 +204,62 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure the update; a closed gate ends the training, and its checkpoint is written first."""
         event = self._end(state.global_step)
-        state.stateful_callbacks[STATE] = self.counts
+        state.stateful_callbacks[self.state_key] = self._counts.state_dict()
         if event is not None and event.kind == "stopped":
             control.should_save = control.should_training_stop = True
 
+    def on_train_end(self, *args: Any, **kwargs: Any) -> None:
+        """Take away the hooks."""
+        self._points.stop()
+
+    @property
+    def state_key(self) -> str:
+        """What a checkpoint calls the counts of the gates: several monitors may take part in one training."""
+        return f"isonb.IsotropyMonitor({self.pooling}, every={self.every})"
+
     @property
     def counts(self) -> list[int]:
-        """How many times in a row each gate of ``warn`` and ``stop`` was broken."""
-        return list(self._counts.values())
-
-    @counts.setter
-    def counts(self, kept: Iterable[int]) -> None:
-        if len(kept := list(kept)) == len(self._counts):
-            self._counts = dict(zip(self._counts, kept, strict=True))
+        """How many times in a row this process passed each gate of ``warn`` and ``stop``."""
+        return list(self._counts.own)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far each gate is, to be saved: ``accelerator.register_for_checkpointing(monitor)`` takes it from here."""
-        return {"counts": self.counts}
+        """How far each gate is on every process: ``accelerator.register_for_checkpointing(monitor)`` takes it."""
+        return {"updates": self._updates, "gates": self._counts.state_dict()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on with the counts of :meth:`state_dict`; those of other gates are left."""
-        self.counts = state_dict["counts"]
+        """Go on with the counts of :meth:`state_dict`; gates that it doesn't know begin at 0."""
+        self._updates = state_dict.get("updates", 0)
+        self._counts.load_state_dict(state_dict.get("gates", {}))
 
-    def lightning(self) -> Any:
-        """A callback for Lightning's Trainer: ``Trainer(callbacks=[monitor.lightning()])``.
+    def lightning(self) -> IsotropyMonitor:
+        """The monitor as one of Lightning's callbacks: ``Trainer(callbacks=[monitor.lightning()])``.
 
-        It works with ``lightning`` and with ``pytorch_lightning``. A ``LightningModule`` whose encoder is one of its
-        attributes is looked through; of several encoders ``module`` names one.
+        ``Trainer(callbacks=[monitor])`` does where Lightning was imported before the monitor was made. It works with
+        ``lightning`` and with ``pytorch_lightning``. A ``LightningModule`` whose encoder is one of its attributes is
+        looked through; of several encoders ``module`` names one.
         """
-        used = [name for name in LIGHTNING if name in sys.modules]
-        there = used or [name for name in LIGHTNING if importlib.util.find_spec(name.partition(".")[0])]
-        with needs("IsotropyMonitor.lightning", "lab"):
-            bases = tuple(importlib.import_module(f"{name}.callbacks").Callback for name in there or LIGHTNING)
-        monitor = self
+        return as_callback(self)
 
-        class Callback(*bases):  # type: ignore[misc]
-            updates, seen = 0, 0  # whatever the number of optimisers that an update steps
+    def _with_values(self, log: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(log)
+        def logged(logs: dict[str, float], *args: Any, **kwargs: Any) -> Any:
+            if self._latest is not None and "loss" in logs:
+                logs.update(self._logged())
+            return log(logs, *args, **kwargs)
 
-            def on_fit_start(self, trainer: Any, module: Any) -> None:
-                monitor._points.check(module)
+        return logged
 
-            def on_train_batch_start(self, trainer: Any, module: Any, *args: Any) -> None:
-                if not monitor._due:  # the later micro-batches of an update
-                    self.seen = trainer.global_step
-                    monitor._begin(module if (self.updates + 1) % monitor.every == 0 else None)
+    def _without_trace(self, train: Callable[..., Any]) -> Callable[..., Any]:
+        """A training that leaves no hook on the model, however it ends."""
 
-            def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
-                if trainer.global_step == self.seen:
-                    return
-                self.updates, self.seen = self.updates + 1, trainer.global_step
-                event = monitor._end(trainer.global_step)
-                if event is not None:
-                    with contextlib.suppress(Exception):  # a module may have no loop to log to
-                        module.log_dict(monitor._logged())
-                    trainer.should_stop = trainer.should_stop or event.kind == "stopped"
+        @functools.wraps(train)
+        def trained(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return train(*args, **kwargs)
+            finally:
+                self._points.stop()
 
-            def state_dict(self) -> dict[str, Any]:
-                return {"updates": self.updates, **monitor.state_dict()}
-
-            def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-                self.updates = state_dict["updates"]
-                monitor.load_state_dict(state_dict)
-
-        return Callback()
+        return trained
 
     def _begin(self, model: nn.Module | None) -> None:
         """Watch an update of ``model``, or none."""
@@ -316,24 +292,13 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
 
     def _event(self, step: int, values: dict[str, float], undefined: dict[str, str]) -> Event:
         """Count the gates, and say what follows, for all processes together."""
-        for gate, count in self._counts.items():
-            value = values[gate.measure]
-            if not math.isnan(value):
-                self._counts[gate] = count + 1 if gate.broken(value) else 0
-        group, told = process_group("world"), [self.counts]  # the counts of every process, in their order
-        if group is not None:
-            told = [[] for _ in range(torch.distributed.get_world_size(group))]
-            torch.distributed.all_gather_object(told, self.counts, group=group)
-        closed = {
-            gate: [rank for rank, counts in enumerate(told) if counts[place] >= gate.patience]
-            for place, gate in enumerate(self._counts)
-        }
-        self.counts = [max(column) for column in zip(*told, strict=True)]
-        stopped, warned = ([gate for gate in gates if closed[gate]] for gates in (self.stop, self.warn))
+        closed = self._counts.update(values)
+        stopped, warned = ({gate: closed[gate] for gate in gates if gate in closed} for gates in (self.stop, self.warn))
         kind = "stopped" if stopped else "warned" if warned else "measured"
-        reasons = [str(gate) + _where(closed[gate], len(told)) for gate in stopped or warned]
-        event = Event(step, kind, values, "; ".join(reasons), undefined)
+        event = Event(step, kind, values, reason(stopped or warned, len(self._counts.every)), undefined)
+        self._latest = event
         self.events.append(event)
+        group = process_group("world")
         if group is None or torch.distributed.get_rank(group) == 0:
             self._write(event)
             if kind == "warned":
@@ -360,8 +325,8 @@ class IsotropyMonitor(_Base):  # type: ignore[misc]
             logger.warning(what)
 
     def _logged(self) -> dict[str, float]:
-        values = self.events[-1].values.items()
-        return {f"isonb/{name}": value for name, value in values if math.isfinite(value)}
+        values = {} if self._latest is None else self._latest.values
+        return {f"isonb/{name}": value for name, value in values.items() if math.isfinite(value)}
 
 
 def _named(names: Sequence[str]) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -382,7 +347,3 @@ def _value(measure: Callable[[Tensor], Tensor], points: Tensor, limit: int) -> f
     except Exception as error:  # a measure may be anybody's, and training goes on
         return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return value if math.isfinite(value) else f"the measure gives {value}"
-
-
-def _where(ranks: Sequence[int], count: int) -> str:
-    return "" if count == 1 or len(ranks) == count else f", on process {', '.join(map(str, ranks))} of {count}"

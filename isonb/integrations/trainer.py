@@ -101,7 +101,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         self.penalty, self.penalty_weight, self.per_micro_batch = penalty, weight, per_micro_batch
         self.pooling = Pooling(points, layers, include_pads, module)
         if penalty is not None:
-            self.pooling.watch(self.model)  # refuses a model that it can't read before any step
+            self.pooling.check(self.model)  # refuses a model that it can't read before any step
         self.shrinkage: ShrinkageCovariance | None = None
         self.resumed_from: str | Path | None = None
         self._micro_batches: list[dict[str, Any]] = []  # those of the update under way

@@ -38,9 +38,9 @@ class TrainingPoints:
         self.first_token: FirstToken | None = None  # its effect on means, from the first pass that was seen
 
     def check(self, model: nn.Module) -> None:
-        """Raise :class:`~isonb.errors.InputError` for a model whose points can't be seen; nothing is changed."""
+        """As :meth:`~isonb.integrations.hidden_states.Pooling.check`, of a model that gives no sentence embeddings."""
         if self._sentences(model) is None:
-            self.pooling.watch(model)
+            self.pooling.check(model)
 
     def start(self, model: nn.Module) -> None:
         """Watch the passes that follow."""

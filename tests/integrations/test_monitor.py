@@ -96,7 +96,10 @@ def test_a_measure_that_draws_leaves_the_random_state_as_it_was():
     [
         ({"measures": ["isotropy"]}, "measures must be some of isoscore"),
         ({"every": 0}, "every must be 1 or more"),
-        ({"measures": ["isoscore"], "stop": COLLAPSE}, "a gate must name a measure that is taken"),
+        (
+            {"stop": [Gate("isotropy", low=0.1)]},
+            "a gate must name a measure; got isotropy. Taken are isoscore_unbiased",
+        ),
         ({"path": "/no/such/folder/events.jsonl"}, "path must be a file in a folder that is there"),
     ],
 )

@@ -145,7 +145,7 @@ def test_the_points_are_those_of_the_encoder_and_its_mask(tmp_path):
 )
 def test_a_model_that_cannot_be_read_is_refused_when_attached(made, options, said, tmp_path):
     part = made()
-    holder = type("Holder", (), {"model": part, "log": None})()
+    holder = type("Holder", (), {"model": part, "log": None, "add_callback": None})()
     with pytest.raises(InputError, match=said):
         IsotropyMonitor(**options).attach(holder)
 
