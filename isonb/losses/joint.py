@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from isonb.checks import border
-from isonb.errors import DtypeError, ShapeError, fail
+from isonb.errors import DtypeError, InputError, ShapeError, fail
 from isonb.numerics.distributed import Group, all_sum, process_group
 
 
@@ -17,6 +17,8 @@ class JointLoss(nn.Module):
     :math:`m_i \leftarrow w L_i + (1 - w) m_i` with :math:`w = s / (1 + k)` at step k. The paper doesn't give the
     initial means: they are the losses of the first batch. Means and step are buffers. The paper's losses are positive;
     a mean counts by its size, so that a negative loss is lowered too.
+
+    ``alpha`` in [0, 1] is the share of the task loss (the paper's Eq. 2; its experiments have a half).
 
     Under several processes each loss is averaged over them first; ``count``, the number of examples behind ``l1`` here,
     weights the average of ``l1`` (unequal shards). ``l2`` is meant to be the same everywhere, as the losses of this
@@ -31,9 +33,11 @@ class JointLoss(nn.Module):
     mean2: Tensor
     step: Tensor
 
-    def __init__(self, s: float = 0.15, *, group: Group = "world") -> None:
+    def __init__(self, s: float = 0.15, *, alpha: float = 0.5, group: Group = "world") -> None:
         super().__init__()
-        self.s, self.group = s, group
+        if not 0 <= alpha <= 1:
+            fail(InputError, "alpha must lie between 0 and 1", alpha, "0.5 is the paper's.")
+        self.s, self.alpha, self.group = s, alpha, group
         self.register_buffer("mean1", torch.zeros(()))
         self.register_buffer("mean2", torch.zeros(()))
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
@@ -46,7 +50,7 @@ class JointLoss(nn.Module):
         first = step == 0
         mean1 = torch.where(first, l1.detach(), self.mean1.to(l1))
         mean2 = torch.where(first, l2.detach(), self.mean2.to(l2))
-        total = balanced_sum(l1, l2, mean1, mean2)
+        total = balanced_sum(l1, l2, mean1, mean2, self.alpha)
         if self.training:
             share = self.s / (1 + step)
             self.mean1.copy_(torch.lerp(mean1.detach(), l1.detach(), share.to(mean1)))
@@ -73,10 +77,10 @@ def _scalar(loss: Tensor, name: str) -> Tensor:
 
 
 @border
-def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor) -> Tensor:
-    r"""Two losses brought to one scale by running means, :math:`\tfrac12(L_1 \bar m/|m_1| + L_2 \bar m/|m_2|)`.
+def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor, alpha: float = 0.5) -> Tensor:
+    r"""Two losses brought to one scale by running means, :math:`\alpha L_1 \bar m/|m_1| + (1-\alpha) L_2 \bar m/|m_2|`.
 
-    :math:`\bar m` is the average of :math:`|m_1|` and :math:`|m_2|`, which are constants (IsoLayer, Attieh et al.,
+    The paper's Eq. 2 with its balancing. :math:`\bar m` is the average of :math:`|m_1|` and :math:`|m_2|`, which are constants (IsoLayer, Attieh et al.,
     ICDAR 2023, whose losses are positive). A mean of 0 leaves its loss unscaled. All arguments and the result are
     scalars.
 
@@ -90,4 +94,4 @@ def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor) ->
     def scaled(loss: Tensor, size: Tensor) -> Tensor:
         return loss * torch.where(size == 0, 1.0, average / torch.where(size == 0, 1.0, size))
 
-    return (scaled(first, size1) + scaled(second, size2)) / 2
+    return alpha * scaled(first, size1) + (1 - alpha) * scaled(second, size2)

@@ -138,6 +138,9 @@ def test_joint_loss_has_constant_means():
     grad = torch.autograd.grad(total, x)[0]  # means 4 and 6: factors 5/4 and 5/6
     assert grad.tolist() == pytest.approx([0.5 * 4 * 5 / 4, 0.5 * 5 / 6])
     assert JointLoss()(torch.tensor(0.0), torch.tensor(2.0)).item() == pytest.approx(0.5)
+    assert JointLoss(alpha=1.0)(torch.tensor(1.0), torch.tensor(4.0)).item() == pytest.approx(2.5)  # 1 at the scale 2.5
+    with pytest.raises(InputError, match="alpha must lie between 0 and 1"):
+        JointLoss(alpha=1.5)
     half = JointLoss()(torch.tensor(1.0, dtype=torch.bfloat16), torch.tensor(2.0))
     assert half.dtype == torch.float32
 

@@ -1,7 +1,7 @@
-"""Tasks whose splits are made of others' splits, so that a score rests on more rows.
+"""Splits that are made of other splits: where the hub names one otherwise, and where a score rests on more rows.
 
 SST-2 has 872 validation rows, which know an accuracy to 1.4 points. The sentences of SST-5's test set that aren't
-neutral are SST-2's own test set, and their labels are public.
+neutral are SST-2's own test set, and their labels are public. MNLI has two validation splits.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ PARTS: dict[str, dict[str, tuple[Part, ...]]] = {
         "train": (Part("sst2", "train"),),
         "validation": (Part("sst2", "validation"), Part("sst5", "test", {0: 0, 1: 0, 3: 1, 4: 1})),
     },
+    "mnli": {"validation": (Part("mnli", "validation_matched"),)},
+    "mnli_mm": {"train": (Part("mnli", "train"),), "validation": (Part("mnli", "validation_mismatched"),)},
 }
 
 

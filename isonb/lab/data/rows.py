@@ -67,7 +67,7 @@ def _read(task: Task, source: str | Path | None, split: str) -> Any:
         return task.tables[split]
     if task.name in GENERATED:
         return generated_rows(task.name, split)
-    if task.name in PARTS:
+    if split in PARTS.get(task.name, {}):
         return _joined(task, source, split)
     folder = sources.data_folder(source)
     if folder is not None:

@@ -36,6 +36,7 @@ class IsoLayer(Method):
         choices=("isoscore", "isoscore_star"),
     )
     s: float = option(0.15, "first step of the running means; later ones are s/(1 + k)", low=0, high=1)
+    alpha: float = option(0.5, "share of the task loss in the joint loss, the paper's Eq. 2", low=0, high=1)
     head: str = option("frozen", "the head meanwhile", choices=("frozen", "tuned"))
     batch_size: int = option(512, "vectors an update", low=2, high=10**6)
     learning_rate: float = option(1e-3, "of AdamW, constant", low=0, high=1)
@@ -54,7 +55,7 @@ class IsoLayer(Method):
             module=stack.to(features.device, torch.promote_types(features.dtype, torch.float32)),
             head=cast(Literal["frozen", "tuned"], self.head),
             penalty=self.made() if self.isotropy == "isoscore_star" else plain,
-            joint=losses.JointLoss(self.s),
+            joint=losses.JointLoss(self.s, alpha=self.alpha),
             learning_rate=self.learning_rate,
             batch_size=self.batch_size,
             epochs=self.epochs,

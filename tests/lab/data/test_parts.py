@@ -39,3 +39,16 @@ def test_the_files_of_every_part_are_looked_for(folder):
     run = {"task": "sst2_joint", "model": "tiny", "method": "none", "protocol": "smoke"}
     with pytest.raises(SourceError, match=r"sst5/test\.parquet"):
         preflight(run, folder)
+
+
+def test_mnli_has_two_validation_sets(tmp_path):
+    (tmp_path / "glue/mnli").mkdir(parents=True)
+    for split, word in (("train", "t"), ("validation_matched", "m"), ("validation_mismatched", "mm")):
+        table = pa.table({"premise": [word], "hypothesis": ["h"], "label": [2]})
+        parquet.write_table(table, tmp_path / f"glue/mnli/{split}.parquet")
+    read = {
+        (task, split): load_task(task, tmp_path, split=split)["premise"]
+        for task in ("mnli", "mnli_mm")
+        for split in ("train", "validation")
+    }
+    assert list(read.values()) == [["t"], ["m"], ["t"], ["mm"]]
