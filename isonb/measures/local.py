@@ -8,22 +8,25 @@ from torch import Tensor
 from isonb.checks import border, check_values, cloud, fits
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbors import log_gaps
-from isonb.numerics.nearest import Search, check_k
-from isonb.numerics.scale import largest, power_of_two, precise
+from isonb.numerics.nearest import check_k
+from isonb.numerics.queries import nearest_rows
+from isonb.numerics.scale import precise
 
 
 @border
-def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) -> tuple[Tensor, Tensor]:
+def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 512) -> tuple[Tensor, Tensor]:
     """The k rows of a corpus nearest to each query: ``(distances, indices)``, nearest first, ties by index.
 
-    Computed in float64 (float32 on MPS). Candidates come from a matrix product, differences rank them, and on the CPU
-    a query whose last neighbour isn't nearer than the product's rounding can tell is searched again among all rows.
-    For the neighbours of a cloud within itself see :func:`knn`; for cosine pass unit rows.
+    Exact on the CPU, whatever the offset: candidates are found in the type of the points, differences in float64 rank
+    them, and a query whose last neighbour isn't nearer than rounding can tell is compared again with all rows. On
+    accelerators the product runs in float64. For the neighbours of a cloud within itself see :func:`knn`; for cosine
+    pass unit rows.
 
     Shapes: queries (m, d), corpus (n, d), float32 beside float64 in the wider, 1 <= k <= n; returns (m, k) in the unit
     of the points, and int64 (m, k). Differentiable in the distances, the choice of neighbours a constant. ``chunk``
-    queries are searched at a time, memory O(chunk n). Raises :class:`~isonb.errors.InputError` for points that aren't
-    finite, other dimensions, or k out of range.
+    queries are multiplied at a time; beside the corpus that takes a few megabytes with numba, O((m + n) d) in float64
+    without it. Raises :class:`~isonb.errors.InputError` for points that aren't finite, other dimensions, or k out of
+    range.
 
     >>> corpus = torch.tensor([[0.0], [1.0], [3.0], [7.0]])
     >>> distances, indices = knn_queries(torch.tensor([[2.5], [0.5]]), corpus, 2)
@@ -31,7 +34,7 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) ->
     ([[0.5, 1.5], [0.5, 0.5]], [[2, 1], [0, 1]])
     """
     queries, _ = cloud(queries, name="queries", points=0, single=True)
-    corpus, _ = cloud(corpus, name="corpus", points=1, single=True)
+    corpus, _ = cloud(corpus, name="corpus", points=1, single=True, look=False)  # the search looks
     if queries.shape[1] != corpus.shape[1]:
         fix = "Take both from one encoder."
         fail(ShapeError, f"queries must have the {corpus.shape[1]} dimensions of the corpus", queries.shape[1], fix)
@@ -40,16 +43,14 @@ def knn_queries(queries: Tensor, corpus: Tensor, k: int, *, chunk: int = 256) ->
     if chunk < 1:
         fail(InputError, "chunk must be at least 1", chunk, "It is a number of queries.")
     dtype = torch.promote_types(queries.dtype, corpus.dtype)
-    queries, corpus = queries.to(corpus.device, dtype), corpus.to(dtype)
-    size = power_of_two(torch.maximum(*(largest(one.detach(), (0, 1)) for one in (corpus, queries))))
-    queries, corpus = precise(queries) / precise(size), precise(corpus) / precise(size)
-    found = [corpus.new_empty(0, k, dtype=torch.long)]
-    for piece in torch.split(queries.detach(), chunk) if len(queries) else ():
-        own = torch.arange(len(piece) + len(corpus), device=corpus.device)
-        search, m = Search(torch.cat([piece, corpus.detach()]).unsqueeze(0), None), len(piece)
-        found.append(search(k, own[:m], (own >= m).long())[0][0] - m)  # those of another label: the corpus
-    index = torch.cat(found)
-    distances = torch.linalg.vector_norm(queries.unsqueeze(1) - corpus[index], dim=-1) * precise(size)
+    queries, corpus = queries.to(corpus.device, dtype).contiguous(), corpus.to(dtype).contiguous()
+    if not len(queries):
+        return queries.new_empty(0, k), torch.empty(0, k, dtype=torch.long, device=corpus.device)
+    index, square, unit = nearest_rows(queries.detach(), corpus.detach(), k, chunk)
+    distances = square.sqrt() * unit
+    if torch.is_grad_enabled() and (queries.requires_grad or corpus.requires_grad):
+        near, unit = precise(corpus[index.flatten()]).view(*index.shape, -1), unit.to(corpus.device)
+        distances = torch.linalg.vector_norm((precise(queries).unsqueeze(1) - near) / unit, dim=-1) * unit
     return fits(distances.to(dtype), "distances"), index
 
 

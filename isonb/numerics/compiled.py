@@ -14,10 +14,11 @@ try:
 except ImportError:  # only the loops use it, which run where numba is, and numba needs it
     np = None  # type: ignore[assignment]
 
-__all__ = ["ANY_ORDER", "IN_ORDER", "can_compile", "np", "run"]
+__all__ = ["ANY_ORDER", "IN_ORDER", "LOOKED_AT", "can_compile", "np", "run"]
 
 IN_ORDER = ("nnan", "nsz")  # no NaN gets there, and the order in which minima are taken changes nothing
 ANY_ORDER = (*IN_ORDER, "reassoc", "contract")  # sums too: of many dimensions, several are added side by side
+LOOKED_AT = ("nsz", "reassoc", "contract")  # the same where what isn't a number shows in a sum
 
 
 def can_compile(x: Tensor) -> bool:
@@ -45,6 +46,6 @@ def _machine_code(loop: Callable[..., None], flags: tuple[str, ...]) -> Callable
     return made
 
 
-def run(loop: Callable[..., None], flags: tuple[str, ...], *parts: Tensor | int) -> None:
+def run(loop: Callable[..., None], flags: tuple[str, ...], *parts: Tensor | float) -> None:
     """Run a loop, which writes into some of its tensors."""
     _machine_code(loop, flags)(*(part.numpy() if isinstance(part, Tensor) else part for part in parts))

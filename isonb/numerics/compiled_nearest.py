@@ -7,12 +7,12 @@ differences, and keeps the nearest.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, np, run
+from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, LOOKED_AT, np, run
 
 EVERY = torch.empty(0, 0, 0, dtype=torch.long)
 WIDEST = 64  # most neighbours a row; of more the plain form isn't slower
@@ -72,19 +72,116 @@ def _keep(
                 first = stop
 
 
-def ranked(points: Tensor, chosen: Tensor | None, rows: Tensor, label: Tensor, k: int) -> tuple[Tensor, Tensor]:
+class Scanned(NamedTuple):
+    """Indices and squared distances in float64 (m, k) of the nearest, ascending, ties by index.
+
+    ``sure`` (m,) where no other point can be among them, by the rounding of what was compared. ``total``: the sum of
+    all squares, which isn't finite where a number isn't, or a square doesn't fit.
+    """
+
+    near: Tensor
+    square: Tensor
+    sure: Tensor
+    total: float
+
+
+def scan(queries: Tensor, points: Tensor, k: int, spare: int) -> Scanned:
+    """The k nearest of points (n, d) to queries (m, d), by differences in float64 of ``spare`` candidates more.
+
+    Those are the nearest by differences in the type of the points, each of which is wrong by a share alone. Without
+    spare ones float64 differences of all choose.
+    """
+    m, (n, d) = len(queries), points.shape
+    wide = min(k + spare, n)
+    least = torch.empty(m, wide, dtype=points.dtype if spare else torch.float64)
+    whose, index, sure = (torch.empty(m, w, dtype=torch.long) for w in (wide, k, 1))
+    square, total, info = torch.empty(m, k + 1, dtype=torch.float64), 0.0, torch.finfo(least.dtype)
+    share = (d + 4) * info.eps if least.dtype != torch.float64 else 0.0
+    run(_scan, LOOKED_AT, queries, points, least, whose, index, square, sure, share, d * info.tiny)
+    total = float(square[:, k].sum())
+    return Scanned(index, square[:, :k], sure[:, 0], total)
+
+
+def _scan(
+    queries: Any, points: Any, least: Any, whose: Any, index: Any, square: Any, sure: Any, share: float, tiny: float
+) -> None:
+    """A few points at a time, so that they stay in the cache for all queries; four of them side by side."""
+    (m, wide), (n, d), k = least.shape, points.shape, index.shape[1]
+    four = np.ones(4, least.dtype)
+    one = four[0]
+    least[:], whose[:], square[:] = float("inf"), -1, 0.0
+    for start in range(0, n, 32):
+        for i in range(m):
+            own, worst, whole = queries[i], least[i, wide - 1], 0.0
+            for first in range(start, min(start + 32, n), 4):
+                last = min(first + 4, n)
+                a, b, c, e = (
+                    points[first],
+                    points[min(first + 1, n - 1)],
+                    points[min(first + 2, n - 1)],
+                    points[last - 1],
+                )
+                to_a, to_b, to_c, to_e = one - one, one - one, one - one, one - one
+                for t in range(d):
+                    gap = one * a[t] - own[t]
+                    to_a += gap * gap
+                    gap = one * b[t] - own[t]
+                    to_b += gap * gap
+                    gap = one * c[t] - own[t]
+                    to_c += gap * gap
+                    gap = one * e[t] - own[t]
+                    to_e += gap * gap
+                four[0], four[1], four[2], four[last - first - 1] = to_a, to_b, to_c, to_e
+                for j in range(first, last):
+                    entry = four[j - first]
+                    whole += entry
+                    if entry < worst:
+                        p = wide - 1
+                        while p > 0 and least[i, p - 1] > entry:
+                            least[i, p], whose[i, p] = least[i, p - 1], whose[i, p - 1]
+                            p -= 1
+                        least[i, p], whose[i, p] = entry, j
+                        worst = least[i, wide - 1]
+            square[i, k] += whole
+    for i in range(m):
+        near, away = index[i], square[i, :k]
+        near[:], away[:] = -1, float("inf")
+        for s in range(wide):
+            j, entry, p = whose[i, s], 0.0, k
+            if j < 0:
+                break
+            for t in range(d):
+                gap = 1.0 * points[j, t] - queries[i, t]
+                entry += gap * gap
+            if share == 0.0:
+                entry = least[i, s]
+            while p > 0 and (entry < away[p - 1] or (entry == away[p - 1] and (near[p - 1] < 0 or j < near[p - 1]))):
+                p -= 1
+                if p < k - 1:
+                    near[p + 1], away[p + 1] = near[p], away[p]
+            if p < k:
+                near[p], away[p] = j, entry
+        sure[i, 0] = share == 0.0 or wide == n or away[k - 1] < least[i, wide - 1] * (1 - share) - tiny
+
+
+def ranked(
+    points: Tensor, chosen: Tensor | None, rows: Tensor, label: Tensor, k: int, asked: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Of rows (m,) of clouds (b, n, d) the nearest of those ``chosen`` (b, m, wide) that have another label (n,).
 
     Indices and squared distances (b, m, k), nearest first, ties by index; -1 and infinity where there are too few.
-    Without ``chosen`` all rows are asked for, among all: each pair is then measured once.
+    Without ``chosen`` all rows are asked for, among all: each pair is then measured once. With ``asked`` (b, q, d) the
+    rows are those of it, and have no label.
     """
     index = torch.empty(len(points), len(rows), k, dtype=torch.long)
     square = torch.empty(index.shape, dtype=torch.float64)
-    run(_ranked, ANY_ORDER, points, EVERY if chosen is None else chosen, rows, label, index, square)
+    mine = label[rows] if asked is None else torch.full_like(rows, -1)
+    every = EVERY if chosen is None else chosen
+    run(_ranked, ANY_ORDER, points, points if asked is None else asked, every, rows, mine, label, index, square)
     return index, square
 
 
-def _ranked(points: Any, chosen: Any, rows: Any, label: Any, index: Any, square: Any) -> None:
+def _ranked(points: Any, asked: Any, chosen: Any, rows: Any, mine: Any, label: Any, index: Any, square: Any) -> None:
     clouds, m, k = index.shape
     every, n = len(chosen) == 0, points.shape[1]
     gaps, wide = np.empty((n if every else 0, n)), n if every else chosen.shape[2]
@@ -98,11 +195,11 @@ def _ranked(points: Any, chosen: Any, rows: Any, label: Any, index: Any, square:
                     entry += gap * gap
                 gaps[i, j] = gaps[j, i] = entry
         for i in range(m):
-            own, near, away = points[c, rows[i]], index[c, i], square[c, i]
+            own, near, away = asked[c, rows[i]], index[c, i], square[c, i]
             near[:], away[:] = -1, float("inf")
             for s in range(wide):
                 j = s if every else chosen[c, i, s]
-                if j < 0 or label[j] == label[rows[i]]:
+                if j < 0 or label[j] == mine[i]:
                     continue
                 entry, p = gaps[rows[i], j] if every else 0.0, k
                 if not every:

@@ -9,6 +9,15 @@ product          else                                                      a mat
                                                                            from it compiled where numba is installed
 ===============  ========================================================  =============================================
 
+Neighbours of queries in a corpus (:mod:`isonb.numerics.queries`):
+
+===============  ========================================================  =============================================
+differences      few queries                                               every pair, compiled
+boxes            few dimensions, many points and queries                   as above, as those of another label;
+                                                                           everything where nothing can be compiled
+product          else                                                      a matrix product, a tile at a time, certified
+===============  ========================================================  =============================================
+
 Trees (:mod:`isonb.barcodes.trees`):
 
 ===============  ========================================================  =============================================
@@ -35,6 +44,9 @@ BOXES = {1: 256, 2: 256, 3: 512, 4: 1024, 5: 2048, 6: 8192, 7: 16384, 8: 32768} 
 TREES = {1: 1024, 2: 1024, 3: 2048, 4: 4096, 5: 8192, 6: 16384, 7: 32768, 8: 65536}  # the same for a tree
 SUBTRACTED = 24  # dimensions up to which Prim subtracts as it goes,
 SUBTRACTIONS = 2**25  # and coordinates of all pairs,
+QUERIED = 256  # queries from which boxes pay,
+COMPARED = 64  # and up to which differences do
+WIDEST = 60  # neighbours that the compiled choice keeps
 MULTIPLIED = 256  # dimensions from which a product pays for a tree of
 PRODUCTS = (2**18, 512)  # more coordinates of all pairs, and up to so many points
 
@@ -47,6 +59,16 @@ def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
     if n >= BOXES.get(d, n + 1):
         return "boxes"
     return "differences" if n * n * d <= ALL_PAIRS else "product"
+
+
+def way_of_queries(queries: Tensor, corpus: Tensor, k: int) -> Literal["differences", "boxes", "product"]:
+    """Of queries (m, d) in a corpus (n, d)."""
+    (n, d), m = corpus.shape, len(queries)
+    if not can_compile(corpus) or k > WIDEST:
+        return "boxes"
+    if m >= QUERIED and n >= BOXES.get(d, n + 1):
+        return "boxes"
+    return "differences" if m <= COMPARED or d <= 8 else "product"
 
 
 def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "product", "neighbours"]:

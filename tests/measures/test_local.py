@@ -1,11 +1,31 @@
 """Neighbours of queries in a corpus, and the dimension about each point."""
 
+import math
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
 import pytest
 import torch
 from support import assert_same, check_gradient, check_rejects, normal, some_mask, uneven
 
 from isonb import knn, knn_queries, local_dimension, mle_dimension
 from isonb.errors import DegenerateError, InputError, ShapeError
+from isonb.numerics.compiled import can_compile
+
+ROOT = Path(__file__).resolve().parents[2]
+PEAK = """
+import torch, isonb
+from tests.benchmarks.memory import peak_mb
+corpus = torch.empty(50_000, 384).normal_()
+for m in (1, 100):
+    isonb.knn_queries(torch.ones(m, 384), corpus[:600], 10)
+before = peak_mb()
+for m in (1, 500):
+    isonb.knn_queries(torch.empty(m, 384).normal_(), corpus, 10)
+print(peak_mb() - before)
+"""
 
 
 def brute(queries, corpus, k):
@@ -14,12 +34,15 @@ def brute(queries, corpus, k):
     return found.values[:, :k], found.indices[:, :k]
 
 
-@pytest.mark.parametrize("kind", ["plain", "far", "large", "small", "twins", "lattice", "few"])
+@pytest.mark.parametrize("kind", ["plain", "far", "tight", "large", "small", "twins", "lattice", "few"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_neighbours_of_queries_are_those_of_all_differences(kind, dtype):
-    corpus, queries = normal(300, 8), normal(70, 8, seed=1)
+@pytest.mark.parametrize("way", ["differences", "product", "boxes"])
+def test_neighbours_of_queries_are_those_of_all_differences(kind, dtype, way):
+    corpus, queries = normal(300, 20), normal(70, 20, seed=1)
     if kind == "far":
         corpus, queries = corpus + 1e4, queries + 1e4
+    elif kind == "tight":  # no float32 product and no float32 difference tells who is nearest
+        corpus, queries = corpus * 1e-6 + 1, queries * 1e-6 + 1
     elif kind in ("large", "small"):
         size = {"large": 1e30, "small": 1e-30}[kind]
         corpus, queries = corpus * size, queries * size
@@ -30,7 +53,8 @@ def test_neighbours_of_queries_are_those_of_all_differences(kind, dtype):
     elif kind == "few":
         corpus = corpus[:5]
     corpus, queries = corpus.to(dtype), queries.to(dtype)
-    distances, index = knn_queries(queries, corpus, 5, chunk=32)
+    with mock.patch("isonb.numerics.queries.way_of_queries", return_value=way):
+        distances, index = knn_queries(queries, corpus, 5, chunk=32)
     want, places = brute(queries, corpus, 5)
     assert torch.equal(index, places)
     assert_same(distances.double(), want, rtol=1e-6 if dtype == torch.float32 else 1e-12)
@@ -45,6 +69,34 @@ def test_a_cloud_asked_for_itself_finds_itself_first():
     assert knn_queries(x[:0], x, 4)[1].shape == (0, 4)
     check_gradient(lambda a, b: knn_queries(a, b, 2)[0], x[:3], x[5:12])
     assert knn_queries(x.float(), x, 1)[0].dtype == torch.float64
+
+
+@pytest.mark.parametrize("m", [1, 80])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_bad_number_is_found_wherever_the_corpus_holds_it(m, bad):
+    queries = normal(m, 30).float()
+    for row in (0, 57, 1199):
+        corpus = normal(1200, 30).float()
+        corpus[row, 29] = bad
+        check_rejects(knn_queries, DegenerateError, "corpus must be finite", queries, corpus, 3)
+
+
+@pytest.mark.parametrize("m", [2, 80])
+def test_neighbours_of_queries_are_those_of_faiss(m):
+    faiss = pytest.importorskip("faiss")
+    corpus, queries = normal(5000, 48).float(), normal(m, 48, seed=1).float()
+    distances, index = knn_queries(queries, corpus, 7)
+    squares, places = faiss.knn(queries.numpy(), corpus.numpy(), 7)
+    assert torch.equal(index, torch.from_numpy(places))
+    assert_same(distances.square(), torch.from_numpy(squares), rtol=1e-4)
+
+
+def test_the_corpus_is_not_copied():
+    """A corpus of 77 MB; without numba it is."""
+    if not can_compile(torch.ones(1)):
+        pytest.skip("memory of the compiled loops")
+    done = subprocess.run([sys.executable, "-c", PEAK], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 77 / 2
 
 
 def test_bad_queries():

@@ -1,0 +1,103 @@
+"""The rows of a corpus nearest to queries, exact, in one pass over the corpus and without a copy of it.
+
+Few queries are compared by differences in the type of the points, whose error is a share of each square; many by a
+matrix product about the middle of the corpus, a tile at a time. Differences in float64 rank the candidates. A query
+whose last neighbour isn't nearer than the rounding of what was left out can tell is compared again with all rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from isonb.checks import finite
+from isonb.numerics import compiled_nearest
+from isonb.numerics.compiled import can_compile
+from isonb.numerics.distances import PIECE, slack
+from isonb.numerics.nearest import SPARE, STRIP, Search
+from isonb.numerics.scale import largest, power_of_two, precise, square_norms
+from isonb.numerics.ways import way_of_queries
+
+SAMPLE = 256  # rows of the corpus whose mean is its middle
+
+Found = tuple[Tensor, Tensor, Tensor]
+"""Indices (m, k), squared distances in float64 (m, k), and the unit () of these distances."""
+
+
+@torch.no_grad()
+def nearest_rows(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> Found:
+    """Of queries (m, d), checked, in a corpus (n, d) of their type whose values are looked at here; ties by index.
+
+    ``chunk`` queries are multiplied at a time.
+    """
+    if (way := way_of_queries(queries, corpus, k)) != "boxes" and can_compile(corpus):
+        found = (_by_differences if way == "differences" else _by_product)(queries, corpus, k, chunk)
+        if found is not None:
+            return *found, torch.ones((), dtype=torch.float64)
+    finite(corpus, name="corpus")
+    size = power_of_two(torch.maximum(*(largest(one, (0, 1)) for one in (corpus, queries))))
+    points, m = torch.cat([precise(queries), precise(corpus)]).div_(precise(size)), len(queries)
+    own = torch.arange(len(points), device=points.device)
+    search = Search(points.unsqueeze(0), None)
+    index, square = search(k, own[:m], (own >= m).long(), chunk)  # those of another label: the corpus
+    unit = 1.0 if search.unit is None else search.unit.squeeze()
+    return index[0] - m, square[0], precise(size).squeeze() * unit
+
+
+def _by_differences(queries: Tensor, corpus: Tensor, k: int, _: int) -> tuple[Tensor, Tensor] | None:
+    """None where some number isn't finite, or some square doesn't fit."""
+    spare = SPARE if corpus.dtype == torch.float32 else 0
+    index, square, sure, total = compiled_nearest.scan(queries, corpus, k, spare)
+    if not torch.finfo(corpus.dtype).tiny ** 0.5 < total < math.inf:
+        return None
+    return _again(queries, corpus, index, square, ~sure.bool())
+
+
+def _by_product(queries: Tensor, corpus: Tensor, k: int, chunk: int) -> tuple[Tensor, Tensor] | None:
+    m, n, info = len(queries), len(corpus), torch.finfo(corpus.dtype)
+    most = info.max**0.5
+    middle = corpus[:: -(-n // SAMPLE)].mean(0)
+    moved = queries - middle
+    norms = torch.cat([square_norms(moved), corpus.new_empty(n)])
+    if not float(norms[:m].amax()) < most:
+        return None
+    half, own, label = norms.new_empty(1, m + n), torch.arange(m), (torch.arange(m + n) >= m).long()
+    half[0, :m] = norms[:m] / 2
+    wide = min(k + SPARE, n)
+    least, whose = half.new_full((1, m, wide), math.inf), torch.full((1, m, wide), -1, dtype=torch.int32)
+    width = max(STRIP, 2 * PIECE // corpus.shape[1])
+    room, products = torch.empty_like(corpus[:width]), corpus.new_empty(min(chunk, m), min(width, n))
+    for start in range(0, n, width):
+        tile = torch.sub(corpus[start : start + width], middle, out=room[: min(width, n - start)])
+        here = slice(m + start, m + start + len(tile))
+        norms[here] = square_norms(tile)
+        if not float(norms[here].amax()) < most:  # the choice takes no NaN
+            return None
+        half[0, here] = norms[here] / 2
+        for low in range(0, m, chunk):
+            left = moved[low : low + chunk]
+            product = torch.mm(left, tile.mT, out=products[: len(left), : len(tile)])
+            compiled_nearest.keep(half, product.unsqueeze(0), (low, m + start), own, label, least, whose)
+    if not float(norms.amax()) > info.tiny**0.5:
+        return None
+    loss = slack(moved, norms)
+    bound = precise(2 * least[0, :, -1] - loss[:m] - loss[m:].amax())
+    return _certified(queries, corpus, whose[0] - m, bound if wide < n else torch.full_like(bound, math.inf), k)
+
+
+def _certified(queries: Tensor, corpus: Tensor, chosen: Tensor, bound: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k nearest of those ``chosen`` (m, wide), or of all where one left out may be as near as ``bound`` (m,)."""
+    own, label = torch.arange(len(queries)), torch.zeros(len(corpus), dtype=torch.long)
+    ranked = compiled_nearest.ranked(corpus[None], chosen[None], own, label, k, queries[None])
+    index, square = (part[0] for part in ranked)
+    return _again(queries, corpus, index, square, square[:, -1] >= bound)
+
+
+def _again(queries: Tensor, corpus: Tensor, index: Tensor, square: Tensor, some: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows that ``some`` (m,) marks are compared with all of the corpus in float64."""
+    if bool(some.any()):
+        found = compiled_nearest.scan(queries[some], corpus, index.shape[1], 0)
+        index[some], square[some] = found.near, found.square
+    return index, square
