@@ -59,7 +59,7 @@ def levels(runs: pd.DataFrame, place: str) -> pd.DataFrame:
 
     Gains are paired by seed with plain training, in points. ``p`` is corrected by Holm's method over the levels of the
     task; those that aren't whole count as 1, so that later levels can only lower it. ``times`` is the mean of the
-    reached isotropy over that of plain training, from ``times least`` to ``times most`` when one of the runs is left out.
+    reached isotropy over that of plain training, from ``times least`` to ``times most`` when one run is left out.
 
     Args:
         runs: of one task, as :func:`task_runs` gives them.

@@ -8,12 +8,12 @@ from statistics import median, stdev
 import pandas as pd
 
 from isonb.lab.statistics.paired import seeds_needed
-from isonb.lab.statistics.seeds import Interval, student
+from isonb.lab.statistics.seeds import LEVEL, Interval, student
 from isonb.lab.studies.comparing import ALL_LAYERS, against_plain
 from isonb.lab.studies.design import PLAIN, Design
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
-from isonb.lab.studies.verdicts import difference
+from isonb.lab.studies.verdicts import by_cell, difference
 
 from .arms import ACTS_ON, ENTROPY, ISOLAYER, LOWER, RAISE, SOFTDECAY
 from .head_to_head import arm_of
@@ -35,8 +35,14 @@ DESIGN = Design(
 
 
 def cells(study: Study) -> pd.DataFrame:
-    """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan."""
-    return against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
+    """What each method gains, by ``arm`` and ``suite``: the cells with all their runs, in the family of the plan.
+
+    ``most``: the upper end of intervals that hold all cells of the family at once, by Bonferroni's method.
+    """
+    found = against_plain(study, METHODS, family=FAMILY).set_index(["arm", "suite"])
+    plain = study.units("score", PLAIN)
+    gains = {cell: by_cell(difference(study.units("score", cell[0]), plain))[cell[1]] for cell in found.index}
+    return found.assign(most=[student(gains[cell], level=1 - (1 - LEVEL) / FAMILY).high for cell in found.index])
 
 
 def rounder(study: Study, arm: str, suite: str) -> float:

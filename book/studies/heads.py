@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from isonb.lab.methods import reading_place
@@ -18,14 +19,20 @@ WIDTH = {"minilm": 384, "tiny": 128}
 
 
 def isotropy(runs: pd.DataFrame, measure: str = "isoscore_unbiased") -> pd.Series[float]:
-    """A measure of what the head of each run reads: the features, or behind a second stage its output."""
-    columns = "metric.end." + runs["method.name"].map(reading_place) + f".{measure}"
-    values = [row[column] for column, (_, row) in zip(columns, runs[sorted(set(columns))].iterrows(), strict=True)]
-    return pd.Series(values, index=runs.index, dtype=float)
+    """A measure of what the classifier of each run reads: the features, or the output of a second stage.
+
+    Missing where it wasn't recorded: behind IsoLayer's layer and a pooler.
+    """
+    places = list(map(reading_place, runs["method.name"], runs["head"]))
+    found = pd.Series(np.nan, index=runs.index)
+    for place in sorted({*places} - {""}):
+        here = [one == place for one in places]
+        found[here] = runs.loc[here, f"metric.end.{place}.{measure}"].astype(float)
+    return found
 
 
 def participation(runs: pd.DataFrame) -> pd.Series[float]:
-    """The participation ratio of what the head of each run reads: 1 + (d - 1) IsoScore-U, from 1 to d."""
+    """The participation ratio of what the classifier of each run reads: 1 + (d - 1) IsoScore-U, from 1 to d."""
     return 1 + (runs["model"].map(WIDTH) - 1) * isotropy(runs)
 
 

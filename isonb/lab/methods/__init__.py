@@ -158,13 +158,20 @@ def acting_place(method: str, experiment: str = "finetune") -> str:
     return "features" if experiment == "similarity" else _kind(method).acts_on
 
 
-def reading_place(method: str, experiment: str = "finetune") -> str:
-    """The vectors that are read in the end, by a head or by a cosine, as a record names their measures.
+def reading_place(method: str, head: str = "pooler", experiment: str = "finetune") -> str:
+    """The vectors that a classifier reads, or a cosine in similarity, as a record names their measures.
 
-    >>> reading_place("istar"), reading_place("isolayer"), reading_place("isolayer", "similarity")
-    ('features', 'second', 'features')
+    Empty where no record has them: a pooler stands between them and a second stage that keeps the fine-tuned head.
+
+    >>> reading_place("istar"), reading_place("isolayer", "linear"), reading_place("isolayer", "pooler")
+    ('features', 'second', '')
+    >>> reading_place("whitening", experiment="similarity")
+    'features'
     """
-    return "features" if experiment == "similarity" else _kind(method).read_by
+    kind = _kind(method)
+    if experiment == "similarity":
+        return "features"
+    return "" if kind.keeps_head and head == "pooler" else kind.read_by
 
 
 def _kind(name: str) -> type[Method]:

@@ -25,6 +25,7 @@ class IsoLayer(Method):
     source: ClassVar[str] = "IsoLayer (Attieh et al., ICDAR 2023)"
     acts_on: ClassVar[Place] = "second"
     read_by: ClassVar[Place] = "second"
+    keeps_head: ClassVar[bool] = True
     two_phases: ClassVar[bool] = True
 
     activation: str = option("none", "after each layer", choices=("none", "tanh"))

@@ -167,6 +167,7 @@ def test_flags_agree_with_hooks(name):
     place = "features" if name in own("layer") else kind().points().mode if name in own("penalty") else "cls"
     assert kind.acts_on == ("second" if kind.two_phases else place)
     assert kind.read_by == ("second" if kind.two_phases else "features")
+    assert kind.keeps_head is (kind.two_phases and kind().second(uneven(300, 64), 0).head != "new")
     assert kind.two_phases is (name in own("second"))
     assert kind.token_fit is (name in own("fit_tokens"))
     changes_vectors = {name} & {*own("pool"), *own("fit_tokens"), *own("transform")}

@@ -22,6 +22,7 @@ def rows(method, weight, times, gain, seeds=range(1, 11), spread=0.002):
             "method.name": method,
             "method.weight": weight,
             "model": "tiny",
+            "head": "pooler",
             "metric.end.tokens.isoscore_all_layers": 0.1 * times * (1 + 0.02 * noise),
             "metric.end.cls.isoscore_unbiased": 0.1 * times * (1 + 0.02 * noise),
             "metric.end.features.isoscore_unbiased": 0.001 * (1 + 0.02 * noise),

@@ -40,6 +40,32 @@ def test_cosreg_against_plain_training_with_new_seeds():
     assert found.p == pytest.approx(stats.fisher_exact(table).pvalue)
 
 
+def test_what_cosreg_gains_with_new_seeds_and_where_neither_failed():
+    """Against a table of the recording and scipy; the settings are those of the cell of the head to head."""
+    wide = recorded("evidence_head_to_head").runs.pivot(index="seed", columns="method.name", values="metric.accuracy")
+    found = failed_runs.gains_with_new_seeds()
+    assert found["gain"].to_dict() == pytest.approx((100 * (wide["cosreg"] - wide["none"])).to_dict())
+    lost = (wide <= 0.549).any(axis=1)  # 0.5 and what 400 rows of two classes explain
+    assert found["failed"].to_dict() == lost.to_dict()
+    assert len(found) == 30
+
+
+def test_the_runs_with_new_seeds_have_the_settings_of_the_head_to_head(head_to_head):
+    """All but the seed and how much of a run is measured."""
+    new, old = failed_runs.new_seeds(), head_to_head.runs.query("suite == 'sentiment (tiny)'")
+    measured = {"cloud_examples", "track_every", "seed", "run_id", "train_examples"}
+    names = [name for name in new if name in old and "." not in name and name not in {*measured, "score", "failed"}]
+    names += ["method.weight", "method.layers"]
+    assert len(names) > 20
+    for arm in (PLAIN, COSREG):
+        sides = [frame[frame["arm"] == arm][names].drop_duplicates() for frame in (new, old)]
+        values = [{name: str(value).removesuffix(".0") for name, value in side.iloc[0].items()} for side in sides]
+        assert values[0] == values[1]
+        assert [len(side) for side in sides] == [1, 1]
+    assert new["train_examples"].isna().all()
+    assert old["train_examples"].isna().all()
+
+
 def test_the_unsteady_tasks_are_those_on_which_a_plain_run_failed(runs, head_to_head):
     assert set(runs["suite"]) == {"sentiment (tiny)", FAST}
     assert set(runs["arm"]) == {PLAIN, *METHODS}

@@ -15,13 +15,22 @@ CLOUDS = {"tokens": 0.9, "cls": 0.5, "features": 0.01, "second": 0.1}
 def runs():
     """A run of each method of the lab, with another isotropy in each cloud."""
     clouds = {f"metric.end.{name}.isoscore_unbiased": value for name, value in CLOUDS.items()}
-    return pd.DataFrame([{"method.name": name, "model": "tiny", "task": name, **clouds} for name in methods()])
+    named = {"model": "tiny", "head": "linear", **clouds}
+    return pd.DataFrame([{"method.name": name, "task": name, **named} for name in methods()])
 
 
 def test_isotropy_is_that_of_the_vectors_which_the_head_reads_and_of_no_others(runs):
     want = [CLOUDS["second" if methods()[name].two_phases else "features"] for name in runs["method.name"]]
     assert HEADS.isotropy(runs).tolist() == want
     assert HEADS.participation(runs).tolist() == pytest.approx([1 + 127 * value for value in want])
+
+
+def test_behind_a_second_stage_and_a_pooler_nobody_recorded_what_is_read(runs):
+    pooled = HEADS.isotropy(runs.assign(head="pooler"))
+    linear = HEADS.isotropy(runs)
+    missing = runs["method.name"][pooled.isna()].tolist()
+    assert missing == [name for name, kind in methods().items() if kind.keeps_head] == ["isolayer"]
+    assert pooled.dropna().equals(linear[pooled.notna()])
 
 
 def test_a_span_is_of_means_over_groups(runs):
