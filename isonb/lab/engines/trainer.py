@@ -89,6 +89,7 @@ def train(
         rates=method.learning_rates(),
         penalty=run_.penalty,
         points=points.mode,
+        module=points.module,
         layers=points.layers,
         include_pads=points.include_pads,
     )

@@ -61,6 +61,15 @@ def test_the_same_seed_gives_the_same_record(bert):
     assert first.series["step.train.loss"] != other.series["step.train.loss"]
 
 
+@pytest.mark.parametrize("head", ["linear", "pooler"])
+def test_a_loss_on_the_features_acts_on_what_the_classifier_reads(head, bert):
+    """Behind a linear head these are the [CLS] vectors; behind a pooler they are others."""
+    places = [{"name": "log_isoscore", "weight": 10.0, "place": place} for place in ("cls", "features")]
+    cls, features = (run(task="english_acceptability", model=bert, head=head, method=one).series for one in places)
+    penalties = [[value for _, value in series["step.train.penalty"]] for series in (cls, features)]
+    assert (penalties[0] == penalties[1]) == (head == "linear")
+
+
 def test_early_stopping_looks_at_held_out_rows(bert):
     record = run(
         task="english_acceptability", model=bert, holdout=0.3, patience=1, epochs=6, learning_rate=0.0, batch_size=8
