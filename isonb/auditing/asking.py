@@ -38,6 +38,7 @@ def audit(
     work: str | Path | None = None,
     progress: bool = True,
     tokenizer: Any = None,
+    prompt: str | None = None,
 ) -> Audit:
     """Say what a cloud of vectors, or a model on some texts, is like: defects, the floor of scores, shape, remedies.
 
@@ -49,7 +50,8 @@ def audit(
     ``audit(model, texts)``: a model is checked first: a text twice, alone and in a batch with longer ones, the empty
     text. Then come its vectors, each different text once, and the shape by layer. Where a folder is one of
     sentence-transformers, the vectors are those of its own ``encode``: pooling, default prompt, every module,
-    truncation; its layers are those of the first module, pooled alike.
+    truncation; its layers are those of the first module, pooled alike. A model with two sides, by its prompts or by the
+    routes of a Router, encodes texts by ``encode_document`` and queries by ``encode_query``.
 
     Args:
         vectors: an array, tensor, frame, table, data set or list, dense or sparse, (n, d) of numbers, or the path of a
@@ -61,7 +63,8 @@ def audit(
         sample: rows at most, 100 or more, that the shape, the neighbours and the pairs come from.
         seed: of the sample.
         pairs: three columns (first, second, labels), 20 or more. The first two hold texts for a model, row numbers for
-            vectors. A label is 1 for a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also
+            vectors. Of a model with two sides the first texts are queries, the second ones documents. A label is 1 for
+            a match and 0 for none, or a grade. Pairs score each remedy; labels 0 and 1 also
             give a threshold, chosen on one half and measured on the other.
         queries: vectors, or texts of a model, 20 or more: they give such a threshold without labels.
         false_match_rate: the share of false matches at the threshold; it needs 2 / ``false_match_rate`` pairs labelled
@@ -77,6 +80,7 @@ def audit(
             configuration, tokenizer, pooling). Without it they lie in a folder that is gone at the end.
         progress: shows a bar on a terminal.
         tokenizer: of a transformers model that comes without.
+        prompt: the name of a prompt of the model, for all texts; "" for none. Without it, each side has its own.
 
     There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
     what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries
@@ -93,7 +97,7 @@ def audit(
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
         path = isinstance(vectors, str | Path) and texts is None
         if is_model(vectors) and not path:
-            how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer)
+            how = Encoding(pool, max_length, batch_size, device, work, progress, tokenizer, prompt)
             return audit_model(vectors, texts, asked, how, labelled, queries)
         source = matrix(vectors, name=name)
         quote = None

@@ -28,6 +28,7 @@ class Encoding:
     work: str | Path | None = None
     progress: bool = True
     tokenizer: Any = None
+    prompt: str | None = None
 
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
@@ -49,6 +50,14 @@ def is_model(thing: Any) -> bool:
 
 def embedder_of(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
     """What encodes, and what had to be assumed for it."""
+    embedder, assumed = _chosen(model, how)
+    if how.prompt is not None and not isinstance(embedder, SentenceEmbedder):
+        fix = "Leave prompt out, and put it before the texts yourself."
+        fail(InputError, "a model of sentence-transformers alone has prompts", f"prompt {how.prompt!r}", fix)
+    return embedder, assumed
+
+
+def _chosen(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
     if isinstance(model, str | Path):
         return _named(model, how)
     if isinstance(model, nn.Sequential) and callable(getattr(model, "encode", None)):
@@ -81,7 +90,7 @@ def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
 
 
 def _sentencewise(model: Any, name: str, how: Encoding, revision: str = "") -> tuple[Embedder, list[Finding]]:
-    embedder = SentenceEmbedder(model, name, how.max_length, how.batch_size, revision)
+    embedder = SentenceEmbedder(model, name, how.max_length, how.batch_size, revision, how.prompt)
     if not how.max_length or how.max_length <= embedder.max_length:
         return embedder, []
     text = f"The model cuts texts at {embedder.max_length} tokens, so max_length = {how.max_length} changes nothing."

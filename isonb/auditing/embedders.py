@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import math
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from isonb.auditing.reading import matrix
 from isonb.auditing.reading.rows import rows_of
+from isonb.auditing.sides import Side, two_sided, ways
 from isonb.errors import InputError, ShapeError, fail
 from isonb.points import pool
 
@@ -50,6 +52,10 @@ class Embedder(ABC):
     tokenizer: Any = None
     revision = ""
     longer = "raise max_length if the model allows it"
+
+    def of_queries(self) -> Embedder:
+        """What encodes queries, which some models do in a way of their own."""
+        return self
 
     @abstractmethod
     def together(self, texts: Sequence[str]) -> Tensor:
@@ -153,14 +159,26 @@ class TokenEmbedder(Embedder):
 class SentenceEmbedder(Embedder):
     """What ``model.encode`` of a ``SentenceTransformer`` gives: default prompt, every module, truncation.
 
-    The model is left as it was. ``max_length``: fewer tokens than the model's own longest input; None: the model's own.
+    A model with two sides gives documents by ``encode_document``; :meth:`of_queries` encodes by ``encode_query``. The
+    model is left as it was. ``max_length``: fewer tokens than the model's own longest input; None: the model's own.
+    ``prompt``: the name of the model's prompt to take, "" for none; None: what its sides take.
     """
 
-    told = "as sentence-transformers encodes"
     longer = "set max_seq_length in the model if it allows more"
 
-    def __init__(self, model: Any, name: str, max_length: int | None, batch_size: int, revision: str = "") -> None:
+    def __init__(
+        self,
+        model: Any,
+        name: str,
+        max_length: int | None,
+        batch_size: int,
+        revision: str = "",
+        prompt: str | None = None,
+    ) -> None:
         self.model, self.name, self.batch_size, self.revision = model, name, batch_size, revision
+        self.prompt, self.ways = prompt, ways(model, prompt)
+        self.two_sided = two_sided(model) or prompt is not None
+        self._take("document")
         own = getattr(model, "max_seq_length", None)
         self.max_length = min((limit for limit in (own, max_length) if limit is not None), default=0)
         self.shorter = max_length is not None and self.max_length != own
@@ -168,6 +186,16 @@ class SentenceEmbedder(Embedder):
         self.tokenizer = tokenizer if hasattr(tokenizer, "unk_token_id") else None  # others have words of their own
         if self.shorter and self.tokenizer is not None:
             self.room_for_words()
+
+    def of_queries(self) -> SentenceEmbedder:
+        asking = copy.copy(self)
+        asking._take("query")
+        return asking
+
+    def _take(self, side: Side) -> None:
+        self.side = side
+        told = f"as its encode_{side} does, {self.ways[side]}"
+        self.told = told if self.two_sided else "as sentence-transformers encodes"
 
     def together(self, texts: Sequence[str]) -> Tensor:
         return self._encoded(texts, len(texts))
@@ -183,13 +211,18 @@ class SentenceEmbedder(Embedder):
         return super().counts([(self._prompt() or "") + text for text in texts])
 
     def _prompt(self) -> str | None:
+        if self.two_sided:
+            return self.ways[self.side].text
         name = self.model.default_prompt_name
         return None if name is None else str(self.model.prompts[name])
 
     def _encoded(self, texts: Sequence[str], size: int) -> Tensor:
         with self._as_asked():
             read = self.readable(texts)
-            vectors = self.model.encode(read, batch_size=size, convert_to_tensor=True, show_progress_bar=False)
+            encode, how = self.model.encode, {}
+            if self.two_sided:
+                encode, how = getattr(self.model, f"encode_{self.side}"), {"prompt": self._prompt()}
+            vectors = encode(read, batch_size=size, convert_to_tensor=True, show_progress_bar=False, **how)
         return torch.as_tensor(vectors).float().cpu()
 
     def _layers(self, texts: Sequence[str]) -> Tensor | None:

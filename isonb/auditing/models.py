@@ -17,10 +17,11 @@ from torch import Tensor
 
 from isonb.auditing.choosing import Encoding, embedder_of
 from isonb.auditing.defects import Finding, Quote
-from isonb.auditing.embedders import Counts, Embedder
+from isonb.auditing.embedders import Counts, Embedder, SentenceEmbedder
 from isonb.auditing.measured import BY_LAYER, TWO_NN, Layer, Pairs, Reading, readings
 from isonb.auditing.reading.rows import Read, joined, rows_of
 from isonb.auditing.report import Audit
+from isonb.auditing.sides import sides_finding
 from isonb.auditing.soundness import (
     check_model,
     check_texts,
@@ -59,12 +60,14 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()
         vectors, states, counts = store.embed(used, "texts", sampled)
         known = None if pairs is None else _pairs(store, *pairs)
-        asking = None if queries is None else store.vectors(queries, "queries")
+        asking = None if queries is None else store.of_queries().vectors(queries, "queries")
         quote: Quote = lambda row: clipped(used[row])  # noqa: E731
         base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, note=NOTE)
         layers = () if states is None else tuple(_layers(states, draw))
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
     ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder), *assumed]
+    if isinstance(embedder, SentenceEmbedder):
+        ours += sides_finding(embedder.model, how.prompt, queries is not None or pairs is not None)
     ours += first_token_findings(embedder, used)
     source = f"{embedder.name}, {embedder.told}, {len(every):,} texts"
     return dataclasses.replace(
@@ -86,9 +89,9 @@ def encoded(model: Any, texts: Sequence[str], how: Encoding) -> tuple[Tensor, st
 
 
 def _pairs(store: Store, first: Any, second: Any, labels: Tensor) -> Pairs:
+    """The vectors of pairs of texts: a model with two sides takes the first ones for queries."""
     first, second = check_texts(first, "pairs"), check_texts(second, "pairs")
-    vectors = store.vectors([*first, *second], "pairs")
-    return Pairs(vectors[: len(first)], vectors[len(first) :], labels)
+    return Pairs(store.of_queries().vectors(first, "pairs"), store.vectors(second, "pairs"), labels)
 
 
 def _layers(states: Any, draw: torch.Generator) -> Iterator[Layer]:
@@ -135,6 +138,11 @@ class Store:
     embedder: Embedder
     progress: bool = True
     key: str = ""
+
+    def of_queries(self) -> Store:
+        """The store of what encodes queries."""
+        asking = self.embedder.of_queries()
+        return dataclasses.replace(self, embedder=asking, key=f"{self.key} {asking.told}")
 
     def vectors(self, texts: Any, name: str) -> Tensor:
         """The vectors of further texts, each text encoded once."""

@@ -274,6 +274,11 @@ def _add_audit(name: str, commands: Any) -> None:
     add("--column", metavar="NAME", help="column of the texts, where it isn't called text")
     add("--work", metavar="DIR", help="keep the vectors there; an audit that was cut short goes on from them")
     add("--pool", default="auto", help="mean, cls, last, or as the model's folder says (%(default)s)")
+    add(
+        "--prompt",
+        metavar="NAME",
+        help='one of the model\'s prompts for all texts, "" for none (each side has its own)',
+    )
     add("--max-length", type=int, help="most tokens of a text that are read (the model's own, or 256)")
     add("--batch-size", type=int, default=32, help="texts at a time (%(default)s)")
     add("--device", default="cpu", help="where the model runs (%(default)s)")

@@ -47,13 +47,18 @@ def run_audit(options: argparse.Namespace) -> int:
 
 def _check_words(options: argparse.Namespace) -> None:
     """Words that only some audits know."""
-    for word in ("column", "work"):
-        if (given := getattr(options, word)) and not options.texts:
+    for word in ("column", "work", "prompt"):
+        if (given := getattr(options, word)) is not None and not options.texts:
             fail(AuditError, f"--{word} must come with --texts", repr(given), "Leave it out, or name the texts.")
     clash = [f"--{name}" for name in ("pairs", "queries") if getattr(options, name)]
-    clash += ["--work"] if options.work else []
+    clash += [f"--{name}" for name in ("work", "prompt") if getattr(options, name) is not None]
     if options.compare and clash:
-        fail(AuditError, "--compare must stand without --pairs, --queries and --work", clash[0], "Run it apart.")
+        fail(
+            AuditError,
+            "--compare must stand without --pairs, --queries, --work and --prompt",
+            clash[0],
+            "Run it apart.",
+        )
     for name in ("queries", "compare"):
         if getattr(options, f"{name}_name") and not getattr(options, name):
             fail(AuditError, f"--{name}-name must come with --{name}", "it alone", "Leave it out, or name the file.")
@@ -79,7 +84,18 @@ def _audited(options: argparse.Namespace) -> Any:
     if queries is not None:
         named = options.queries_name
         queries = matrix(queries, "queries", named) if texts is None else read_texts(queries, named, "--queries-name")
-    words = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
+    words = [
+        "name",
+        "sample",
+        "seed",
+        "false_match_rate",
+        "pool",
+        "max_length",
+        "batch_size",
+        "device",
+        "work",
+        "prompt",
+    ]
     return audit(
         options.vectors, texts, pairs=pairs, queries=queries, **{word: getattr(options, word) for word in words}
     )

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from isonb.errors import InputError, fail, needs
+from isonb.errors import InputError, fail, in_one_line, needs
 from isonb.integrations.hidden_states import unwrapped
 from isonb.integrations.union import asked, trainable, warn_of_half_weights
 from isonb.layers import SoftDecay
@@ -51,12 +51,59 @@ def dense(transform: Any) -> Dense:
 def append_transform(model: Any, transform: Any, *, normalize: bool = False) -> Any:
     """Put a transform fitted on ``model.encode(...)`` behind the model, in place; ``normalize`` adds unit length.
 
-    Returns the model, which saves and loads as any other and needs no isonb.
+    Returns the model, which saves and loads as any other and needs no isonb. The layer has the dtype of the model's
+    vectors. A transform fitted on vectors that ``truncate_dim`` cuts takes the first dimensions of the whole ones, so
+    that encoding gives the same. Raises :class:`~isonb.errors.InputError`, and leaves the model as it was, where the
+    vectors of queries or of documents have another width than the transform was fitted on, or another dtype than each
+    other, and where the layer's weights don't fit that dtype.
     """
-    model.append(dense(transform).to(model.device))
+    layer = dense(transform)
+    seen = {side: _vectors(model, side) for side in ("query", "document")}
+    widths = {side: vectors.shape[-1] for side, vectors in seen.items()}
+    dtypes = {side: vectors.dtype for side, vectors in seen.items()}
+    if len(set(dtypes.values())) > 1:
+        got = ", ".join(f"{side} {dtype}" for side, dtype in dtypes.items())
+        fail(InputError, "the vectors of both sides must have one dtype", got, "Convert the model: model.float().")
+    if layer.in_features == model.truncate_dim and set(widths.values()) == {max(widths.values())}:
+        layer = _of_the_first(layer, max(widths.values()))
+    if set(widths.values()) != {layer.in_features}:
+        got = ", ".join(f"{side} {width}" for side, width in widths.items())
+        invariant = f"the model's vectors must have the {layer.in_features} dimensions that the transform was fitted on"
+        fail(InputError, invariant, got, "Fit it on model.encode(texts) of this model.")
+    layer = layer.to(device=model.device, dtype=dtypes["query"])
+    if not all(bool(weights.isfinite().all()) for weights in layer.parameters()):
+        fix = "Convert the model, model.float(), or keep fewer directions."
+        fail(InputError, f"the weights of the transform must fit {dtypes['query']}", "numbers beyond it", fix)
+    model.append(layer)
     if normalize:
         model.append(Normalize())
     return model
+
+
+def _of_the_first(layer: Dense, width: int) -> Dense:
+    """The same layer for vectors of a greater width, of which it looks at the first dimensions."""
+    wide = nn.Linear(width, layer.out_features)
+    with torch.no_grad():
+        wide.weight.zero_()[:, : layer.in_features] = layer.linear.weight
+        wide.bias.copy_(layer.linear.bias)
+    return dense(wide)
+
+
+def _vectors(model: Any, side: str) -> Tensor:
+    """What the last module gives for a text of a side, before it is cut; the model is left as it was."""
+    seen: list[Tensor] = []
+    modes = [(module, module.training) for module in model.modules()]
+    hook = list(model.children())[-1].register_forward_hook(lambda *call: seen.append(call[-1]["sentence_embedding"]))
+    try:
+        getattr(model, f"encode_{side}")(["a"], show_progress_bar=False)
+    except Exception as error:
+        got = f"{type(error).__name__}: {in_one_line(error)}"
+        fail(InputError, f"the model must encode a text as encode_{side} does", got, "Look at its modules.")
+    finally:
+        hook.remove()
+        for module, training in modes:
+            module.training = training
+    return seen[0]
 
 
 class TokenSoftDecay(Module):  # type: ignore[misc]

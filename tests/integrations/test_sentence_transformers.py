@@ -8,6 +8,7 @@ import pytest
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.losses import (
     AdaptiveLayerLoss,
     BatchAllTripletLoss,
@@ -272,3 +273,63 @@ def test_soft_decay_is_trained_saved_and_loaded(folder, tmp_path, mode):
     again = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
     assert again[1].alpha == pytest.approx(model[1].alpha, abs=1e-7)
     torch.testing.assert_close(torch.as_tensor(again.encode(TEXTS)), torch.as_tensor(model.encode(TEXTS)))
+
+
+def routed(folder, width=8):
+    """Two towers; the one of documents ends at ``width`` dimensions."""
+    query, document = ([Transformer(folder), Pooling(8)] for _ in range(2))
+    document += [] if width == 8 else [dense(torch.nn.Linear(8, width))]
+    router = Router.for_query_document(query_modules=query, document_modules=document)
+    return SentenceTransformer(modules=[router], device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_a_transform_goes_behind_a_model_of_any_dtype(folder, dtype):
+    model = make(folder).to(dtype)
+    vectors = model.encode(TEXTS, convert_to_tensor=True)
+    fitted = Whitening(k=3).fit(vectors.double())
+    got = append_transform(model, fitted, normalize=True).encode(TEXTS, convert_to_tensor=True)
+    want = torch.nn.functional.normalize(fitted.transform(vectors.double()), dim=-1)
+    assert got.dtype == dtype
+    assert torch.allclose(got.double(), want, atol=0.3 if dtype == torch.bfloat16 else 0.05)
+
+
+@pytest.mark.filterwarnings("ignore::isonb.errors.FitWarning")
+@pytest.mark.parametrize("way", ["truncate_dim", "two towers"])
+def test_a_transform_fits_vectors_that_are_cut_and_both_towers(folder, way, tmp_path):
+    model = make(folder) if way == "truncate_dim" else routed(folder)
+    model.truncate_dim = 5 if way == "truncate_dim" else None
+    vectors = model.encode_document(TEXTS, convert_to_tensor=True)
+    fitted = Whitening(k=3).fit(vectors)
+    append_transform(model, fitted).save(str(tmp_path))
+    for encoder in (model, SentenceTransformer(str(tmp_path), device="cpu")):
+        got = encoder.encode_document(TEXTS, convert_to_tensor=True)
+        assert torch.allclose(got, fitted.transform(vectors), atol=1e-4)
+        assert encoder.encode_query(TEXTS[:2]).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda folder: make(folder),
+            "must have the 6 dimensions that the transform was fitted on; got query 8, document 8",
+        ),
+        (lambda folder: routed(folder, 6), "got query 8, document 6"),
+        (lambda folder: mixed(folder), "must have one dtype; got query torch.float32, document torch.bfloat16"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_the_model_is_as_it_was(folder, change, said):
+    model = change(folder)
+    before, modes = len(model), [module.training for module in model.train().modules()]
+    with pytest.raises(InputError, match=said):
+        append_transform(model, torch.nn.Linear(6, 3), normalize=True)
+    assert (len(model), [module.training for module in model.modules()]) == (before, modes)
+    assert model.encode_document(TEXTS[:2]).shape[0] == 2
+
+
+def mixed(folder):
+    model = routed(folder)
+    model[0].sub_modules["document"].to(torch.bfloat16)
+    return model

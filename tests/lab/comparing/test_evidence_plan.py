@@ -46,7 +46,9 @@ def citing():
 
 def test_every_run_cites_the_plan_or_what_it_was_before_a_change_that_is_listed():
     versions = {hashlib.sha256(plan.read_bytes()).hexdigest() for plan in PLANS}
-    versions |= {digest for plan in PLANS for digest in re.findall(r"`([0-9a-f]{64})`", plan.read_text(encoding="utf-8"))}
+    versions |= {
+        digest for plan in PLANS for digest in re.findall(r"`([0-9a-f]{64})`", plan.read_text(encoding="utf-8"))
+    }
     runs = citing()
     assert len(runs) > 20
     assert set(runs["manifest.plan"]) <= versions
