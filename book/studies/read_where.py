@@ -1,7 +1,7 @@
 """Round where it is read: doses, failures, weight and length of ``read_where_plan.md``, judged as it says.
 
-A dose is plain training and six levels, each a weight of ``log_isoscore`` on what the classifier reads. Levels are told by the
-participation ratio that they reached there. A part is judged on the seeds that all its arms have.
+A dose is plain training and six levels, each a weight of ``log_isoscore`` on what the classifier reads. Levels are
+named by the participation ratio that they reached there. A part is judged on the seeds that all its arms have.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _whole(cells: Mapping[Any, pd.DataFrame]) -> dict[Any, pd.DataFrame]:
 
 
 def doses(frame: pd.DataFrame, dose: Dose) -> dict[float, pd.DataFrame]:
-    """The runs of a dose by weight, plain training among them, of the seeds that all its arms have. Without the search."""
+    """The runs of a dose by weight, plain training among them, of the seeds that all its arms have; no search."""
     mine = frame[(frame["task"] == dose.task) & (frame["model"] == dose.model) & (frame["head"] == dose.head)]
     mine = mine[(mine["seed"] > 0) & mine["method.name"].isin(["none", "log_isoscore"])]
     if dose.task == "sst2_joint":  # three passes of plain training belong to the question of length
@@ -86,7 +86,7 @@ def levels(cells: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     """One row a weight, plain training among them, by the participation ratio reached.
 
     Gains are over plain training with the same seed, in points, with intervals that hold for all levels together
-    (Bonferroni); ``p`` is corrected by Holm's method over the levels. ``equivalent``: the interval lies within one point.
+    (Bonferroni); ``p`` is corrected by Holm's method over the levels. ``equivalent``: the interval lies within a point.
     """
     treated = {weight: rows for weight, rows in cells.items() if weight != 0}
     gains = {weight: STEP * (rows["score"] - cells[0.0]["score"]) for weight, rows in treated.items()}
@@ -109,7 +109,7 @@ def levels(cells: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
             gain = student(gains[weight], level=joint)
             line |= {"gain": gain.estimate, "gain low": gain.low, "gain high": gain.high}
             line |= {"p": tests[weight].p, "detectable": tests[weight].visible}
-            line |= {"equivalent": -POINT < gain.low and gain.high < POINT}
+            line |= {"equivalent": gain.low > -POINT and gain.high < POINT}
         lines.append(line)
     return pd.DataFrame(lines).sort_values("reached", ignore_index=True)
 
@@ -225,7 +225,8 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float) -> list[Judged
     answers.append(Judged("R2", outcome, f"largest change of a level: {best:.1f} points"))
     outside = (treated["gain low"] > POINT) | (treated["gain high"] < -POINT)
     outcome = "contradicted" if outside.any() else "holds" if treated["equivalent"].all() else "open"
-    answers.append(Judged("R3", outcome, f"{int(treated['equivalent'].sum())} of {len(treated)} levels within one point"))
+    told = f"{int(treated['equivalent'].sum())} of {len(treated)} levels within one point"
+    answers.append(Judged("R3", outcome, told))
     ends = treated.sort_values("reached")
     apart = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
     span = f"{ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
@@ -239,7 +240,9 @@ def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple
     """
     left = {float(row["weight"]): float(row[READ]) for row in search.to_dict("records") if row["weight"]}
     chosen: dict[float, tuple[float, float]] = {}
-    ranked = sorted((abs(np.log(reached / target)), target, weight) for target in targets for weight, reached in left.items())
+    ranked = sorted(
+        (abs(np.log(reached / target)), target, weight) for target in targets for weight, reached in left.items()
+    )
     for _, target, weight in ranked:
         if target not in chosen and weight not in {w for w, _ in chosen.values()}:
             chosen[target] = (weight, left[weight])

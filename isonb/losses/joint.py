@@ -78,11 +78,11 @@ def _scalar(loss: Tensor, name: str) -> Tensor:
 
 @border
 def balanced_sum(first: Tensor, second: Tensor, mean1: Tensor, mean2: Tensor, alpha: float = 0.5) -> Tensor:
-    r"""Two losses brought to one scale by running means, :math:`\alpha L_1 \bar m/|m_1| + (1-\alpha) L_2 \bar m/|m_2|`.
+    r"""Two losses on one scale by running means, :math:`\alpha L_1 \bar m/|m_1| + (1-\alpha) L_2 \bar m/|m_2|`.
 
-    The paper's Eq. 2 with its balancing. :math:`\bar m` is the average of :math:`|m_1|` and :math:`|m_2|`, which are constants (IsoLayer, Attieh et al.,
-    ICDAR 2023, whose losses are positive). A mean of 0 leaves its loss unscaled. All arguments and the result are
-    scalars.
+    Equation 2 of IsoLayer (Attieh et al., ICDAR 2023) with its balancing. :math:`\bar m` is the average of
+    :math:`|m_1|` and :math:`|m_2|`, which are constants; the paper's losses are positive. A mean of 0 leaves its loss
+    unscaled. All arguments and the result are scalars.
 
     >>> one = torch.tensor
     >>> balanced_sum(one(0.8), one(3.5), one(1.0), one(4.0)).item()

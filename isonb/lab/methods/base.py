@@ -89,9 +89,7 @@ class Method(Options):
     # What the classifier reads, by the same names: "features" (tanh(pooler([CLS])) with the pooler, [CLS] with the
     # linear head, behind a layer its output) or the output of the second stage. A score speaks of the isotropy there.
     read_by: ClassVar[Place] = "features"
-    keeps_head: ClassVar[bool] = (
-        False  # the second stage goes on to the tuned head, pooler included
-    )
+    keeps_head: ClassVar[bool] = False  # the second stage goes on to the tuned head, pooler included
     site: ClassVar[Site] = "vector"  # of the layer: token vectors, the sentence's vector, or that after the pooler
     two_phases: ClassVar[bool] = False
     token_fit: ClassVar[bool] = False
