@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from isonb.lab.data.corpus import sentences
 from isonb.runtime.places import EXPERIMENTS_FOLDER, RECORDINGS_FOLDER
 
 FOLDER = RECORDINGS_FOLDER / "dial"
+PLAN = EXPERIMENTS_FOLDER / "dial_plan.md"
 Turn = tuple[str, float]  # the family and its strength
 RAW: Turn = ("raw", 0.0)
 PLACES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)  # of partial whitening
@@ -51,8 +53,13 @@ def manifest() -> dict[str, Any]:
 
 
 def plan_digest() -> str:
-    """sha256 of the plan that was written before the grid ran."""
-    return hashlib.sha256((EXPERIMENTS_FOLDER / "dial_plan.md").read_bytes()).hexdigest()
+    """sha256 of the plan as it is now."""
+    return hashlib.sha256(PLAN.read_bytes()).hexdigest()
+
+
+def plan_versions() -> frozenset[str]:
+    """sha256 of the plan as it is now, and of what it was before each change that it lists."""
+    return frozenset({plan_digest(), *re.findall(r"`([0-9a-f]{64})`", PLAN.read_text(encoding="utf-8"))})
 
 
 @functools.cache
@@ -75,6 +82,12 @@ class Verdict:
     name: str
     word: str
     numbers: str
+
+
+def towards_round(scores: pd.DataFrame, reader: str, fit: str = "own") -> pd.DataFrame:
+    """What a reader makes of vectors that were turned towards round: p from 0.5 to 1, all layers and both poolings."""
+    rows = scores[(scores["reader"] == reader) & (scores["set"] == "all") & (scores["fit"] == fit)]
+    return rows[(rows["turn"] == "whitening") & rows["strength"].between(0.5, 1)]
 
 
 def _rows(table: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
@@ -123,7 +136,7 @@ def _trained_for_the_cosine(tables: Tables) -> Judged:
     ]
     small, lose = bool(most["gain"] < 0.01), bool((ends["gain_high"] < 0).all())
     numbers = "; ".join([f"most {most['gain']:+.3f} at p = {most['strength']:g}", *told])
-    return small and lose, not small or bool((ends["gain"] >= 0).any()), numbers
+    return small and lose, not small or bool((ends["gain_low"] > 0).any()), numbers
 
 
 def _linear_head(tables: Tables) -> Judged:
@@ -131,9 +144,9 @@ def _linear_head(tables: Tables) -> Judged:
         _middle(tables["scores"], "linear head", set="all", turn="whitening", strength=p) for p in (0.75, 1.0)
     )
     gains = bool(((near["gain"] >= 0.01) & (near["gain_low"] > 0)).any())
-    expected = bool((near["gain"] < 0.01).all() and (round_["gain"] < 0).all())
+    expected = bool((near["gain"] < 0.01).all() and (round_["gain_high"] < 0).all())
     told = f"p = 0.75, {_told(near)}. p = 1, {_told(round_)}"
-    return expected, gains or bool((round_["gain"] >= 0).any()), told
+    return expected, gains or bool((round_["gain_low"] > 0).any()), told
 
 
 def _shares(shares: Mapping[int, float]) -> str:

@@ -1,0 +1,50 @@
+"""The dial's judgement of a sign: an interval decides, and no mean alone."""
+
+import pandas as pd
+import pytest
+
+from isonb import pages
+from isonb.lab.studies.design import study_file
+
+DIAL = study_file("dial")
+
+
+def head(gains):
+    """Scores of a linear head on the middle layers: a gain with its interval at p = 0.75 and at p = 1."""
+    rows = [
+        {"layer": layer, "strength": strength, "gain": gain, "gain_low": gain - 0.01, "gain_high": gain + 0.01}
+        for layer in DIAL.MIDDLE
+        for strength, gain in zip((0.75, 1.0), gains, strict=True)
+    ]
+    same = {"encoder": "smollm2", "pool": "mean", "fit": "own", "reader": "linear head", "set": "all"}
+    return {"scores": pd.DataFrame(rows).assign(**same, turn="whitening")}
+
+
+@pytest.mark.parametrize(
+    ("gains", "outcome"),
+    [
+        ((0.0, -0.02), (True, False)),  # loses on every layer
+        ((0.0, -0.005), (False, False)),  # the mean below 0, the interval on both sides: open
+        ((0.0, 0.005), (False, False)),  # the mean above 0: open, too
+        ((0.0, 0.02), (False, True)),  # an interval above 0 is no loss
+        ((0.02, -0.02), (False, True)),  # a gain at p = 0.75
+    ],
+)
+def test_the_linear_head_contradicts_by_an_interval_alone(gains, outcome):
+    assert DIAL.HYPOTHESES["H6"][1](head(gains))[:2] == outcome
+
+
+def test_the_recorded_linear_head_gains_beyond_chance_and_its_hypothesis_is_open():
+    turned = DIAL.towards_round(DIAL.read("scores"), "linear head")
+    assert set(turned["strength"]) == {0.5, 0.75, 1.0}
+    assert (len(turned), set(turned["pool"])) == (15 * 2 * 3, set(DIAL.POOLS))
+    won, lost = (turned["gain_low"] > 0).sum(), (turned["gain_high"] < 0).sum()
+    assert won > 3 * 0.025 * len(turned) > lost
+    words = {one.name: one.word for one in DIAL.judge({name: DIAL.read(name) for name in ("scores", "best", "parts")})}
+    assert (words["H4"], words["H6"]) == ("as expected", "open")
+
+
+def test_search_is_advised_on_no_encoder():
+    figures = pages.figures("the_dial")
+    readers = {one["reader"] for one in figures.advice(DIAL.read("scores"), DIAL.LAYERS)}
+    assert readers == {"similarity", "threshold", "neighbours", "linear head"}
