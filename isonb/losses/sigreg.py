@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from isonb.numerics.distributed import Group, all_sum, from_first
 from isonb.numerics.rows import row_count, unit_rows
 
 _NODES, _REACH = 17, 3.0  # of the trapezoid rule on [0, 3]; the other half line is its mirror image
+_WAVES = 2**16  # numbers whose waves are computed together on the CPU
 
 
 @dataclass(eq=False, repr=False)
@@ -104,7 +105,7 @@ def _epps_pulley(slices: Tensor, count: Tensor, group: Group) -> Tensor:
     weights = [
         (1 if t in (nodes[0], nodes[-1]) else 2) * step * height for t, height in zip(nodes, normal, strict=True)
     ]
-    waves: Tensor = _WaveSums.apply(slices, nodes)  # type: ignore[no-untyped-call]
+    waves: Tensor = _WaveSums.apply(slices, step, _NODES)  # type: ignore[no-untyped-call]
     real = waves - (slices.shape[0] - count) * waves.new_tensor([[1.0], [0.0]])  # a zero row adds a cosine of 1
     sums = all_sum(torch.cat([real.flatten(), count.unsqueeze(0)]), group)
     n = sums[-1]
@@ -113,24 +114,52 @@ def _epps_pulley(slices: Tensor, count: Tensor, group: Group) -> Tensor:
     return n * (apart.square().sum(1) * mean.new_tensor(weights).unsqueeze(-1)).sum(0).mean()
 
 
+def _waves(s: Tensor, step: float, count: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """cos(ts) and sin(ts) for t = step, 2 step, ..., by angle addition: two trigonometric functions in all.
+
+    What was yielded is overwritten by the next step.
+    """
+    angle = s * step
+    first_cos, first_sin = angle.cos(), angle.sin()
+    cos, sin, other = first_cos.clone(), first_sin.clone(), torch.empty_like(s)
+    yield cos, sin
+    for _ in range(count - 1):
+        torch.mul(cos, first_cos, out=other).addcmul_(sin, first_sin, value=-1)
+        sin.mul_(first_cos).addcmul_(cos, first_sin)
+        cos, other = other, cos
+        yield cos, sin
+
+
 class _WaveSums(torch.autograd.Function):
-    """Sums over the rows of s (n, k) of cos(ts) and sin(ts), for each node t: (t, 2, k). Keeps s and no wave."""
+    """Sums over the rows of s (n, k) of cos(ts) and sin(ts), for t = 0, step, ...: (t, 2, k). Keeps s and no wave."""
 
     @staticmethod
-    def forward(ctx: Any, s: Tensor, nodes: Sequence[float]) -> Tensor:
-        ctx.nodes = nodes
+    def forward(ctx: Any, s: Tensor, step: float, count: int) -> Tensor:
+        ctx.step = step
         ctx.save_for_backward(s)
-        waves = [torch.stack([(t * s).cos().sum(0), (t * s).sin().sum(0)]) for t in nodes]
-        return torch.stack(waves)
+        sums = s.new_zeros(count, 2, s.shape[1])
+        sums[0, 0] = len(s)
+        for rows in s.split(_rows(s)):
+            for total, (cos, sin) in zip(sums[1:], _waves(rows, step, count - 1), strict=True):
+                total[0].add_(cos.sum(0))
+                total[1].add_(sin.sum(0))
+        return sums
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (s,) = ctx.saved_tensors
         total = torch.zeros_like(s)
-        for t, (real, imaginary) in zip(ctx.nodes, grad, strict=True):
-            total += t * (imaginary * (t * s).cos() - real * (t * s).sin())
-        return total, None
+        slopes = grad[1:] * (ctx.step * torch.arange(1, len(grad), device=s.device, dtype=s.dtype)[:, None, None])
+        for out, rows in zip(total.split(_rows(s)), s.split(_rows(s)), strict=True):
+            for (real, imaginary), (cos, sin) in zip(slopes, _waves(rows, ctx.step, len(slopes)), strict=True):
+                out.addcmul_(imaginary, cos).addcmul_(real, sin, value=-1)
+        return total, None, None
+
+
+def _rows(s: Tensor) -> int:
+    """Rows at a time: on the CPU what its cache holds the waves of."""
+    return max(1, _WAVES // s.shape[1]) if s.device.type == "cpu" else max(1, len(s))
 
 
 @border

@@ -7,17 +7,20 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from isonb.checks import border, check_values, cloud, fits, labels_of
+from isonb.checks import border, check_values, cloud, finite, fits, labels_of
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.rank import effective_number
-from isonb.numerics.rows import center_rows, row_count, unit_rows
-from isonb.numerics.scale import precise, size_of, square_norms, unit_sized
+from isonb.numerics.products import gram
+from isonb.numerics.rows import center_rows, directions, row_count
+from isonb.numerics.scale import ordinary, precise, size_of, square_norms, unit_sized
 
 
-def partners(x: Tensor, y: Tensor, mask: Tensor | None, points: int = 1) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Both clouds checked, of one dtype and device, and their mask."""
-    x, real = cloud(x, mask, points=points)
-    y, _ = cloud(y, mask, name="y", points=points)
+def partners(
+    x: Tensor, y: Tensor, mask: Tensor | None, points: int = 1, *, look: bool = True
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Both clouds checked, of one dtype and device, and their mask; with ``look=False`` values are the caller's."""
+    x, real = cloud(x, mask, points=points, look=look)
+    y, _ = cloud(y, mask, name="y", points=points, look=look)
     if x.shape[:-1] != y.shape[:-1]:
         fail(ShapeError, f"y must have the points of x, {tuple(x.shape[:-1])}", tuple(y.shape[:-1]), "Pair the rows.")
     dtype = torch.promote_types(x.dtype, y.dtype)
@@ -41,22 +44,30 @@ def alignment(
     >>> alignment(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [3.0, 0.0]])).item()
     1.0
     """
-    x, y, mask = partners(x, y, mask)
+    x, y, mask = partners(x, y, mask, look=not normalize)
     if not power > 0:
         fail(InputError, "power must be positive", power, "2 is the default.")
     if x.shape[-1] != y.shape[-1]:
         fail(ShapeError, f"y must have the {x.shape[-1]} dimensions of x", y.shape[-1], "Compare others by cka.")
-    real = torch.ones_like(x[..., 0], dtype=torch.bool) if mask is None else mask
     if normalize:
-        x, y = unit_rows(x), unit_rows(y)
-        real = real & (x.detach() != 0).any(-1) & (y.detach() != 0).any(-1)
-    count = real.sum(-1)
+        one, other = directions(x), directions(y, look=False)
+        y = y if other.whole else finite(y, name="y")
+        gap = one.rows * one.inverse.unsqueeze(-1) - other.rows * other.inverse.unsqueeze(-1)
+        if not (one.whole and other.whole):
+            real = (one.inverse > 0) & (other.inverse > 0)
+            mask = real if mask is None else real & mask
+    else:
+        gap = x - y
+    square = gap.square().sum(-1)
+    if power != 2:
+        apart = square > 0  # a power of nothing has no slope
+        square = torch.where(apart, torch.where(apart, square, 1.0) ** (power / 2), 0.0)
+    if mask is None:
+        return fits(square.mean(-1), "distances")
+    count = mask.sum(-1)
     if check_values(x) and not bool((count > 0).all()):
         fail(DegenerateError, "a pair must have two vectors that aren't zero", 0, "A zero vector has no direction.")
-    square = (x - y).square().sum(-1)
-    apart = real & (square > 0)  # a power of nothing has no slope
-    total = torch.where(apart, torch.where(apart, square, 1.0) ** (power / 2), 0.0).sum(-1)
-    return fits(total / count.clamp_min(1), "distances")
+    return fits(torch.where(mask, square, 0.0).sum(-1) / count.clamp_min(1), "distances")
 
 
 @border
@@ -82,16 +93,16 @@ def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = N
     0.541518
     """
     x, y, mask = partners(x, y, mask, 4 if debiased else 2)
-    n, (x, y) = row_count(x, mask), (center_rows(unit_sized(one), mask)[0] for one in (x, y))
+    n, (x, y) = row_count(x, mask), (_centred(one, mask) for one in (x, y))
     (k, l), less = (square_norms(one) for one in (x, y)), (n - 2).clamp_min(1)
 
-    def term(a: Tensor, b: Tensor, p: Tensor, q: Tensor) -> Tensor:
-        whole = _squared_product(a, b)
+    def term(whole: Tensor, p: Tensor, q: Tensor) -> Tensor:
         if debiased:
             whole = whole - n / less * (p * q).sum(-1) + p.sum(-1) * q.sum(-1) / ((n - 1).clamp_min(1) * less)
         return whole
 
-    first, second = term(x, x, k, k), term(y, y, l, l)
+    wholes = _squared_products(x, y)
+    first, second, third = (term(*parts) for parts in zip(wholes, (k, l, k), (k, l, l), strict=True))
     floor = 16 * torch.finfo(x.dtype).eps
     usable = (first > floor * k.sum(-1).square()) & (second > floor * l.sum(-1).square())
     if check_values(x) and not bool(usable.all()):
@@ -99,16 +110,29 @@ def cka(x: Tensor, y: Tensor, *, debiased: bool = False, mask: Tensor | None = N
         fix = "Drop clouds of equal points; debiased, give more of them."
         fail(DegenerateError, "both clouds must vary, more than their points are few", got, fix)
     scale = torch.where(usable, first, 1.0).sqrt() * torch.where(usable, second, 1.0).sqrt()
-    score = torch.where(usable, term(x, y, k, l) / scale, 0.0)
+    score = torch.where(usable, third / scale, 0.0)
     return score + (score.clamp(0.0 if not debiased else -torch.inf, 1) - score).detach()  # rounding
 
 
-def _squared_product(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of squares of x^T y, by way of n x n matrices where that takes fewer multiplications."""
+def _centred(x: Tensor, mask: Tensor | None) -> Tensor:
+    """The cloud about its mean, at a size whose fourth powers fit."""
+    centred = center_rows(x, mask)[0]
+    if check_values(x) and ordinary(square_norms(centred.detach()).sum(-1).sqrt()):
+        return centred
+    return center_rows(unit_sized(x), mask)[0]
+
+
+def _squared_products(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums of squares of x^T x, y^T y and x^T y, by way of the n x n Gram matrices where these take less."""
     n, d, c = *x.shape[-2:], y.shape[-1]
-    if n * (d + c) < d * c:
-        return ((x @ x.mT) * (y @ y.mT)).sum((-2, -1))
-    return (x.mT @ y).square().sum((-2, -1))
+    if n * (d + c) < d * d + c * c + d * c:
+        a, b = gram(x), gram(y)
+        pairs = (a, a), (b, b), (a, b)
+    else:
+        a, b, both = gram(x.mT), gram(y.mT), x.mT @ y
+        pairs = (a, a), (b, b), (both, both)
+    first, second, third = ((one * other).sum((-2, -1)) for one, other in pairs)
+    return first, second, third
 
 
 @border

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from isonb.checks import border, cloud
 from isonb.errors import InputError, fail
-from isonb.numerics.products import signed
+from isonb.numerics.products import gram, signed
 from isonb.numerics.rows import row_count
+from isonb.numerics.scale import precise
 
 _SIGNS = ("both", "as_returned", "canonical")
 
@@ -35,16 +36,30 @@ def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = Non
     x, mask = cloud(x, mask)
     if signs not in _SIGNS:
         fail(InputError, f"signs must be one of {', '.join(_SIGNS)}", repr(signs), "The default is 'both'.")
-    axes = torch.linalg.svd(x, full_matrices=False).Vh.mT  # (..., d, min(n, d))
-    if signs == "canonical":
-        axes = signed(axes)
-    along = x @ axes
-    if signs == "both":
-        along = torch.cat([along, -along], -1)
+    axes = _axes(x) if signs != "as_returned" else torch.linalg.svd(x, full_matrices=False).Vh.mT
+    along = x @ (signed(axes) if signs == "canonical" else axes)
+    both = (along, -along) if signs == "both" else (along,)
     if mask is not None:
-        along = along.masked_fill(~mask.unsqueeze(-1), -torch.inf)
-    heights = along.logsumexp(-2)
+        both = tuple(one.masked_fill(~mask.unsqueeze(-1), -torch.inf) for one in both)
+    heights = torch.cat([one.logsumexp(-2) for one in both], -1)
     if x.shape[-2] < x.shape[-1]:
         heights = torch.cat([heights, row_count(x, mask).log().unsqueeze(-1)], -1)
     score: Tensor = heights.amin(-1) - heights.amax(-1)
     return score if log else score.exp()
+
+
+def _axes(x: Tensor) -> Tensor:
+    """The eigenvectors (..., d, min(n, d)) of X^T X, zero ones where all points are orthogonal to them.
+
+    Points of float32 by their Gram in float64, which tells what their own singular value decomposition can, and costs
+    less.
+    """
+    if x.dtype == torch.float64 or x.device.type == "mps":
+        return torch.linalg.svd(x, full_matrices=False).Vh.mT
+    wide, few = precise(x), x.shape[-2] < x.shape[-1]
+    squares, basis = torch.linalg.eigh(gram(wide if few else wide.mT))
+    if few:
+        least = max(x.shape) * torch.finfo(squares.dtype).eps * squares[..., -1:]
+        scale = torch.where(squares > least, squares.clamp_min(least).rsqrt(), 0.0)
+        basis = wide.mT @ (basis * scale.nan_to_num(posinf=0.0).unsqueeze(-2))
+    return basis.to(x)
