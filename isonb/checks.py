@@ -78,10 +78,10 @@ def _has_autocast(kind: str) -> bool:
 
 def border(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function: numpy arrays become tensors, autocast is off inside (float32 maths), and the function's
-    name is put in front of every input error; of a module's ``forward`` the name of its class.
+    name is put in front of every input error; of ``forward`` and ``__init__`` the name of the class.
     """
     *_, owner, name = ("", *function.__qualname__.split("."))
-    told = owner if name == "forward" else name
+    told = owner if name in ("forward", "__init__") else name
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -92,7 +92,20 @@ def two_nn(
         real = torch.ones_like(usable) if mask is None else mask
         usable = (first >= 1e-8 * _mean_norm(x, mask)) & (ratio > 1 + 1e-8) & real
         skipped = real & ~usable
-    slope, left = _slope(ratio, usable, skipped.sum(-1), 1 - discard if keep is None else keep)
+    return _fitted(x, ratio, usable, skipped.sum(-1), 1 - discard if keep is None else keep)
+
+
+def two_nn_of(x: Tensor, away: Tensor, discard: float) -> Tensor:
+    """:func:`two_nn` of points (..., n, d) from the distances (..., n, 2) to their two nearest."""
+    first, second = precise(away).unbind(-1)
+    usable = first > _rounding(x).squeeze(-1)
+    ratio = torch.where(usable, second, 1.0) / torch.where(usable, first, 1.0)
+    return _fitted(x, ratio, usable, torch.zeros_like(usable[..., 0], dtype=torch.long), 1 - discard)
+
+
+def _fitted(x: Tensor, ratio: Tensor, usable: Tensor, before: Tensor, share: float) -> Tensor:
+    """The slope of :func:`_slope` in the dtype of the points, or an error where there is none."""
+    slope, left = _slope(ratio, usable, before, share)
     if check_values(x) and not bool(((left >= 2) & torch.isfinite(slope)).all()):
         got = f"{int(left.min())} usable ratios" if int(left.min()) < 2 else "ratios that are all 1"
         fix = "Duplicates and lattices have no TwoNN dimension; drop duplicates or pass more points."
@@ -160,7 +173,11 @@ def mle_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Tens
 
 def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Of each row, the sum over its neighbours of ln(r_k / r_j), and of how many: (..., n), 0 for masked rows."""
-    away = fits(neighbours(x, k, mask)[0], "distances")
+    return log_gaps_of(x, fits(neighbours(x, k, mask)[0], "distances"))
+
+
+def log_gaps_of(x: Tensor, away: Tensor) -> tuple[Tensor, Tensor]:
+    """The same from the distances (..., n, k)."""
     near = (away > _rounding(x).to(away.dtype)) & torch.isfinite(away)
     logs = torch.where(near, away, 1.0).log()
     farthest = torch.where(near, away, 0.0).argmax(-1, keepdim=True)
@@ -171,12 +188,17 @@ def log_gaps(x: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 def _maximum_likelihood(x: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, int]:
     """The dimension and that of the space."""
     check_k(x, k, mask, least=2)
-    gaps, count = (part.sum(-1) for part in log_gaps(x, k, mask))
+    return dimension_of_gaps(x, *log_gaps(x, k, mask)), x.shape[-1]
+
+
+def dimension_of_gaps(x: Tensor, gaps: Tensor, count: Tensor) -> Tensor:
+    """The dimension (...) from what :func:`log_gaps` gives."""
+    gaps, count = gaps.sum(-1), count.sum(-1)
     flat = gaps <= 0
     if check_values(x) and bool(flat.any()):
         fix = "Duplicates and regular lattices have no such dimension; pass more points or another k."
         fail(DegenerateError, "some point must have neighbours at unequal distances", "equal distances only", fix)
-    return torch.where(flat, torch.inf, count.to(x.dtype) / torch.where(flat, 1.0, gaps)), x.shape[-1]
+    return torch.where(flat, torch.inf, count.to(x.dtype) / torch.where(flat, 1.0, gaps))
 
 
 @border

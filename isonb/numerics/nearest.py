@@ -39,14 +39,17 @@ def check_k(x: Tensor, k: int, mask: Tensor | None, *, least: int = 1, itself: i
         fail(ShapeError, wanted, repr(k), "Pass a smaller k or more points.")
 
 
-def neighbours(x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None) -> tuple[Tensor, Tensor]:
+def neighbours(
+    x: Tensor, k: int, mask: Tensor | None = None, chunk: int | None = None, *, rough: bool = False
+) -> tuple[Tensor, Tensor]:
     """Lengths, differentiable, and indices (..., n, k) of the nearest other rows of a checked cloud.
 
-    Nearest first, ties by index. Off the mask lengths are 0 and indices -1, inf and -1 where there are no more.
+    Nearest first, ties by index. Off the mask lengths are 0 and indices -1, inf and -1 where there are no more. With
+    ``rough`` candidates come from a float32 product on the CPU, whatever the type of the points.
     """
     clouds, real = x.detach().reshape(-1, *x.shape[-2:]), None if mask is None else mask.reshape(-1, mask.shape[-1])
     with torch.no_grad():
-        search = Search(clouds, real)
+        search = Search(clouds, real, rough=rough)
         index, square = search(k, chunk=chunk)
         lengths = square.sqrt_() if search.unit is None else square.sqrt_().mul_(search.unit)
         if real is not None:
@@ -71,7 +74,7 @@ def nearest_by_cosine(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     unit = unit_rows(precise(x))
     unit = torch.cat([unit, (unit == 0).all(-1, keepdim=True).to(unit)], -1)
-    away, index = neighbours(unit, k)
+    away, index = neighbours(unit, k, rough=True)
     return index, 1 - away.square() / 2
 
 
@@ -87,13 +90,15 @@ class _Copy(NamedTuple):
     slack: Tensor
 
 
-def _copy(points: Tensor, real: Tensor | None) -> _Copy:
-    """Of clouds (b, n, d); off the CPU in float64."""
+def _copy(points: Tensor, real: Tensor | None, rough: bool) -> _Copy:
+    """Of clouds (b, n, d); off the CPU in float64, on it in float32 where ``rough``."""
     points = points if points.device.type == "cpu" else precise(points)
     whole = power_of_two(largest(points, (-2, -1)))  # moving the points would overflow
     copy = about_middle(points / whole, real)
     size = power_of_two(largest(copy, (-2, -1)))
-    norms = square_norms(copy.div_(size))
+    copy = copy.div_(size)
+    copy = copy.float() if rough and copy.device.type == "cpu" else copy
+    norms = square_norms(copy)
     loss = slack(copy, norms)
     return _Copy(copy, norms, (precise(whole) * size)[..., 0].square(), loss + loss.amax(1, keepdim=True))
 
@@ -104,7 +109,7 @@ class Search:
     Squared distances are in the square of ``unit`` (b, 1, 1), where that isn't None.
     """
 
-    def __init__(self, points: Tensor, real: Tensor | None) -> None:
+    def __init__(self, points: Tensor, real: Tensor | None, *, rough: bool = False) -> None:
         self.unit = None
         if points.dtype == torch.float64:  # squares of float32 fit float64 as they are
             self.unit = power_of_two(largest(points, (-2, -1)))
@@ -113,7 +118,7 @@ class Search:
         if self.way == "boxes":
             self.boxes = [kd_tree(one, None if real is None else real[c]) for c, one in enumerate(points)]
         elif self.way == "product":
-            self.copy = _copy(points, real)
+            self.copy = _copy(points, real, rough)
 
     def __call__(
         self, k: int, some: Tensor | None = None, label: Tensor | None = None, chunk: int | None = None
