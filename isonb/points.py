@@ -17,7 +17,7 @@ from isonb.errors import InputError, ShapeError, fail
 from isonb.numerics.rows import row_count
 
 Layers = int | Sequence[int] | Literal["all"]
-Mode = Literal["cls", "last", "mean", "tokens"]
+Mode = Literal["cls", "last", "mean", "mean_after_first", "tokens"]
 
 
 def chosen_layers(layers: Layers, depth: int) -> list[int]:
@@ -53,24 +53,32 @@ def _mean(state: Tensor, mask: Tensor | None) -> Tensor:
     return rows.sum(-2) / row_count(state, mask).clamp_min(1).unsqueeze(-1)
 
 
+def _mean_after_first(state: Tensor, mask: Tensor | None) -> Tensor:
+    real = torch.ones(state.shape[:-1], dtype=torch.bool, device=state.device) if mask is None else mask
+    after = torch.where(real.cumsum(-1) > 1, real, False)
+    return _mean(state, torch.where(after.any(-1, keepdim=True), after, real))
+
+
 def _tokens(state: Tensor, mask: Tensor | None) -> Tensor:
     return state.flatten(0, -2) if mask is None else state[mask]
 
 
-_POOLS = {"cls": _first, "last": _last, "mean": _mean, "tokens": _tokens}
+_POOLS = {"cls": _first, "last": _last, "mean": _mean, "mean_after_first": _mean_after_first, "tokens": _tokens}
 
 
 def pool(states: Sequence[Tensor], mask: Tensor | None, mode: Mode) -> Tensor:
     """Hidden states of some layers to one cloud (n, d): the points of layer after layer, in float32 for half precision.
 
     "cls" takes the first position of each sentence, "last" its last real token (the usual choice for a decoder), "mean"
-    the mean over its real tokens, "tokens" every real token. ``mask`` (B, T) marks real tokens; None counts them all.
+    the mean over its real tokens, "mean_after_first" over those but the first where there are others (in a language
+    model the first may outweigh them all), "tokens" every real token. ``mask`` (B, T) marks real tokens; None counts
+    them all.
     Values aren't looked at: what the points are given to does that.
 
     >>> states = [torch.tensor([[[1.0], [2.0], [9.0]]])]
     >>> mask = torch.tensor([[1, 1, 0]])
-    >>> [pool(states, mask, mode).flatten().tolist() for mode in ("cls", "last", "mean", "tokens")]
-    [[1.0], [2.0], [1.5], [1.0, 2.0]]
+    >>> [pool(states, mask, mode).flatten().tolist() for mode in ("cls", "last", "mean", "mean_after_first", "tokens")]
+    [[1.0], [2.0], [1.5], [2.0], [1.0, 2.0]]
     """
     if mode not in _POOLS:
         names = ", ".join(map(repr, _POOLS))

@@ -100,11 +100,16 @@ EMBEDDED: dict[str, Embedded] = {
 }
 
 
-def models_folder() -> Path:
-    """Where fetched models lie: ``$ISONB_CACHE/models``, or ``isonb/models`` in the user's cache folder (XDG)."""
+def cache_folder() -> Path:
+    """Where what can be made again is kept: ``$ISONB_CACHE``, or ``isonb`` in the user's cache folder (XDG)."""
     named = os.environ.get(CACHE_VARIABLE)
     cache = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isonb"
-    return cache.expanduser() / "models"
+    return cache.expanduser()
+
+
+def models_folder() -> Path:
+    """Where fetched models lie: ``models`` in :func:`cache_folder`."""
+    return cache_folder() / "models"
 
 
 def embedded_place(entry: Embedded) -> Path:

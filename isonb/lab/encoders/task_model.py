@@ -2,9 +2,9 @@
 
 tokens -> (layer) -> sentence vector -> (layer) -> dense and tanh -> (layer) -> dropout -> classifier
 
-The sentence vector is the first token, or for a decoder the last real one. The dense layer begins with the encoder's
-own pooler where it has one; decoders and ``head="linear"`` have none. A span task has no sentence vector: its head
-reads every token, ``layer`` acting on token vectors.
+The sentence vector is ``pooling`` of the last layer: "cls" takes the first token, of a decoder the last real one; or a
+mean of tokens. The dense layer begins with the encoder's own pooler where it has one; decoders and ``head="linear"``
+have none. A span task has no sentence vector: its head reads every token, ``layer`` acting on token vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from isonb.integrations.hidden_states import Pooling
 from isonb.lab.encoders.text_models import is_decoder
 from isonb.lab.methods import Method
-from isonb.points import pool
+from isonb.points import Mode, pool
 
 
 def task_loss(kind: str, logits: Tensor, labels: Tensor) -> Tensor:
@@ -40,11 +40,22 @@ def task_loss(kind: str, logits: Tensor, labels: Tensor) -> Tensor:
 class TaskModel(nn.Module):
     """``encoder`` (a transformers model), a head for ``outputs`` numbers, and the layer of ``method`` at its site."""
 
-    def __init__(self, encoder: Any, kind: str, outputs: int, method: Method, head: str, dropout: float) -> None:
+    def __init__(
+        self,
+        encoder: Any,
+        kind: str,
+        outputs: int,
+        method: Method,
+        head: str,
+        dropout: float,
+        pooling: Mode = "cls",
+    ) -> None:
         super().__init__()
         dim = int(encoder.config.hidden_size)
         self.kind, self.site, self.decoder = kind, method.site, is_decoder(encoder.config)
+        self.pooling = Pooling("last" if self.decoder and pooling == "cls" else pooling)
         self.encoder = encoder
+        self.frozen = [name for name, weight in encoder.named_parameters() if not weight.requires_grad]
         self.layer = method.layer(dim)
         self.pooler = None if kind == "span" or self.decoder or head == "linear" else _pooler(encoder, dim)
         self.features = nn.Identity()  # what the classifier sees passes here, so that a loss can act on it by name
@@ -55,8 +66,10 @@ class TaskModel(nn.Module):
         self.unfreeze()
 
     def unfreeze(self) -> None:
-        """Every weight in use requires gradients; the encoder's own pooler is out of use."""
+        """Every weight in use requires gradients but those that came frozen; the encoder's own pooler is out of use."""
         self.requires_grad_(True)
+        for name in self.frozen:
+            self.encoder.get_parameter(name).requires_grad_(False)
         own = getattr(self.encoder, "pooler", None)
         if isinstance(own, nn.Module):
             own.requires_grad_(False)
@@ -69,11 +82,6 @@ class TaskModel(nn.Module):
     @property
     def config(self) -> Any:
         return self.encoder.config
-
-    @property
-    def pooling(self) -> Pooling:
-        """The sentence vectors of the last layer, before any layer of a method."""
-        return Pooling("last" if self.decoder else "cls")
 
     def forward(
         self,

@@ -208,7 +208,7 @@ class _Penalty:
     ) -> None:
         self.model, self.tokens, self.size, self.loss = encoder.model, tokens, size, loss
         self.device = next(encoder.model.parameters()).device
-        self.pooling = penalised_points(method or Method(), is_decoder(encoder.model.config))
+        self.pooling = penalised_points(method or Method(), "last" if is_decoder(encoder.model.config) else "cls")
         self.shrinkage: ShrinkageCovariance | None = None
         if self.loss is not None:
             self.loss.to(self.device).train()

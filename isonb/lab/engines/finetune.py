@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,10 +17,12 @@ from transformers import set_seed
 
 from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.loading import load_for_training
+from isonb.lab.encoders.lower_layers import first_layers, trained_above
 from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.engines.callbacks import Reports
 from isonb.lab.engines.contrast import tune
 from isonb.lab.engines.preflight import preflight
+from isonb.lab.engines.readers import read
 from isonb.lab.engines.second_phase import second
 from isonb.lab.engines.stages import Finetuning, Series, Split, work_folder
 from isonb.lab.engines.trainer import train
@@ -51,7 +53,7 @@ def run(
     A run that was stopped goes on from its last epoch in ``work``. ``predictions`` has one row a validation example.
     """
     clock, reports = Clock(), Reports(report_to)
-    run_ = prepare(given, data)
+    run_ = prepare(given, data, progress)
     validation, metrics, series = run_.splits["validation"], run_.baseline(), Series()
     with clock.measuring():
         _measure(run_, "start", metrics, series)
@@ -66,38 +68,49 @@ def run(
             run_, folder, resumable=work is not None, progress=progress, clock=clock, reports=reports
         )
     series |= logged
+    module = None
     if run_.method.two_phases:
         metrics |= {f"first_phase.{name}": value for name, value in validation.score(logits).items()}
         with clock.fitting():
-            logits = second(run_, metrics, series, progress)
+            logits, module = second(run_, metrics, series, progress)
     metrics |= validation.score(logits)
     with clock.measuring():
         _measure(run_, "end", metrics, series)
+        if run_.settings.readers:
+            metrics |= read(run_, module, data)
     if predictions is not None:
         write_table(validation.predictions(logits), predictions)
     reports.end(metrics)
     return recorded(run_.planned, run_.fingerprints(), clock, metrics=metrics, series=series)
 
 
-def prepare(given: Mapping[str, Any] | Planned, data: str | Path | None) -> Finetuning:
+def prepare(given: Mapping[str, Any] | Planned, data: str | Path | None, progress: bool = True) -> Finetuning:
     """Write the run out and check it, if that isn't done; read model and rows, and make the head and the penalty."""
     planned = preflight(given, data)
     settings, method, task = planned.settings, planned.method, task_named(planned.settings.task)
     penalty = method.penalty()
     set_seed(settings.seed)
     encoder = load_for_training(settings.model, settings.dropout, "cuda" if torch.cuda.is_available() else "cpu")
+    lower = None
+    if settings.layers is not None:
+        first_layers(encoder, settings.layers)
+    if settings.train_layers is not None:
+        encoder, lower = trained_above(encoder, settings.train_layers)
     splits = {
         name: Split.tokenized(task, rows, settings, encoder) for name, rows in split_rows(task, settings, data).items()
     }
+    if lower is not None:
+        for split in splits.values():
+            lower.read(split.tokens.rows, progress)
     set_seed(settings.seed)  # the head doesn't depend on what loading drew
     rate = settings.dropout
     if rate is None:
         config = encoder.model.config
         named = [value for name in DROPOUTS if (value := getattr(config, name, None)) is not None]
         rate = float(named[0] if named else getattr(config, "resid_pdrop", 0.1))
-    model = TaskModel(encoder.model, task.kind, task.outputs, method, settings.head, rate)
+    model = TaskModel(encoder.model, task.kind, task.outputs, method, settings.head, rate, settings.pooling)
     model.to(next(encoder.model.parameters()).device)
-    return Finetuning(planned, task, encoder, splits, model, penalty)
+    return Finetuning(planned, task, encoder, splits, model, penalty, lower)
 
 
 @torch.no_grad()
@@ -117,7 +130,7 @@ def _measure(run_: Finetuning, where: str, metrics: dict[str, float | None], ser
     shrinkage = ShrinkageCovariance("all", False, SHRINKAGE_ROWS, group=None)
     cov = shrinkage.refresh(model.encoder, run_.batches(run_.splits["train"]))
     batches = run_.batches(run_.splits["validation"], run_.settings.cloud_examples)
-    points: Literal["cls", "last"] = "last" if model.decoder else "cls"
+    points = model.pooling.mode
     measured = profile(forward, batches, layers=run_.encoder.layers, points=points, shrinkage_cov=cov).at(where)
     metrics.update(measured.metrics)
     series.update(measured.series)

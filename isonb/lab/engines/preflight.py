@@ -14,6 +14,7 @@ from isonb.lab.data.rows import conform, load_task, split_files
 from isonb.lab.data.sources import SourceError
 from isonb.lab.data.tasks import Task, TaskError, task_named
 from isonb.lab.encoders import catalogue, locate
+from isonb.lab.methods import Method
 from isonb.lab.options import OptionError
 from isonb.lab.runs.settings import FINE_TUNING, Planned, plan
 
@@ -55,6 +56,7 @@ def preflight(run: Mapping[str, Any] | Planned, data: str | Path | None = None) 
         planned.method.layer(int(model.config.hidden_size))
     _check_lengths(settings, task, model)
     if tuned:
+        _check_layers(settings, planned.method, model)
         if settings.batch_size % settings.accumulation:
             got = f"{settings.batch_size} and {settings.accumulation}"
             fail(OptionError, "batch_size must be a multiple of accumulation", got, "Change one of them.")
@@ -86,6 +88,18 @@ def _check_lengths(settings: Any, task: Task, model: locate.Source) -> None:
         must = f"max_length must pass doc_stride by more than {ROOM} tokens"
         got = f"max_length {settings.max_length}, doc_stride {settings.doc_stride}"
         fail(OptionError, must, got, "Lower doc_stride, or raise max_length.")
+
+
+def _check_layers(settings: Any, method: Method, model: locate.Source) -> None:
+    depth = int(model.config.num_hidden_layers)
+    for name in ("layers", "train_layers"):
+        count = getattr(settings, name)
+        if count is not None and count > depth:
+            fail(OptionError, f"{name} must be at most the {depth} layers of {model.name}", count, "Lower it.")
+        depth = count or depth
+    if settings.train_layers is not None and getattr(method, "include_pads", False):
+        must = "with train_layers the points must be real tokens, since states of padding aren't kept"
+        fail(OptionError, must, f"include_pads of {method.name}", "Leave one of the two out.")
 
 
 def _check_precision(precision: str) -> None:

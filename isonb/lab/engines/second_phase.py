@@ -218,8 +218,10 @@ def _balanced(phase: SecondPhase, task: Tensor, points: Tensor, labels: Tensor |
     return {"task": task, "isotropy": isotropy, "loss": loss, **means}
 
 
-def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool) -> Tensor:
-    """Stage 3 on cached features: the logits of the validation rows after it."""
+def second(
+    run_: Finetuning, metrics: dict[str, float | None], series: Series, progress: bool
+) -> tuple[Tensor, nn.Module]:
+    """Stage 3 on cached features: the logits of the validation rows after it, and the module that it has trained."""
     seed, cached = run_.settings.seed, {name: features(run_, split) for name, split in run_.splits.items()}
     train, validation, held = cached["train"], cached["validation"], cached.get("held")
 
@@ -235,7 +237,7 @@ def second(run_: Finetuning, metrics: dict[str, float | None], series: Series, p
         points = phase.module(validation.cloud)[:CLOUD_ROWS]
     metrics.update({f"end.second.{name}": v for name, v in cloud_measures(points).items() if v is not None})
     series.update({f"k.end.second.{name}": curve for name, curve in variance_curves(points).items()})
-    return model.logits(validation)
+    return model.logits(validation), phase.module
 
 
 @torch.no_grad()

@@ -21,10 +21,12 @@ from isonb.lab.data.batches import Tokens, accepted_inputs, batched, tokenize
 from isonb.lab.data.sources import fingerprint
 from isonb.lab.data.tasks import Task
 from isonb.lab.encoders.loading import Encoder
+from isonb.lab.encoders.lower_layers import LowerStates
 from isonb.lab.encoders.task_model import TaskModel
 from isonb.lab.methods import Method
 from isonb.lab.runs.inputs import own_files
 from isonb.lab.runs.settings import FinetuneSettings, Planned
+from isonb.points import Mode
 
 EVALUATED = 64  # rows of a no-grad pass
 Series = dict[str, list[tuple[float, float]]]
@@ -75,7 +77,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Finetuning:
-    """What the stages of one run share. ``splits``: train, perhaps held, and validation; ``penalty`` is built once."""
+    """What the stages of one run share. ``splits``: train, perhaps held, and validation; ``penalty`` is built once.
+
+    ``lower`` gives the states below the layers that are trained, where not all are.
+    """
 
     planned: Planned
     task: Task
@@ -83,6 +88,7 @@ class Finetuning:
     splits: Mapping[str, Split]
     model: TaskModel
     penalty: nn.Module | None
+    lower: LowerStates | None = None
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -118,7 +124,10 @@ class Finetuning:
 
     def batches(self, split: Split, count: int | None = None) -> Iterator[dict[str, Tensor]]:
         """The rows of a split in order, or the first ``count`` of them, for no-grad passes."""
-        tokens = split.tokens if count is None else split.tokens.head(count)
+        return self.batched(split.tokens if count is None else split.tokens.head(count))
+
+    def batched(self, tokens: Tokens) -> Iterator[dict[str, Tensor]]:
+        """Rows in order, for no-grad passes."""
         return batched(tokens, self.encoder.tokenizer, EVALUATED, self.device)
 
     def hidden(self, batch: Mapping[str, Tensor]) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -128,10 +137,10 @@ class Finetuning:
         return (*out.hidden_states[:-1], out.last_hidden_state), batch["attention_mask"]
 
 
-def penalised_points(method: Method, decoder: bool) -> Pooling:
-    """The points that a method's penalty sees; the [CLS] of a decoder is its last token."""
+def penalised_points(method: Method, sentence: Mode) -> Pooling:
+    """The points that a method's penalty sees; ``sentence``, such as "last" in a decoder, stands for its [CLS]."""
     points = method.points()
-    return replace(points, mode="last") if decoder and points.mode == "cls" else points
+    return replace(points, mode=sentence) if points.mode == "cls" else points
 
 
 def finite(loss: Tensor, stage: str, step: int) -> None:

@@ -77,7 +77,7 @@ def train(
     ``clock`` is told what measuring takes, ``reports`` what the Trainer logs.
     """
     settings, method, watched = run_.settings, run_.method, run_.watched
-    shown, points = LongestFirst(watched.tokens), penalised_points(method, run_.model.decoder)
+    shown, points = LongestFirst(watched.tokens), penalised_points(method, run_.model.pooling.mode)
     trainer = LabTrainer(
         model=run_.model,
         args=_arguments(run_, folder, resumable),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from isonb.lab.measuring.cloud import cloud_measures, number, variance_curves
 from isonb.lab.measuring.layers import Sample, SentenceSums, TokenSums, star_from_cov
 from isonb.measures.isoscore import isoscore_from_cov
 from isonb.measures.registry import attempt
-from isonb.points import pool
+from isonb.points import Mode, pool
 from isonb.streaming.moments import Moments
 
 AXES = ("step", "layer", "k", "dimension", "quantile", "pair")  # first parts of series names
@@ -56,14 +56,14 @@ def profile(
     *,
     layers: int,
     shrinkage_cov: Tensor | None = None,
-    points: Literal["cls", "last"] = "cls",
+    points: Mode = "cls",
     limit: int = 1500,
 ) -> Profile:
     """Profile of a model with ``layers`` layers (L) on ``batches``.
 
     ``forward(batch)`` gives hidden states, L + 1 tensors (B, T, d) from the embedding output on, the mask (B, T) of
-    real tokens, and what the head sees: (B, d), (B, T, d) (its real tokens count) or None. ``points`` is the token that
-    stands for a sentence: "cls", or "last" for decoders. ``shrinkage_cov`` (d, d) is that of IsoScore* of tokens, else
+    real tokens, and what the head sees: (B, d), (B, T, d) (its real tokens count) or None. ``points`` makes the vector
+    of a sentence: "cls", "last" for decoders, or a mean. ``shrinkage_cov`` (d, d) is that of IsoScore* of tokens, else
     the scaled identity. Clouds of more than ``limit`` points are measured on so many, drawn with a fixed seed, except
     for what sums suffice for. Measures are those of :func:`~isonb.lab.measuring.cloud.cloud_measures`.
 

@@ -27,6 +27,7 @@ from isonb.lab.runs.protocols import PROTOCOLS, start
 from isonb.lab.runs.run_ids import counted, run_id
 
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
+POOLINGS = ("cls", "mean", "mean_after_first")
 # Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
 LAYERS = {"last": (-1,), "first_last": (0, -1), "one_last": (1, -1), "last_two": (-2, -1), "cls": (-1,)}
 
@@ -63,6 +64,17 @@ class FinetuneSettings(Options):
     validations: int = option(2, "validations an epoch", low=1, high=100)
     track_every: int = option(10, "updates between measurements of the training batch; 0: never", low=0, high=10**6)
     cloud_examples: int = option(500, "validation examples whose clouds are measured; 0: none", low=0, high=10**6)
+    layers: int | None = option(None, "so many first layers are the model; nothing: all", low=1, high=1000)
+    train_layers: int | None = option(
+        None,
+        "so many last ones of these are trained, on states computed once; nothing: the whole model",
+        low=1,
+        high=1000,
+    )
+    pooling: str = option(
+        "cls", "sentence vector: first token (a decoder: last), mean, or mean without the first", choices=POOLINGS
+    )
+    readers: bool = option(False, "whether other readers score the trained vectors, too (isonb.lab.engines.readers)")
 
 
 @dataclass(frozen=True)

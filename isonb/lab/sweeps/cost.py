@@ -40,6 +40,7 @@ TRAIN_LAUNCH = 0.002  # seconds a layer for forward, backward and update of one 
 FORWARD_LAUNCH = 0.0006  # seconds a layer for a forward pass alone
 PADDING = {True: 1.05, False: 1.35}  # tokens with padding over real ones, batches by length or at random
 SHRINKAGE_ROWS = 250_000  # token vectors of all layers behind a shrinkage matrix, at each epoch's start
+READERS_TEXTS, READERS_LENGTH = 9200, 14  # what the other readers of a run read, and its mean tokens
 SYNTHETIC_PASSES = 3  # covariances that each point of a synthetic run takes part in, about
 
 
@@ -134,11 +135,19 @@ def work(run: Mapping[str, Any] | Planned) -> Work:
     if run.experiment == "synthetic":
         return Work(SYNTHETIC_PASSES * 2.0 * settings.sample_rows * settings.dim**2, 0.0, False)
     encoder = encoder_size(settings.model) or BASE
+    encoder = encoder._replace(layers=_trained(settings, encoder.layers))
     passes = [*(_finetune if run.experiment in FINE_TUNING else _similarity)(settings, run.method, encoder)]
     flops = sum((3 if p.training else 1) * p.examples * p.length * encoder.forward(p.length) for p in passes)
     launches = sum(p.examples / p.batch * (TRAIN_LAUNCH if p.training else FORWARD_LAUNCH) for p in passes)
     half = getattr(settings, "precision", "float32") != "float32"
     return Work(flops, launches * encoder.layers, half)
+
+
+def _trained(settings: Any, layers: int) -> int:
+    """The layers that a run passes: those below the ones that are trained are passed once, for all runs together."""
+    if not isinstance(settings, FinetuneSettings):
+        return layers
+    return settings.train_layers or settings.layers or layers
 
 
 def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:
@@ -164,6 +173,8 @@ def _finetune(settings: FinetuneSettings, method: Method, encoder: EncoderSize) 
         yield Passes(epochs * train * min(1.0, SHRINKAGE_ROWS / rows), length, settings.batch_size)
     if method.two_phases:
         yield Passes(train + evaluated, length)
+    if settings.readers:
+        yield Passes(READERS_TEXTS, READERS_LENGTH)
 
 
 def _similarity(settings: SimilaritySettings, method: Method, encoder: EncoderSize) -> Iterator[Passes]:

@@ -1,0 +1,201 @@
+"""The states below the trained layers: the same training as with frozen layers, once computed, and bounded on disk."""
+
+import copy
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from isonb.errors import InputError
+from isonb.lab.encoders import lower_layers, state_files
+from isonb.lab.encoders.catalogue import CACHE_VARIABLE
+from isonb.lab.encoders.loading import load
+from isonb.lab.encoders.lower_layers import first_layers, layer_list, trained_above
+from isonb.lab.encoders.task_model import TaskModel
+from isonb.lab.engines import finetune
+from isonb.lab.methods import method_from
+from isonb.lab.options import OptionError
+from isonb.lab.runs.settings import plan
+from tests.lab.random_models import KINDS, save
+
+CUT = {"layers": 3, "train_layers": 1, "precision": "float32", "dropout": 0.0, "head": "linear"}
+RUN = {
+    "protocol": "smoke",
+    "task": "english_paraphrase",
+    "model": "tiny",
+    "track_every": 1,
+    "learning_rate": 1e-4,
+} | CUT
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    return tmp_path / "states"
+
+
+def frozen(encoder, count):
+    """What the cache stands for: the whole model, of which the last layers alone are trained."""
+    encoder.model.requires_grad_(False)
+    layer_list(encoder.model)[-count:].requires_grad_(True)
+    return encoder, type("Nothing", (), {"read": lambda self, rows, progress: None})()
+
+
+def rounded(encoder, count):
+    """The same, with the states below in half precision, as they lie on the disk."""
+
+    def round_output(module, args, output):
+        half = (output[0] if isinstance(output, tuple) else output).half().float()
+        return (half, *output[1:]) if isinstance(output, tuple) else half
+
+    layer_list(encoder.model)[-count - 1].register_forward_hook(round_output)
+    return frozen(encoder, count)
+
+
+def both(monkeypatch, tmp_path, reference=frozen, **config):
+    """Records and predictions of a run with states from the disk, and of the same run with frozen layers."""
+    made = []
+    for way in (trained_above, reference):
+        monkeypatch.setattr(finetune, "trained_above", way)
+        table = tmp_path / f"{way.__name__}.csv"
+        made.append((finetune.run(RUN | config, progress=False, predictions=table), table.read_text()))
+    return made
+
+
+def losses(record):
+    return np.array([value for _, value in record.series["step.train.loss"]])
+
+
+@pytest.mark.parametrize("method", ["none", {"name": "cosreg", "weight": 1.0}])
+def test_training_is_that_with_frozen_layers(monkeypatch, tmp_path, method):
+    (cached, told), (reference, told_there) = both(monkeypatch, tmp_path, method=method)
+    np.testing.assert_allclose(losses(cached), losses(reference), atol=1e-5)
+    predicted, wanted = ([line.split(",")[-3] for line in text.splitlines()] for text in (told, told_there))
+    assert predicted == wanted
+    assert cached.metrics["accuracy"] == reference.metrics["accuracy"]
+    assert len(losses(cached)) == 4
+
+
+@pytest.mark.parametrize("method", ["entropy", "softdecay", {"name": "istar", "layers": -1}])
+def test_what_weighs_small_differences_sees_the_same_states(monkeypatch, tmp_path, method):
+    (cached, _), (reference, _) = both(monkeypatch, tmp_path, rounded, method=method)
+    np.testing.assert_allclose(losses(cached), losses(reference), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "albert"])
+def test_every_architecture_that_names_its_layers(monkeypatch, tmp_path, kind):
+    folder = save(kind, tmp_path / kind)
+    (cached, _), (reference, _) = both(monkeypatch, tmp_path, model=str(folder), layers=2)
+    np.testing.assert_allclose(losses(cached), losses(reference), atol=1e-5)
+
+
+def test_a_model_that_shares_its_layers_is_refused(tmp_path):
+    folder = save("albert", tmp_path / "albert")
+    with pytest.raises(OptionError, match="must name its 2 layers one by one to be cut; got AlbertModel"):
+        first_layers(load(str(folder)), 1)
+
+
+def test_hidden_states_begin_with_the_layer_below():
+    whole, (upper, _) = load("tiny"), trained_above(first_layers(load("tiny"), 3), 2)
+    tokens = whole.tokenizer(["A cone is no needle.", "Wool."], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        wanted = whole.model(**tokens, output_hidden_states=True).hidden_states
+        found = upper.model(**tokens, output_hidden_states=True).hidden_states
+    real = tokens["attention_mask"].bool()
+    assert len(found) == upper.layers + 1 == 3
+    for one, other in zip(found, wanted[1:4], strict=True):
+        torch.testing.assert_close(one[real], other[real], atol=2e-3, rtol=2e-3)
+
+
+def test_a_copy_of_the_model_reads_the_same_states():
+    upper, _ = trained_above(load("tiny"), 1)
+    tokens = upper.tokenizer(["A cone."], return_tensors="pt")
+    with torch.no_grad():
+        first, again = (model(**tokens).last_hidden_state for model in (upper.model, copy.deepcopy(upper.model)))
+    assert torch.equal(first, again)
+
+
+def test_states_are_computed_once_for_all_seeds_and_methods(monkeypatch, cache):
+    finetune.run(RUN, progress=False)
+    files = sorted(cache.glob("*.npy"))
+    assert len(files) == 2  # training and validation rows
+    monkeypatch.setattr(lower_layers.LowerStates, "_pass", lambda *_: pytest.fail("computed again"))
+    finetune.run(RUN | {"seed": 1, "method": {"name": "istar", "weight": 1.0}}, progress=False)
+    assert sorted(cache.glob("*.npy")) == files
+
+
+def test_the_layers_alone_are_trained_and_the_words_are_not_in_checkpoints():
+    encoder, _ = trained_above(load("tiny"), 1)
+    model = TaskModel(encoder.model, "classification", 2, method_from("none"), "linear", 0.0)
+    model.unfreeze()
+    trained = {name for name, weight in model.named_parameters() if weight.requires_grad}
+    assert {name.split(".layer.0.")[0] for name in trained} == {
+        "encoder.encoder",
+        "classifier.weight",
+        "classifier.bias",
+    }
+    assert not [name for name in model.state_dict() if "word_embeddings" in name]
+
+
+def test_all_files_together_stay_below_the_limit(monkeypatch, cache):
+    def write(name, tokens):
+        batch = ([0], np.full((tokens, 10), len(name), dtype=np.float16))
+        return state_files.states(name, [tokens], 10, lambda: [batch])
+
+    monkeypatch.setenv(state_files.LIMIT_VARIABLE, str(4e-5))  # 40,000 bytes
+    for age, name in enumerate("abc"):
+        write(name, 800)
+        os.utime(cache / f"{name}.npy", (age, age))
+    assert sorted(path.stem for path in cache.glob("*.npy")) == ["b", "c"]
+    write("b", 800)  # read again, so that c is the older one
+    write("d", 800)
+    assert sorted(path.stem for path in cache.glob("*.npy")) == ["b", "d"]
+    with pytest.raises(InputError, match=r"must fit into 4e-05 GB; got 3,000 tokens of 10 numbers, 0.0 GB. Set ISONB"):
+        write("e", 3000)
+    assert sorted(path.stem for path in cache.glob("*.npy")) == ["b", "d"]
+    monkeypatch.setenv(state_files.LIMIT_VARIABLE, "much")
+    with pytest.raises(InputError, match="must be a number of gigabytes above 0; got much"):
+        write("f", 1)
+
+
+def test_a_file_that_was_cut_short_is_not_there(cache):
+    def stopped():
+        yield [0], np.zeros((2, 4), dtype=np.float16)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        state_files.states("x", [2, 2], 4, stopped)
+    assert [path.name for path in cache.iterdir()] == ["x.lock"]
+
+
+def test_states_beyond_half_precision_are_refused():
+    encoder = load("tiny")
+    for weight in encoder.model.embeddings.LayerNorm.parameters():
+        weight.data *= 1e6
+    _, lower = trained_above(encoder, encoder.layers)
+    lower._lower = first_layers(load("tiny"), 1)
+    lower._lower.model.embeddings.LayerNorm.weight.data *= 1e6
+    with pytest.raises(OptionError, match="must lie in the range of float16, up to 65504"):
+        lower.read([{"input_ids": [2, 5, 3]}], progress=False)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"layers": 5}, "layers must be at most the 4 layers of tiny; got 5"),
+        ({"layers": 2, "train_layers": 3}, "train_layers must be at most the 2 layers of tiny; got 3"),
+        ({"method": {"name": "istar", "include_pads": True}}, "the points must be real tokens"),
+    ],
+)
+def test_what_cannot_be_is_told_before_any_work(config, told):
+    with pytest.raises(OptionError, match=told):
+        finetune.run(RUN | config, progress=False)
+
+
+def test_ids_of_runs_without_the_options_are_as_before():
+    given = {"task": "sst2", "model": "minilm", "seed": 3}
+    whole = plan(given)
+    assert whole.run_id == plan(given | {"layers": None, "train_layers": None}).run_id
+    assert whole.run_id == "sst2-minilm-none-s3-38d3b01c2cdf"
+    assert len({whole.run_id, plan(given | {"layers": 4}).run_id, plan(given | {"train_layers": 2}).run_id}) == 3
