@@ -1,0 +1,268 @@
+"""The dial as one deploys it: fits on texts that aren't read, whole passages, p chosen on held-out data.
+
+What is read, by which fits and how it is judged stands in ``book/experiments/deployed_plan.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dial import readers
+from dial.encode import SEED, note_time, vectors_of
+from dial.study import Turned, gain
+from isonb.lab.data.rows import load_task
+from isonb.lab.data.sources import data_folder, read_folder, sample
+from isonb.lab.encoders.loading import load
+from isonb.runtime.files import replace
+
+Array = np.ndarray[Any, Any]
+Turn = tuple[str, float]
+
+LAYERS = {"tiny": (4,), "minilm": (6,), "smollm2": (15, 20, 30)}
+POOLS = ("mean", "without first")
+RAW: Turn = ("raw", 0.0)
+TURNS: tuple[Turn, ...] = (RAW, *(("whitening", p) for p in (0.0, 0.25, 0.5, 0.75, 1.0)))
+TOKENS = 256
+STS = ("sts12", "sts13", "sts14", "sts15", "sts16", "sickr", "stsb_test")
+HEADS = {"sst2": "sst2_joint", "cola": "cola", "mrpc": "mrpc", "qnli": "qnli"}
+NEIGHBOURS = ("sst2", "cola")
+TRAINED, HELD, ASKED = 3000, 0.2, 1000  # training rows of a head, share that chooses p, questions that choose it
+SIZES = (0.5, 1, 2, 5, 20)  # paragraphs of Wikipedia a dimension
+
+
+@dataclass(frozen=True)
+class Items:
+    """What a reader reads of one set: texts, their places by side, and the answers."""
+
+    texts: tuple[str, ...]
+    first: Array
+    second: Array | None
+    answer: Array
+
+
+def _folder() -> Path:
+    folder = data_folder(None)
+    assert folder is not None, "ISONB_DATA names the folder of texts"
+    return folder
+
+
+@functools.cache
+def squad(split: str, asked: int | None = None) -> Items:
+    """Questions of a split of SQuAD, ``asked`` of them drawn; ``answer`` is the row of each one's paragraph."""
+    table = read_folder(_folder(), "squad", split)
+    contexts = table["context"].to_pylist()
+    paragraphs = list(dict.fromkeys(contexts))
+    place = {text: row for row, text in enumerate(paragraphs)}
+    rows = sample(len(contexts), asked, SEED)
+    questions = table["question"].to_pylist()
+    texts = (*paragraphs, *(questions[row] for row in rows))
+    return Items(texts, np.arange(len(rows)) + len(paragraphs), None, np.array([place[contexts[row]] for row in rows]))
+
+
+def _indexed(pairs: Sequence[tuple[str, str]], answer: Sequence[float]) -> Items:
+    texts = tuple(dict.fromkeys(text for pair in pairs for text in pair))
+    place = {text: row for row, text in enumerate(texts)}
+    first, second = (np.array([place[pair[side]] for pair in pairs]) for side in (0, 1))
+    return Items(texts, first, second, np.array(answer))
+
+
+@functools.cache
+def similar() -> dict[str, Items]:
+    """The pairs of each set of :data:`STS`, without those that a set before it has; and ``held``, of no set."""
+    seen: set[frozenset[str]] = set()
+    found = {}
+    for name in (*STS, "held"):
+        pairs, scores = [], []
+        for task, split in [(name, None)] if name in STS else [("stsb", "train"), ("stsb", "validation")]:
+            rows = load_task(task, split=split)
+            for one, other, score in zip(
+                rows["sentence1"], rows["sentence2"], rows["score" if name in STS else "label"], strict=True
+            ):
+                if (pair := frozenset((one, other))) not in seen:
+                    seen.add(pair)
+                    pairs.append((one, other))
+                    scores.append(float(score))
+        found[name] = _indexed(pairs, scores)
+    return found
+
+
+@functools.cache
+def labelled(name: str, split: str) -> Items:
+    """Rows of a head's task: up to :data:`TRAINED` to train on, all to test on."""
+    rows = load_task(HEADS[name], split=split, limit=TRAINED if split == "train" else None, seed=SEED)
+    inputs = [column for column in rows.column_names if column != "label"]
+    if len(inputs) > 1:
+        return _indexed(list(zip(rows[inputs[0]], rows[inputs[1]], strict=True)), rows["label"])
+    texts = tuple(dict.fromkeys(rows[inputs[0]]))
+    place = {text: row for row, text in enumerate(texts)}
+    return Items(texts, np.array([place[text] for text in rows[inputs[0]]]), None, np.array(rows["label"]))
+
+
+def wikipedia(count: int) -> tuple[str, ...]:
+    """Paragraphs of Wikipedia; fewer are some of more."""
+    texts = read_folder(_folder(), "text", "train")["text"].to_pylist()
+    draw = np.random.default_rng(SEED).permutation(len(texts))[:count]
+    return tuple(texts[row] for row in draw)
+
+
+def unread_sentences() -> tuple[str, ...]:
+    """Sentences of STS-B's other pairs that stand in no set that is read."""
+    read = {text for name in STS for text in similar()[name].texts}
+    return tuple(text for text in similar()["held"].texts if text not in read)
+
+
+class Vectors:
+    """The vectors (pools, n, d) of texts at one layer, encoded once into a cache for all layers of an encoder."""
+
+    def __init__(self, encoder: str, cache: Path) -> None:
+        self.name, self.cache = encoder, cache / "deployed" / encoder
+        self.cache.mkdir(parents=True, exist_ok=True)
+
+    @functools.cached_property
+    def encoder(self) -> Any:
+        """The model itself, loaded where something isn't in the cache."""
+        return load(self.name)
+
+    def of(self, name: str, texts: Sequence[str], layer: int) -> Array:
+        """The vectors of a named set of texts."""
+        target = self.cache / f"{name}.npy"
+        if not target.exists():
+            began = time.process_time()
+            made = vectors_of(self.encoder, texts, LAYERS[self.name], TOKENS)
+            np.save(content := io.BytesIO(), made.numpy())
+            replace(target, content.getvalue())
+            note_time(self.cache, f"{self.name} {name}: {len(texts)} texts", began)
+        vectors = np.load(target, mmap_mode="r")
+        return np.asarray(vectors[LAYERS[self.name].index(layer)])
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One layer of an encoder, as its readers ask for it."""
+
+    vectors: Vectors
+    layer: int
+    pool: int
+
+    def points(self, name: str, texts: Sequence[str]) -> Array:
+        """The points (n, d) of a named set of texts."""
+        return np.asarray(self.vectors.of(name, texts, self.layer)[self.pool])
+
+
+def _search(cloud: Cloud, split: str, asked: int | None, turned: Callable[[Array], Array]) -> Array:
+    items = squad(split, asked)
+    x = turned(cloud.points(f"squad_{split}", items.texts))
+    passages = np.arange(len(x) - len(items.first))
+    return readers.retrieval(x, items.first, items.answer, passages, f"squad {split}")["retrieval"]
+
+
+def _pairs(cloud: Cloud, name: str, turned: Callable[[Array], Array]) -> Array:
+    items = similar()[name]
+    assert items.second is not None
+    return readers.similarity(turned(cloud.points(name, items.texts)), items.first, items.second, items.answer, name)
+
+
+def _rows(x: Array, items: Items) -> Array:
+    return x[items.first] if items.second is None else readers.pair_features(x, items.first, items.second)
+
+
+def _headed(cloud: Cloud, reader: str, name: str, turned: Callable[[Array], Array], held: bool) -> Array:
+    """A head or neighbours on a task's test rows; ``held``: on a fifth of the training rows, trained on the others."""
+    items = labelled(name, "train")
+    train, labels = _rows(turned(cloud.points(f"{name}_train", items.texts)), items), items.answer
+    if held:
+        away = np.arange(len(train)) % round(1 / HELD) == 0
+        test, truth, train, labels = train[away], labels[away], train[~away], labels[~away]
+    else:
+        tested = labelled(name, "validation")
+        test, truth = _rows(turned(cloud.points(f"{name}_test", tested.texts)), tested), tested.answer
+    read = readers.linear_head if reader == "linear head" else readers.neighbours
+    return read(train, labels, test, truth, f"{name} {held}")
+
+
+def outcomes(cloud: Cloud, reader: str, turned: Callable[[Array], Array], *, held: bool = False) -> dict[str, Array]:
+    """What a reader makes of turned vectors, set by set; ``held``: on the data that choose p."""
+    if reader == "search":
+        return {"squad": _search(cloud, *(("train", ASKED) if held else ("validation", None)), turned)}
+    if reader == "similarity":
+        return {name: _pairs(cloud, name, turned) for name in (("held",) if held else STS)}
+    names = tuple(HEADS) if reader == "linear head" else NEIGHBOURS
+    return {name: _headed(cloud, reader, name, turned, held) for name in names}
+
+
+READERS = ("search", "similarity", "linear head", "neighbours")
+
+
+def fits(cloud: Cloud, reader: str) -> Iterator[tuple[str, int, Array]]:
+    """The clouds that turns are fitted on: a word, how many texts, the points."""
+    if reader == "search":
+        items = squad("validation")
+        count = len(items.texts) - len(items.first)
+        yield "searched", count, cloud.points("squad_validation", items.texts)[:count]
+        other = squad("train", ASKED)
+        count = len(other.texts) - len(other.first)
+        yield "unread", count, cloud.points("squad_train", other.texts)[:count]
+    elif reader == "similarity":
+        texts = unread_sentences()
+        yield "unread", len(texts), cloud.points("sts_unread", texts)
+    else:
+        names = tuple(HEADS) if reader == "linear head" else NEIGHBOURS
+        train = [cloud.points(f"{name}_train", labelled(name, "train").texts) for name in names]
+        yield "unread", sum(map(len, train)), np.concatenate(train)
+    dim = cloud.points("wikipedia_10", wikipedia(10)).shape[1]
+    whole = cloud.points("wikipedia", wikipedia(round(SIZES[-1] * dim)))
+    for size in SIZES:
+        yield "wikipedia", round(size * dim), whole[: round(size * dim)]
+
+
+def rows_of(vectors: Vectors, layer: int) -> Iterator[dict[str, Any]]:
+    """One row for each pooling, reader, fit, turn and set ("all" for the mean): score, gain over raw, interval.
+
+    ``chosen``: whether held-out data choose this turn of the fit "unread".
+    """
+    for pool, word in enumerate(POOLS):
+        cloud = Cloud(vectors, layer, pool)
+        for reader in READERS:
+            raw = outcomes(cloud, reader, lambda x: np.asarray(x, dtype=np.float32))
+            for fit, texts, fitted in fits(cloud, reader):
+                dial = Turned(fitted)
+                chosen = _chosen(cloud, reader, dial) if fit == "unread" else None
+                for turn in TURNS:
+                    read = raw if turn == RAW else outcomes(cloud, reader, _by(dial, turn))
+                    for name in (*read, "all"):
+                        one, plain = (
+                            np.mean(list(found.values()), axis=0) if name == "all" else found[name]
+                            for found in (read, raw)
+                        )
+                        yield {
+                            "encoder": vectors.name, "layer": layer, "pool": word, "reader": reader, "fit": fit,
+                            "texts": texts, "turn": turn[0], "p": turn[1], "set": name, "score": one[0],
+                            **gain(one, plain), "chosen": turn == chosen,
+                        }  # fmt: skip
+
+
+def _by(dial: Turned, turn: Turn) -> Callable[[Array], Array]:
+    return lambda x: dial.read(x)(turn)
+
+
+def _chosen(cloud: Cloud, reader: str, dial: Turned) -> Turn:
+    scores = {
+        turn: float(np.mean([one[0] for one in outcomes(cloud, reader, _by(dial, turn), held=True).values()]))
+        for turn in TURNS
+    }
+    return max(scores, key=scores.__getitem__)
+
+
+def table(encoder: str, cache: Path) -> pd.DataFrame:
+    """All rows of an encoder."""
+    vectors = Vectors(encoder, cache)
+    return pd.DataFrame([row for layer in LAYERS[encoder] for row in rows_of(vectors, layer)])
