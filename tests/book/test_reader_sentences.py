@@ -1,0 +1,93 @@
+"""What the book says of a classifier and of roundness is bound to the vectors that the classifier reads.
+
+With a pooler it reads neither tokens nor [CLS]. So a paragraph that sets a head, an isotropy and a score beside each
+other names what the head reads, by a value ``read...`` of the page, and such a value comes from ``studies/heads.py``.
+"""
+
+import ast
+import re
+
+import pytest
+
+from isonb.runtime.places import RECORDINGS_FOLDER
+
+APART = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
+BOOK = RECORDINGS_FOLDER.parent
+PAGES = [*BOOK.glob("results/*.md"), *BOOK.glob("teaching/*.md")]
+PAGES = sorted(page for page in PAGES if page.stem not in (*APART, "claims"))
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SUBJECTS = {
+    "a head": r"\b(classifiers?|(trained|fine-tuned|linear) head)\b",
+    "an isotropy": r"\b(rounder|less round|times as round|isotropy|isoscore\w*)\b",
+    "a score that moved": r"\b(accuracy|points?|gains?|scores?|costs?)\b",
+}
+BOUND = "{glue}`read"
+
+
+def unbound(source):
+    """The paragraphs and rows that speak of a head, of isotropy and of a score, and not of what the head reads."""
+    found = []
+    for block in FENCE.sub("\n\n", source).split("\n\n"):
+        for text in block.split("\n") if block.startswith("|") else re.split(r"\n(?=- )", block):
+            plain = re.sub(r"\{\w+\}`[^`]*`", " 1 ", text).lower()
+            if all(re.search(pattern, plain) for pattern in SUBJECTS.values()) and BOUND not in text:
+                found.append(" ".join(text.split())[:90])
+    return found
+
+
+def bound_elsewhere(source):
+    """The values named ``read...`` that a page doesn't take from ``heads``."""
+    cells = "\n".join(
+        re.sub(r"\A---\n.*?^---$", "", one, flags=re.MULTILINE | re.DOTALL) for one in CODE.findall(source)
+    )
+    cells = re.sub(r"^:.*$", "", cells, flags=re.MULTILINE)
+    tree, of_heads = ast.parse(cells), {"heads"}
+    for _ in range(3):  # a name of a name of a name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and names(node.value) & of_heads:
+                of_heads |= {name for target in node.targets for name in names(target)}
+            if isinstance(node, ast.FunctionDef) and names(node) & of_heads:
+                of_heads.add(node.name)
+    return [ast.unparse(call) for call in glued(tree) if not names(call.args[1]) & of_heads]
+
+
+def names(node):
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def glued(tree):
+    """Calls of pages.glue whose name begins with read."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "pages.glue"]
+    return [call for call in calls if ast.unparse(call.args[0]).lstrip("f'\"").startswith("read")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_paragraph_about_a_classifier_says_what_it_reads(page):
+    source = page.read_text(encoding="utf-8")
+    assert unbound(source) == []
+    assert bound_elsewhere(source) == []
+
+
+CELL = "```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{}\n```\n\n"
+SAID = "The classifier reads {{glue}}`{}` directions; with rounder tokens the accuracy rises."
+
+
+def test_a_sentence_without_what_the_head_reads_is_found():
+    assert unbound(SAID.format("read-up")) == []
+    assert len(unbound(SAID.format("tokens-up"))) == 1
+    row = "| a fine-tuned head | tokens twice as round, IsoScore 0.8 | accuracy +0.4 |"
+    assert unbound(f"Text.\n\n{row}\n") == [row]
+    assert unbound("A cosine gains where the space is rounder.") == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['runs["metric.end.cls.isoscore"].mean()', "rounder", 'runs["metric.end.tokens.isoscore"]'],
+)
+def test_what_a_head_reads_is_bound_to_no_other_vectors(value):
+    """The [CLS] vectors and the tokens of a recording are not what a head with a pooler reads."""
+    elsewhere = CELL.format(f'rounder = runs["metric.end.cls.isoscore"]\npages.glue("read-up", {value})')
+    assert len(bound_elsewhere(elsewhere)) == 1
+    right = CELL.format('means = heads.participation(runs)\nleast = means.min()\npages.glue(f"read-{name}", least)')
+    assert bound_elsewhere(right) == []
