@@ -211,8 +211,11 @@ class Judged:
     why: str
 
 
-def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float) -> list[Judged]:
-    """R1 to R4 for one dose: its levels, its slope, and the slope's p by Holm over the doses."""
+def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float, seeds: int) -> list[Judged]:
+    """R1 to R4 for one dose: its levels, its slope, the slope's p by Holm over the doses, the seeds that are planned.
+
+    Levels that overlap before all seeds are there may be apart with them, so R4 is open until then.
+    """
     treated = table.dropna(subset="p")
     best = treated["gain"].abs().max()
     room = slope.doublings * max(abs(slope.interval.low), abs(slope.interval.high))
@@ -230,7 +233,8 @@ def hypotheses(table: pd.DataFrame, slope: Slope, p_slope: float) -> list[Judged
     ends = treated.sort_values("reached")
     apart = bool((ends["reached low"].to_numpy()[1:] > ends["reached high"].to_numpy()[:-1]).all())
     span = f"{ends['reached'].iloc[0]:.1f} to {ends['reached'].iloc[-1]:.1f} dimensions"
-    return [*answers, Judged("R4", "holds" if apart else "contradicted", span)]
+    outcome = "holds" if apart else "contradicted" if table["seeds"].min() >= seeds else "open"
+    return [*answers, Judged("R4", outcome, span)]
 
 
 def nearest(search: pd.DataFrame, targets: Sequence[float]) -> dict[float, tuple[float, float]]:

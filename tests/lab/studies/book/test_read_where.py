@@ -33,11 +33,18 @@ def simulated(slope=0.0, fall=0.0, spread=0.005, seeds=30):
 def judged(frame):
     cells = study.doses(frame, DOSE)
     slope = study.slopes(cells)
-    return {one.name: one.outcome for one in study.hypotheses(study.levels(cells), slope, slope.p)}
+    return {one.name: one.outcome for one in study.hypotheses(study.levels(cells), slope, slope.p, 30)}
 
 
 def test_a_flat_dose_holds():
     assert judged(simulated()) == {"R1": "holds", "R2": "holds", "R3": "holds", "R4": "holds"}
+
+
+def test_levels_that_overlap_are_judged_with_all_seeds_alone():
+    frame = simulated()
+    frame.loc[frame["weight"] == 0.003, study.READ] = 40.0
+    assert judged(frame)["R4"] == "contradicted"
+    assert judged(frame[frame["seed"] < 20])["R4"] == "open"
 
 
 def test_a_slope_is_found_at_its_size():
