@@ -17,7 +17,7 @@ from isonb.checks import check_values
 from isonb.numerics.compiled import ANY_ORDER, can_compile, run
 from isonb.numerics.products import gram
 from isonb.numerics.rows import row_count
-from isonb.numerics.scale import largest, power_of_two, precise, square_norms
+from isonb.numerics.scale import largest, power_of_two, precise
 
 PIECE = 2**18  # coordinates of differences held at a time on the CPU
 SUBTRACTED = 8  # dimensions up to which all pairs are subtracted
@@ -66,27 +66,18 @@ def _by_product(x: Tensor, norms: Tensor) -> Tensor:
     return gram(x, finish)
 
 
-def rough_distances(points: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Symmetric squared distances (b, n, n) of clouds (b, n, d) on the CPU, and their slack (b, n).
-
-    The exact one, also of points that ``points`` is a rounded and moved copy of, differs from an entry by less than the
-    slack of both rows together. None where squares don't fit.
-    """
-    norms = square_norms(points)
-    if not 1e-20 < float(norms.amax()) < 1e20:
-        return None
-    weights = _by_product(points, norms)
-    return torch.minimum(weights, weights.mT), slack(points, norms)
-
-
 def slack(x: Tensor, norms: Tensor) -> Tensor:
     """What a row of x (..., n, d) with these squared ``norms`` (..., n) adds to the error of its squared distances.
 
     Of a sum of d rounded products that is about the square root of d units of precision (Higham and Mary 2019, a
     probabilistic bound), and a few more for a copy that was moved and rounded; what is too small for the type is lost.
     """
-    info, d = torch.finfo(x.dtype), x.shape[-1]
-    return norms * float((6 + d**0.5) * info.eps) + d * info.tiny
+    return norms * error_share(x) + x.shape[-1] * torch.finfo(x.dtype).tiny
+
+
+def error_share(x: Tensor) -> float:
+    """The share of a squared norm that :func:`slack` takes."""
+    return float((6 + x.shape[-1] ** 0.5) * torch.finfo(x.dtype).eps)
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """Which way finds neighbours and trees: decided here, by the device, the sizes and the libraries alone.
 
+The sizes were measured; ``tests/numerics/test_ways.py`` times both ways on each side of the borders between trees.
+
 Neighbours (:mod:`isonb.numerics.nearest`):
 
 ===============  ========================================================  =============================================
@@ -23,7 +25,7 @@ Trees (:mod:`isonb.barcodes.trees`):
 ===============  ========================================================  =============================================
 parallel         accelerators up to ``DENSE`` points, small clouds on      all weights, few steps over them
                  the CPU without numba
-differences      few dimensions or few coordinates in all                  Prim, compiled
+differences      few coordinates in the cloud                              Prim, compiled
 product          few points of many dimensions                             Prim on a product, compiled and mended
 neighbours       else                                                      Boruvka on lists of neighbours
 ===============  ========================================================  =============================================
@@ -42,13 +44,13 @@ FEW = 128  # the same where each is a row of differences
 ALL_PAIRS = 2**22  # coordinates of all pairs up to which no product pays
 BOXES = {1: 256, 2: 256, 3: 512, 4: 1024, 5: 2048, 6: 8192, 7: 16384, 8: 32768}  # points from which they pay, by d
 TREES = {1: 1024, 2: 1024, 3: 2048, 4: 4096, 5: 8192, 6: 16384, 7: 32768, 8: 65536}  # the same for a tree
-SUBTRACTED = 24  # dimensions up to which Prim subtracts as it goes,
-SUBTRACTIONS = 2**25  # and coordinates of all pairs,
+SUBTRACTED = 100_000  # coordinates of a cloud up to which Prim subtracts as it goes
 QUERIED = 256  # queries from which boxes pay,
 COMPARED = 64  # and up to which differences do
 WIDEST = 60  # neighbours that the compiled choice keeps
-MULTIPLIED = 256  # dimensions from which a product pays for a tree of
-PRODUCTS = (2**18, 512)  # more coordinates of all pairs, and up to so many points
+MULTIPLIED = 128  # dimensions from which a product pays for a tree,
+MOST_MULTIPLIED = 768  # up to so many points
+FEWEST_MULTIPLIED = 2**13  # and from so many coordinates of a cloud on
 
 
 def way_of_neighbours(x: Tensor) -> Literal["differences", "boxes", "product"]:
@@ -78,6 +80,6 @@ def way_of_tree(x: Tensor) -> Literal["parallel", "differences", "product", "nei
         return "parallel" if n <= (FEW if x.device.type == "cpu" else DENSE) else "neighbours"
     if n >= TREES.get(d, n + 1):
         return "neighbours"
-    if d <= SUBTRACTED or n * n * d <= (SUBTRACTIONS if d < MULTIPLIED else PRODUCTS[0]):
-        return "differences"
-    return "product" if d >= MULTIPLIED and n <= PRODUCTS[1] else "neighbours"
+    if d >= MULTIPLIED and n <= MOST_MULTIPLIED and n * d >= FEWEST_MULTIPLIED:
+        return "product"
+    return "differences" if n * d <= SUBTRACTED else "neighbours"
