@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +15,8 @@ from torch import Tensor
 
 from isonb.auditing.reading.rows import CHUNK
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
-from isonb.measures.registry import MEASURES
+from isonb.measures.neighbourhoods import Neighbours
+from isonb.measures.registry import MEASURES, Measure
 from isonb.numerics.rows import unit_rows
 
 PAIRS = 100_000  # random pairs behind the quantiles of the cosine
@@ -27,6 +28,7 @@ NORMAL = 1.96  # quantile 0.975 of a normal distribution
 QUERIES = 1000  # of each half that are compared with the sampled rows
 
 TWO_NN = "two_nn"
+LISTED = 12  # neighbours of which two are left where a group of the jackknife is not there
 
 # The measures of the registry that an audit takes.
 AUDITED = (
@@ -97,6 +99,19 @@ def jackknife(without: list[float]) -> float:
     return STUDENT * math.sqrt((n - 1) / n * float((left - left.mean()).square().sum()))
 
 
+def of_part(measure: Measure, x: Tensor) -> Callable[[Tensor], float]:
+    """A measure of the rows (n, d) that a mask (n,) leaves; one search finds the neighbours in all parts.
+
+    >>> read = of_part(MEASURES[TWO_NN], torch.arange(1.0, 22.0).square().unsqueeze(-1))
+    >>> round(read(torch.arange(21) < 20), 4)
+    5.4746
+    """
+    if measure.name != TWO_NN or len(x) < 3:
+        return lambda part: float(measure(x[part]))
+    near = Neighbours(x, min(LISTED, len(x) - 1))
+    return lambda part: float(near.two_nn(part))
+
+
 def readings(
     x: Tensor,
     gaussian: Tensor | Mapping[str, float],
@@ -112,9 +127,10 @@ def readings(
     for measure in (MEASURES[name] for name in names):
         kept = ~copies if copies is not None and measure.name == TWO_NN else torch.ones(len(x), dtype=torch.bool)
         try:
-            value = float(measure(x[kept]))
-            half = jackknife([float(measure(x[kept & (group != g)])) for g in range(GROUPS)])
-            fewer = float(measure(x[kept & (group < GROUPS // 2)]))
+            read = of_part(measure, x)
+            value = read(kept)
+            half = jackknife([read(kept & (group != g)) for g in range(GROUPS)])
+            fewer = read(kept & (group < GROUPS // 2))
             usual = float(measure(gaussian)) if isinstance(gaussian, Tensor) else gaussian[measure.name]
         except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
             continue
