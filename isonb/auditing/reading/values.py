@@ -216,9 +216,11 @@ def _are_mixed(rows: Sequence[Any]) -> bool:
         return False
     kinds = set()
     for column in zip(*rows, strict=True):
-        whole = all(isinstance(cell, int) for cell in column) and len(set(column)) > 1
+        if all(isinstance(cell, int) for cell in column):
+            kinds |= {"int"} if len(set(column)) > 1 and not isinstance(column[0], bool) else set()
+            continue
         number = all(isinstance(cell, int | float | None) for cell in column)
-        kinds.add("int" if whole else "float" if number else "text" if isinstance(column[0], str) else "other")
+        kinds.add("float" if number else "text" if isinstance(column[0], str) else "other")
     return len(kinds) > 1
 
 
