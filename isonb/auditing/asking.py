@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from isonb.auditing.choosing import Encoding, is_model
+from isonb.auditing.fixing import check_path
 from isonb.auditing.measured import Pairs
 from isonb.auditing.models import audit_model
 from isonb.auditing.reading import matrix
@@ -39,6 +40,7 @@ def audit(
     progress: bool = True,
     tokenizer: Any = None,
     prompt: str | None = None,
+    fix: str | Path | None = None,
 ) -> Audit:
     """Say what a cloud of vectors, or a model on some texts, is like: defects, the floor of scores, shape, remedies.
 
@@ -81,6 +83,10 @@ def audit(
         progress: shows a bar on a terminal.
         tokenizer: of a transformers model that comes without.
         prompt: the name of a prompt of the model, for all texts; "" for none. Without it, each side has its own.
+        fix: a .npy file that gets the vectors with what the report advises done: rows and dimensions left out, and the
+            remedy that helps on labelled pairs, or the mean subtracted where a warning asks for it. The report then
+            says before and after, on rows and pairs that weren't used for the choice or the fit; beside the file lies
+            ``.map.npz``, which does the same to queries.
 
     There must be 20 rows or more that count, of 2 dimensions or more: otherwise :class:`~isonb.errors.ShapeError`; for
     what isn't numbers :class:`~isonb.errors.DtypeError`, for too few pairs or queries
@@ -93,7 +99,9 @@ def audit(
     (['shift', 'hubs'], False)
     """
     with named("audit"):
-        asked = Asked(sample, seed, false_match_rate)
+        asked = Asked(sample, seed, false_match_rate, fix)
+        if fix is not None:
+            check_path(fix, vectors)
         labelled = None if pairs is None else (*pairs[:2], _labels(pairs))
         path = isinstance(vectors, str | Path) and texts is None
         if is_model(vectors) and not path:

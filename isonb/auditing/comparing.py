@@ -17,6 +17,7 @@ from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
+from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
@@ -29,6 +30,7 @@ from isonb.runtime.told import counted
 
 SHARES = (0.0, 0.001, 0.01, 0.05, 0.5)
 MOVED = 0.99  # a cosine below which a row is another one
+SHUFFLES = 10  # of the rows, for what CKA is by chance
 KEPT = 0.9  # mean overlap of neighbours below which a search answers differently
 CHANCE = 3.0  # times the overlap of unrelated rows, up to which an overlap is no sign that the rows belong together
 
@@ -98,6 +100,7 @@ def compare(
         relation = relation_of(a, b, x, y, chosen)
         findings = worst_first([*assumed, *_findings(rows, odd, own, overlap, relation, len(x))])
         cosines, moved = _own(rows, own)
+        alike, by_chance = _cka(x, y, draw)
         return Comparison(
             n=len(rows),
             d=a.shape[1],
@@ -105,7 +108,8 @@ def compare(
             findings=findings,
             cosines=cosines,
             moved=moved,
-            cka=_cka(x, y),
+            cka=alike,
+            cka_floor=by_chance,
             overlap=overlap,
             differences=differences,
             d_second=b.shape[1],
@@ -119,8 +123,9 @@ def _check_sizes(a: Any, b: Any) -> None:
         fail(ShapeError, "both must have the same rows", f"{a.shape[0]:,} and {b.shape[0]:,} rows", fix)
     widest = max(a.shape[1], b.shape[1])
     if widest > WIDE:
-        fix = "Reduce them first, as by sklearn.decomposition.TruncatedSVD."
-        fail(ShapeError, f"both must have at most {WIDE} dimensions", widest, fix)
+        reduced = f"x = sklearn.decomposition.TruncatedSVD({WIDE // 4}).fit_transform(first)"
+        must, lines = f"both must have at most {WIDE} dimensions", (reduced, "isonb.compare(x, second)")
+        refuse(ShapeError, must, widest, "Reduce them first.", lines)
 
 
 def _one_pass(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -151,11 +156,14 @@ def _own(rows: Tensor, cosines: Tensor | None) -> tuple[dict[str, float], tuple[
     return {f"{share:g}": end for share, end in zip(SHARES, ends, strict=True)}, moved
 
 
-def _cka(x: Tensor, y: Tensor) -> float:
+def _cka(x: Tensor, y: Tensor, draw: torch.Generator) -> tuple[float, tuple[float, float]]:
+    """Linear CKA, debiased, and the ends of what it is of rows that don't belong together: shuffled ones."""
+    x, y = x.double(), y.double()
     try:
-        return float(cka(x.double(), y.double()))
+        shuffled = [float(cka(x, y[torch.randperm(len(y), generator=draw)], debiased=True)) for _ in range(SHUFFLES)]
+        return float(cka(x, y, debiased=True)), (min(shuffled), max(shuffled))
     except DegenerateError:  # all rows of one are the same
-        return math.nan
+        return math.nan, (math.nan, math.nan)
 
 
 def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:
@@ -190,13 +198,13 @@ def _findings(
 ) -> Iterator[Finding]:
     if len(odd):
         text = f"Not finite or zero in one of the two alone: {counted(len(odd), 'row')}."
-        rows = tuple(odd[:NAMED].tolist())
+        rows = tuple(odd.tolist())
         yield Finding("odd rows", "fault", text, "Left out here. Look at the texts behind them.", rows=rows)
     if relation is not None:
         yield relation
     if own is not None and bool((own < MOVED).any()):
         text = f"Moved, with a cosine below {MOVED}: {counted(int((own < MOVED).sum()), 'row')} of {len(every):,}."
-        worst = own.argsort()[:NAMED]
+        worst = own.argsort()
         rows = tuple(every[worst[own[worst] < MOVED]].tolist())
         yield Finding("moved rows", "warning", text, "Don't mix both in one index.", rows=rows)
     elif own is not None and float(own.min()) > SAME:

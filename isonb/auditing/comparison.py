@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isonb.auditing.defects import Finding
-from isonb.auditing.reading.rows import NAMED, pieces
+from isonb.auditing.reading.rows import pieces
 from isonb.auditing.report import FindingsReport, stands_out
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.terminal import printable
@@ -45,8 +46,9 @@ class Comparison(FindingsReport):
 
     ``n``, ``d``: rows that are finite in both, and dimensions of the first; ``d_second``: of the second. ``cosines``:
     quantiles of the cosine of a row with itself in the other cloud, "0" the lowest; ``moved``: the rows that moved
-    most, as (row, cosine); both are empty where the dimensions differ. Of ``measured`` rows: ``cka``, linear CKA, 1 for
-    the same cloud up to rotation and scale; ``overlap``, the share of the 10 nearest neighbours that a row keeps, with
+    most, as (row, cosine); both are empty where the dimensions differ. Of ``measured`` rows: ``cka``, linear CKA,
+    debiased: 1 for the same cloud up to rotation and scale, about 0 for unrelated ones, ``cka_floor``: its least and
+    most where the rows are shuffled; ``overlap``, the share of the 10 nearest neighbours that a row keeps, with
     its 95% interval; ``differences`` of every reading.
     """
 
@@ -60,6 +62,7 @@ class Comparison(FindingsReport):
     overlap: tuple[float, float, float]
     differences: tuple[Difference, ...]
     d_second: int = 0
+    cka_floor: tuple[float, float] = (math.nan, math.nan)
     source: str = ""
 
     def values(self) -> dict[str, float]:
@@ -79,7 +82,10 @@ class Comparison(FindingsReport):
             own = ["cosine of a row with itself", *(f"{value:.5f}" for value in self.cosines.values())]
             yield Section("Each row with itself", [Columns("Quantiles", ["quantiles over rows", *self.cosines], [own])])
         value, low, high = self.overlap
-        told = f"CKA {self.cka:.4f}; a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
+        least, most = self.cka_floor
+        chance = f"unrelated rows have {least:z.4f} to {most:z.4f}"
+        shared = f"a row keeps {value:.1%} of its {K} neighbours ({low:.1%} to {high:.1%})"
+        told = f"CKA, debiased, {self.cka:z.4f} ({chance}); {shared}"
         head, caption = ("measure", "first", "second", "rise"), "Each measure, and the rise with its 95% interval"
         yield Section("Both clouds", [told, Columns(caption, head, [*map(_cells, self.differences)])])
         if self.moved:
@@ -139,4 +145,4 @@ def _order(a: Any, b: Any, x: Tensor, rows: Tensor) -> Finding | None:
     told = ", ".join(f"row {one} is row {other}" for one, other in shown)
     text = f"The rows are the same in another order: {told}."
     fix = "Sort both by one id, and compare again; nothing else here counts."
-    return Finding("other order", "fault", text, fix, rows=tuple(rows[picked][elsewhere][:NAMED].tolist()))
+    return Finding("other order", "fault", text, fix, rows=tuple(rows[picked][elsewhere].tolist()))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from isonb.auditing.reading.rows import NAMED, Pass
+from isonb.auditing.unrelated import Unrelated
 from isonb.measures.neighbors import knn
+from isonb.numerics.nearest import nearest_by_cosine
 from isonb.numerics.rows import unit_rows
 from isonb.runtime.told import counted, fine
 
@@ -30,6 +32,8 @@ TWIN = 0.9999  # centred cosine of rows that say the same
 ALIKE = 0.95  # centred cosine of two texts that say nearly the same
 COPY = 2e-3  # of the usual distance to the tenth neighbour: a row that is nearer to another is a copy of it
 TIE = 1e-7  # cosines that differ by less are equal, up to the rounding of float32
+LONG, SHORT = 10.0, 1000.0  # times the median length that a row is longer or shorter than, to be named
+LISTED = 5  # rows or dimensions that a sentence names
 SPARSE = 0.5  # share of zeros from which dimensions that are never used are no surprise
 
 Quote = Callable[[int], str]  # the text behind a row
@@ -59,18 +63,43 @@ def strange_rows(seen: Pass, n: int, d: int) -> Iterator[Finding]:
         if len(rows):
             words = "NaN or infinity in" if name == "not finite" else "Nothing but zeros in"
             advice = "Left out here. Look at the texts behind them."
-            yield Finding(
-                name, "fault", f"{words} {counted(len(rows), 'row')}.", advice, rows=tuple(rows[:NAMED].tolist())
-            )
+            text = f"{words} {counted(len(rows), 'row')}."
+            yield Finding(name, "fault", text, advice, rows=tuple(rows.tolist()))
     if n < d:
         text = f"There are fewer rows ({n}) than dimensions ({d})."
         yield Finding("few rows", "warning", text, "Is the array transposed? Rows are points.")
-    least, most = seen.lengths
-    if abs(least - 1) < 1e-3 and abs(most - 1) < 1e-3:
-        yield Finding("unit length", "note", "All rows have length 1.", "A measure of lengths has nothing to say.")
+    yield from lengths(seen.lengths, seen.good)
     if seen.half:
         text = "Every value fits float16."
         yield Finding("half precision", "note", text, "Digits may have been lost before these vectors were saved.")
+
+
+def lengths(length: Tensor, rows: Tensor) -> Iterator[Finding]:
+    """Rows that are much longer or shorter than most, or all of length 1. ``rows``: their numbers."""
+    usual = float(length.median())
+    if bool(((length - 1).abs() < 1e-3).all()):
+        yield Finding("unit length", "note", "All rows have length 1.", "A measure of lengths has nothing to say.")
+    far, near = ((length > LONG * usual), (length < usual / SHORT))
+    if bool(far.any()):
+        order = rows[far][length[far].argsort(descending=True)]
+        text = f"Long: {counted(len(order), 'row')}, up to {float(length.max()) / usual:,.0f} times the median length"
+        advice = "They win every search by inner product and lead a mean. Look at the texts behind them, or normalise."
+        yield Finding("long rows", "warning", f"{text}.", advice, rows=tuple(order.tolist()))
+    if bool(near.any()):
+        order = rows[near][length[near].argsort()]
+        text = f"Short: {counted(len(order), 'row')}, less than 1/{SHORT:.0f} of the median length."
+        advice = "What gives their direction may be rounding."
+        yield Finding("short rows", "note", text, advice, rows=tuple(order.tolist()))
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """The first numbers, in words.
+
+    >>> listed([3, 1]), listed(range(100))
+    ('3, 1', '0, 1, 2, 3, 4 and 95 more')
+    """
+    more = f" and {len(numbers) - LISTED:,} more" if len(numbers) > LISTED else ""
+    return ", ".join(map(str, numbers[:LISTED])) + more
 
 
 def duplicates(seen: Pass) -> Iterator[Finding]:
@@ -79,21 +108,25 @@ def duplicates(seen: Pass) -> Iterator[Finding]:
     if count:
         severity = "warning" if count > n / 100 else "note"
         text = f"Repeats of an earlier row: {counted(count, 'row')} ({count / n:.1%})."
-        rows = tuple(seen.repeats[:NAMED].tolist())
+        rows = tuple(seen.repeats.tolist())
         yield Finding("duplicates", severity, text, "Drop them before you measure or index.", rows=rows)
 
 
-def place(values: dict[str, float], floor: dict[str, dict[str, float]]) -> Iterator[Finding]:
+def place(values: dict[str, float], floor: dict[str, dict[str, float]], unrelated: Unrelated) -> Iterator[Finding]:
     """Whether the cloud lies away from the origin."""
     shared = values.get("mean_cosine", 0.0)
-    if shared > SHIFTED:
-        raw, centred = (floor[key]["0.99"] for key in ("random cosine", "random cosine, centred"))
-        text = (
-            f"All rows share a direction: two random rows have a mean cosine of {fine(shared, 2)}, and 1% of random "
-            f"pairs pass {fine(raw, 2)} (centred: {fine(centred, 2)})."
-        )
-        advice = "Subtract the mean (isonb.ZeroMean), or put the threshold above that."
-        yield Finding("shift", "warning" if shared > FAR else "note", text, advice, remedy=CENTRING)
+    if shared <= SHIFTED:
+        return
+    text = f"All rows share a direction: two random rows have a mean cosine of {fine(shared, 2)}"
+    centring = "Subtract the mean (isonb.ZeroMean), or"
+    if unrelated.certain:
+        which = "unrelated" if unrelated.related else "random"
+        raw, centred = (fine(floor[key]["0.99"], 2) for key in ("unrelated cosine", "unrelated cosine, centred"))
+        text += f", and 1% of {which} pairs pass {raw} (centred: {centred})."
+        advice = f"{centring} put the threshold above that."
+    else:
+        text, advice = f"{text}.", f"{centring} take a threshold from labelled pairs."
+    yield Finding("shift", "warning" if shared > FAR else "note", text, advice, remedy=CENTRING)
 
 
 def spread(values: dict[str, float], d: int) -> list[Finding]:
@@ -131,10 +164,10 @@ def neighbours(x: Tensor, gaussian: Tensor, chosen: Tensor, quote: Quote | None 
     if len(order) <= 2 * int((by_chance > least).sum()):  # in few dimensions rows are near each other by chance
         return
     each = dict.fromkeys((min(i, j), max(i, j)) for i, j in zip(order.tolist(), index[order].tolist(), strict=True))
-    shown = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in list(each)[:NAMED]]
-    examples = tuple(f"{quote(i)} and {quote(j)}, {alike:.3f}" for i, j, alike in shown) if quote else ()
+    pairs = [(int(chosen[i]), int(chosen[j]), float(max(nearest[i], nearest[j]))) for i, j in each]
+    examples = tuple(f"{quote(i)} and {quote(j)}, {alike:.3f}" for i, j, alike in pairs[:NAMED]) if quote else ()
     text = f"A neighbour with a centred cosine above {least}: {counted(len(order), what)} of {len(x):,}."
-    rows = tuple(dict.fromkeys(row for i, j, _ in shown for row in (i, j)))[:NAMED]
+    rows = tuple(dict.fromkeys(row for i, j, _ in pairs for row in (i, j)))
     yield Finding("near duplicates", "note", text, "Boilerplate, or the same text twice?", rows=rows, examples=examples)
 
 
@@ -144,11 +177,11 @@ def _hubs(counts: Tensor, centred: Tensor, least: float, chosen: Tensor, quote: 
     held, one = _reach(counts, least)
     if held <= SHARED and one <= ONE:
         return
-    first = hubs[counts[hubs].argsort(descending=True)][:NAMED]
+    first = hubs[counts[hubs].argsort(descending=True)]
     rows = chosen[first].tolist()
     most = float(counts[first[0]])
     text = f"Hubs: {counted(len(hubs), 'row')}, {held:.0%} of all neighbours, the first near {most:,.0f} rows."
-    named = () if quote is None else tuple(map(quote, rows))
+    named = () if quote is None else tuple(map(quote, rows[:NAMED]))
     heard = tuple(f"{name}, of {float(counts[i]):,.0f}" for name, i in zip(named, first, strict=False))
     left, one_left = _reach(centred, least)
     if left <= SHARED and one_left <= ONE:
@@ -171,22 +204,22 @@ def _popular(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """How often each row is among the K nearest of the others; the cosine of each with its nearest, and which it is.
 
     Rows that tie for the last places share them, so that no order of the rows makes a hub: of m ties for p places each
-    counts p / m.
+    counts p / m. Where the first row that is left out ties, all rows are looked at.
     """
     n, k = len(x), min(K, len(x) - 1)
+    index, cosines = nearest_by_cosine(x, min(k + 1, n - 1))
+    tied = cosines[:, -1] >= cosines[:, k - 1] - TIE if k < n - 1 else torch.zeros(n, dtype=torch.bool)
+    counts = torch.bincount(index[~tied, :k].flatten(), minlength=n).double()
     unit = unit_rows(x.double())
-    counts = torch.zeros(n, dtype=torch.float64)
-    nearest, index = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.long)
-    for rows in torch.split(torch.arange(n), PART):
-        cosines = unit[rows] @ unit.mT
-        cosines[torch.arange(len(rows)), rows] = -torch.inf
-        best, which = cosines.topk(k)
-        nearest[rows], index[rows] = best[:, 0], which[:, 0]
-        nearer = cosines > best[:, -1:] + TIE
-        tied = (cosines >= best[:, -1:] - TIE) & ~nearer
-        places = (k - nearer.sum(-1, keepdim=True)) / tied.sum(-1, keepdim=True)
-        counts += nearer.sum(0) + (tied * places).sum(0)
-    return counts, nearest, index
+    for rows in torch.split(tied.nonzero().flatten(), PART):
+        every = unit[rows] @ unit.mT
+        every[torch.arange(len(rows)), rows] = -torch.inf
+        last = cosines[rows, k - 1 : k].double()
+        nearer = every > last + TIE
+        ties = (every >= last - TIE) & ~nearer
+        places = (k - nearer.sum(-1, keepdim=True)) / ties.sum(-1, keepdim=True)
+        counts += nearer.sum(0) + (ties * places).sum(0)
+    return counts, cosines[:, 0].double(), index[:, 0]
 
 
 def dimensions(seen: Pass) -> Iterator[Finding]:
@@ -195,17 +228,19 @@ def dimensions(seen: Pass) -> Iterator[Finding]:
     loud = (seen.energy > LOUD * seen.energy[used].median()).nonzero().flatten()
     if len(loud):
         share = float(seen.energy[loud].sum() / seen.energy.sum())
-        first = loud[seen.energy[loud].argsort(descending=True)][:NAMED]
-        names = ", ".join(map(str, first.tolist())) + (", ..." if len(loud) > NAMED else "")
-        text = f"Loud: {counted(len(loud), 'dimension')} of {d:,} with {share:.0%} of all squared size ({names})."
+        first = loud[seen.energy[loud].argsort(descending=True)]
+        names = tuple(first.tolist())
+        text = (
+            f"Loud: {counted(len(loud), 'dimension')} of {d:,} with {share:.0%} of all squared size ({listed(names)})."
+        )
         drowns = share > DROWNS and len(loud) <= max(1, FEW * int(used.sum()))
         advice = "Loud dimensions decide every cosine. Standardise, or remove the top directions (isonb.AllButTheTop)."
         severity = "warning" if drowns else "note"
-        yield Finding("outlier dimensions", severity, text, advice if drowns else "", dims=tuple(first.tolist()))
+        yield Finding("outlier dimensions", severity, text, advice if drowns else "", dims=names)
     still = (seen.low == seen.high).nonzero().flatten()
     if len(still):
         zeros = seen.filled < 1 - SPARSE and not bool(seen.energy[still].any())
-        text = f"Never changing: {counted(len(still), 'dimension')} of {d:,}."
+        named = tuple(still.tolist())
+        text = f"Never changing: {counted(len(still), 'dimension')} of {d:,} ({listed(named)})."
         advice = "The vectors are sparse: other texts may use them." if zeros else "Drop them."
-        named = tuple(still[:NAMED].tolist())
         yield Finding("dead dimensions", "note" if zeros else "warning", text, advice, dims=named)

@@ -5,7 +5,6 @@ A threshold at a rate of false matches is chosen on one half and measured on the
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isonb.auditing.reading.rows import CHUNK
+from isonb.auditing.unrelated import pair_cosines, random_pairs
 from isonb.errors import DegenerateError, InputError, ShapeError, fail
 from isonb.measures.neighbourhoods import Neighbours
 from isonb.measures.registry import MEASURES, Measure
 from isonb.numerics.rows import unit_rows
 
-PAIRS = 100_000  # random pairs behind the quantiles of the cosine
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 GROUPS = 10  # of the jackknife
 STUDENT = 2.2621571628  # its quantile 0.975 at GROUPS - 1 degrees of freedom
@@ -49,7 +47,8 @@ class Reading:
 
     ``measure``: its name in the registry of measures, ``name``: its title there. ``gaussian``: what an isotropic
     Gaussian of as many points and dimensions reads. ``fewer``: the value of half of the rows; a measure that moves with
-    their number says less about the model.
+    their number says less about the model. A dimension near each point (TwoNN) that moves so far says nothing: it isn't
+    ``steady``, and reports withhold it.
     """
 
     measure: str
@@ -59,6 +58,11 @@ class Reading:
     high: float
     gaussian: float
     fewer: float
+
+    @property
+    def steady(self) -> bool:
+        """Whether half of the rows read the same, within the interval, where that is asked."""
+        return self.measure != TWO_NN or self.low <= self.fewer <= self.high
 
 
 @dataclass(frozen=True)
@@ -135,17 +139,6 @@ def readings(
         except (DegenerateError, ShapeError):  # rows that are all the same have no spectrum and no neighbours
             continue
         yield Reading(measure.name, measure.title, value, value - half, value + half, usual, fewer)
-
-
-def random_cosines(x: Tensor, draw: torch.Generator) -> Tensor:
-    """Cosines of pairs of two different random rows, ascending."""
-    n, d = x.shape
-    count, step = min(PAIRS, 2**29 // d), max(1, min(CHUNK, 2**22 // d))
-    first = torch.randint(n, (count,), generator=draw)
-    second = (first + torch.randint(1, n, (count,), generator=draw)) % n
-    unit = unit_rows(x)
-    parts = zip(torch.split(first, step), torch.split(second, step), strict=True)
-    return torch.cat([(unit[a] * unit[b]).sum(-1) for a, b in parts]).double().sort().values
 
 
 def quantiles(cosines: Tensor) -> dict[str, float]:
@@ -251,8 +244,8 @@ def _upper(scores: Tensor, rate: float) -> float:
 
 def _percentile(threshold: float, x: Tensor, draw: torch.Generator) -> float:
     """The percentage of random pairs of rows below the threshold."""
-    cosines = random_cosines(x, draw).tolist()
-    return 100 * bisect.bisect_right(cosines, threshold) / len(cosines)
+    cosines = pair_cosines(x, *random_pairs(len(x), draw))
+    return 100 * float((cosines <= threshold).double().mean())
 
 
 def _wilson(passed: Tensor) -> tuple[float, float, float]:

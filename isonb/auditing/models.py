@@ -33,12 +33,16 @@ from isonb.auditing.soundness import (
 from isonb.auditing.vectors import Asked, audit_vectors, worst_first
 from isonb.errors import InputError, ShapeError, fail
 from isonb.measures.registry import MEASURES
+from isonb.numerics.rows import unit_rows
 from isonb.runtime.files import replace
 from isonb.runtime.told import clipped
 
 PIECE = 512  # texts between two notes of how far it is
 LAYER_ROWS = 2000  # texts that the shape by layer is measured on
-NOTE = "what your model gives for the texts"
+STEPS = (
+    'import isonb; isonb.audit(encoder, texts, fix="fixed.npy")  # your encoder and texts: does what is advised here',
+    'print(isonb.audit("fixed.npy").headline)',
+)
 UNKNOWN = 0.05  # of the tokens that the model doesn't know before it is worth a warning
 
 
@@ -56,14 +60,20 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
     with contextlib.nullcontext(work) if work else tempfile.TemporaryDirectory(prefix="isonb-audit-") as folder:
         store = Store(Path(folder), embedder, how.progress, key)
         checks, faults = check_model(embedder, used)
+        if faults and asked.fix is not None:
+            fail(InputError, "fix needs a sound model", faults[0].text.removesuffix("."), faults[0].advice)
         draw = torch.Generator().manual_seed(asked.seed)
         sampled = torch.randperm(len(used), generator=draw)[: min(asked.sample, LAYER_ROWS)].sort().values.tolist()
         vectors, states, counts = store.embed(used, "texts", sampled)
         known = None if pairs is None else _pairs(store, *pairs)
         asking = None if queries is None else store.of_queries().vectors(queries, "queries")
         quote: Quote = lambda row: clipped(used[row])  # noqa: E731
-        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, note=NOTE)
+        base = audit_vectors(vectors, asked, pairs=known, queries=asking, quote=quote, names=kept)
         layers = () if states is None else tuple(_layers(states, draw))
+        layers_note = ""
+        if states is not None:
+            last = torch.from_numpy(states[:, -1].astype("float32"))
+            layers_note = _layers_note(last, rows_of(vectors, torch.tensor(sampled)).float())
     findings = [_of_texts(one, kept, base.d) for one in base.findings if one.name != "duplicates"]
     ours = [*faults, *text_findings(every, kept), *_inputs(counts, len(used), embedder), *assumed]
     if isinstance(embedder, SentenceEmbedder):
@@ -77,7 +87,8 @@ def audit_model(model: Any, texts: Any, asked: Asked, how: Encoding, pairs: Any 
         read=Read((len(used), base.d), source),
         checks=checks,
         layers=layers,
-        next_steps=repairs(faults) if faults else base.next_steps,
+        layers_note=layers_note,
+        next_steps=repairs(faults) if faults else STEPS if base.next_steps else (),
     )
 
 
@@ -108,8 +119,20 @@ def _layers(states: Any, draw: torch.Generator) -> Iterator[Layer]:
 
 
 def _enough(reading: Reading) -> bool:
-    """Whether there are texts enough: the interval is no wider than the value."""
-    return reading.high - reading.low <= reading.value
+    """Whether there are texts enough: the interval is no wider than the value, and half of them read the same."""
+    return reading.steady and reading.high - reading.low <= reading.value
+
+
+def _layers_note(last: Tensor, vectors: Tensor) -> str:
+    """How the last layer, pooled, becomes the vectors: (s, d) and (s, c) of the same texts."""
+    if last.shape != vectors.shape:
+        return f"Layers have {last.shape[1]} dimensions, the vectors {vectors.shape[1]}: more modules follow."
+    if torch.allclose(last, vectors, rtol=1e-3, atol=1e-5):
+        return "The last layer gives the vectors."
+    if torch.allclose(unit_rows(last), unit_rows(vectors), rtol=1e-3, atol=1e-4):
+        same = "The vectors are those of the last layer, each divided by its length; layers are as they come."
+        return f"{same} Cosines are the same, measures of the spread differ."
+    return "More modules follow the last layer, so its measures are not those of the vectors."
 
 
 def _inputs(counts: Counts, n: int, embedder: Embedder) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from isonb.errors import DegenerateError, FitWarning
 from isonb.measures.registry import MEASURES
 from isonb.runtime.told import between
 from isonb.transforms import AllButTheTop, SoftZCA, ZeroMean
+from isonb.transforms.base import AffineTransform
 from isonb.transforms.turns import SingularDecay
 
 GAP = 1.5  # ratio of neighbouring eigenvalues from which the directions before it stand out
@@ -81,18 +82,25 @@ def remedies(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, *, sh
         return ()
 
 
+def candidates(x: Tensor) -> tuple[tuple[str, str, AffineTransform], ...]:
+    """Each remedy for rows like x (n, d): its name, the same as Python, and not yet fitted."""
+    k, n = stands_out(x), len(x)  # SoftDecay for as many rows as it is judged with
+    return (
+        (CENTRING, "isonb.ZeroMean()", ZeroMean()),
+        (f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k)),
+        ("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA()),
+        ("SoftDecay", f"isonb.SingularDecay(rows={n})", SingularDecay(rows=n)),
+    )
+
+
 def _fitted(x: Tensor, other: Tensor) -> Iterator[_Fitted]:
-    near = float(MEAN_COSINE(other)) <= SHIFTED
-    is_round = float(ISOSCORE_U(other)) >= USED
-    already = "the spread is round already" if is_round else ""
-    why = "the mean is near zero already" if near else ""
-    yield _Fitted(CENTRING, "isonb.ZeroMean()", ZeroMean().fit(x).transform, why)
-    k = stands_out(x)
-    why = already or ("" if k else "no direction stands out, so only the mean goes")
-    yield _Fitted(f"all-but-the-top, k = {k}", f"isonb.AllButTheTop(D={k})", AllButTheTop(D=k).fit(x).transform, why)
-    yield _Fitted("whitening (shrunk)", "isonb.SoftZCA()", SoftZCA().fit(x).transform, already)
-    decay, code = SingularDecay(rows=len(x)), f"isonb.SingularDecay(rows={len(x)})"  # as many as it is judged with
-    yield _Fitted("SoftDecay", code, decay.fit(x).transform, already)
+    is_round = "the spread is round already" if float(ISOSCORE_U(other)) >= USED else ""
+    near = "the mean is near zero already" if float(MEAN_COSINE(other)) <= SHIFTED else ""
+    for name, code, transform in candidates(x):
+        already = near if name == CENTRING else is_round
+        if name.endswith("k = 0"):
+            already = already or "no direction stands out, so only the mean goes"
+        yield _Fitted(name, code, transform.fit(x).transform, already)
 
 
 def _roundness(x: Tensor, group: Tensor) -> list[float]:
@@ -111,7 +119,7 @@ def _judged(
         ((MEAN_COSINE.title, float(MEAN_COSINE(y))), (ISOSCORE_U.title, score[0]))
         for y, score in ((x, before), (changed, after))
     )
-    gain = None if pairs is None else _gain(one.change, pairs)
+    gain = None if pairs is None else gain_of(one.change, pairs)
     told = [] if gain is None else [_gain_words(gain)]
     told += [_shape_words(one, old[0][1] - new[0][1], rise, jackknife(without))] if shape else []
     return Remedy(one.name, one.code, old, new, "; ".join(told) or "too few rows to judge", gain)
@@ -127,7 +135,7 @@ def _shape_words(one: _Fitted, fall: float, rise: float, half: float) -> str:
     return "less round" if rise + half < 0 else "no rounder on other rows"
 
 
-def _gain(change: Change, pairs: Pairs) -> tuple[float, float, float]:
+def gain_of(change: Change, pairs: Pairs) -> tuple[float, float, float]:
     """How much the score of the pairs rises, by a jackknife over groups of pairs."""
     cosines = pairs.cosines(), Pairs(change(pairs.first), change(pairs.second), pairs.labels).cosines()
     group = groups_of(len(pairs.labels), torch.Generator().manual_seed(0))
@@ -165,21 +173,24 @@ def score_words(pairs: Pairs | None) -> str:
     return f"{told} Pairs may hold rows that a remedy was fitted on."
 
 
-def next_steps(
-    tried: Sequence[Remedy], centring: bool, origin: str, note: str, cleaning: Sequence[str]
-) -> tuple[str, ...]:
-    """Lines of Python for what to do first. ``centring``: a finding asks for it; ``cleaning``: lines before it.
-
-    ``origin`` is what the vectors are read from, and ``note`` says what they are.
-    """
+def best_of(tried: Sequence[Remedy], centring: bool) -> Remedy | None:
+    """What is known to help: the largest gain, or centring where a finding asks for it and no pairs say otherwise."""
     better = [one for one in tried if one.gain and one.gain[1] > 0]
-    best = max(better, key=lambda one: one.gain[0] if one.gain else 0.0, default=None)
-    if best is None and centring and not any(one.gain and one.name == CENTRING for one in tried):
-        best = next((one for one in tried if one.name == CENTRING), None)
-    change = f"better = {best.code}.fit(x).transform(x)" if best else "better = x  # nothing is known to help"
+    if better:
+        return max(better, key=lambda one: one.gain[0] if one.gain else 0.0)
+    return next((one for one in tried if one.name == CENTRING and centring and not one.gain), None)
+
+
+def next_steps(best: Remedy | None, origin: str, cleaning: Sequence[str]) -> tuple[str, ...]:
+    """Lines of Python for what to do first. ``cleaning``: lines before the remedy; "" where reading does it.
+
+    ``origin`` is what the vectors are read from, as Python.
+    """
+    if best is None and not cleaning:
+        return ()
     return (
-        f"import isonb; x = isonb.auditing.vectors_of({origin})  # {note}",
-        *cleaning,
-        change,
-        "print(isonb.audit(better).threshold(0.01))  # the cosine that 1% of random pairs pass",
+        f"import isonb; x = isonb.auditing.vectors_of({origin})  # the rows that count",
+        *filter(None, cleaning),
+        *((f"x = {best.code}.fit(x).transform(x)",) if best else ()),
+        "print(isonb.audit(x).headline)",
     )

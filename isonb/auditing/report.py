@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from isonb.auditing.defects import Finding
+from isonb.auditing.defects import Finding, listed
+from isonb.auditing.fixing import Fix, fix_section
 from isonb.auditing.measured import Layer, Match, Reading
+from isonb.auditing.page import SHOWN, can_draw, cosine_chart, explanations, layer_chart
 from isonb.auditing.reading.rows import Read
 from isonb.auditing.remedies import Remedy
 from isonb.auditing.soundness import Check
-from isonb.errors import InputError, fail, needs
+from isonb.auditing.unrelated import Unrelated
+from isonb.errors import InputError, fail
 from isonb.measures.registry import titles
-from isonb.runtime.told import Code, Columns, Item, Printed, Section, between, counted, fine, fixed
+from isonb.runtime.told import (
+    Code,
+    Columns,
+    Item,
+    Picture,
+    Printed,
+    Section,
+    Strong,
+    between,
+    counted,
+    fine,
+    fixed,
+    plain,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = titles("mean_cosine", "isoscore", "participation_ratio_unbiased", "two_nn")  # of each layer
 JUDGED = titles("mean_cosine", "isoscore_unbiased")  # of each remedy
 MOST_LAYERS = 8  # on a screen
 
@@ -33,16 +49,22 @@ class FindingsReport(Printed):
         """Whether there is neither a fault nor a warning."""
         return all(finding.severity == "note" for finding in self.findings)
 
+    def rows(self) -> list[tuple[int, str, str]]:
+        """Every row that a finding names: its number, counted from 0, the finding, and its severity."""
+        return [(row, one.name, one.severity) for one in self.findings for row in one.rows]
+
 
 @dataclass(frozen=True, repr=False)
 class Audit(FindingsReport):
     """What :func:`isonb.audit` says.
 
     ``n`` and ``d``: rows that count, and dimensions. ``findings``: the worst first. ``readings``: measures of the
-    shape, of ``measured`` rows. ``floor``: quantiles of the cosine of two random rows, as they are and after the mean
-    is subtracted. ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``:
-    thresholds. ``next_steps``: three lines to paste. ``read``: the shape, the file, the columns, and what was left out.
-    Of a model there are ``source`` (model and pooling), ``checks`` and ``layers`` too.
+    shape, of ``measured`` rows. ``floor``: quantiles of the cosine of two random rows, and of two unrelated ones where
+    these could be told, as they are and after the mean is subtracted; ``unrelated``: what is known of the latter.
+    ``withheld``: why the shape isn't judged, or nothing. ``remedies``: what would help. ``matches``: thresholds.
+    ``next_steps``: lines of Python to paste; ``commands``: the same for a terminal. ``read``: the shape, the file, the
+    columns, and what was left out. Of a model there are ``source`` (model and pooling), ``checks``, ``layers``, and
+    ``layers_note``: how the last layer becomes the vectors.
 
     >>> import isonb, torch
     >>> audit = isonb.audit(torch.randn(500, 64, generator=torch.Generator().manual_seed(0)) + 1.0)
@@ -66,36 +88,76 @@ class Audit(FindingsReport):
     checks: tuple[Check, ...] = ()
     layers: tuple[Layer, ...] = ()
     read: Read | None = None
+    layers_note: str = ""
+    commands: tuple[str, ...] = ()
+    fixed: Fix | None = None
+    unrelated: Unrelated | None = None
+    histogram: tuple[tuple[float, int, int], ...] = ()
 
     @property
     def sound(self) -> bool:
         """Whether no check of the model failed; True for vectors, of which nothing is known."""
         return all(check.state != "fault" for check in self.checks)
 
-    def values(self) -> dict[str, float]:
+    @property
+    def headline(self) -> str:
+        """The whole report in a sentence: what is broken, or a threshold and its reason."""
+        faults = [one for one in self.findings if one.severity == "fault"]
+        if faults:
+            more = f" {counted(len(faults) - 1, 'more fault')} below." if len(faults) > 1 else ""
+            return f"Broken: {_sentences(replace(faults[0], advice=''))}{more}"
+        warnings = [one.name for one in self.findings if one.severity == "warning"]
+        but = f", with {counted(len(warnings), 'warning')} ({', '.join(warnings)})" if warnings else ""
+        if self.matches:
+            return f"Usable{but}: {_threshold(self.matches[-1 if self.matches[0].recall is None else 0])}"
+        known = self.unrelated
+        if known is None:
+            return f"Usable{but}."
+        if known.certain:
+            return f"Usable{but}: take a threshold above {fine(known.high, 2)}, {known.why}"
+        return f"Usable to rank{but}. A threshold needs labelled pairs, since {known.why}"
+
+    def to_json(self) -> str:
+        """Everything, as JSON, the headline first; a number that is not finite is null."""
+        return json.dumps(plain({"headline": self.headline} | asdict(self)), indent=1)
+
+    def values(self) -> dict[str, float | None]:
         """Every number that a rule may name, by its name.
 
         Readings by title and by name in the registry ("IsoScore-U", "isoscore_unbiased"), by layer too ("layer 3
-        IsoScore"); quantiles of the floor ("random cosine 0.99") and thresholds ("threshold as they are"; with pairs
-        and queries both, that of the queries).
+        IsoScore"); quantiles of cosines ("random cosine 0.99", "unrelated cosine 0.99") and thresholds ("threshold as
+        they are"; with pairs and queries both, that of the queries). What is withheld is None and breaks its rule.
         """
         places = [("", self.readings), *((f"layer {layer.number} ", layer.readings) for layer in self.layers)]
         both = [(place, one) for place, readings in places for one in readings]
-        numbers = {f"{place}{key}": one.value for place, one in both for key in (one.name, one.measure)}
+        numbers: dict[str, float | None]
+        numbers = {f"unrelated cosine{part} {share}": None for part in ("", ", centred") for share in self._shares}
+        numbers |= {
+            f"{place}{key}": one.value if one.steady else None for place, one in both for key in (one.name, one.measure)
+        }
         for cloud, quantiles in self.floor.items():
             numbers |= {f"{cloud} {share}": value for share, value in quantiles.items()}
         return numbers | {f"threshold {match.cloud}": match.threshold for match in self.matches}
 
-    def threshold(self, rate: float = 0.01) -> float:
-        """The cosine that a share ``rate`` of random pairs passes, of 0.5, 0.1, 0.05, 0.01 and 0.001.
+    @property
+    def _shares(self) -> tuple[str, ...]:
+        return tuple(self.floor["random cosine"])
 
-        Raises :class:`~isonb.errors.InputError` for another rate.
+    def threshold(self, rate: float = 0.01) -> float:
+        """The cosine that a share ``rate`` of unrelated pairs passes, of 0.5, 0.1, 0.05, 0.01 and 0.001.
+
+        Raises :class:`~isonb.errors.InputError` for another rate, and where unrelated pairs can't be told from related
+        ones: ``floor["random cosine"]`` is of both, and ``unrelated`` says between which ends the floor lies.
         """
-        quantiles = self.floor["random cosine"]
-        if (share := f"{1 - rate:g}") not in quantiles:
-            rates = ", ".join(f"{1 - float(known):g}" for known in quantiles)
-            fail(InputError, f"rate must be one of {rates}", rate, "percentile says how many pairs lie below a cosine.")
-        return quantiles[share]
+        shares = {f"{1 - float(share):g}": share for share in self._shares}
+        if (share := shares.get(f"{rate:g}")) is None:
+            fix = "percentile says how many pairs lie below a cosine."
+            fail(InputError, f"rate must be one of {', '.join(shares)}", rate, fix)
+        if "unrelated cosine" not in self.floor:
+            got = "pairs that pass into each other" if self.unrelated is None else str(self.unrelated)
+            must, fix = "unrelated pairs must stand out from related ones", "Pass labelled pairs: pairs, or --pairs."
+            fail(InputError, must, got.removesuffix("."), fix)
+        return self.floor["unrelated cosine"][share]
 
     def percentile(self, cosine: float) -> float:
         """The percentage of random pairs below a cosine, from 0 to 100: a score that means the same in any cloud."""
@@ -115,8 +177,13 @@ class Audit(FindingsReport):
         return pd.DataFrame(rows)
 
     def plot(self) -> Any:
-        """An altair chart; for a model: its shape by layer; for vectors: how alike random rows are."""
-        return _by_layer(self.layers) if self.layers else quantile_chart(self.scale, "cosine of two random rows")
+        """A chart of altair: of a model its shape by layer, of vectors the cosines of random pairs and the floor."""
+        return layer_chart(self.layers) if self.layers else cosine_chart(self.histogram, self.unrelated)
+
+    def _clouds(self) -> Iterator[tuple[str, dict[str, float]]]:
+        """The rows of the floor; where no pair seems related the unrelated ones are all."""
+        split = self.unrelated is not None and bool(self.unrelated.related)
+        return (one for one in self.floor.items() if split or not one[0].startswith("unrelated"))
 
     def _heads(self) -> tuple[str, str]:
         read = self.read or Read((self.n, self.d), "vectors")
@@ -124,20 +191,25 @@ class Audit(FindingsReport):
         return "Audit of a model" if self.checks else "Audit of vectors", title
 
     def _sections(self, full: bool) -> Iterator[Section]:
+        yield Section("", [Strong(self.headline)])
         if self.checks:
             passed = sum(check.state == "ok" for check in self.checks)
             heading = f"Is the instrument sound? {passed} of {len(self.checks)} checks passed"
             yield Section(heading, [Item(one.state, f"{one.name}: {one.text}") for one in self.checks], shown=True)
         yield stands_out(self.findings)
+        pictures = full and can_draw()
         head = ["cosine of two random rows", *self.floor["random cosine"]]
-        rows = [[cloud, *map(fine, quantiles.values())] for cloud, quantiles in self.floor.items()]
-        told = "A score below the last columns says nothing: so alike are rows that have nothing in common."
+        rows = [[cloud, *map(fine, quantiles.values())] for cloud, quantiles in self._clouds()]
         floor = Columns("Quantiles of the cosine", head, rows)
-        yield Section("How alike are two random rows?", [floor, told] if full else [floor])
+        alike = [Picture(cosine_chart(self.histogram, self.unrelated))] if pictures and self.histogram else []
+        told = [] if self.unrelated is None else [str(self.unrelated)]
+        yield Section("How alike are two random rows?", [floor, *told, *alike])
         head = ["measure", "value", "95% interval", "half the rows", "Gaussian"]
         shape = Columns("Each measure with its 95% interval", head, [*map(_reading, self.readings)])
         withheld = [self.withheld] if self.withheld else []
-        yield Section("The shape", [shape, *withheld, *_layers(self.layers, full)])
+        note = [self.layers_note] if self.layers_note else []
+        drawn = [Picture(layer_chart(self.layers))] if pictures and self.layers else []
+        yield Section("The shape", [shape, *withheld, *_layers(self.layers, full), *note, *drawn])
         if self.matches:
             caption = "Thresholds, chosen on one half and measured on the other, with 95% intervals"
             head = ["threshold", "cosine", "percentile", "false matches", "true matches"]
@@ -146,19 +218,37 @@ class Audit(FindingsReport):
         tried = [Columns("Fitted on one half, judged on the other", head, [*map(_remedy, self.remedies)], remarks=True)]
         if self.remedies or self.score:
             yield Section("What would help", [*tried[: len(self.remedies)], self.score])
-        if self.next_steps:
-            yield Section("What to do next", [Code(self.next_steps)], shown=True)
+        if self.fixed:
+            yield fix_section(self.fixed)
+        elif self.commands or self.next_steps:
+            yield Section("What to do next", [Code(self.commands or self.next_steps)], shown=True)
+        if full:
+            yield Section("What the words mean", [explanations(one.measure for one in self.readings)])
 
 
 def stands_out(findings: Sequence[Finding]) -> Section:
-    """The findings with the texts they quote."""
-    items = [Item(one.severity, f"{one.text} {one.advice}".rstrip(), one.examples) for one in findings]
+    """The findings with their first rows and the texts that they quote."""
+    items = [Item(one.severity, _sentences(one), one.examples) for one in findings]
     return Section("What stands out" if items else "Nothing stands out", items, shown=not items)
+
+
+def _sentences(finding: Finding) -> str:
+    rows = f"Row{'s' * (len(finding.rows) > 1)} {listed(finding.rows)}." if finding.rows else ""
+    return " ".join(part for part in (finding.text, rows, finding.advice) if part)
 
 
 def _reading(reading: Reading) -> list[str]:
     interval = f"{fixed(reading.low)} to {fixed(reading.high)}"
-    return [reading.name, fixed(reading.value), interval, fixed(reading.fewer), fixed(reading.gaussian)]
+    value = fixed(reading.value) if reading.steady else "unsure"
+    return [reading.name, value, interval, fixed(reading.fewer), fixed(reading.gaussian)]
+
+
+def _threshold(match: Match) -> str:
+    share = f"{match.false_matches[0]:.1%}"
+    if match.recall is None:
+        return f"take the threshold {fine(match.threshold)}. {share} of all pairs of a query and a row pass it."
+    passed = f"{share} of the pairs that don't match pass it, and {match.recall[0]:.0%} of those that do."
+    return f"take the threshold {fine(match.threshold)}. {passed}"
 
 
 def _match(match: Match) -> list[str]:
@@ -189,35 +279,3 @@ def _layers(layers: Sequence[Layer], full: bool) -> Iterator[Columns]:
     kept = [row for i, row in enumerate(rows) if i % step == 0 or i == len(rows) - 1]
     kept.append(["Gaussian", *(fixed(usual[name], 2) if name in usual else "unsure" for name in SHOWN)])
     yield Columns(f"By layer, of {layers[0].rows:,} texts, with 95% intervals", ["by layer", *SHOWN.values()], kept)
-
-
-def _by_layer(layers: Sequence[Layer]) -> Any:
-    with needs("Audit.plot", "lab"):
-        import altair as alt
-        import pandas as pd
-    rows = [
-        asdict(reading) | {"layer": layer.number, "measure": reading.name}
-        for layer in layers
-        for reading in layer.readings
-        if reading.measure in SHOWN
-    ]
-    across = alt.X("layer:O", axis=alt.Axis(labelAngle=0))
-    base = alt.Chart(width=230, height=150)
-    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True))
-    dots = base.mark_line(point=True).encode(across, value)
-    spans = base.mark_rule(strokeWidth=3, opacity=0.5).encode(across, alt.Y("low:Q", title=None), alt.Y2("high:Q"))
-    usual = base.mark_line(strokeDash=[5, 3], color="#7f7f7f").encode(across, alt.Y("gaussian:Q", title=None))
-    panels = alt.layer(usual, spans, dots, data=pd.DataFrame(rows).round(4))
-    facet = alt.Facet("measure:N", title=None, sort=list(SHOWN.values()))
-    return panels.facet(facet, columns=2).resolve_scale(y="independent").resolve_axis(x="independent")
-
-
-def quantile_chart(scale: tuple[float, ...], name: str) -> Any:
-    """Percentiles of a cosine as a curve."""
-    with needs("plot", "lab"):
-        import altair as alt
-        import pandas as pd
-    last = len(scale) - 1
-    rows = pd.DataFrame({"cosine": scale, "percent below": [100 * i / last for i in range(last + 1)]})
-    across = alt.X("cosine:Q", title=name, scale=alt.Scale(zero=False))
-    return alt.Chart(rows.round(4), width=420, height=220).mark_line().encode(across, alt.Y("percent below:Q"))

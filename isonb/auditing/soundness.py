@@ -171,7 +171,7 @@ def text_findings(texts: Sequence[str], kept: Sequence[int]) -> Iterator[Finding
     if empty:
         text = f"Empty: {counted(len(empty), 'text')} of {len(texts):,}."
         advice = "Left out here. A model gives them a vector all the same, and they match each other."
-        yield Finding("empty texts", "fault", text, advice, rows=tuple(empty[:NAMED]))
+        yield Finding("empty texts", "fault", text, advice, rows=tuple(empty))
     repeats = len(texts) - len(empty) - len(kept)
     if repeats:
         often = [(text, count) for text, count in Counter(texts).most_common(NAMED + 1) if count > 1 and text.strip()]
@@ -179,7 +179,7 @@ def text_findings(texts: Sequence[str], kept: Sequence[int]) -> Iterator[Finding
         said = f"Repeats of an earlier text: {counted(repeats, 'text')} ({repeats / len(texts):.1%})."
         examples = tuple(f"{clipped(text)}, {count:,} times" for text, count in often[:NAMED])
         first = set(kept)
-        rows = tuple(i for i, text in enumerate(texts) if i not in first and text.strip())[:NAMED]
+        rows = tuple(i for i, text in enumerate(texts) if i not in first and text.strip())
         yield Finding("duplicate texts", severity, said, "Left out here. Drop them.", rows=rows, examples=examples)
     yield from _boilerplate([texts[i] for i in kept])
 

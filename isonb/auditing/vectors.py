@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
-from isonb.auditing.measured import Match, Pairs, quantiles, random_cosines
-from isonb.auditing.reading.advice import refuse
-from isonb.auditing.reading.rows import NAMED, Read, pieces, read, rows_of
-from isonb.auditing.remedies import next_steps, remedies, score_words
+from isonb.auditing.fixing import check_path, fix_vectors
+from isonb.auditing.measured import Match, Pairs, quantiles
+from isonb.auditing.reading.rows import Read, read, rows_of
+from isonb.auditing.remedies import best_of, next_steps, remedies, score_words
 from isonb.auditing.report import Audit
+from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
 from isonb.errors import InputError, ShapeError, fail
 
 SAMPLE = 5000  # rows that the shape is measured on
 WIDE = 4096  # dimensions above which no spectrum and no exact distance is computed
 MOST = 2**26  # numbers of the sample, where there are more
+DISTINCT = 100  # rows that aren't copies, from which the floor is theirs
+BINS = 60  # of the histogram of random cosines
 FLAT = ("mean_cosine", "common_mean")  # measures of rows alone
 
 
@@ -31,10 +35,13 @@ class Asked:
     sample: int = SAMPLE
     seed: int = 0
     rate: float = 0.01
+    fix: str | Path | None = None
 
     def __post_init__(self) -> None:
         check_sample(self.sample)
         measured.check_rate(self.rate)
+        if self.fix is not None:
+            check_path(self.fix)
 
 
 def check_sample(sample: int) -> None:
@@ -56,16 +63,19 @@ def audit_vectors(
     queries: Tensor | None = None,
     quote: Quote | None = None,
     origin: str = "vectors",
-    note: str = "the rows that count",
+    names: Sequence[int] | None = None,
 ) -> Audit:
     """The audit of vectors (n, d) that :func:`~isonb.auditing.reading.matrix` took.
 
-    ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from, ``note`` what they are.
+    ``quote`` gives the text of a row, ``origin`` is Python for what the vectors are read from, ``names`` are what its
+    rows are called, where that isn't their number.
     """
     seen = read(source)
     n, d = len(seen.good), source.shape[1]
     if n < 20:
-        _too_few(source, n, origin)
+        got = f"{n} of {source.shape[0]}"
+        fix = "Rows are points; a transposed array has too few."
+        fail(ShapeError, "at least 20 rows must be finite and not zero", got, fix)
     draw = torch.Generator().manual_seed(asked.seed)
     order = torch.randperm(n, generator=draw)
     wide = d > WIDE
@@ -74,13 +84,18 @@ def audit_vectors(
     x = rows_of(source, chosen)
     gaussian = torch.randn(x.shape, generator=draw, dtype=x.dtype)
     measures = FLAT if wide else measured.AUDITED
-    shape = tuple(measured.readings(x, gaussian, draw, measures, None if wide else defects.copies(x)))
-    floor, scale = _floor(x, draw, pairs)
+    copied = defects.copies(x)
+    shape = tuple(measured.readings(x, gaussian, draw, measures, copied))
+    floor = floor_of(x, draw, pairs, copied)
     withheld = "" if len(x) >= 2 * d else f"The shape isn't judged: {len(x)} rows are too few for {d} dimensions."
     withheld += f" A larger sample has more of the {n:,}." if withheld and len(x) < n else ""
     withheld = f"The shape isn't judged: {d:,} dimensions are too many." if wide else withheld
     values = {reading.measure: reading.value for reading in shape}
-    findings = [*defects.strange_rows(seen, n, d), *defects.duplicates(seen), *defects.place(values, floor)]
+    findings = [
+        *defects.strange_rows(seen, n, d),
+        *defects.duplicates(seen),
+        *defects.place(values, floor.quantiles, floor.unrelated),
+    ]
     findings += [*defects.neighbours(x, gaussian, chosen, quote), *([] if withheld else defects.spread(values, d))]
     findings += defects.dimensions(seen)
     tried = () if wide else remedies(x, draw, pairs, shape=not withheld)
@@ -89,50 +104,65 @@ def audit_vectors(
         "remedies": tried,
         "matches": _matches(x, asked.rate, draw, pairs, queries),
         "score": score_words(pairs),
-        "next_steps": next_steps(tried, centring, origin, note, _cleaning(findings)),
+        "unrelated": floor.unrelated,
+        "histogram": floor.histogram,
+        "next_steps": next_steps(best_of(tried, centring), origin, _cleaning(findings)),
     }
+    if asked.fix is not None:
+        more["fixed"] = fix_vectors(source, x, findings, check_path(asked.fix), draw, pairs, names)
     known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
-    return Audit(n, d, len(x), worst_first(findings), shape, floor, withheld, scale, **more, read=known)
-
-
-def _too_few(source: Any, n: int, origin: str) -> NoReturn:
-    """Raise the error of fewer than 20 rows that count: because of dimensions that are empty throughout, or of rows."""
-    must, got = "at least 20 rows must be finite and not zero", f"{n} of {source.shape[0]}"
-    filled = torch.zeros(source.shape[1], dtype=torch.bool)
-    for _, piece in pieces(source):
-        filled |= piece.isfinite().any(0)
-    dims = (~filled).nonzero().flatten().tolist()
-    if not dims or not bool(filled.any()):
-        fail(ShapeError, must, got, "Rows are points; a transposed array has too few.")
-    names = ", ".join(map(str, dims[:NAMED])) + (", ..." if len(dims) > NAMED else "")
-    got += f", since no row has a number in dimension {names}"
-    x = f"isonb.auditing.vectors_of({origin}, raw=True)"
-    refuse(ShapeError, must, got, "Leave them out:", "empty dimensions", x=x, dims=dims)
+    return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
 
 
 def _cleaning(findings: Sequence[Finding]) -> list[str]:
-    """Lines that take out what the warnings name."""
+    """Lines that take out what faults and warnings name; "" for what isn't read at all."""
     lines = {
+        "not finite": "",
+        "zero rows": "",
         "duplicates": "x = x.unique(dim=0)  # each row once",
         "dead dimensions": "x = x[:, x.amin(0) < x.amax(0)]  # without dimensions that never change",
+        "long rows": "x = x / x.norm(dim=1, keepdim=True)  # each row of length 1",
     }
-    return [lines[one.name] for one in findings if one.severity == "warning" and one.name in lines]
+    return [lines[one.name] for one in findings if one.severity != "note" and one.name in lines]
 
 
-def _floor(
-    x: Tensor, draw: torch.Generator, pairs: Pairs | None
-) -> tuple[dict[str, dict[str, float]], tuple[float, ...]]:
-    """Quantiles of the cosine of two random rows, as they are and centred; and its percentiles from 0 to 100.
+@dataclass(frozen=True)
+class Floor:
+    """Cosines of random pairs: ``quantiles`` by cloud, percentiles (``scale``), a histogram, which are unrelated."""
 
-    Of labelled pairs also: what the first texts score with second texts of other pairs.
+    quantiles: dict[str, dict[str, float]]
+    unrelated: Unrelated
+    scale: tuple[float, ...]
+    histogram: tuple[tuple[float, int, int], ...]
+
+
+def floor_of(x: Tensor, draw: torch.Generator, pairs: Pairs | None = None, copied: Tensor | None = None) -> Floor:
+    """The cosines of two random rows and of two unrelated ones, as they are and centred.
+
+    ``copied`` marks rows that repeat an earlier one, which are left out. Of labelled pairs also: what the first texts
+    score with second texts of other pairs.
     """
-    raw, centred = random_cosines(x, draw), random_cosines(x - x.mean(0), draw)
-    scale = torch.quantile(raw, torch.linspace(0, 1, 101, dtype=torch.float64))
-    floor = {"random cosine": quantiles(raw), "random cosine, centred": quantiles(centred)}
+    copied = defects.copies(x) if copied is None else copied
+    x = x[~copied] if len(x) - int(copied.sum()) >= DISTINCT else x
+    chosen = random_pairs(len(x), draw)
+    cosines = {"": pair_cosines(x, *chosen), ", centred": pair_cosines(x - x.mean(0), *chosen)}
+    unrelated, mask = unrelated_pairs(x, *chosen, cosines[""], draw)
+    floor = {f"random cosine{name}": quantiles(values) for name, values in cosines.items()}
+    if unrelated.certain:
+        floor |= {f"unrelated cosine{name}": quantiles(values[mask]) for name, values in cosines.items()}
     if pairs is not None:
         other = torch.randperm(len(pairs.labels), generator=draw)
         floor["pairs, shuffled"] = quantiles(replace(pairs, second=pairs.second[other]).cosines())
-    return floor, tuple(scale.tolist())
+    scale = torch.quantile(cosines[""], torch.linspace(0, 1, 101, dtype=torch.float64))
+    return Floor(floor, unrelated, tuple(scale.tolist()), _histogram(cosines[""], mask))
+
+
+def _histogram(cosines: Tensor, unrelated: Tensor) -> tuple[tuple[float, int, int], ...]:
+    """The lower end of each bin, and the pairs in it: those that aren't known to be related, and the others."""
+    low, high = float(cosines.min()), float(cosines.max())
+    counts = [torch.histc(part, BINS, low, high).long().tolist() for part in (cosines[unrelated], cosines[~unrelated])]
+    ends = torch.linspace(low, high, BINS + 1, dtype=torch.float64)[:-1].tolist()
+    return tuple(zip(ends, *counts, strict=True))
 
 
 def _matches(

@@ -247,6 +247,7 @@ def _add_audit(name: str, commands: Any) -> None:
         "isonb audit minilm --texts lines.txt --work cache --html report.html\n"
         "isonb audit minilm --texts lines.txt --pairs pairs.csv --false-match-rate 0.01\n"
         "isonb audit run.npz --name passages --queries run.npz --queries-name queries\n"
+        "isonb audit vectors.npy --rows faulty.csv --fix fixed.npy\n"
         "isonb audit float32.npy --compare float16.npy --fail-on 'overlap@10<0.95'\n"
         "isonb audit minilm --compare tiny --texts lines.txt"
     )
@@ -267,6 +268,9 @@ def _add_audit(name: str, commands: Any) -> None:
     add("--compare-name", metavar="NAME", help="its array or column (that of --name)")
     add("--html", metavar="FILE", help="write a report that opens without a network")
     add("--json", metavar="FILE", help="write every number and finding")
+    add("--rows", metavar="FILE", help="write the number of every row that a finding names, as CSV")
+    text = "write the vectors with what is advised done, and say before and after on held-out rows and pairs"
+    add("--fix", metavar="FILE.npy", help=text)
     rule = 'exit with 1 where it holds: "fault", "warning", or a number by name, as in "mean cosine>0.5"; repeatable'
     add("--fail-on", metavar="RULE", help=rule, **MANY)
     add = parser.add_argument_group("of a model").add_argument

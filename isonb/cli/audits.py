@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +30,16 @@ def run_audit(options: argparse.Namespace) -> int:
     """Audit what is named, print what it says, write the reports asked for; 1 where a rule is broken."""
     words = [text for text in options.fail_on if text in KINDS]
     limits = [limit(text, RULE) for text in options.fail_on if text not in KINDS]
-    for path in (Path(path) for path in (options.html, options.json) if path):
+    for path in (Path(path) for path in (options.html, options.json, options.rows) if path):
         if not path.parent.is_dir():
             fail(AuditError, f"the folder of {path} must exist", str(path.parent), "Make it first.")
     _check_words(options)
     report = (_compared if options.compare else _audited)(options)
-    for path, made in ((options.html, report.html), (options.json, report.to_json)):
+    for path, made in ((options.html, report.html), (options.json, report.to_json), (options.rows, _rows(report))):
         if path:
             deliver(Path(path), made().encode())
     # a report that goes to the standard output has it for itself
-    print(report, file=sys.stderr if {options.html, options.json} & STDOUT else sys.stdout)
+    print(report, file=sys.stderr if {options.html, options.json, options.rows} & STDOUT else sys.stdout)
     check_names(limits, report.values(), KINDS)
     worst = {text: KINDS[: KINDS.index(text) + 1] for text in words}
     told = [text for text in words if any(one.severity in worst[text] for one in report.findings)]
@@ -45,20 +48,39 @@ def run_audit(options: argparse.Namespace) -> int:
     return 1 if broken(limits, report.values()) or told else 0
 
 
+def _rows(report: Any) -> Callable[[], str]:
+    """The rows that findings name, as CSV."""
+    return lambda: "".join(f"{','.join(map(str, line))}\n" for line in [("row", "finding", "severity"), *report.rows()])
+
+
+def _commands(options: argparse.Namespace, report: Any) -> tuple[str, ...]:
+    """What to type next: what is advised, done; or labelled pairs, where the floor is withheld."""
+    if not report.sound:
+        return ()
+    words = ["isonb", "audit", options.vectors]
+    for name in ("name", "texts", "column", "pool", "prompt", "work"):
+        if (given := getattr(options, name)) not in (None, "auto"):
+            words += [f"--{name}", str(given)]
+    if report.next_steps:
+        pairs = ["--pairs", options.pairs] if options.pairs else []
+        return shlex.join([*words, *pairs, "--fix", "fixed.npy"]), "isonb audit fixed.npy"
+    if options.pairs or options.queries or report.unrelated is None or report.unrelated.certain:
+        return ()
+    columns = "row1, row2 and label" if options.texts is None else "text1, text2 and label"
+    command = shlex.join([*words, "--pairs", "pairs.csv"])
+    return (f"{command}  # a table of yours: {columns}, 1 for a match, 0 for none",)
+
+
 def _check_words(options: argparse.Namespace) -> None:
     """Words that only some audits know."""
     for word in ("column", "work", "prompt"):
         if (given := getattr(options, word)) is not None and not options.texts:
             fail(AuditError, f"--{word} must come with --texts", repr(given), "Leave it out, or name the texts.")
     clash = [f"--{name}" for name in ("pairs", "queries") if getattr(options, name)]
-    clash += [f"--{name}" for name in ("work", "prompt") if getattr(options, name) is not None]
+    clash += [f"--{name}" for name in ("work", "prompt", "fix") if getattr(options, name) is not None]
     if options.compare and clash:
-        fail(
-            AuditError,
-            "--compare must stand without --pairs, --queries, --work and --prompt",
-            clash[0],
-            "Run it apart.",
-        )
+        must = "--compare must stand without --pairs, --queries, --work, --prompt and --fix"
+        fail(AuditError, must, clash[0], "Run it apart.")
     for name in ("queries", "compare"):
         if getattr(options, f"{name}_name") and not getattr(options, name):
             fail(AuditError, f"--{name}-name must come with --{name}", "it alone", "Leave it out, or name the file.")
@@ -84,21 +106,10 @@ def _audited(options: argparse.Namespace) -> Any:
     if queries is not None:
         named = options.queries_name
         queries = matrix(queries, "queries", named) if texts is None else read_texts(queries, named, "--queries-name")
-    words = [
-        "name",
-        "sample",
-        "seed",
-        "false_match_rate",
-        "pool",
-        "max_length",
-        "batch_size",
-        "device",
-        "work",
-        "prompt",
-    ]
-    return audit(
-        options.vectors, texts, pairs=pairs, queries=queries, **{word: getattr(options, word) for word in words}
-    )
+    words = ["name", "sample", "seed", "false_match_rate", "pool", "max_length", "batch_size", "device", "work"]
+    how = {word: getattr(options, word) for word in [*words, "prompt", "fix"]}
+    report = audit(options.vectors, texts, pairs=pairs, queries=queries, **how)
+    return dataclasses.replace(report, commands=_commands(options, report))
 
 
 def read_texts(path: str | Path, column: str | None = None, word: str = "--column") -> list[str]:

@@ -60,13 +60,19 @@ class Code(NamedTuple):
     lines: Sequence[str]
 
 
+class Strong(NamedTuple):
+    """A sentence that says the whole."""
+
+    text: str
+
+
 class Picture(NamedTuple):
     """A chart of altair, which a page has and a screen hasn't."""
 
     chart: Any
 
 
-Block = str | Item | Columns | Code | Picture
+Block = str | Item | Columns | Code | Strong | Picture
 
 
 class Section(NamedTuple):
@@ -90,7 +96,7 @@ class Printed(ABC):
 
     def to_json(self) -> str:
         """Everything, as JSON; a number that is not finite is null."""
-        return json.dumps(_plain(asdict(self)), indent=1)  # type: ignore[call-overload]
+        return json.dumps(plain(asdict(self)), indent=1)  # type: ignore[call-overload]
 
     def __repr__(self) -> str:
         return as_text(self._heads()[1], self._sections(full=False))
@@ -100,11 +106,12 @@ class Printed(ABC):
         return as_page(*self._heads(), self._sections(full=True))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value for JSON: a number that is not finite is None."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -178,7 +185,9 @@ def _lines(block: Block) -> list[str]:
         ]
         remarks = [[_folded(f"    {row[-1]}", 4)] if block.remarks else [] for row in block.rows]
         return [first, *(part for line, told in zip(lines, remarks, strict=True) for part in (line, *told))]
-    return [f"    {line}" for line in block.lines] if isinstance(block, Code) else [_folded(block, 0)]
+    if isinstance(block, Code):
+        return [f"    {line}" for line in block.lines]
+    return [_folded(block.text if isinstance(block, Strong) else block, 0)]
 
 
 def _folded(line: str, indent: int) -> str:
@@ -213,6 +222,8 @@ def _element(block: Block) -> str:
         import vl_convert
 
         return f"<div>{vl_convert.vegalite_to_svg(block.chart.to_json())}</div>"
+    if isinstance(block, Strong):
+        return f"<p><strong>{html.escape(block.text)}</strong></p>"
     if isinstance(block, Code):
         return f"<pre>{html.escape(chr(10).join(block.lines))}</pre>"
     return f"<p>{html.escape(block)}</p>"

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 
 import numpy as np
 import pytest
@@ -135,7 +136,12 @@ def test_reports_say_the_same():
     assert all(one.text in text and one.text.replace("'", "&#x27;") in page for one in found.findings)
     assert json.loads(found.to_json())["n"] == found.n == N - 3
     assert not found.ok
-    assert not any(word in page for word in ("<script", "http"))
+    assert not any(word in page for word in ("<script", "src=", "href=", "@import", "url(http"))
+    assert page.count("<svg") == 1
+    assert found.headline in text
+    assert found.headline in page
+    assert json.loads(found.to_json())["headline"] == found.headline
+    assert {"What the words mean", *(reading.name for reading in found.readings)} <= set(re.split("<[^>]*>", page))
     assert found.to_frame()["name"].tolist() == [reading.name for reading in found.readings]
 
 

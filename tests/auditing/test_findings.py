@@ -53,7 +53,8 @@ def test_repeats_are_those_that_numpy_counts(rows, kind):
 def test_near_copies_leave_the_dimension_alone_and_are_found(noise):
     x = draw().normal(size=(1500, 48)).astype("f4")
     again = x[:200] * (1 + noise * draw(1).normal(size=(200, 48)).astype("f4"))
-    clean, mixed = (isonb.audit(one).values()["TwoNN dimension"] for one in (x, np.concatenate([x, again])))
+    audits = [isonb.audit(one) for one in (x, np.concatenate([x, again]))]
+    clean, mixed = (one.value for audit in audits for one in audit.readings if one.measure == "two_nn")
     assert mixed == pytest.approx(clean, rel=0.02)
     told = findings(np.concatenate([x, again]))
     assert "400 rows" in told["near duplicates"].text
@@ -142,7 +143,7 @@ def test_dimensions_are_counted_before_they_are_cut():
     x[:, :30] *= 20
     loud = findings(x)["outlier dimensions"]
     assert "30 dimensions of 900" in loud.text
-    assert len(loud.dims) == 20
+    assert sorted(loud.dims) == list(range(30))
     share = (x[:, :30].astype("f8") ** 2).sum() / (x.astype("f8") ** 2).sum()
     assert f"{share:.0%} of all" in loud.text
     assert loud.severity == "warning"
@@ -191,6 +192,7 @@ def test_the_next_steps_run_on_the_file_that_was_audited(case, tmp_path):
     space: dict = {}
     with redirect_stdout(io.StringIO()) as said:
         exec("\n".join(steps), space)
-    assert -1 <= float(said.getvalue()) <= 1
+    assert said.getvalue().startswith("Usable") == bool(steps)
+    assert bool(steps) == (case != "loud")  # only labelled pairs could say whether a remedy of that helps
     if case == "repeats and a dead dimension":
         assert space["x"].shape == (600, 24)

@@ -129,7 +129,7 @@ class Pass:
 
     ``good``, ``wild`` (not finite), ``zero``: numbers of rows. ``repeats``: of those that are equal to an earlier one.
     ``energy``: the mean square of each dimension, ``low`` and ``high`` its ends. ``filled``: the share of the numbers
-    that aren't zero. ``lengths``: the shortest and the longest row. ``half``: whether every value fits float16.
+    that aren't zero. ``lengths``: of the good rows. ``half``: whether every value fits float16.
     """
 
     good: Tensor
@@ -140,7 +140,7 @@ class Pass:
     low: Tensor
     high: Tensor
     filled: float
-    lengths: tuple[float, float]
+    lengths: Tensor
     half: bool
 
 
@@ -149,7 +149,8 @@ def read(source: Any) -> Pass:
     n, d = source.shape
     finite, zero, marks = (torch.zeros(n, dtype=kind) for kind in (torch.bool, torch.bool, torch.long))
     energy, low = torch.zeros(d, dtype=torch.float64), torch.full((d,), math.inf, dtype=torch.float64)
-    high, filled, shortest, longest, half = -low, 0, math.inf, 0.0, True
+    high, filled, half = -low, 0, True
+    lengths = torch.zeros(n, dtype=torch.float64)
     for start, piece in pieces(source):
         here = slice(start, start + len(piece))
         finite[here], zero[here] = piece.isfinite().all(-1), (piece == 0).all(-1)
@@ -164,13 +165,12 @@ def read(source: Any) -> Pass:
         energy += piece.square().sum(0)
         filled += int(piece.count_nonzero())
         low, high = torch.minimum(low, piece.amin(0)), torch.maximum(high, piece.amax(0))
-        lengths = torch.linalg.vector_norm(piece, dim=-1)
-        shortest, longest = min(shortest, float(lengths.min())), max(longest, float(lengths.max()))
+        lengths[here][kept] = torch.linalg.vector_norm(piece, dim=-1)
     good, wild, none = (rows.nonzero().flatten() for rows in (finite & ~zero, ~finite, zero))
     count = max(1, len(good))
     repeats = _repeats(source, good, marks[good])
-    ends = (shortest, longest)
-    return Pass(good, wild, none, repeats, energy / count, low, high, filled / (count * d), ends, half)
+    share = filled / (count * d)
+    return Pass(good, wild, none, repeats, energy / count, low, high, share, lengths[good], half)
 
 
 def _repeats(source: Any, good: Tensor, marks: Tensor) -> Tensor:

@@ -1,0 +1,204 @@
+"""Do what the report advises: leave out rows and dimensions, fit a remedy; before and after on what wasn't fitted.
+
+Without labelled pairs a remedy is fitted on one half of the rows and judged on the other. With pairs one half of them
+chooses the remedy and the other half judges it. What is written is fitted on all rows.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from isonb.auditing.defects import CENTRING, Finding
+from isonb.auditing.measured import Pairs, pair_score
+from isonb.auditing.reading.rows import CHUNK, numbers
+from isonb.auditing.remedies import Change, candidates, gain_of
+from isonb.errors import InputError, fail
+from isonb.measures.registry import MEASURES
+from isonb.numerics.rows import unit_rows
+from isonb.runtime.files import replace
+from isonb.runtime.terminal import printable
+from isonb.runtime.told import Code, Columns, Section, counted, fixed
+from isonb.transforms.base import AffineTransform
+
+LEFT_OUT = ("not finite", "zero rows")  # findings whose rows go, whatever their severity
+JUDGED = ("mean_cosine", "isoscore_unbiased")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A number before and after, of rows or pairs that nothing was fitted on."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What was done and written. ``steps``: in words; ``effects``: before and after, of ``judged`` ("1,000 rows").
+
+    ``path``: the vectors, one row for each of the ``n`` that stayed. ``map_path``: an archive with ``rows`` and
+    ``dims``, the numbers of those that stayed, ``unit``, whether each row was first divided by its length, and
+    ``weight`` and ``bias``: y = x[dims] @ weight.T + bias.
+    """
+
+    steps: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    judged: str
+    n: int
+    path: str
+    map_path: str
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Python that does the same to queries."""
+        return (
+            f"import numpy; m = numpy.load({self.map_path!r}); q = queries[:, m['dims']]",
+            *(("q = q / numpy.linalg.norm(q, axis=1, keepdims=True)",) if self._unit else ()),
+            "q = q @ m['weight'].T + m['bias']  # queries as the rows were treated",
+        )
+
+    @property
+    def _unit(self) -> bool:
+        return UNIT in self.steps
+
+
+UNIT = "each row is divided by its length"
+
+
+def fix_section(fix: Fix) -> Section:
+    """What was fixed, before and after, and how to do the same to queries."""
+    done = "; ".join(fix.steps) or "nothing is known to help, so the rows are as they were"
+    told = f"{counted(fix.n, 'row')} in {printable(fix.path)}: {done}."
+    caption = f"Before and after, on {fix.judged} that nothing was fitted on"
+    rows = [[one.name, fixed(one.before), fixed(one.after)] for one in fix.effects]
+    changed = Columns(caption, [f"held out: {fix.judged}", "before", "after"], rows)
+    return Section("What was fixed", [told, changed, Code(fix.code)], shown=True)
+
+
+def check_path(path: str | Path, *inputs: Any) -> Path:
+    """The path of what is written: a new .npy file in a folder that is there, and none of the inputs."""
+    place = Path(path).expanduser()
+    if place.suffix != ".npy":
+        fail(InputError, "fix must name a .npy file", repr(str(path)), "It gets the vectors.")
+    if not place.parent.is_dir():
+        fail(InputError, f"the folder of {place} must exist", str(place.parent), "Make it first.")
+    for one in inputs:
+        if isinstance(one, str | Path) and Path(one).exists() and place.exists() and Path(one).samefile(place):
+            fail(InputError, "fix must be another file than what is audited", str(path), "Name a new one.")
+    return place
+
+
+def fix_vectors(
+    source: Any,
+    x: Tensor,
+    findings: Sequence[Finding],
+    path: Path,
+    draw: torch.Generator,
+    pairs: Pairs | None = None,
+    names: Sequence[int] | None = None,
+) -> Fix:
+    """Fix the rows of ``source`` (n, d) by the ``findings`` and write them; ``x`` is the sample of the audit.
+
+    ``names``: what the rows are called, where that isn't their number.
+    """
+    named = {one.name: one for one in findings}
+    warned = {one.name for one in findings if one.severity != "note"}
+    out = {row for name in (*LEFT_OUT, *({"duplicates"} & warned)) if name in named for row in named[name].rows}
+    dead = set(named["dead dimensions"].dims) if "dead dimensions" in warned else set()
+    rows = torch.tensor([row for row in range(source.shape[0]) if row not in out])
+    dims = torch.tensor([dim for dim in range(source.shape[1]) if dim not in dead])
+    unit = "long rows" in warned
+
+    def taken(y: Tensor) -> Tensor:
+        return unit_rows(y[:, dims]) if unit else y[:, dims]
+
+    centring = any(one.remedy == CENTRING for one in findings if one.severity == "warning")
+    name, remedy, effects, judged = _chosen(x, pairs, taken, centring, draw)
+    weight, bias = torch.eye(len(dims), dtype=torch.float64), torch.zeros(len(dims), dtype=torch.float64)
+    if remedy is not None:
+        dense = remedy.to_dense(torch.float64)
+        weight, bias = dense.weight.detach(), dense.bias.detach()
+    steps = [f"{counted(len(out), 'row')} left out"] * bool(out)
+    steps += [f"{counted(len(dead), 'dimension')} left out"] * bool(dead)
+    steps += [UNIT] * unit + [f"{name}, fitted on {len(x):,} rows"] * bool(name)
+    beside = path.with_suffix(".map.npz")
+    kept = rows if names is None else torch.tensor(names)[rows]
+    _save_map(beside, rows=kept, dims=dims, unit=torch.tensor(unit), weight=weight, bias=bias)
+    _save_rows(path, source, rows, x.dtype, lambda y: taken(y) @ weight.to(y.dtype).mT + bias.to(y.dtype), len(bias))
+    return Fix(tuple(steps), effects, judged, len(rows), str(path), str(beside))
+
+
+def _chosen(
+    x: Tensor, pairs: Pairs | None, taken: Change, centring: bool, draw: torch.Generator
+) -> tuple[str, AffineTransform | None, tuple[Effect, ...], str]:
+    """The remedy, fitted on all rows, or nothing; and the effects of ``taken`` and it on what it wasn't fitted on."""
+    fitting, judging = (x[half] for half in torch.randperm(len(x), generator=draw).chunk(2))
+    every = taken(x)
+    tried = {name: transform for name, _, transform in candidates(every)}
+    name = CENTRING if centring else ""
+    if pairs is not None:
+        choosing, judged_pairs = _halves(pairs, draw)
+        gains = {name: gain_of(one.fit(every).transform, _changed(choosing, taken)) for name, one in tried.items()}
+        best = max(gains, key=lambda one: gains[one][0])
+        name = best if gains[best][1] > 0 else ""
+    change: Change = tried[name].fit(taken(fitting)).transform if name else _same
+    after = change(taken(judging))
+    effects = [Effect(one.title, float(one(judging)), float(one(after))) for one in map(MEASURES.__getitem__, JUDGED)]
+    judged = f"{len(judging):,} rows"
+    remedy = tried[name].fit(every) if name else None
+    if pairs is not None:
+        whole: Change = remedy.transform if remedy else _same
+        fixed_pairs = _changed(judged_pairs, lambda y: whole(taken(y)))
+        scores = [pair_score(one.cosines(), one.labels, pairs.binary) for one in (judged_pairs, fixed_pairs)]
+        effects.append(Effect("AUC" if pairs.binary else "Spearman", *scores))
+        judged += f" and {len(judged_pairs.labels):,} pairs"
+    return name, remedy, tuple(effects), judged
+
+
+def _changed(pairs: Pairs, change: Change) -> Pairs:
+    return Pairs(change(pairs.first), change(pairs.second), pairs.labels)
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _halves(pairs: Pairs, draw: torch.Generator) -> list[Pairs]:
+    halves = torch.randperm(len(pairs.labels), generator=draw).chunk(2)
+    return [Pairs(pairs.first[half], pairs.second[half], pairs.labels[half]) for half in halves]
+
+
+def _save_map(path: Path, **tensors: Tensor) -> None:
+    import numpy as np
+
+    content = io.BytesIO()
+    arrays: dict[str, Any] = {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+    np.savez(content, **arrays)
+    replace(path, content.getvalue())
+
+
+def _save_rows(path: Path, source: Any, rows: Tensor, dtype: torch.dtype, change: Change, d: int) -> None:
+    """Write the changed rows in pieces, whole or not at all."""
+    import numpy as np
+
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    kind = "float64" if dtype == torch.float64 else "float32"
+    try:
+        made = np.lib.format.open_memmap(part, mode="w+", dtype=kind, shape=(len(rows), d))
+        for start in range(0, len(rows), CHUNK):
+            piece = numbers(source, rows[start : start + CHUNK]).to(dtype)
+            made[start : start + CHUNK] = change(piece).numpy()
+        made.flush()
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

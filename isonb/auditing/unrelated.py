@@ -1,0 +1,201 @@
+"""Which random pairs of rows are unrelated. The floor of scores is a quantile of theirs, not of a mixture with others.
+
+Each row is moved to the mean of itself and its nearest rows, which takes out most of its noise. Two rows of a cluster
+are then near each other and all others are far, with a gap between (a valley of the histogram). Where there is no gap,
+the cloud is held beside a Gaussian with its mean and covariance, which has no clusters: if no more pairs are near, and
+the cosines end at the same place, nothing seems related. Otherwise the floor is withheld, with the ends between which
+it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from isonb.measures.neighbors import knn
+from isonb.numerics.rows import unit_rows
+from isonb.runtime.told import fine
+
+PAIRS = 100_000  # random pairs behind the quantiles of the cosine
+K = 10  # rows that a local mean takes in
+BINS = 60
+DEEP = 1 / 3  # of the lower of both peaks: a valley
+LEAST, REST = 5e-4, 0.02  # shares of the pairs below and above a valley
+FEW = 20.0  # pairs a bin, below which a peak may be chance
+TOLERANCE = 0.03  # of a cosine: what a floor may be wrong by
+NEAR, MORE = 0.01, 2.0  # a share of the Gaussian's pairs, and how many times that share is no more than chance
+MANY = 0.4  # share of related pairs that one long direction makes, too: two rows are on one side of it or on both
+WIDER = 1.15  # times the Gaussian's spread of distances that is no more than chance
+TOP = 0.99  # the quantile that is called the floor
+WIDE = 4096  # dimensions above which no covariance is computed
+
+
+@dataclass(frozen=True)
+class Unrelated:
+    """What is known of the cosine of two unrelated rows.
+
+    ``related``: the share of random pairs that seem related, or None where that can't be told. ``low`` and ``high``:
+    the ends between which the floor lies, the quantile 0.99 of unrelated pairs; both are it where it could be told.
+    ``reason``: why.
+    """
+
+    related: float | None
+    low: float
+    high: float
+    reason: str
+
+    @property
+    def certain(self) -> bool:
+        """Whether the floor could be told."""
+        return self.related is not None
+
+    @property
+    def why(self) -> str:
+        """The reason as the end of a sentence."""
+        if self.related is None:
+            ends = f"between {fine(self.low, 2)} and {fine(self.high, 2)}"
+            return f"{self.reason}: the floor lies {ends}."
+        if not self.related:
+            return f"which 1% of random pairs pass; {self.reason}."
+        return f"which 1% of unrelated pairs pass; {self.related:.1%} of random pairs seem related, as {self.reason}."
+
+    def __str__(self) -> str:
+        if self.related is None:
+            return f"The floor is withheld, since {self.why} Labelled pairs would tell."
+        return f"The floor is {fine(self.high, 2)}, {self.why}"
+
+
+def unrelated_pairs(
+    x: Tensor, first: Tensor, second: Tensor, cosines: Tensor, draw: torch.Generator
+) -> tuple[Unrelated, Tensor]:
+    """What is known of unrelated rows of x (n, d), and which of the pairs (m,), with their cosines, are unrelated.
+
+    Where that can't be told all are marked.
+
+    >>> draw = torch.Generator().manual_seed(0)
+    >>> topics = torch.randn(20, 64, generator=draw).repeat(40, 1) + 0.5 * torch.randn(800, 64, generator=draw)
+    >>> first, second = random_pairs(800, draw, 20_000)
+    >>> known, mask = unrelated_pairs(topics, first, second, pair_cosines(topics, first, second), draw)
+    >>> round(known.related, 2), bool((mask == (first % 20 != second % 20)).all())
+    (0.05, True)
+    """
+    apart = _apart(x, first, second)
+    every = torch.ones_like(apart, dtype=torch.bool)
+    top = float(cosines.quantile(TOP))
+    cuts = list(_cuts(apart))
+    if cuts:
+        floors = [float(cosines[apart > end].quantile(TOP)) for cut in cuts for end in cut]
+        if max(floors) - min(floors) > TOLERANCE:
+            return Unrelated(None, min(floors), top, "rows are alike on several levels"), every
+        mask = apart > cuts[0][1]
+        floor = float(cosines[mask].quantile(TOP))
+        share = float((~mask).double().mean())
+        if share > MANY and x.shape[1] <= WIDE and any(_cuts(_apart(gaussian_like(x, draw), first, second))):
+            return Unrelated(None, min(floors), top, "one direction alone makes rows alike"), every
+        return Unrelated(share, floor, floor, "they lie in one cluster of neighbours"), mask
+    far = min(top, float(cosines[apart >= _mode(apart)].quantile(TOP)))
+    if top - far <= TOLERANCE or _one_cloud(x, first, second, apart, top, draw):
+        return Unrelated(0.0, top, top, "the rows form no clusters"), every
+    return Unrelated(None, far, top, "related pairs pass into unrelated ones without a gap"), every
+
+
+def _apart(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Squared distances of pairs of rows, each moved to the mean of its neighbourhood on the sphere."""
+    unit = unit_rows(x)
+    k = max(1, min(K, len(x) // 10))
+    _, index = knn(unit, k)
+    local = unit.clone()
+    for column in index.unbind(-1):
+        local += unit[column]
+    local /= k + 1
+    return _over_pairs(lambda a, b: (local[a] - local[b]).square().sum(-1), first, second, x.shape[1])
+
+
+def random_pairs(n: int, draw: torch.Generator, count: int = PAIRS) -> tuple[Tensor, Tensor]:
+    """The numbers of two different random rows of n, ``count`` times."""
+    first = torch.randint(n, (count,), generator=draw)
+    return first, (first + torch.randint(1, n, (count,), generator=draw)) % n
+
+
+def pair_cosines(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """The cosine of each pair of rows of x (n, d)."""
+    unit = unit_rows(x)
+    return _over_pairs(lambda a, b: (unit[a] * unit[b]).sum(-1), first, second, x.shape[1])
+
+
+def _over_pairs(number: Callable[[Tensor, Tensor], Tensor], first: Tensor, second: Tensor, d: int) -> Tensor:
+    """A number of each pair in float64, some millions of coordinates at a time."""
+    step = max(1, 2**22 // d)
+    return torch.cat(
+        [number(a, b) for a, b in zip(torch.split(first, step), torch.split(second, step), strict=True)]
+    ).double()
+
+
+def _histogram(apart: Tensor) -> tuple[Tensor, float, float]:
+    """Counts, smoothed over neighbouring bins, the lower end and the width of a bin."""
+    low, high = float(apart.min()), float(apart.max())
+    counts = torch.histc(apart, BINS, low, high)
+    ends = torch.cat([counts[:1], counts, counts[-1:]])
+    return (ends[:-2] + 2 * ends[1:-1] + ends[2:]) / 4, low, (high - low) / BINS
+
+
+def _mode(apart: Tensor) -> float:
+    counts, low, width = _histogram(apart)
+    return low + width * (int(counts.argmax()) + 0.5)
+
+
+def _cuts(apart: Tensor) -> Iterator[tuple[float, float, float]]:
+    """For each valley of the histogram a cut before, at and behind its lowest place, from the left."""
+    counts, low, width = _histogram(apart)
+    if not width:
+        return
+    before, behind = counts.cummax(0).values, counts.flip(0).cummax(0).values.flip(0)
+    peak = torch.minimum(before, behind)
+    below = counts.cumsum(0) / counts.sum()
+    valley = (counts <= DEEP * peak) & (peak >= FEW) & (below >= LEAST) & (1 - below >= REST)
+    places = valley.nonzero().flatten().tolist()
+    runs = [[place] for place in places[:1]]
+    for place in places[1:]:
+        if place == runs[-1][-1] + 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    for run in runs:
+        lowest = [place for place in run if counts[place] == counts[run].min()]
+        middle = low + width * (lowest[len(lowest) // 2] + 0.5)
+        yield middle - width, middle, middle + width
+
+
+def _one_cloud(x: Tensor, first: Tensor, second: Tensor, apart: Tensor, top: float, draw: torch.Generator) -> bool:
+    """Whether the pairs are no nearer and no more alike than those of a Gaussian with this mean and covariance."""
+    if x.shape[1] > WIDE:
+        return False
+    other = gaussian_like(x, draw)
+    usual = _apart(other, first, second)
+    if float((apart < usual.quantile(NEAR)).double().mean()) > MORE * NEAR or apart.std() > WIDER * usual.std():
+        return False
+    return top - float(pair_cosines(other, first, second).quantile(TOP)) <= TOLERANCE / 2
+
+
+def gaussian_like(x: Tensor, draw: torch.Generator) -> Tensor:
+    """Rows of a Gaussian with the mean and the covariance of x (n, d).
+
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+    >>> y = gaussian_like(x, torch.Generator().manual_seed(0))
+    >>> bool((y[:, 1] - 2 * y[:, 0]).abs().max() < 1e-5)
+    True
+    """
+    n, d = x.shape
+    mean = x.double().mean(0)
+    rows = x.double() - mean
+    drawn = torch.randn(n, min(n, d), generator=draw, dtype=rows.dtype)
+    if d > n:
+        around = drawn @ rows / max(1, n - 1) ** 0.5
+    else:
+        values, axes = torch.linalg.eigh(torch.cov(rows.mT))
+        around = drawn * values.clamp_min(0).sqrt() @ axes.mT
+    made: Tensor = (around + mean).to(x.dtype)
+    return made

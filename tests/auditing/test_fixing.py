@@ -1,0 +1,137 @@
+"""What the report advises is done, written and judged on what wasn't fitted; all rows of findings are named."""
+
+import csv
+import io
+import json
+import re
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+import torch
+
+import isonb
+from isonb import cli
+from isonb.errors import InputError
+
+N, D = 600, 24
+
+
+def dirty():
+    """Off the origin, with a row that isn't finite, one of zeros, copies, a long row and a dimension that is dead."""
+    x = np.random.default_rng(0).normal(size=(N, D)).astype("f4") + 1
+    x[100:130] = x[:30]
+    x[400] *= 60
+    x[:, 3] = 0.5
+    x[5], x[7] = np.nan, 0
+    return x
+
+
+REPEATS = {*range(100, 130)} - {105, 107}  # these are what rows 5 and 7 were
+OUT = {5, 7} | REPEATS
+
+
+@pytest.fixture(scope="module")
+def fixed(tmp_path_factory):
+    """The folder after one command."""
+    folder = tmp_path_factory.mktemp("fix")
+    np.save(folder / "x.npy", dirty())
+    words = ["audit", str(folder / "x.npy"), "--fix", str(folder / "y.npy"), "--rows", str(folder / "rows.csv")]
+    with redirect_stdout(io.StringIO()) as said:
+        assert cli.main([*words, "--json", str(folder / "a.json"), "--html", str(folder / "a.html")]) == 0
+    (folder / "said.txt").write_text(said.getvalue())
+    return folder
+
+
+def test_rows_and_dimensions_are_left_out_and_the_rest_is_centred(fixed):
+    y, book = np.load(fixed / "y.npy"), np.load(fixed / "y.map.npz")
+    kept = [row for row in range(N) if row not in OUT]
+    assert book["rows"].tolist() == kept
+    assert book["dims"].tolist() == [dim for dim in range(D) if dim != 3]
+    assert y.shape == (N - len(OUT), D - 1)
+    again = isonb.audit(fixed / "y.npy")
+    assert again.ok
+    assert abs(again.values()["mean cosine"]) < 0.02
+
+
+def test_the_printed_lines_do_the_same_to_queries(fixed, monkeypatch):
+    monkeypatch.chdir(fixed)
+    x = dirty()
+    space = {"queries": x[np.load(fixed / "y.map.npz")["rows"]]}
+    lines = isonb.audit(x, fix=fixed / "z.npy").fixed.code
+    exec("\n".join(lines), space)
+    np.testing.assert_allclose(space["q"], np.load(fixed / "z.npy"), atol=1e-5)
+
+
+def test_before_and_after_are_of_rows_that_nothing_was_fitted_on(fixed):
+    told = json.loads((fixed / "a.json").read_text())["fixed"]
+    effects = {one["name"]: (one["before"], one["after"]) for one in told["effects"]}
+    before, after = effects["mean cosine"]
+    assert before > 0.4
+    assert 0 < abs(after) < 0.02  # 0 or less would be the rows that the mean was taken of
+    assert told["judged"] in (fixed / "said.txt").read_text()
+
+
+def test_every_row_of_a_finding_is_exported(fixed):
+    with (fixed / "rows.csv").open() as file:
+        table = [*csv.DictReader(file)]
+    named = {"not finite": {5}, "zero rows": {7}, "duplicates": REPEATS, "long rows": {400}}
+    for finding, rows in named.items():
+        assert {int(one["row"]) for one in table if one["finding"] == finding} == rows
+
+
+def test_json_names_more_than_twenty_rows_and_text_the_first():
+    x = np.random.default_rng(0).normal(size=(N, D))
+    x[300:500] = x[:200]
+    found = isonb.audit(x)
+    (repeats,) = [one for one in found.findings if one.name == "duplicates"]
+    assert repeats.rows == tuple(range(300, 500))
+    assert "Rows 300, 301, 302, 303, 304 and 195 more." in " ".join(str(found).split())
+
+
+def test_long_rows_are_a_warning_and_short_ones_a_note():
+    x = torch.nn.functional.normalize(torch.randn(N, D, generator=torch.Generator().manual_seed(0)), dim=-1)
+    x[:10] *= 60
+    x[20] *= 1e-5
+    found = {one.name: one for one in isonb.audit(x).findings}
+    assert found["long rows"].severity == "warning"
+    assert set(found["long rows"].rows) == set(range(10))
+    assert "60 times the median length" in found["long rows"].text
+    assert found["short rows"].rows == (20,)
+
+
+def noisy(seed):
+    """Pairs of rows of a topic and of two, with one loud dimension that says nothing of topics."""
+    draw = torch.Generator().manual_seed(seed)
+    x = torch.randn(200, D, generator=draw).repeat_interleave(10, 0) + 0.7 * torch.randn(2000, D, generator=draw)
+    x[:, 0] = 20 * torch.randn(2000, generator=draw)
+    first = torch.randint(2000, (800,), generator=draw)
+    match = torch.arange(800) % 2
+    second = torch.where(match == 1, first - first % 10 + (first + 1) % 10, (first + 500) % 2000)
+    return x, (first.tolist(), second.tolist(), match.tolist())
+
+
+def test_pairs_choose_the_remedy_and_other_pairs_judge_it(tmp_path):
+    x, pairs = noisy(0)
+    fixed = isonb.audit(x, pairs=pairs, sample=1000, fix=tmp_path / "y.npy").fixed
+    (score,) = [one for one in fixed.effects if one.name == "AUC"]
+    assert score.after > score.before + 0.1
+    assert "400 pairs" in fixed.judged
+    y = torch.from_numpy(np.load(tmp_path / "y.npy"))
+    whole = isonb.audit(y, pairs=pairs, sample=1000)
+    assert float(re.search(r"pairs: (0\.\d+)", whole.score)[1]) == pytest.approx(score.after, abs=0.02)
+
+
+def test_nothing_is_changed_where_nothing_is_known_to_help(tmp_path):
+    x = np.random.default_rng(0).normal(size=(N, D)).astype("f4")
+    fixed = isonb.audit(x, fix=tmp_path / "y.npy").fixed
+    assert fixed.steps == ()
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), x)
+
+
+@pytest.mark.parametrize("name", ["y.csv", "nowhere/y.npy", "x.npy"])
+def test_a_bad_place_is_refused_before_anything_is_read(tmp_path, name):
+    np.save(tmp_path / "x.npy", np.full((3, 2), np.nan))
+    with pytest.raises(InputError, match=r"^audit: (fix|the folder) .*must"):
+        isonb.audit(tmp_path / "x.npy", fix=tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
