@@ -17,7 +17,6 @@ from isonb.auditing.defects import Finding, copies
 from isonb.auditing.measured import AUDITED, GROUPS, TWO_NN, groups_of, jackknife
 from isonb.auditing.models import encoded
 from isonb.auditing.reading import matrix
-from isonb.auditing.reading.described import refuse
 from isonb.auditing.reading.rows import CHUNK, NAMED, numbers, rows_of, usable
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, WIDE, check_sample, worst_first
@@ -123,9 +122,8 @@ def _check_sizes(a: Any, b: Any) -> None:
         fail(ShapeError, "both must have the same rows", f"{a.shape[0]:,} and {b.shape[0]:,} rows", fix)
     widest = max(a.shape[1], b.shape[1])
     if widest > WIDE:
-        reduced = f"x = sklearn.decomposition.TruncatedSVD({WIDE // 4}).fit_transform(first)"
-        must, lines = f"both must have at most {WIDE} dimensions", (reduced, "isonb.compare(x, second)")
-        refuse(ShapeError, must, widest, "Reduce them first.", lines)
+        fix = "Reduce them first, as by sklearn.decomposition.TruncatedSVD."
+        fail(ShapeError, f"both must have at most {WIDE} dimensions", widest, fix)
 
 
 def _one_pass(a: Any, b: Any) -> tuple[Tensor, Tensor, Tensor | None]:

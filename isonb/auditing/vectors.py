@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -14,7 +14,8 @@ from isonb.auditing import defects, measured
 from isonb.auditing.defects import Finding, Quote
 from isonb.auditing.fixing import check_path, fix_vectors
 from isonb.auditing.measured import Match, Pairs, quantiles
-from isonb.auditing.reading.rows import Read, read, rows_of
+from isonb.auditing.reading.advice import refuse
+from isonb.auditing.reading.rows import NAMED, Read, pieces, read, rows_of
 from isonb.auditing.remedies import best_of, next_steps, remedies, score_words
 from isonb.auditing.report import Audit
 from isonb.auditing.unrelated import Unrelated, pair_cosines, random_pairs, unrelated_pairs
@@ -73,9 +74,7 @@ def audit_vectors(
     seen = read(source)
     n, d = len(seen.good), source.shape[1]
     if n < 20:
-        got = f"{n} of {source.shape[0]}"
-        fix = "Rows are points; a transposed array has too few."
-        fail(ShapeError, "at least 20 rows must be finite and not zero", got, fix)
+        _too_few(source, n, origin)
     draw = torch.Generator().manual_seed(asked.seed)
     order = torch.randperm(n, generator=draw)
     wide = d > WIDE
@@ -112,6 +111,21 @@ def audit_vectors(
         more["fixed"] = fix_vectors(source, x, findings, check_path(asked.fix), draw, pairs, names)
     known = getattr(source, "read", None) or Read((source.shape[0], d), "vectors")
     return Audit(n, d, len(x), worst_first(findings), shape, floor.quantiles, withheld, floor.scale, **more, read=known)
+
+
+def _too_few(source: Any, n: int, origin: str) -> NoReturn:
+    """Raise the error of fewer than 20 rows that count: because of dimensions that are empty throughout, or of rows."""
+    must, got = "at least 20 rows must be finite and not zero", f"{n} of {source.shape[0]}"
+    filled = torch.zeros(source.shape[1], dtype=torch.bool)
+    for _, piece in pieces(source):
+        filled |= piece.isfinite().any(0)
+    dims = (~filled).nonzero().flatten().tolist()
+    if not dims or not bool(filled.any()):
+        fail(ShapeError, must, got, "Rows are points; a transposed array has too few.")
+    names = ", ".join(map(str, dims[:NAMED])) + (", ..." if len(dims) > NAMED else "")
+    got += f", since no row has a number in dimension {names}"
+    x = f"isonb.auditing.vectors_of({origin}, raw=True)"
+    refuse(ShapeError, must, got, "Leave them out:", "empty dimensions", x=x, dims=dims)
 
 
 def _cleaning(findings: Sequence[Finding]) -> list[str]:

@@ -1,6 +1,8 @@
 """The table of formats: what each tool writes is read as the numbers that went in, or refused with words that help."""
 
+import base64
 import gzip
+import io
 import json
 import pickle
 import re
@@ -231,6 +233,12 @@ def test_a_pattern_names_shards(tmp_path):
     assert np.array_equal(numbers(joined, slice(3, 27)).numpy(), X[3:27])
 
 
+def in_bytes():
+    file = io.BytesIO()
+    np.save(file, X)
+    return file.getvalue()
+
+
 def bits():
     return np.packbits(np.random.default_rng(1).normal(size=(N, 64)) > 0, axis=-1)
 
@@ -258,65 +266,75 @@ def mixed(path):
 
 
 REFUSED = {
-    "packed bits": ("a.npy", npy(bits()), "packed bits", "numpy.unpackbits(x, axis=-1) * 2.0 - 1"),
-    "packed bits, signed": ("a.npy", npy((bits().astype(int) - 128).astype("i1")), "packed bits", "astype('float32')"),
-    "quantised to int8": ("a.npy", npy((X * 30).astype("i1")), "quantised", "x.astype('float32')"),
-    "unpacked bits": ("a.npy", npy((X > 0).astype("u1")), "zeros and ones", "x * 2.0 - 1"),
-    "bfloat16 as uint16": ("a.npy", npy((X.view("u4") >> 16).astype("u2")), "bfloat16", "view('float32')"),
-    "float8": ("a.npy", npy(np.zeros((N, D), "V1")), "|V1", "float8"),
-    "float8 of ml_dtypes": ("a.npy", ml_dtypes("float8_e4m3fn"), "float8", "ml_dtypes.float8_e4m3fn"),
-    "lists of bytes": (
+    "packed bits": ("a.npy", npy(bits()), "packed bits"),
+    "packed bits, signed": ("a.npy", npy((bits().astype(int) - 128).astype("i1")), "packed bits"),
+    "quantised to int8": ("a.npy", npy((X * 30).astype("i1")), "quantised"),
+    "unpacked bits": ("a.npy", npy((X > 0).astype("u1")), "zeros and ones"),
+    "bfloat16 as uint16": ("a.npy", npy((X.view("u4") >> 16).astype("u2")), "bfloat16"),
+    "float8": ("a.npy", npy(np.zeros((N, D), "V1")), "|V1"),
+    "float8 of ml_dtypes": ("a.npy", ml_dtypes("float8_e4m3fn"), "without a type"),
+    "lists of bytes": ("a.parquet", parquet(lambda: listed(bits().tolist(), pa.list_(pa.uint8()))), "bits"),
+    "bytes of an unknown type": (
         "a.parquet",
-        parquet(lambda: listed(bits().tolist(), pa.list_(pa.uint8()))),
-        "bits",
-        "unpackbits",
+        parquet(lambda: pa.table({"v": [*map(bytes, bits())]})),
+        "what the bytes are",
     ),
-    "bytes": ("a.parquet", parquet(lambda: pa.table({"v": [*map(bytes, X)]})), "bytes", "numpy.frombuffer"),
-    "FAISS bits": ("a.faiss", faiss_bits, "bits", "unpackbits"),
-    "FAISS compressed": ("a.faiss", faiss(lambda f: f.index_factory(D, "SQ8")), "whole", "reconstruct_n"),
-    "complex": ("a.npy", npy(X + 1j), "complex", "x.real"),
-    "text": ("a.npy", npy(np.array([["a", "b"]] * N)), "<U1", "embeddings, not texts"),
-    "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)", "x.mean(1)"),
-    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[r, r] for r in ROWS]})), "list<element: list", "mean(0)"),
-    "an axis too many": ("a.npy", npy(X[:, None]), "(60, 1, 16)", "x.squeeze()"),
-    "one vector": ("a.npy", npy(X.ravel()), "(960,)", "x.reshape(-1, 384)"),
-    "pickled objects": ("a.npy", npy(np.array([Odd()] * N, dtype=object)), "never loaded", "allow_pickle=True"),
-    "a pickle": ("a.pkl", lambda p: p.write_bytes(pickle.dumps(ROWS)), "never loaded", "read_pickle"),
-    "a pickled model": ("a.pt", torch_in({"model": Odd()}), "never loaded", "weights_only=False"),
-    "cut by numpy": ("a.csv", text("v\n" + '"[0.1 0.2 ... 0.3]"\n' * N), "numpy has cut it", ""),
-    "ragged lists": ("a.parquet", parquet(pa.table({"v": [*ROWS[:-1], [1.0]]})), "59 of length 16", "len(v) == 16"),
-    "two columns": ("a.parquet", parquet(pa.table({"title": ROWS, "body": ROWS})), "title: list", "--name title"),
-    "texts alone": ("a.txt", text("a dog\na cat sat\n"), "isonb audit MODEL --texts", "minilm"),
-    "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: string", "numpy.stack"),
-    "SQLite": ("a.db", sqlite, "SQLite", "sqlite3.connect"),
-    "Chroma's folder": ("db", folder_of("chroma.sqlite3"), "Chroma", "get_collection"),
-    "a table of Lance": ("a.lance", folder_of("_versions"), "Lance", "lance.dataset"),
-    "LanceDB's folder": ("db", folder_of("a.lance"), "LanceDB", "lancedb.connect"),
-    "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet", "*.npy"),
-    "an empty folder": ("nothing", folder_of(), "nothing", ""),
-    "no file": ("none.npy", lambda p: None, "no file", ""),
-    "unknown bytes": ("a.dat", lambda p: p.write_bytes(b"\x01\x00\x02" * 99), "unknown kind", "numpy.fromfile"),
-    "torn npy": ("a.npy", lambda p: p.write_bytes(b"\x93NUMPY\x01"), "must be readable", ""),
-    "torn parquet": ("a.parquet", lambda p: p.write_bytes(b"PAR1torn"), "must be readable", ""),
-    "torn JSON lines": ("a.jsonl", text('{"v": [1.0, 2.0]}\n{"v": [1'), "line 2", ""),
-    "npy in gzip": ("a.npy.gz", lambda p: p.write_bytes(b"\x1f\x8b rest"), "compressed", "gzip.open"),
-    "no rows": ("a.npz", lambda p: np.savez(p, x=X[:0]), "rows", ""),
-    "ragged after many": ("a.jsonl", jsonl({"v": [0.5] * (2 - i // 5000)} for i in range(5001)), "one length", ""),
+    "FAISS bits": ("a.faiss", faiss_bits, "bits"),
+    "FAISS compressed": ("a.faiss", faiss(lambda f: f.index_factory(D, "SQ8")), "whole"),
+    "complex": ("a.npy", npy(X + 1j), "complex"),
+    "text": ("a.npy", npy(np.array([["a", "b"]] * N)), "<U1"),
+    "tokens": ("a.npy", npy(np.ones((N, 5, D), "f4")), "(60, 5, 16)"),
+    "lists of lists": ("a.parquet", parquet(pa.table({"v": [[r, r] for r in ROWS]})), "list<element: list"),
+    "one vector": ("a.npy", npy(X.ravel()), "(960,)"),
+    "pickled objects": ("a.npy", npy(np.array([Odd()] * N, dtype=object)), "never loaded"),
+    "a pickle": ("a.pkl", lambda p: p.write_bytes(pickle.dumps(ROWS)), "never loaded"),
+    "a pickled model": ("a.pt", torch_in({"model": Odd()}), "never loaded"),
+    "cut by numpy": ("a.csv", text("v\n" + '"[0.1 0.2 ... 0.3]"\n' * N), "numpy has cut it"),
+    "ragged lists": ("a.parquet", parquet(pa.table({"v": [*ROWS[:-1], [1.0]]})), "59 of length 16"),
+    "two columns": ("a.parquet", parquet(pa.table({"title": ROWS, "body": ROWS})), "title: list"),
+    "texts alone": ("a.txt", text("a dog\na cat sat\n"), "audited through a model"),
+    "a table of texts": ("a.csv", text("text,label\nhello,1\nyou,0\n"), "text: string"),
+    "SQLite": ("a.db", sqlite, "SQLite"),
+    "Chroma's folder": ("db", folder_of("chroma.sqlite3"), "Chroma"),
+    "a table of Lance": ("a.lance", folder_of("_versions"), "Lance"),
+    "LanceDB's folder": ("db", folder_of("a.lance"), "LanceDB"),
+    "shards of two kinds": ("mixed", mixed, "12 .npy, 1 .parquet"),
+    "an empty folder": ("nothing", folder_of(), "nothing"),
+    "no file": ("none.npy", lambda p: None, "no file"),
+    "unknown bytes": ("a.dat", lambda p: p.write_bytes(b"\x01\x00\x02" * 99), "unknown kind"),
+    "torn npy": ("a.npy", lambda p: p.write_bytes(b"\x93NUMPY\x01"), "must be readable"),
+    "torn parquet": ("a.parquet", lambda p: p.write_bytes(b"PAR1torn"), "must be readable"),
+    "torn JSON lines": ("a.jsonl", text('{"v": [1.0, 2.0]}\n{"v": [1'), "line 2"),
+    "npy in gzip": ("a.npy.gz", lambda p: p.write_bytes(b"\x1f\x8b rest"), "compressed"),
+    "two arrays in a file": ("a.npy", lambda p: p.write_bytes(2 * in_bytes()), "as its header says"),
+    "raw numbers": ("a.npy", lambda p: p.write_bytes(X.tobytes()), "begin as numpy.save writes it"),
+    "text in another encoding": ("a.csv", lambda p: p.write_bytes("größe\n1\n".encode("latin-1")), "UTF-8"),
+    "a batch with several vectors a row": (
+        "a.jsonl",
+        jsonl({"r": [{"e": r}, {"e": r}], "t": 4.5, "u": 3.5} for r in ROWS),
+        "list of 2",
+    ),
+    "counts beside a code": (
+        "a.jsonl",
+        jsonl({"e": "ab" * 99 + "!", "x": i / 7, "y": i / 3} for i in range(N)),
+        "e: text",
+    ),
+    "padded tokens": ("a.jsonl", jsonl({"input_ids": [1, 2, 3]} for _ in ROWS), "input_ids"),
+    "rows or columns": ("a.json", text(json.dumps({f"w{c}": ROWS[0] for c in "abc"})), "one vector a key"),
+    "words, a row cut off": ("a.vec", text("3 2\na 1.0 2.0\nb 1.0 2.0\n"), "3 rows"),
+    "no rows": ("a.npz", lambda p: np.savez(p, x=X[:0]), "rows"),
+    "ragged after many": ("a.jsonl", jsonl({"v": [0.5] * (2 - i // 5000)} for i in range(5001)), "one length"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_holds_no_vectors_is_refused_with_lines_that_help(case, tmp_path, capsys):
-    name, make, says, code = REFUSED[case]
+def test_what_holds_no_vectors_is_refused(case, tmp_path, capsys):
+    name, make, says = REFUSED[case]
     make(tmp_path / name)
     assert cli.main(["audit", str(tmp_path / name)]) == 2
     said, *lines = capsys.readouterr().err.splitlines()
     assert said.startswith("error: audit: ")
     assert says in " ".join([said, *lines])
-    assert len(lines) in ((2,) if code else (0, 2))
-    assert code in " ".join([said, *lines])
-    if lines and not lines[0].strip().startswith("isonb "):
-        compile("\n".join(line.strip() for line in lines), "lines", "exec")
 
 
 def held():
@@ -375,13 +393,12 @@ def test_masked_numbers_are_missing():
     ],
 )
 def test_what_is_in_memory_and_holds_none_is_refused(bad, says):
-    with pytest.raises(InputError, match=f"^audit: .*{re.escape(says)}") as told:
+    with pytest.raises(InputError, match=f"^audit: .*{re.escape(says)}"):
         isonb.audit(bad)
-    assert len(str(told.value).split("\n")) == 3
 
 
 def test_words_are_no_numbers():
-    with pytest.raises(InputError, match=r"^audit: .*got 'good morning': it is no list of numbers"):
+    with pytest.raises(InputError, match=r"^audit: .*must hold vectors, one a row; got text"):
         isonb.audit(["good morning"] * N)
 
 
@@ -428,16 +445,85 @@ def test_more_than_two_to_the_thirty_one_numbers(tmp_path):
     assert np.array_equal(numbers(big, torch.tensor([n - 1])).numpy()[0], np.arange(d))
 
 
-@pytest.mark.parametrize("name", ["it's.npy", "it's not there.npy", "objects (1).npy"])
+@pytest.mark.parametrize("name", ["it's.npy", "objects (1).npy"])
 def test_the_lines_of_an_error_are_python_whatever_the_name_of_the_file(name, tmp_path):
     np.save(tmp_path / "it's.npy", bits())
     np.save(tmp_path / "objects (1).npy", np.array([Odd()] * N, dtype=object))
     with pytest.raises(InputError) as refused:
         isonb.audit(str(tmp_path / name))
     lines = str(refused.value).split(CODE)[1:]
-    assert any(repr(str(tmp_path / name)) in line or repr(str(tmp_path)) in line for line in lines)
+    assert any(repr(str(tmp_path / name)) in line for line in lines)
     for line in lines:
         compile(line, "pasted", "exec")
+
+
+# What a report says was read, of these files and objects.
+SAID = {
+    "columns": (
+        lambda p: wide([*"abcdefghijklmnop"], id=range(N)),
+        "60 x 16 from vectors, columns a to p; id left out",
+    ),
+    "a column": (lambda p: listed(text=IDS), "60 x 16 from vectors, column vector; id, text left out"),
+    "a gap": (lambda p: wide().drop(columns="dim_3"), "60 x 15 from vectors, columns dim_0 to dim_15 (15 of them)"),
+    "an archive": (lambda p: np.savez(p / "a.npz", emb=X, ids=range(N)), "60 x 16 from a.npz, array emb; ids left out"),
+    "shards": (lambda p: shards(p / "a.npz"), "60 x 16 from a.npz (12 files)"),
+    "row numbers": (
+        lambda p: np.column_stack([np.arange(N), X]),
+        "60 x 16 from vectors; dimension 0 (numbers of rows) left out",
+    ),
+    "an axis": (lambda p: X[:, None], "60 x 16 from vectors; axis of length 1 of (60, 1, 16) left out"),
+    "a code": (
+        lambda p: jsonl({"id": i, "e": base64.b64encode(X[i].tobytes()).decode()} for i in range(N))(p / "a.jsonl"),
+        "60 x 16 from a.jsonl, column e (base64 of float32); id left out",
+    ),
+    "letters that a terminal obeys": (
+        lambda p: pa.table({"\x1b[2Kid": IDS, "v": ROWS}),
+        "60 x 16 from vectors, column v; \\x1b[2Kid left out",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_the_first_line_says_what_was_read(case, tmp_path):
+    make, says = SAID[case]
+    made = make(tmp_path)
+    found = isonb.audit(next(map(str, tmp_path.iterdir()), None) or made)
+    assert repr(found).splitlines()[0].startswith(f"{says} (")
+    read = json.loads(found.to_json())["read"]
+    assert read["shape"] == [found.read.shape[0], found.read.shape[1]] == [N, found.d]
+
+
+def test_counted_folders_of_shards_come_in_their_order(tmp_path):
+    for i in range(12):
+        (tmp_path / f"part-{i}").mkdir()
+        np.save(tmp_path / f"part-{i}/x.npy", X[5 * i : 5 * i + 5])
+    assert np.array_equal(plain(matrix(tmp_path)), X)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_text_of_windows_is_read(encoding, tmp_path):
+    content = wide(id=range(N)).to_csv(index=False, sep="\t")
+    mark = "\ufeff" if encoding.endswith("be") else ""
+    (tmp_path / "a.csv").write_bytes((mark + content).encode(encoding))
+    assert np.allclose(plain(matrix(tmp_path / "a.csv")), X, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ids", [np.arange(N), np.random.default_rng(0).permutation(N)])
+def test_an_index_of_lists_is_read_by_its_ids(ids, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, 2)
+    index.train(X)
+    index.add_with_ids(X, ids.astype("int64"))
+    faiss.write_index(index, str(tmp_path / "a.faiss"))
+    rising = bool((np.diff(ids) > 0).all())
+    assert np.array_equal(plain(matrix(tmp_path / "a.faiss", name=None if rising else "ids")), X[ids.argsort()])
+
+
+def test_a_column_that_is_empty_throughout_is_named():
+    x = X.copy()
+    x[:, 3] = np.nan
+    with pytest.raises(InputError, match="no row has a number in dimension 3"):
+        isonb.audit(x)
 
 
 def test_braces_in_the_name_of_a_file(tmp_path):

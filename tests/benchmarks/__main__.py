@@ -19,7 +19,7 @@ import torch
 
 from isonb.runtime import files
 from isonb.runtime.places import RECORDINGS_FOLDER
-from tests.benchmarks import measures, memory, peers, training
+from tests.benchmarks import functions, measures, memory, peers, training
 from tests.benchmarks.cards import CARD_SUITES
 from tests.benchmarks.harness import Comparison, Peak, Peer, Row, limits, surroundings, table, write
 
@@ -66,7 +66,7 @@ def starting(small: bool) -> Iterator[Comparison]:
         yield Comparison(name, "a fresh process", partial(started, name), against, 0.0)
 
 
-SUITES: Suites = {**measures.SUITES, **training.SUITES, **memory.SUITES, "starting": starting}
+SUITES: Suites = {**measures.SUITES, **functions.SUITES, **training.SUITES, **memory.SUITES, "starting": starting}
 
 
 def main(argv: list[str] | None = None) -> int:

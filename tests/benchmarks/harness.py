@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isonb.runtime.machine import hardware, versions
 from tests.benchmarks.peers import PACKAGES
+from tests.benchmarks.peers import relative_error as relative_error
 
 Call = Callable[[], object]
 Times = tuple[float, ...]
@@ -177,12 +178,6 @@ def size_of(x: Tensor) -> str:
 def gradient_of(function: Callable[[Tensor], Tensor], x: Tensor) -> Callable[[], Tensor]:
     x = x.detach().requires_grad_()
     return lambda: torch.autograd.grad(function(x), x)[0]
-
-
-def relative_error(ours: Tensor, reference: Tensor) -> float:
-    """Largest difference over the largest size of the reference."""
-    ours, reference = ours.detach().double().cpu(), reference.detach().double().cpu()
-    return float((ours - reference).abs().max() / reference.abs().max().clamp_min(1e-300))
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -289,6 +289,13 @@ def h0_large(small: bool) -> Iterator[Comparison]:
         yield h0(gaussian(40 if small else 2048, d), "H0, one cloud", peers.barcodes(), goals)
 
 
+def h0_few_points(small: bool) -> Iterator[Comparison]:
+    """The cloud of a paper's batch: few points of many dimensions, where calls are the cost."""
+    names = "torch.cdist and fastcluster", "fastcluster", "giotto-ph", "ripser"
+    for n, d in ((12, 40),) if small else ((64, 64), (64, 384), (64, 768), (512, 384), (512, 768)):
+        yield h0(gaussian(n, d), "H0, few points", peers.barcodes(*names), dict.fromkeys(names, 0.8))
+
+
 def h0_batch(small: bool) -> Iterator[Comparison]:
     """Thirty-two clouds of 64 points at once, against a loop."""
     goals = {"giotto-ph": 5.0, "ripser": 5.0}
@@ -361,6 +368,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Comparison]]] = {
     "lsds": lambda small: (lsds(n, d) for n, d in (((40, 8),) if small else ((1024, 64), (1024, 768)))),
     "h0_large": h0_large,
     "h0_few_dimensions": h0_few_dimensions,
+    "h0_few_points": h0_few_points,
     "h0_batch": h0_batch,
     "h1": h1,
     "neighbours": neighbours,

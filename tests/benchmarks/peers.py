@@ -114,6 +114,27 @@ def faiss_neighbours(x: np.ndarray, k: int) -> np.ndarray:
     return np.sqrt(np.maximum(squares, 0))
 
 
+def faiss_queries(queries: np.ndarray, corpus: np.ndarray, k: int) -> np.ndarray:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    return np.sqrt(np.maximum(faiss.knn(queries, corpus, k)[0], 0))
+
+
+def nearest_by_cdist(queries: Tensor, corpus: Tensor, k: int) -> Tensor:
+    return torch.cdist(queries, corpus).topk(k, largest=False).values
+
+
+def product_linkage_h0(x: np.ndarray) -> np.ndarray:
+    """Distances by torch's float32 product, which loses digits far from the origin, then fastcluster."""
+    import fastcluster
+
+    points = torch.from_numpy(x)
+    above = torch.triu_indices(len(x), len(x), 1)
+    pairs = torch.cdist(points, points)[above[0], above[1]].numpy()
+    return np.sort(fastcluster.linkage(pairs, "single", preserve_input=False)[:, 2])
+
+
 BARCODES: Mapping[str, tuple[str, Barcode]] = {
     "ripser": ("ripser", ripser_h0),
     "gudhi": ("gudhi", gudhi_h0),
@@ -121,6 +142,7 @@ BARCODES: Mapping[str, tuple[str, Barcode]] = {
     "scipy single linkage": ("scipy", linkage_h0("scipy.cluster.hierarchy")),
     "scikit-learn": ("sklearn", sklearn_h0),
     "fastcluster": ("fastcluster", linkage_h0("fastcluster")),
+    "torch.cdist and fastcluster": ("fastcluster", product_linkage_h0),
     "giotto-ph": ("gph", giotto_h0),
     "mlpack": ("mlpack", mlpack_h0),
     "hdbscan": ("hdbscan", hdbscan_h0),
@@ -137,6 +159,89 @@ def skdim_two_nn(x: np.ndarray) -> float:
     from skdim.id import TwoNN
 
     return float(TwoNN(discard_fraction=0.1).fit_transform(x))
+
+
+def skdim_mle(x: np.ndarray, k: int = 20) -> float:
+    """scikit-dimension's local estimates pooled as isonb pools them: by the mean of their inverses."""
+    from skdim.id import MLE
+
+    return float(MLE(K=k).fit(x, n_neighbors=k, comb="mle").dimension_)
+
+
+def mean_cosine(x: Tensor) -> Tensor:
+    unit, n = torch.nn.functional.normalize(x, dim=-1), len(x)
+    return (unit.sum(0).square().sum() - n) / (n * (n - 1))
+
+
+def cosine_penalty(x: Tensor) -> Tensor:
+    unit, n = torch.nn.functional.normalize(x, dim=-1), len(x)
+    return (unit.sum(0).square().sum() - n) / n**2
+
+
+def closed_isoscore(x: Tensor) -> Tensor:
+    """IsoScore without singular values, by the covariance or by the Gram matrix, whichever is smaller."""
+    y = x - x.mean(0)
+    square = y @ y.T if len(x) < x.shape[1] else y.T @ y
+    return (square.trace() ** 2 / square.square().sum() - 1) / (x.shape[1] - 1)
+
+
+def alignment(x: Tensor, y: Tensor) -> Tensor:
+    normalize = torch.nn.functional.normalize
+    return (normalize(x, dim=-1) - normalize(y, dim=-1)).square().sum(-1).mean()
+
+
+def cka(x: Tensor, y: Tensor) -> Tensor:
+    """Linear CKA by the smaller of both kinds of products."""
+    x, y = x - x.mean(0), y - y.mean(0)
+    if len(x) < x.shape[1]:
+        a, b = x @ x.T, y @ y.T
+        return (a * b).sum() / (a.norm() * b.norm())
+    return (x.T @ y).square().sum() / ((x.T @ x).norm() * (y.T @ y).norm())
+
+
+def partition(x: Tensor) -> Tensor:
+    along = x @ torch.linalg.eigh(x.T @ x)[1]
+    heights = torch.cat([along, -along], -1).logsumexp(0)
+    return (heights.min() - heights.max()).exp()
+
+
+def sigreg(x: Tensor, directions: Tensor) -> Tensor:
+    """The Epps-Pulley statistic with all waves at once, as LeJEPA prints it, over [0, 3] and doubled."""
+    t = torch.linspace(0, 3, 17, dtype=x.dtype)
+    weights, normal = torch.full_like(t, 2 * 3 / 16), torch.exp(-t.square() / 2)
+    weights[[0, -1]] = 3 / 16
+    angles = (x @ directions.T).unsqueeze(-1) * t
+    error = (angles.cos().mean(0) - normal).square() + angles.sin().mean(0).square()
+    return len(x) * (error @ (weights * normal)).mean()
+
+
+def whitened(x: Tensor) -> Tensor:
+    y = x - x.mean(0)
+    values, axes = torch.linalg.eigh(y.T @ y / (len(x) - 1))
+    return y @ (axes / values.sqrt())
+
+
+def sklearn_whitened(x: np.ndarray) -> np.ndarray:
+    from sklearn.decomposition import PCA
+
+    return PCA(whiten=True, svd_solver="covariance_eigh").fit_transform(x)
+
+
+def all_but_the_top(x: Tensor, k: int) -> Tensor:
+    y = x - x.mean(0)
+    axes = torch.linalg.eigh(y.T @ y)[1][:, -k:]
+    return y - (y @ axes) @ axes.T
+
+
+def unlike(x: Tensor, y: Tensor) -> float:
+    """The largest difference of the lengths of rows, which no choice of the signs or order of axes changes."""
+    return relative_error(x.norm(dim=-1), y.norm(dim=-1))
+
+
+def relative_error(ours: Tensor, reference: Tensor) -> float:
+    """Largest difference over the largest size of the reference."""
+    ours, reference = ours.detach().double().cpu(), reference.detach().double().cpu()
+    return float((ours - reference).abs().max() / reference.abs().max().clamp_min(1e-300))
 
 
 def star_by_singular_values(x: Tensor, zeta: float, shrinkage: Tensor) -> Tensor:

@@ -9,9 +9,12 @@ import re
 
 import pytest
 
+from isonb.lab.methods import reading_place
+from isonb.lab.studies.design import study_file
 from isonb.runtime.places import RECORDINGS_FOLDER
 
 APART = ("the_dial", "the_dial_more")  # a linear head there reads the very vectors that are turned
+SOURCES = {"read_where": {"heads", "study"}}  # a study of what is read, and of no other vectors
 BOOK = RECORDINGS_FOLDER.parent
 PAGES = [*BOOK.glob("results/*.md"), *BOOK.glob("teaching/*.md")]
 PAGES = sorted(page for page in PAGES if page.stem not in (*APART, "claims"))
@@ -36,37 +39,48 @@ def unbound(source):
     return found
 
 
-def bound_elsewhere(source):
+def bound_elsewhere(source, sources=frozenset({"heads"})):
     """The values named ``read...`` that a page doesn't take from ``heads``."""
-    cells = "\n".join(
-        re.sub(r"\A---\n.*?^---$", "", one, flags=re.MULTILINE | re.DOTALL) for one in CODE.findall(source)
-    )
-    cells = re.sub(r"^:.*$", "", cells, flags=re.MULTILINE)
-    tree, of_heads = ast.parse(cells), {"heads"}
-    for _ in range(3):  # a name of a name of a name
+    cells = [re.sub(r"\A---\n.*?^---$", "", one, flags=re.MULTILINE | re.DOTALL) for one in CODE.findall(source)]
+    tree = ast.parse(re.sub(r"^:.*$", "", "\n".join(cells), flags=re.MULTILINE))
+    of_heads = set(sources)
+    for _ in range(5):  # a name of a name of a name
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and names(node.value) & of_heads:
-                of_heads |= {name for target in node.targets for name in names(target)}
-            if isinstance(node, ast.FunctionDef) and names(node) & of_heads:
-                of_heads.add(node.name)
-    return [ast.unparse(call) for call in glued(tree) if not names(call.args[1]) & of_heads]
+            for values, targets in flows(node):
+                if names(values) & of_heads:
+                    of_heads |= {name for target in targets for name in names(target)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "pages.glue"]
+    read = [call for call in calls if ast.unparse(call.args[0]).lstrip("f'\"").startswith("read")]
+    return [ast.unparse(call) for call in read if not names(call.args[1]) & of_heads]
+
+
+def flows(node):
+    """From which part of a statement to which names values go."""
+    match node:
+        case ast.Assign(value=value, targets=targets):
+            yield value, targets
+        case ast.For(iter=value, target=target):
+            yield value, [target]
+        case ast.FunctionDef(name=name):
+            yield node, [ast.Name(name)]
+        case ast.Call(func=ast.Attribute(value=ast.Name() as kept, attr="append")):
+            yield node, [kept]
 
 
 def names(node):
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
-def glued(tree):
-    """Calls of pages.glue whose name begins with read."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "pages.glue"]
-    return [call for call in calls if ast.unparse(call.args[0]).lstrip("f'\"").startswith("read")]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_paragraph_about_a_classifier_says_what_it_reads(page):
     source = page.read_text(encoding="utf-8")
     assert unbound(source) == []
-    assert bound_elsewhere(source) == []
+    assert bound_elsewhere(source, SOURCES.get(page.stem, {"heads"})) == []
+
+
+def test_the_column_of_read_where_is_what_its_classifiers_read():
+    column = f"metric.end.{reading_place('log_isoscore', 'pooler')}.participation_ratio_unbiased"
+    assert column == study_file("read_where").READ
 
 
 CELL = "```{{code-cell}} ipython3\n:tags: [hide-input]\n\n{}\n```\n\n"

@@ -1,69 +1,54 @@
-"""Files of arrays: .npy, .npz, .pt, .safetensors, HDF5, FAISS, words with vectors; nothing pickled is loaded."""
+"""Files of arrays: .npy, .npz, .pt, .safetensors, HDF5, FAISS; nothing pickled is loaded."""
 
 from __future__ import annotations
 
 import importlib
-import itertools
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from isonb.auditing.reading.columns import as_numpy
-from isonb.auditing.reading.described import Described, Member, VectorsError, refuse, single, spooled
-from isonb.auditing.reading.tables import is_number, lines_of
+from isonb.auditing.reading.advice import refuse
+from isonb.auditing.reading.described import Described, Member, VectorsError
+from isonb.auditing.reading.spool import PIECE, spooled
+from isonb.auditing.reading.values import Stored, members_of
 from isonb.errors import DtypeError
 
-PIECE = 2**22  # numbers read at a time
-LINES = 4096  # lines of text read at a time
-LOOKED = 20  # lines that show how many numbers follow a word
-SIZE = re.compile(rb"\s*\d+\s+\d+\s*\n")  # rows and dimensions
-
-
-def of_arrays(arrays: Mapping[str, Any], take: Callable[[str], Any], what: str, code: str, pick: str = "") -> Described:
-    """Arrays by name, which have ``shape`` and ``dtype``; where all are vectors of one length, the rows of one matrix.
-
-    The only matrix is certain: ids and labels stand beside it.
-    """
-    shapes = {tuple(one.shape) for one in arrays.values()}
-    if len(arrays) > 1 and len(shapes) == 1 and len(next(iter(shapes))) == 1:
-        stack = f"numpy.stack([*{code}.values()])"
-        rows = (as_numpy(take(name)).reshape(1, -1) for name in arrays)
-        return single(what, f"{len(arrays)} vectors, one an id", lambda: spooled(rows, what, stack), stack)
-    two = sum(len(one.shape) == 2 for one in arrays.values())
-    members = []
-    for name, one in arrays.items():
-        kind, shape = str(one.dtype).removeprefix("torch."), tuple(one.shape)
-        certain = two != 1 or len(shape) == 2
-        usable = Member(name, f"{kind} of shape {shape}", partial(take, name), certain)
-        members.append(Member(name, "pickled objects") if kind == "object" else usable)
-    return Described(what, members, code, pick)
+TRUST = "They are never loaded here, since they can run any code. If you trust the file:"
+SPARSE = {"data", "format", "shape"}  # arrays of an archive that scipy.sparse.save_npz has written
 
 
 def npy(path: Path) -> Described:
-    import numpy as np
-
-    code = f"numpy.load({str(path)!r})"
+    """One array, mapped; the file must be as long as its header says."""
+    with path.open("rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            must, got = f"{path.name} must begin as numpy.save writes it", "other bytes"
+            fix = "Raw numbers, as of numpy.memmap or tofile, don't say their shape: save them by numpy.save."
+            refuse(VectorsError, must, got, fix)
     try:
         array = np.load(path, mmap_mode="r")
     except ValueError as error:
         if "object" not in str(error).lower():
             raise
-        return Described(path.name, [Member("", "pickled objects")], f"{code[:-1]}, allow_pickle=True)")
-    return single(path.name, "", lambda: array, code)
+        members = [Member("", "pickled objects", refusal=(TRUST, "pickled array", {}))]
+        return Described(path.name, "", members, path)
+    size = path.stat().st_size - array.offset
+    if size != array.nbytes:
+        must, got = f"{path.name} must hold one array of {array.nbytes:,} bytes, as its header says", f"{size:,}"
+        refuse(VectorsError, must, got, "Save each array in a file of its own.")
+    return Described(path.name, "", members_of(array, path.name), path)
 
 
 def npz(path: Path) -> Described:
     """A .npz archive: one array, one of several by name, or one vector an id; unpacked on the disk."""
-    import numpy as np
     from numpy.lib import format as layout
 
-    def take(name: str) -> Any:
+    def load(name: str) -> Any:
         with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory(prefix="isonb-") as folder:
             return np.load(archive.extract(f"{name}.npy", folder), mmap_mode="r")  # the map keeps the file
 
@@ -73,147 +58,113 @@ def npz(path: Path) -> Described:
             with archive.open(member) as file:
                 first = layout.read_magic(file) == (1, 0)
                 shape, _, dtype = (layout.read_array_header_1_0 if first else layout.read_array_header_2_0)(file)
-            held[member.removesuffix(".npy")] = np.broadcast_to(np.empty((), dtype), shape)  # takes no memory
-    more = ", allow_pickle=True" if any(one.dtype.hasobject for one in held.values()) else ""
-    return of_arrays(held, take, f"{path.name} (npz)", f"numpy.load({str(path)!r}{more})")
+            name = member.removesuffix(".npy")
+            held[name] = Stored(shape, dtype, partial(load, name))
+    value: Any = held
+    if set(held) >= SPARSE:
+        import scipy.sparse
+
+        value = scipy.sparse.load_npz(path)
+    return Described(path.name, "npz", members_of(value, path.name), path)
 
 
 def torch_file(path: Path) -> Described:
     """Tensors of torch.save, without their pickled company: one, a list, or a dictionary by their path."""
     import pickle
 
-    what, code = f"{path.name} (torch)", f"torch.load({str(path)!r})"
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except pickle.UnpicklingError:
-        return Described(what, [Member("", "pickled objects")], f"{code[:-1]}, weights_only=False)")
-    if isinstance(held, torch.Tensor):
-        return single(what, f"{held.dtype} of shape {tuple(held.shape)}", lambda: held, code)
-    flat = dict(_flat(held))
-    return of_arrays(flat, flat.__getitem__, what, code)
-
-
-def _flat(held: Any, before: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    for key, value in held.items() if isinstance(held, dict) else enumerate(held if isinstance(held, list) else ()):
-        if isinstance(value, torch.Tensor):
-            yield f"{before}{key}", value
-        else:
-            yield from _flat(value, f"{before}{key}.")
+        members = [Member("", "pickled objects", refusal=(TRUST, "pickled model", {}))]
+        return Described(path.name, "torch", members, path)
+    except (RuntimeError, NotImplementedError):  # sparse tensors can't be mapped
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    return Described(path.name, "torch", members_of(held, path.name), path)
 
 
 def safetensors(path: Path) -> Described:
     from safetensors.torch import load_file
 
     held = load_file(path)
-    code = f"safetensors.torch.load_file({str(path)!r})"
-    return of_arrays(held, held.__getitem__, f"{path.name} (safetensors)", code)
+    return Described(
+        path.name, "safetensors", members_of({key: held[key] for key in sorted(held, key=counted)}, path.name), path
+    )
 
 
-def library(name: str, path: Path, package: str, lines: tuple[str, str]) -> Any:
-    """A library that isonb doesn't bring, or a VectorsError that says how to get on without it."""
+def counted(name: str) -> list[tuple[int, str]]:
+    """The order of names that count: 10 after 2."""
+    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", name)]
+
+
+def library(name: str, path: Path, package: str) -> Any:
+    """A library that isonb doesn't bring, or a VectorsError that says so."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        must, fix = f"{name} must be installed to read {path.name}", f"pip install {package}, or where it was made:"
-        refuse(VectorsError, must, f"no {name}", fix, lines, error)
+        fix = f"pip install {package}, or save the vectors by numpy.save where the file was made."
+        refuse(VectorsError, f"{name} must be installed to read {path.name}", f"no {name}", fix, cause=error)
 
 
 def hdf5(path: Path) -> Described:
-    code = f"h5py.File({str(path)!r})"
-    file = library("h5py", path, "h5py", (f"x = {code}['NAME'][()]", "numpy.save('vectors.npy', x)")).File(path)
+    """The arrays of all groups, by their path."""
+    file = library("h5py", path, "h5py").File(path)
     nodes: dict[str, Any] = {}
     file.visititems(nodes.__setitem__)
     arrays = {name: one for name, one in nodes.items() if getattr(one, "ndim", 0) and one.dtype.kind in "fiubV"}
 
-    def take(name: str) -> Any:
+    def load(name: str) -> Any:
         node = arrays[name]
         if node.ndim != 2:
             return node[()]
         step = max(1, PIECE // max(1, node.shape[1]))
-        rows = (node[i : i + step] for i in range(0, len(node), step))
-        return spooled(rows, path.name, f"{code}[{name!r}][()]")
+        return spooled((node[i : i + step] for i in range(0, len(node), step)), path.name)
 
-    return of_arrays(arrays, take, f"{path.name} (HDF5)", code, code + "[{name!r}][()]")
+    names = sorted(arrays, key=counted)
+    held = {name: Stored(arrays[name].shape, arrays[name].dtype, partial(load, name)) for name in names}
+    return Described(path.name, "HDF5", members_of(held, path.name), path)
 
 
 def faiss_index(path: Path) -> Described:
-    """A FAISS index that keeps its vectors whole."""
-    code = f"faiss.read_index({str(path)!r})"
-    lines = (f"index = {code}", "numpy.save('vectors.npy', index.reconstruct_n(0, index.ntotal))")
-    faiss = library("faiss", path, "faiss-cpu", lines)
+    """A FAISS index that keeps its vectors whole, in the order in which they were put in."""
+    faiss = library("faiss", path, "faiss-cpu")
     with path.open("rb") as file:
         if file.read(2) == b"IB":
-            lines = (
-                f"index = faiss.read_index_binary({str(path)!r})",
-                "x = numpy.unpackbits(faiss.vector_to_array(index.xb).reshape(-1, index.d // 8), axis=-1) * 2.0 - 1",
-            )
-            refuse(DtypeError, f"{path.name} must hold numbers", "an index of packed bits", "Unpack them:", lines)
+            must = f"{path.name} must hold numbers"
+            refuse(DtypeError, must, "an index of packed bits", "Unpack them:", "index of bits", path=str(path))
     whole = faiss.read_index(str(path))  # it owns its members
     index = faiss.downcast_index(whole)
     while type(index).__name__.startswith(("IndexIDMap", "IndexHNSWFlat")):
         index = faiss.downcast_index(getattr(index, "index", None) or index.storage)
     kind = type(index).__name__
-    if kind.startswith("IndexIVFFlat"):
-        index.make_direct_map()
-    elif not kind.startswith("IndexFlat"):
-        fix = "Audit what was put in; what it gives back was compressed."
-        must = f"{path.name} must keep its vectors whole, as IndexFlat does"
-        refuse(VectorsError, must, kind, fix, (lines[0], f"{lines[1]}  # rounded ones"))
     told = f"float32 of shape {(index.ntotal, index.d)}"
-    return single(f"{path.name} (FAISS, {kind})", told, lambda: index.reconstruct_n(0, whole.ntotal), code)
+    if kind.startswith("IndexIVFFlat"):
+        return Described(path.name, f"FAISS, {kind}", _of_lists(faiss, index, told), path)
+    if not kind.startswith("IndexFlat"):
+        fix = "Audit what was put in; what it gives back was compressed:"
+        must = f"{path.name} must keep its vectors whole, as IndexFlat does"
+        refuse(VectorsError, must, kind, fix, "compressed index", path=str(path))
+    members = [Member("", told, lambda: index.reconstruct_n(0, whole.ntotal))] if index.ntotal else []
+    return Described(path.name, f"FAISS, {kind}", members, path)
 
 
-def words(path: Path) -> Described:
-    """Text with a word and its numbers a line, below a line "rows dimensions" or not; or numbers alone."""
-    head = list(itertools.islice(lines_of(path), LOOKED))
-    counted = bool(head) and SIZE.fullmatch(head[0].rstrip() + b"\n") is not None
-    body = head[1:] if counted else head
-    runs = [_numbers_at_end(line.split()) for line in body]
-    if not runs or min(runs) < 2:
-        texts = f"texts = open({str(path)!r}).read().splitlines()"
-        fix = "Texts are audited through a model: isonb audit MODEL --texts FILE."
-        got = f"text, as {body[0].decode('utf-8', 'replace').rstrip()[:40]!r}" if body else "an empty file"
-        must, model = f"{path.name} must hold vectors, a line each", "print(isonb.audit('minilm', texts))  # or yours"
-        refuse(VectorsError, must, got, fix, (texts, model))
-    bare = all(run == len(line.split()) for run, line in zip(runs, body, strict=True)) and not counted
-    usual = max(sorted(set(runs)), key=runs.count)  # a word that is a number makes its line longer
-    d = int(head[0].split()[1]) if counted else min(runs) if bare else usual
-
-    def pieces() -> Iterator[Any]:
-        import numpy as np
-
-        every = itertools.islice(lines_of(path), int(counted), None)
-        while some := list(itertools.islice(every, LINES)):
-            yield np.array([line.split()[-d:] for line in some if line.strip()], dtype="float32")
-
-    loaded = f"numpy.loadtxt({str(path)!r}, comments=None)"
-    code = loaded if bare else f"pandas.read_table({str(path)!r}, sep=' ', header=None)"
-    what = f"{path.name} ({'numbers' if bare else 'words and numbers'})"
-    return single(what, f"text of {d} numbers a line", lambda: spooled(pieces(), path.name, code), code)
-
-
-def _numbers_at_end(parts: list[bytes]) -> int:
-    return len(list(itertools.takewhile(is_number, reversed(parts))))
-
-
-def is_binary_word2vec(path: Path) -> bool:
-    """Whether a file begins with a line "rows dimensions" and goes on with bytes that no text has."""
-    with path.open("rb") as file:
-        line, rest = file.readline(64), file.read(512)
-    return SIZE.fullmatch(line) is not None and min(rest, default=9) < 9
-
-
-def word2vec_binary(path: Path) -> Described:
-    def pieces() -> Iterator[Any]:
-        import numpy as np
-
-        with path.open("rb") as file:
-            n, d = map(int, file.readline().split())
-            for _ in range(n):
-                while file.read(1) not in (b" ", b""):
-                    pass
-                yield np.frombuffer(file.read(4 * d), "<f4").reshape(1, d)
-
-    code = f"gensim.models.KeyedVectors.load_word2vec_format({str(path)!r}, binary=True).vectors"
-    what = f"{path.name} (binary word2vec)"
-    return single(what, "words and float32", lambda: spooled(pieces(), path.name, code), code)
+def _of_lists(faiss: Any, index: Any, told: str) -> list[Member]:
+    """The vectors of inverted lists in the order of their ids; two orders, where the ids don't rise in each list."""
+    lists = [
+        (
+            faiss.rev_swig_ptr(index.invlists.get_ids(i), size).copy(),
+            faiss.rev_swig_ptr(index.invlists.get_codes(i), size * index.code_size)
+            .copy()
+            .view("<f4")
+            .reshape(size, -1),
+        )
+        for i in range(index.nlist)
+        if (size := index.invlists.list_size(i))
+    ]
+    if not lists:
+        return []
+    ids, vectors = (np.concatenate(parts) for parts in zip(*lists, strict=True))
+    ordered = vectors[ids.argsort(kind="stable")]
+    if all((np.diff(part) > 0).all() for part, _ in lists):
+        return [Member("", told, lambda: ordered)]
+    orders = {"ids": ordered, "lists": vectors}
+    return [Member(name, f"{told} in the order of the {name}", partial(orders.get, name)) for name in orders]

@@ -1,199 +1,209 @@
-"""Cells that hold vectors, and the columns of tables: lists, tensors, fields of structs, text, a column a dimension.
+"""The columns of a table: which of them hold vectors, and which numbers side by side are dimensions. One rule for all.
 
-Cells of text may be JSON, what numpy and torch print, and the text of pgvector and of Postgres arrays.
+A table is any source of rows in batches, each a mapping from the path of a column to its cells. A column that holds a
+vector a cell is one member. Without such a column, columns of numbers are the dimensions: those whose names count
+(dim_0, dim_1, ...), else all fractions, if nothing beside them may hold the vectors in a way that isn't known. Ids,
+labels, whole numbers beside fractions and numbers of rows are never a dimension.
 """
 
 from __future__ import annotations
 
-import json
-import math
+import itertools
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
+import numpy as np
 
-from isonb.auditing.reading.described import Described, Member, refuse, spooled
-from isonb.errors import DtypeError, ShapeError
+from isonb.auditing.reading.cells import as_numpy, coat_of, is_missing, looks_encoded, stacked, vector_in
+from isonb.auditing.reading.described import LOOKED, Member, counts_on
+from isonb.auditing.reading.spool import spooled
 
-Batches = Callable[[list[str], int], Iterable[Any]]  # of some columns, at most so many rows each
+Path = tuple[str, ...]  # of a column: its name, and those of the fields inside it
+Batches = Callable[[Sequence[Path] | None], Iterable[Mapping[Path, Any]]]  # of these columns, or of all
 ROWS = 4096  # of a batch
-LOOKED = 50  # rows that show what text holds
-TEXTS = ("string", "large_string", "string_view")
-BRACKETS = (("[", "]"), ("{", "}"), ("(", ")"), ("<", ">"))
-VECTOR = re.compile(r"[\w.]{0,12}[\[{(<].*[\]})>]", re.DOTALL)  # in brackets, after a word such as "tensor" or not
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
+# Names of columns that say which row it is, or what was said of it.
+ROW = "ids?|idx|index|key|uu?id|pk|row|rownum|split|fold|time|timestamp|year|level_\\d+|index_level_\\d+__"
+SAID = "labels?|targets?|class|category|cluster"
+BESIDE = re.compile(rf"(^|.*[_\- .])({ROW}|{SAID})$|^$|^Unnamed: \d+$", re.IGNORECASE)
+TOKENS = re.compile(
+    r"(^|.*[_.])(input_ids|attention_mask|token_type_ids|special_tokens_mask|position_ids|labels|tokens)$"
+)
+POOL = "Each row is an array, as of tokens: pool it."
+BYTES = "Say what the bytes are, as by numpy.frombuffer, and save the numbers."
 
 
-def described_table(schema: Any, batches: Batches, what: str, code: str, first: Any = None) -> Described:
-    """The members of a table: columns and fields of structs by their path ("payload.embedding"), numbers as groups.
+@dataclass(frozen=True)
+class Column:
+    """What the first cells of a column show.
 
-    ``first``: some of its rows, unless the first batch shows enough.
+    ``kind``: "vector", "number", "text"; "arrays" of tokens, "bytes" and "odd" hold something that isn't understood;
+    "" are missing values alone. ``packed``: the type of numbers in bytes. ``width``: how many numbers a vector has.
     """
-    import pyarrow as pa
 
-    if first is None:
-        first = next((batch for batch in batches(schema.names, LOOKED) if batch.num_rows), None)
-    head = _flat(schema.empty_table() if first is None else first)
+    path: Path
+    kind: str
+    type: str
+    whole: bool = False
+    head: Any = None
+    packed: str = ""
+    width: int = 0
 
-    def read(paths: Sequence[str]) -> Iterator[Any]:
-        names = [name for name in schema.names if any(f"{path}.".startswith(f"{name}.") for path in paths)]
-        return map(_flat, batches(names, ROWS))
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
 
-    def of_cells(path: str) -> Any:
-        place = f"{code}[{path!r}]"
-        columns = (one.column(path) if path in one.column_names else pa.nulls(len(one)) for one in read([path]))
-        return spooled((stacked(_cells(column), what, place) for column in columns), what, place)
-
-    def of_columns(paths: Sequence[str]) -> Any:
-        return spooled(map(partial(_beside, paths), read(paths)), what, code)
-
-    members, numbers = [], {}
-    for path, column in zip(head.column_names, head.columns, strict=True):
-        kind = _kind(column)
-        if kind == "number":
-            numbers[path] = column.type
-        take = partial(of_cells, path) if kind in ("floats", "integers", "text") else None
-        members.append(Member(path, str(column.type), take, certain=kind != "integers"))
-    if not any(member.take for member in members):
-        for name, names in _groups(numbers).items():
-            told = f"{len(names)} columns of numbers ({names[0]} to {names[-1]})"
-            members = [member for member in members if member.name not in names]
-            members.append(Member(name, told, partial(of_columns, names)))
-    return Described(what, members, code)
+    @property
+    def last(self) -> str:
+        return self.path[-1] if self.path else ""
 
 
-def _flat(batch: Any) -> Any:
-    """A batch as a table whose structs are columns by the path of each field."""
-    import pyarrow as pa
+def members_of_table(
+    batches: Batches, what: str, types: Mapping[Path, str] | None = None, named: bool = True
+) -> list[Member]:
+    """The members of a table. ``types``: what its columns say they are; ``named``: its names say something."""
+    columns = [_column(path, cells, (types or {}).get(path, "")) for path, cells in _head(batches).items()]
+    named = named and not all(one.name.isdigit() or BESIDE.match(one.name) for one in columns)
 
-    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-    while any(map(pa.types.is_struct, table.schema.types)):
-        table = table.flatten()
-    return table
+    def cells_of(path: Path) -> Iterator[Any]:
+        for batch in batches([path]):
+            size = len(next(iter(batch.values()), ()))
+            yield listed(batch[path]) if path in batch else [None] * size
 
+    def of_cells(path: Path, packed: str) -> Any:
+        return spooled((stacked(cells, what, packed) for cells in cells_of(path)), what)
 
-def _kind(column: Any) -> str:
-    """What a column may hold: "floats" and "integers" (lists), "text", "number", or "" for anything else."""
-    import pyarrow as pa
+    def raw(path: Path, packed: str) -> Any:
+        rows = [vector_in(cell, packed) for cells in cells_of(path) for cell in cells if not is_missing(cell)]
+        return np.stack(rows) if len({row.shape for row in rows}) == 1 else rows
 
-    type_ = column.type
-    while isinstance(type_, pa.BaseExtensionType | pa.DictionaryType):
-        type_ = type_.value_type if isinstance(type_, pa.DictionaryType) else type_.storage_type
-    if str(type_) in TEXTS:
-        return "text" if looks_like_vector(column[:LOOKED].to_pylist()) else ""
-    listed = isinstance(type_, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.ListViewType)
-    inner = type_.value_type if listed else type_
-    if pa.types.is_floating(inner) or pa.types.is_decimal(inner):
-        return "floats" if listed else "number"
-    if pa.types.is_integer(inner):
-        return "integers" if listed else "number"
-    return "integers" if listed and pa.types.is_boolean(inner) else ""
-
-
-def _groups(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Columns of numbers that make vectors: those whose names count (dim_0, dim_1, ...), else all of fractions."""
-    import pyarrow as pa
-
-    counted: dict[str, list[tuple[int, str]]] = {}
-    for name in numbers:
-        if match := NUMBERED.match(name):
-            counted.setdefault(match[1] or "columns", []).append((int(match[2]), name))
-    groups = {prefix: [name for _, name in sorted(named)] for prefix, named in counted.items() if len(named) > 1}
-    fractions = [name for name, type_ in numbers.items() if not pa.types.is_integer(type_)]
-    names = fractions or list(numbers)
-    return groups or ({"columns": names} if len(names) > 1 else {})
+    members = []
+    for one in columns:
+        take = partial(of_cells, one.path, one.packed) if one.kind == "vector" and not TOKENS.match(one.name) else None
+        raws = partial(raw, one.path, one.packed) if one.kind in ("vector", "arrays") else None
+        part = f"column {one.name}" + (f" ({one.type})" if one.packed else "") if one.name else ""
+        refusal: Any = {"arrays": (POOL, "tokens of texts", {"d": one.width}), "bytes": (BYTES, "", {})}.get(one.kind)
+        members.append(Member(one.name, one.type, take, not one.whole, raws, part, refusal=refusal))
+    if any(member.take for member in members):
+        return members
+    return [*members, *_dimensions(columns, batches, what, named)]
 
 
-def _beside(paths: Sequence[str], table: Any) -> Any:
-    """The matrix of columns that hold a dimension each."""
-    import numpy as np
-
-    columns = [table.column(path).to_numpy() for path in paths]
-    return np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
-
-
-def _cells(column: Any) -> Iterable[Any]:
-    """What a column of Arrow holds; tensors in their shape."""
-    import pyarrow as pa
-
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def listed(cells: Any) -> Any:
+    """Cells of Arrow, or those that a list holds."""
+    if not hasattr(cells, "combine_chunks"):
+        return cells
+    column = cells.combine_chunks()
     shape = getattr(column.type, "shape", None)
-    cells = getattr(column, "storage", column).to_pandas()
-    return cells if shape is None else (cell if cell is None else cell.reshape(shape) for cell in cells)
+    values = getattr(column, "storage", column).to_pandas()
+    return values if shape is None else [cell if cell is None else np.reshape(cell, shape) for cell in values]
 
 
-def stacked(cells: Iterable[Any], what: str, code: str) -> Any:
-    """Cells that hold a vector each (a list, an array, a tensor, text) as a matrix; a missing one becomes NaN.
-
-    (m, 0) where all are missing. Raises ShapeError for vectors of several lengths.
-    """
-    import numpy as np
-
-    rows = [None if _missing(cell) else as_numpy(numbers_in(cell) if isinstance(cell, str) else cell) for cell in cells]
-    there = [row for row in rows if row is not None]
-    shapes = Counter(row.shape for row in there).most_common()
-    if len(shapes) > 1:
-        usual = "x".join(map(str, shapes[0][0]))
-        told = ", ".join(f"{count:,} of length {'x'.join(map(str, shape)) or 0}" for shape, count in shapes[:4])
-        odd = next(i for i, row in enumerate(rows) if row is not None and row.shape != shapes[0][0])
-        lines = (f"x = [v for v in {code} if len(v) == {usual}]", "isonb.audit(x)  # or pool what is longer")
-        must = f"every row of {what} must hold a vector of one length"
-        refuse(ShapeError, must, f"{told}, the first in row {odd}", "Leave the others out.", lines)
-    if not there:
-        return np.empty((len(rows), 0), "float32")
-    values = np.stack(there)
-    if len(there) == len(rows):
-        return values
-    whole = np.full((len(rows), *values.shape[1:]), np.nan, np.result_type(values.dtype, "float16"))
-    whole[[row is not None for row in rows]] = values
-    return whole
+def _numbers(cells: Any, size: int) -> Any:
+    """Cells of numbers as floats; a missing one is NaN."""
+    if cells is None:
+        return np.full(size, np.nan)
+    if not isinstance(cells, list):
+        values = cells.to_numpy() if hasattr(cells, "combine_chunks") else cells
+        return values if values.dtype.kind in "fiu" else np.array([*map(_float, values)])
+    return np.array([*map(_float, cells)])
 
 
-def _missing(cell: Any) -> bool:
-    return (
-        cell is None or (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, str) and not cell.strip())
-    )
+def _float(cell: Any) -> float:
+    return float("nan") if is_missing(cell) else float(cell)
 
 
-def as_numpy(value: Any) -> Any:
-    """A tensor or what numpy takes as an array; floats of a tensor but float64 as float32."""
-    import numpy as np
-
-    if isinstance(value, torch.Tensor):
-        return (value if value.dtype == torch.float64 else value.float()).detach().cpu().numpy()
-    return np.asarray(value)
-
-
-def numbers_in(cell: str) -> list[float]:
-    """The numbers of a cell, in brackets or without.
-
-    >>> numbers_in("[0.5, -1]"), numbers_in("2.5 1"), numbers_in("tensor([1., 2.], dtype=torch.float16)")
-    ([0.5, -1.0], [2.5, 1.0], [1.0, 2.0])
-
-    Raises DtypeError for other text, and for what numpy has cut by "...".
-    """
-    try:
-        return [float("nan") if value is None else float(value) for value in json.loads(cell)]
-    except (ValueError, TypeError):
-        pass
-    pairs = [(opens, closes) for opens, closes in BRACKETS if opens in cell and closes in cell]
-    body = cell[cell.find(pairs[0][0]) + 1 : cell.rfind(pairs[0][1])] if pairs else cell
-    try:
-        return [float(number) for number in body.replace(",", " ").replace(";", " ").split()]
-    except ValueError:
-        why = "numpy has cut it by '...' when it was printed" if "..." in cell else "it is no list of numbers"
-        shown = cell if len(cell) < 60 else f"{cell[:40]}...{cell[-12:]}"
-        must = "a cell of text must hold a vector"
-        raise DtypeError(f"{must}; got {shown!r}: {why}. Keep lists, not printed arrays.") from None
+def _head(batches: Batches) -> dict[Path, list[Any]]:
+    """The first cells of each column that aren't missing: of as many rows as show one that holds vectors, or each."""
+    head: dict[Path, list[Any]] = {}
+    for batch in batches(None):
+        for path, cells in batch.items():
+            there = head.setdefault(path, [])
+            if len(there) < LOOKED:
+                found = (cell for cell in listed(cells) if not is_missing(cell))
+                there += itertools.islice(found, LOOKED - len(there))
+        if all(head.values()) or any(cells and _column((), cells, "").kind == "vector" for cells in head.values()):
+            break
+    return head
 
 
-def looks_like_vector(cells: Sequence[str | None]) -> bool:
-    """Whether the first cell that isn't missing reads as two numbers or more, in brackets."""
-    text = next((cell.strip() for cell in cells if cell and cell.strip()), "")
-    try:
-        return VECTOR.fullmatch(text) is not None and ("..." in text or len(numbers_in(text)) > 1)
-    except DtypeError:
-        return False
+def _column(path: Path, cells: list[Any], type_: str) -> Column:
+    if not cells:
+        return Column(path, "", type_ or "missing values alone")
+    first = cells[0]
+    if isinstance(first, bool | np.bool_):
+        return Column(path, "text", type_ or "bool")
+    if isinstance(first, int | float | np.number) or hasattr(first, "as_integer_ratio"):
+        head = np.array([*map(_float, cells)])
+        integer = all(isinstance(cell, int | np.integer) for cell in cells) or "int" in type_
+        return Column(path, "number", type_ or ("int" if integer else "float"), integer, head)
+    coat = coat_of(cells)
+    if coat == "bytes":
+        return Column(path, coat, f"{type_ or 'binary'} of {len(first)} bytes")
+    if coat == "arrays":
+        deepest = max(map(vector_in, cells), key=np.ndim)
+        width = np.shape(deepest if deepest.ndim > 1 else as_numpy(deepest[0]))[-1]
+        return Column(path, coat, type_ or f"arrays of shape {deepest.shape}", width=width)
+    if coat:
+        packed = coat.partition(" of ")[2] if coat.startswith(("base64", "bytes")) else ""
+        told = coat if packed or coat.startswith("text") else f"list of {np.size(vector_in(first))} numbers"
+        return Column(path, "vector", type_ if type_ and not packed else told, coat == "whole numbers", packed=packed)
+    if isinstance(first, str):
+        return Column(path, "odd" if looks_encoded(cells) else "text", type_ or "text")
+    kind = "odd" if hasattr(first, "__len__") else "text"
+    size = f" of {len(first)}" if isinstance(first, list | tuple) else ""
+    return Column(path, kind, type_ or f"{type(first).__name__}{size}")
+
+
+def _dimensions(columns: Sequence[Column], batches: Batches, what: str, named: bool) -> Iterator[Member]:
+    """Columns of numbers as members: groups whose names count, or all that are fractions."""
+    numbers = [one for one in columns if one.kind == "number" or (one.kind == "" and NUMBERED.match(one.name))]
+    numbers = [one for one in numbers if not BESIDE.match(one.last)]
+    counted: dict[tuple[str, ...], list[tuple[int, Column]]] = {}
+    for one in numbers if named else ():
+        if match := NUMBERED.match(one.last):
+            counted.setdefault((*one.path[:-1], match[1]), []).append((int(match[2]), one))
+    groups = {prefix: [one for _, one in sorted(group, key=lambda two: two[0])] for prefix, group in counted.items()}
+    groups = {prefix: group for prefix, group in groups.items() if len(group) > 1}
+    in_groups = {one.path for group in groups.values() for one in group}
+    loose = [one for one in numbers if one.path not in in_groups and len(one.path) == 1]
+    loose = [one for one in loose if one.kind == "number" and not (len(one.head) > 2 and counts_on(one.head))]
+    fractions = [one for one in loose if not one.whole or (one.head == one.head[0]).all()]
+    least = max(map(len, groups.values()), default=0)
+    if least <= len(fractions) and not any(one.kind in ("odd", "arrays", "bytes", "vector") for one in columns):
+        varied = [one for one in fractions if not one.whole]
+        alone = len(loose) == len(columns) - sum(bool(BESIDE.match(one.last)) for one in columns) and not groups
+        chosen = fractions if varied else loose if alone else []
+        if len(chosen) > 1:
+            groups[("columns",)] = chosen
+    for prefix, group in groups.items():
+        names = [one.name for one in group]
+        first, last = (_last_name(name) for name in (names[0], names[-1]))
+        part = f"columns {first} to {last}"
+        numbered = [int(match[2]) for name in names if (match := NUMBERED.match(name))]
+        if len(numbered) == len(names) and prefix != ("columns",) and numbered[-1] - numbered[0] + 1 != len(names):
+            part += f" ({len(names)} of them)"
+        paths = [one.path for one in group]
+        name = ".".join(filter(None, prefix)) or "columns"
+        told = f"{len(names)} columns of numbers ({first} to {last})"
+        take = partial(_beside, batches, paths, what)
+        yield Member(name, told, take, False, part=part, columns=tuple(names))
+
+
+def _last_name(name: str) -> str:
+    return name or "''"
+
+
+def _beside(batches: Batches, paths: Sequence[Path], what: str) -> Any:
+    """The matrix of columns that hold a dimension each."""
+
+    def pieces() -> Iterator[Any]:
+        for batch in batches(paths):
+            size = len(next(iter(batch.values()), ()))
+            columns = [_numbers(batch.get(path), size) for path in paths]
+            yield np.stack(columns, -1).astype(np.result_type("float32", *columns), copy=False)
+
+    return spooled(pieces(), what)

@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from isonb.errors import InputError, fail
+from isonb.lab.options import describe
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import recorded, scored
-from isonb.lab.runs.run_ids import canonical
+from isonb.lab.runs.run_ids import canonical, counted
+from isonb.lab.runs.settings import EXPERIMENTS
 from isonb.lab.runs.table import scan, table
 from isonb.lab.studies.table import settings_of_rows
 
@@ -85,7 +87,10 @@ def config_value(value: Any) -> Any:
 
 
 def _setting(config: Mapping[str, Any]) -> str:
-    return canonical({name: value for name, value in config.items() if name not in (*APART, "method")})
+    """One word for all settings but seed and method; an option that came later counts as it does for an id."""
+    alike = {name: value for name, value in config.items() if name not in (*APART, "method")}
+    kind = EXPERIMENTS.get(str(config.get("experiment")))
+    return canonical(alike if kind is None else counted(str(config["experiment"]), alike, describe(kind())))
 
 
 def arm_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:

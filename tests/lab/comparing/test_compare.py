@@ -14,6 +14,7 @@ from isonb.cli import main
 from isonb.lab import compare, plan_seeds
 from isonb.lab.comparing import CompareError
 from isonb.lab.comparing.faults import fault
+from isonb.lab.comparing.runs import read_runs
 from isonb.lab.methods import control_of
 from isonb.lab.studies.comparing import against_plain
 from isonb.lab.studies.design import study_file
@@ -33,6 +34,17 @@ def made_up(effects, seeds=5, spread=1.5, draw=0, task="sst2", **columns):
     usual = {"status": "complete", "error": "", "experiment": "finetune", "task": task, "model": "minilm"}
     frame = pd.DataFrame(rows).assign(**usual, **{"metric.baseline.accuracy": 0.51}, **columns)
     return frame.assign(run_id=[f"run{i}" for i in range(len(frame))])
+
+
+def test_runs_from_before_and_after_an_option_came_are_of_one_setting():
+    before = made_up({"istar": 1.0}, seeds=6)
+    later = before["seed"] >= 3
+    after = before.assign(
+        pooling=["cls" if new else None for new in later], readers=[False if new else None for new in later]
+    )
+    assert read_runs(after)["setting"].nunique() == read_runs(before)["setting"].nunique() == 1
+    other = before.assign(pooling=["mean" if new else None for new in later])
+    assert read_runs(other)["setting"].nunique() == 2
 
 
 def test_the_numbers_are_those_of_an_independent_calculation():

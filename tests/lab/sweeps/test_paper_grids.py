@@ -26,6 +26,8 @@ COUNTS = {
     ("evidence_claims", "smoke"): 4,
     ("evidence_claims", "full"): 2 * ((3 + 2 + 2 + 2 + 2) * 10 + 3),
     ("evidence_methods", "smoke"): 6,
+    ("real_models", "smoke"): 2 * 2,
+    ("real_models", "small"): 4 * 2 + 3 * 2,
     ("evidence_methods", "full"): 5 * 6 + 6 * 6,
     ("evidence_istar", "smoke"): 3,
     ("evidence_istar", "full"): 2 * (1 + 2 * 13) * 5,

@@ -1,0 +1,84 @@
+"""The choices of the plan of real models: its grid, its rules on held-out rows, and the steps that follow."""
+
+import pytest
+
+from isonb.errors import InputError
+from isonb.lab.runs.record import Record, write_record
+from isonb.lab.runs.settings import plan
+from isonb.lab.studies.design import study_file
+from isonb.lab.sweeps.grids import load_grid
+
+STUDY = study_file("real_models")
+
+
+def write(folder, block, score):
+    """Records of the runs of a block, ``score(config)`` their held-out score."""
+    for run in STUDY._runs(block):
+        config = plan(run).config
+        series = {f"step.validation.{name}": [(1, 0.1), (2, score(config))] for name in ("accuracy", "matthews")}
+        if config["method"]["name"] in ("whitening", "isolayer"):
+            series["step.second.accuracy"] = [(1, score(config)), (2, 0.2)]
+        metrics = {"baseline.accuracy": 0.68}
+        write_record(folder, Record(config, manifest={}, metrics=metrics, series=series, named=plan(run).run_id))
+
+
+def test_the_grid_has_the_first_step():
+    runs = {plan(run).run_id for block in STUDY.depth_blocks() for run in STUDY._runs(block)}
+    assert {run.run_id for run in load_grid("real_models", "small")} == runs
+    assert len(runs) == 14
+
+
+def test_records_that_are_missing_are_named(tmp_path):
+    with pytest.raises(
+        InputError, match=r"records of the step before must be whole; got no sst2-joint-smollm2-none-s0"
+    ):
+        STUDY.next_blocks(tmp_path)
+
+
+def test_each_step_follows_from_the_records_of_the_one_before(tmp_path):
+    def depth(config):  # four layers are best by two points; of what is left within one point the least wins
+        score = {(16, 4): 0.84, (12, 4): 0.84, (20, 2): 0.825, (10, 2): 0.835}
+        return score.get((config["layers"], config["train_layers"]), 0.8)
+
+    for block in STUDY.depth_blocks():
+        write(tmp_path, block, depth)
+    tuning = STUDY.next_blocks(tmp_path)
+    assert [(block["task"], block["layers"], block["train_layers"]) for block in tuning] == [
+        *((task, 16, 4) for task in ("sst2_joint", "cola", "mrpc")),
+        *((task, 10, 2) for task in ("sst2_joint", "cola", "mrpc")),
+    ]
+    assert {block["learning_rate"] for block in tuning} == {1e-4}
+
+    def option(config):
+        if config["task"] == "cola":
+            return 0.25 if config["model"] == "mpnet" else 0.1
+        if config["task"] == "mrpc":
+            return 0.70
+        return {1: 0.7, 0.3: 0.8, 0.1: 0.805}.get(config["method"].get("weight"), 0.8)
+
+    for block in tuning:
+        write(tmp_path, block, option)
+    full = STUDY.next_blocks(tmp_path)
+    assert [(block["model"], block["seed"]) for block in full[:4]] == [
+        ("smollm2", 1),
+        ("mpnet", 1),
+        ("smollm2", 2),
+        ("mpnet", 2),
+    ]
+    arms = full[0]["method"]
+    assert len(arms) == STUDY.ARMS == 12
+    assert {"name": "cosreg", "weight": 0.3} in arms
+    assert {"name": "softdecay", "alpha": -0.8} in arms
+    assert {"name": "whitening", "k": None} in arms
+    assert len(full) == 10 * (2 + 1) + 6 * 2
+    assert [(block["task"], block["pooling"], block["seed"]) for block in full[20:33]] == [
+        *(("sst2_joint", "mean", seed) for seed in range(1, 11)),
+        ("stsb", "mean_after_first", 1),
+        ("cola", "mean", 1),
+        ("stsb", "mean_after_first", 2),
+    ]
+    assert [arm["name"] for arm in full[20]["method"]] == ["none", "cosreg", "spectrum_control", "whitening"]
+    assert all(block["readers"] for block in full[:30])
+    assert not any("readers" in block for block in full[30:])
+    for block in full:
+        plan({**block, "method": block["method"][-1]})
