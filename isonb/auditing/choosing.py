@@ -81,7 +81,8 @@ def _chosen(model: Any, how: Encoding) -> tuple[Embedder, list[Finding]]:
 
 def _named(name: str | Path, how: Encoding) -> tuple[Embedder, list[Finding]]:
     with needs("isonb.audit of a model", "lab", "transformers", "tqdm"):
-        from isonb.lab.encoders.loading import load, load_sentences
+        from isonb.lab.encoders.loading import load
+        from isonb.lab.encoders.sentence_models import load_sentences
 
     loaded = load_sentences(name, device=how.device) if how.pool == "auto" else None
     if loaded is not None:

@@ -15,11 +15,12 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from isonb.errors import DependencyError, InputError, fail
+from isonb.lab.encoders.module_list import module_folders
 from isonb.runtime.machine import memory
 
 CACHE_VARIABLE = "ISONB_CACHE"
@@ -186,7 +187,7 @@ def fingerprint(folder: Path) -> str:
     One for the manifests of runs, their ids and the vectors that an audit keeps. Raises :class:`ModelError` for a
     folder without weights.
     """
-    modules = _modules(folder)
+    modules = module_folders(folder)
     beside = [file for file in folder.iterdir() if file.suffix in MAKING]
     below = [file for place in modules for file in place.rglob("*") if file.suffix in (*MAKING, *WEIGHTS)]
     files = {file.relative_to(folder).as_posix(): file for file in (*beside, *below) if file.is_file()}
@@ -202,21 +203,23 @@ def unsafe(folder: Path) -> str:
     Links to devices and pipes, files without end or measure, and a tokenizer that isn't done with two words in 30
     seconds and 8 GiB: it is tried in a process of its own.
     """
-    if why := _unsafe(folder):
+    if why := _unsafe(folder.iterdir()):
         return why
-    return next(filter(None, map(_unsafe, _modules(folder))), "")
+    return next(filter(None, (_unsafe(place.rglob("*")) for place in module_folders(folder))), "")
 
 
-def _unsafe(place: Path) -> str:
-    for file in sorted(path for path in place.iterdir() if path.exists() and not path.is_dir()):
+def _unsafe(files: Iterable[Path]) -> str:
+    tokenizers = []
+    for file in sorted(path for path in files if path.exists() and not path.is_dir()):
         if not stat.S_ISREG(file.stat().st_mode):
             return f"has {file.name}, which is a device or a pipe, and no file"
         size, most = file.stat().st_size, LARGEST if file.suffix in MAKING else memory()
         if size > most:
             return f"has {file.name} of {size / 2**30:,.0f} GiB, where {most / 2**30:,.0f} are the most"
-    words = place / "tokenizer.json"
-    if words.is_file() and not _ends(words, words.stat().st_size, words.stat().st_mtime_ns):
-        return f"has a tokenizer ({words.name}) that does not end, or not within 8 GiB, on two words"
+        tokenizers += [file] if file.name == "tokenizer.json" else []
+    for file in tokenizers:
+        if not _ends(file, file.stat().st_size, file.stat().st_mtime_ns):
+            return f"has a tokenizer ({file.name}) that does not end, or not within 8 GiB, on two words"
     return ""
 
 
@@ -229,15 +232,6 @@ def _ends(tokenizer: Path, size: int, modified: int) -> bool:
         ).returncode in (0, 1)
     except subprocess.TimeoutExpired:
         return False
-
-
-def _modules(folder: Path) -> list[Path]:
-    """The folders of the modules of sentence-transformers that lie below; none in a folder of transformers."""
-    try:
-        listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-        return [folder / module["path"] for module in listed if module["path"] and (folder / module["path"]).is_dir()]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
 
 
 def _digest_of(file: Path) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from isonb.errors import fail, in_one_line
 from isonb.lab.encoders import catalogue
 from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError, embedded_folder, fingerprint
+from isonb.lab.encoders.module_list import LIST, read_modules
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
@@ -65,7 +66,7 @@ def find(name: str | Path) -> Source:
     place = place_of(name)
     if place is None:
         return _on_hub(str(name))
-    if why := _lacks(place[0]):
+    if why := lacks(place[0]):
         reject(name, f"{place[0]} {why}")
     return _read(str(name), *place)
 
@@ -119,6 +120,17 @@ def place_of(name: str | Path) -> tuple[Path, str | None] | None:
     return place
 
 
+def place_of_modules(name: str | Path) -> tuple[Path, str | None] | None:
+    """The folder of a model of sentence-transformers, as :func:`place_of` gives it; None for one that lists no modules.
+
+    Of what the hub alone has, the files of data are downloaded, in the folders that ``modules.json`` names.
+    """
+    place = place_of(name)
+    if place is None and _list_on_hub(str(name)):
+        place = _cached(str(name))
+    return place if place is not None and (place[0] / LIST).is_file() else None
+
+
 def reject(name: object, why: str, cause: BaseException | None = None) -> NoReturn:
     """Raise the :class:`ModelError` of a name that can't be used."""
     accepted = f"an embedded name ({', '.join(sorted(EMBEDDED))}), a folder with safetensors weights, or a hub id"
@@ -157,13 +169,24 @@ def _cached(hub_id: str) -> tuple[Path, str] | None:
     """The snapshot of a hub model in the local cache, if it is whole; its name is the commit."""
     from huggingface_hub import try_to_load_from_cache
 
-    config = try_to_load_from_cache(hub_id, "config.json")
-    if not isinstance(config, str) or _lacks(Path(config).parent):
-        return None
-    return Path(config).parent, Path(config).parent.name
+    for name in ("config.json", LIST):
+        file = try_to_load_from_cache(hub_id, name)
+        if isinstance(file, str) and _whole(Path(file).parent):
+            return Path(file).parent, Path(file).parent.name
+    return None
 
 
-def _lacks(folder: Path, files: Collection[str] | None = None) -> str:
+def _whole(folder: Path) -> bool:
+    """Whether what a copy of the hub's lists is there: its own weights, or the folders of its modules."""
+    try:
+        listed = read_modules(folder) if (folder / LIST).is_file() else []
+    except ValueError:
+        listed = []
+    below = all((folder / module.path).is_dir() for module in listed)
+    return below and (not lacks(folder) or (bool(listed) and all(module.path for module in listed)))
+
+
+def lacks(folder: Path, files: Collection[str] | None = None) -> str:
     """What the folder of a model lacks, in words; empty: nothing. ``files``: the names there, or on the hub."""
     files = {path.name for path in folder.iterdir() if path.exists()} if files is None else files
     if "config.json" not in files:
@@ -179,10 +202,7 @@ def _lacks(folder: Path, files: Collection[str] | None = None) -> str:
 
 def _read(name: str, folder: Path, commit: str | None, missing: tuple[str, ...] = ()) -> Source:
     try:
-        config = read_config(folder)
-        if getattr(config, "transformers_weights", None) not in (None, catalogue.WHOLE, catalogue.INDEX):
-            raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
-        return Source(name, folder, commit, config, read_tokenizer(folder), missing)
+        return Source(name, folder, commit, read_config(folder), read_tokenizer(folder), missing)
     except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
         reject(name, in_one_line(error), error)
 
@@ -212,9 +232,31 @@ def _on_hub(hub_id: str) -> Source:
         reject(hub_id, "its repository has no config.json")
     folder = _download(hub_id, None, ("config.json",))  # by the name asked for, which the cache then knows
     _download(hub_id, folder.name, [name for name in files if name.endswith((".json", ".txt", ".model"))])
-    if why := _lacks(folder, files):
+    if why := lacks(folder, files):
         reject(hub_id, f"its repository {why}")
     return _read(hub_id, folder, folder.name, tuple(catalogue.weight_names(folder, files)))
+
+
+def _list_on_hub(hub_id: str) -> bool:
+    """Whether a model of the hub lists modules; if so, its files of data have been downloaded."""
+    files = {file.rfilename for file in _asked(hub_id).siblings or ()}
+    if LIST not in files:
+        return False
+    folder = _download(hub_id, None, (LIST,))
+    try:
+        roots = {module.path.partition("/")[0] for module in read_modules(folder) if module.class_name}
+    except ValueError as error:
+        reject(hub_id, str(error), error)
+    beside, kinds = {name for name in files if "/" not in name}, (*catalogue.MAKING, ".safetensors")
+    below = {name for name in files - beside if name.partition("/")[0] in roots and name.endswith(kinds)}
+    _download(hub_id, folder.name, below | {name for name in beside if name.endswith(catalogue.MAKING)})
+    if "" in roots:
+        if why := lacks(folder, beside):
+            reject(hub_id, f"its repository {why}")
+        _download(hub_id, folder.name, catalogue.weight_names(folder, beside))
+    if why := catalogue.unsafe(folder):
+        reject(hub_id, f"{folder} {why}")
+    return True
 
 
 def _download(hub_id: str, commit: str | None, files: Iterable[str]) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from isonb.lab.encoders.catalogue import INDEX, WHOLE
 from isonb.runtime.machine import memory
 
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
@@ -28,6 +29,21 @@ OFFSET = frozenset(
 
 def read_config(folder: Path) -> Any:
     """The configuration of a text encoder or decoder. ValueError says what else it is."""
+    config = read_any_config(folder)
+    kind = config.model_type
+    if config.is_encoder_decoder:
+        raise ValueError(f"{kind} is an encoder-decoder; use an encoder or a decoder")
+    size = [getattr(config, name, None) for name in ("num_hidden_layers", "hidden_size")]
+    if not all(isinstance(number, int) for number in size) or not reads_text(config):
+        raise ValueError(f"{kind} is no encoder or decoder of text")
+    return config
+
+
+def read_any_config(folder: Path) -> Any:
+    """The configuration of an architecture that transformers knows itself.
+
+    ValueError for one that needs code, that names weights of another file, or that the machine can't hold.
+    """
     from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
 
     with quiet():
@@ -35,15 +51,24 @@ def read_config(folder: Path) -> Any:
         if "auto_map" in given and given.get("model_type") not in CONFIG_MAPPING:
             told = f"its architecture {given.get('model_type')!r} needs code from the model's repository"
             raise ValueError(f"{told}, which is never run")
+        check_attention(given)
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    kind = config.model_type
-    if config.is_encoder_decoder:
-        raise ValueError(f"{kind} is an encoder-decoder; use an encoder or a decoder")
-    size = [getattr(config, name, None) for name in ("num_hidden_layers", "hidden_size")]
-    if not all(isinstance(number, int) for number in size) or not reads_text(config):
-        raise ValueError(f"{kind} is no encoder or decoder of text")
+    if getattr(config, "transformers_weights", None) not in (None, WHOLE, INDEX):
+        raise ValueError(f"its configuration names other weights, {config.transformers_weights!r}")
     check_size(config)
     return config
+
+
+def check_attention(given: Any) -> None:
+    """ValueError for a configuration that asks for a kernel of the hub, ``organisation/name``: that is code."""
+    if not isinstance(given, dict):
+        return
+    for key, value in given.items():
+        if key.strip("_").removesuffix("_internal") in ("attn_implementation", "experts_implementation"):
+            for one in value.values() if isinstance(value, dict) else [value]:
+                if "/" in str(one):
+                    raise ValueError(f"its configuration asks for the kernel {one!r} of the hub, which is never run")
+        check_attention(value)
 
 
 def check_size(config: Any) -> None:

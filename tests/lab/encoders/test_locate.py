@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from isonb.lab.encoders import catalogue, loading, locate, text_models
 from isonb.lab.encoders.catalogue import INDEX, ModelError, fingerprint, weights_digest
-from isonb.lab.encoders.loading import load_sentences
+from isonb.lab.encoders.sentence_models import load_sentences
 from tests.lab import random_models
 from tests.lab.hub_server import HubServer
 
@@ -251,7 +251,8 @@ def test_every_file_that_makes_the_vectors_is_in_the_fingerprint(folder):
     for name in ("vocab.txt", "merges.txt", "bpe.codes", "spiece.model", "tokenizer.tiktoken", "chat_template.jinja"):
         (folder / name).write_text("a word")
         seen.add(fingerprint(folder))
-    (folder / "modules.json").write_text('[{"path": "", "type": "T"}, {"path": "1_Pooling", "type": "P"}]')
+    modules = [{"name": str(i), "path": path, "type": "T"} for i, path in enumerate(("", "1_Pooling"))]
+    (folder / "modules.json").write_text(json.dumps(modules))
     (folder / "1_Pooling").mkdir()
     for place, mode in (("1_Pooling/config.json", "mean"), ("1_Pooling/config.json", "cls"), ("1_Pooling/w.bin", "w")):
         (folder / place).write_text(mode)
