@@ -49,7 +49,9 @@ FIXED = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    "PYTHONSAFEPATH": "1",  # a file torch.py in the folder that a run is started in isn't torch
 }
+NO_FOLDER = "--InteractiveShellApp.ignore_cwd=True"  # the same of a kernel, which puts the folder back
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Leash:
         locks: Sequence[int] = (),
     ) -> None:
         self.log, self.folder = log, f"{tempfile.gettempdir()}/isonb-leash-{secrets.token_hex(6)}"
-        own = {"TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder}
+        own = {"TMPDIR": self.folder, "JUPYTER_RUNTIME_DIR": self.folder, "PYTHONPATH": _search_path(self.folder)}
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("w", encoding="utf-8") as said:
             self.process = subprocess.Popen(
@@ -152,9 +154,15 @@ def notebook(work: Mapping[str, Any]) -> None:
     _save_seldom(NotebookExecutionManager)
     kernel = {"kernel_name": "python3", "start_timeout": START_TIMEOUT, **_sockets()}
     options = {"parameters": work["parameters"], "cwd": work["cwd"], "progress_bar": False}
+    options["extra_arguments"] = [NO_FOLDER]
     Path(work["target"]).parent.mkdir(parents=True, exist_ok=True)
     source = jupytext.read(work["source"], fmt="md:myst" if work["source"].endswith(".md") else "ipynb")
     papermill.execute_notebook(source, work["target"], **kernel, **options)
+
+
+def _search_path(first: str) -> str:
+    """PYTHONPATH with a folder before it: the launcher of a kernel drops the first entry where that is its folder."""
+    return os.pathsep.join([first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
 
 
 def _save_seldom(manager: Any) -> None:

@@ -17,7 +17,7 @@ from isonb.errors import in_one_line, needs
 from isonb.lab.encoders.catalogue import EMBEDDED, WHOLE, embedded_folder, fingerprint
 from isonb.lab.encoders.locate import lacks, place_of_modules, reject
 from isonb.lab.encoders.module_list import LIBRARY, OURS, Module, read_json, read_modules, routes_of
-from isonb.lab.encoders.text_models import check_attention, quiet, read_any_config, reads_text
+from isonb.lab.encoders.text_models import check_attention, check_tokenizer, quiet, read_any_config, reads_text
 
 USAGE = "config_sentence_transformers.json"
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -124,13 +124,16 @@ def _class(name: str) -> Any:
 def _check(folder: Path, module: Module) -> None:
     """ValueError for a module that isn't known, for pickled weights, and for a configuration that isn't known."""
     place, name = folder / module.path, module.class_name
-    if name in CHECKS:
-        CHECKS[name](place)
-    if name in WEIGHTED and not (place / WHOLE).is_file():
-        raise ValueError(
-            f"its module {module.path or name} has no {WHOLE}; pickled weights aren't read, since they can hold code. "
-            "If you trust them, load the model yourself and save it again: SentenceTransformer(folder).save(new_folder)"
-        )
+    try:
+        if name in CHECKS:
+            CHECKS[name](place)
+        if name in WEIGHTED and not (place / WHOLE).is_file():
+            raise ValueError(
+                f"it has no {WHOLE}, and pickled weights aren't read, since they can hold code. "
+                "If you trust them, load the model yourself and save it again: SentenceTransformer(folder).save(new)"
+            )
+    except ValueError as error:
+        raise ValueError(f"its module {module.path}: {error}" if module.path else str(error)) from error
 
 
 def _check_dense(place: Path) -> None:
@@ -139,13 +142,13 @@ def _check_dense(place: Path) -> None:
     known = {f"{activation.__name__}.{name}" for name in activation.__all__} | {"torch.nn.modules.linear.Identity"}
     named = read_json(place / "config.json").get("activation_function", "torch.nn.modules.linear.Identity")
     if named not in known:
-        raise ValueError(f"its module {place.name} has the activation {named}, which is none of torch.nn")
+        raise ValueError(f"it has the activation {named}, which is none of torch.nn")
 
 
 def _check_words(place: Path) -> None:
-    named = str(read_json(place / "wordembedding_config.json").get("tokenizer_class"))
+    named = read_json(place / "wordembedding_config.json").get("tokenizer_class")
     if named not in WORD_TOKENIZERS:
-        raise ValueError(f"its module {place.name} has the tokenizer {named}, which is none of sentence-transformers")
+        raise ValueError(f"it has the tokenizer {named}, which is none of sentence-transformers")
 
 
 def _check_router(place: Path) -> None:
@@ -155,10 +158,11 @@ def _check_router(place: Path) -> None:
 
 def _check_transformer(place: Path) -> None:
     if why := lacks(place):
-        raise ValueError(f"its module {place.name} {why}")
+        raise ValueError(f"it {why}")
     for name in CONFIGS:
         _check_settings(name, read_json(place / name))
     config = read_any_config(place)
+    check_tokenizer(place)
     if not reads_text(config):
         raise ValueError(f"{config.model_type} is no model of text")
 

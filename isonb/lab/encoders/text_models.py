@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isonb.lab.encoders.catalogue import INDEX, WHOLE
+from isonb.lab.encoders.module_list import read_json
 from isonb.runtime.machine import memory
 
 UNLIMITED = 1_000_000  # tokenizers without a limit report about 1e30
@@ -103,6 +104,7 @@ def read_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder. Padding stands on the right; off the mask, so any token serves where there is none."""
     from transformers import AutoTokenizer
 
+    check_tokenizer(folder)
     with quiet():
         tokenizer = AutoTokenizer.from_pretrained(
             folder, padding_side="right", local_files_only=True, trust_remote_code=False
@@ -112,6 +114,16 @@ def read_tokenizer(folder: Path) -> Any:
     if tokenizer.pad_token is None:
         raise ValueError("its tokenizer has neither a padding token nor an end token; add one of them")
     return tokenizer
+
+
+def check_tokenizer(folder: Path) -> None:
+    """ValueError for a tokenizer that needs code: transformers would take another one in its place."""
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
+
+    saved = read_json(folder / "tokenizer_config.json")
+    named = saved.get("tokenizer_class")
+    if "auto_map" in saved and (not isinstance(named, str) or tokenizer_class_from_name(named) is None):
+        raise ValueError(f"its tokenizer {named!r} needs code from the model's repository, which is never run")
 
 
 def input_limit(config: Any, tokenizer: Any) -> int:

@@ -1,0 +1,142 @@
+"""Loading a model is reading data: no code of a folder is run, whichever door it comes in by."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isonb
+from tests.lab import hostile_folders
+from tests.lab.hostile_folders import ALIVE, HOSTILE, SOUND
+
+# In one process: every door, for every folder; a mark that a door leaves is said and taken away.
+DOORS = """
+import contextlib, io, json, os, sys, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+import isonb
+from isonb.cli import main
+from isonb.lab.encoders.locate import find
+from isonb.lab.encoders.loading import load
+texts, out, zoo = sys.argv[1:]
+lines = Path(texts).read_text().splitlines()
+def command(*words):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+        code = main(list(words))
+    if code:
+        raise ValueError(said.getvalue())
+DOORS = {
+    "audit": lambda place, hub: command("audit", ".", "--texts", texts, "--sample", "100"),
+    "compare": lambda place, hub: command("audit", "tiny", "--compare", place, "--texts", texts, "--sample", "100"),
+    "python": lambda place, hub: isonb.audit(Path(place), lines, progress=False),
+    "hub": lambda place, hub: isonb.audit(hub, lines, progress=False),
+    "load": lambda place, hub: load(place),
+    "run": lambda place, hub: command("run", "--protocol", "smoke", "--task", "english_similarity", "--model", place,
+                                      "--set", "max_length=32", "--out", out),
+}
+for name, place, hub, mark, doors in json.loads(zoo):
+    os.chdir(place)
+    for door in doors:
+        said = ""
+        try:
+            DOORS[door](place, hub)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        ran = os.path.exists(mark)
+        if ran:
+            os.remove(mark)
+        print(json.dumps([name, door, ran, said]), flush=True)
+"""
+CHEAP = ("audit", "compare", "python", "hub", "load")
+RUN = ("files beside",)  # by isonb run, whose process is another, too: half a minute
+
+# What the libraries run where they are told to trust a folder, so that a mark could be left.
+TRUSTING = """
+import contextlib, json, os, sys
+import torch
+from sentence_transformers import SentenceTransformer
+for name, place, mark in json.loads(sys.argv[1]):
+    with contextlib.suppress(Exception):
+        if "pickle" in name:
+            for file in os.scandir(place):
+                if file.name.endswith(".bin"):
+                    torch.load(file.path, weights_only=False)
+        SentenceTransformer(place, device="cpu", trust_remote_code=True)
+    print(json.dumps([name, os.path.exists(mark)]))
+"""
+
+
+def doors_of(name):
+    return [*CHEAP, *(["run"] if name in RUN else [])]
+
+
+@pytest.fixture(scope="module")
+def folders(bert, tmp_path_factory):
+    """Every folder by its name, in the layout of the hub's cache, and the mark that its code leaves."""
+    root = tmp_path_factory.mktemp("zoo")
+    sound = hostile_folders.sound_folder(bert, root / "sound")
+    marks = {name: root / f"ran-{number}" for number, name in enumerate(HOSTILE | SOUND)}
+    return {name: (hostile_folders.plant(name, sound, root / "hub", mark), mark) for name, mark in marks.items()}
+
+
+def said_by(script, folders, *words):
+    """What a process of ``script`` says, a line of JSON each, with the folders as the cache of the hub."""
+    hub = next(iter(folders.values()))[0].parents[2]
+    own = {"HF_HUB_CACHE": str(hub), "HF_MODULES_CACHE": str(hub.parent / "code"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-P", "-c", script, *words]
+    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def zoo(folders, tmp_path_factory):
+    """What each door did with each folder: {name: {door: (whether code ran, what was said)}}."""
+    home = tmp_path_factory.mktemp("said")
+    (home / "texts.txt").write_text("\n".join(f"text {number} of a cone" for number in range(120)))
+    plan = [
+        (name, str(folder), f"org/{folder.parents[1].name.rpartition('-')[2]}", str(mark), doors_of(name))
+        for name, (folder, mark) in folders.items()
+    ]
+    said = {}
+    for name, door, ran, words in said_by(
+        DOORS, folders, str(home / "texts.txt"), str(home / "runs"), json.dumps(plan)
+    ):
+        said.setdefault(name, {})[door] = (ran, words)
+    return said
+
+
+@pytest.mark.parametrize("name", HOSTILE | SOUND)
+def test_no_code_of_a_folder_runs_by_any_door(zoo, name):
+    assert list(zoo[name]) == doors_of(name)
+    assert [door for door, (ran, _) in zoo[name].items() if ran] == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_folder_is_refused_by_one_typed_error(zoo, name):
+    for door in ("audit", "compare", "python", "hub"):
+        assert "the model must be an embedded name" in zoo[name][door][1], door
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_folder_loads_whatever_lies_beside_its_files(zoo, name):
+    assert {door: words for door, (_, words) in zoo[name].items() if words} == {}
+
+
+def test_the_code_is_alive(folders):
+    told = said_by(TRUSTING, folders, json.dumps([(name, *map(str, folders[name])) for name in ALIVE]))
+    assert dict(told) == dict.fromkeys(ALIVE, True)
+
+
+def test_no_call_trusts_a_repository():
+    """``trust_remote_code`` stands as False, in words, or not at all: without it transformers asks whoever is there."""
+    given = []
+    for file in Path(isonb.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "trust_remote_code":
+                given.append((file.name, ast.unparse(node.value)))
+    assert {value for _, value in given} == {"False"}

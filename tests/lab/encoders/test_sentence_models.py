@@ -1,0 +1,172 @@
+"""Models of sentence-transformers: a closed table of modules, and the vectors that the library itself gives."""
+
+import importlib
+import json
+import pkgutil
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer, SparseEncoder
+from sentence_transformers.base.modules import Dense, Module, Transformer
+from sentence_transformers.base.modules.router import Router
+from sentence_transformers.sentence_transformer import modules
+from sentence_transformers.sparse_encoder.modules import SpladePooling
+
+import isonb.integrations
+from isonb.lab.encoders import locate
+from isonb.lab.encoders.catalogue import ModelError, fingerprint
+from isonb.lab.encoders.module_list import CLASSES, LIBRARY, OURS, read_modules
+from isonb.lab.encoders.sentence_models import load_sentences
+from tests.lab import hub_server
+from tests.lab.hub_server import COMMIT, HubServer
+
+TEXTS = ["A narrow cone.", "A ball of yarn and a cone.", "Rain."]
+
+
+def mean_pooled(bert):
+    return [Transformer(bert), modules.Pooling(16)]
+
+
+def saved(model, folder):
+    model.save(str(folder))
+    return folder
+
+
+@pytest.fixture
+def folder(bert, tmp_path):
+    return saved(SentenceTransformer(modules=[*mean_pooled(bert), Dense(16, 8)], device="cpu"), tmp_path / "model")
+
+
+def test_the_table_is_what_the_library_and_we_have():
+    abstract = {"Module", "InputModule"}
+    assert set(LIBRARY) == set(modules.__all__) - abstract
+    for name, place in LIBRARY.items():
+        kind = getattr(importlib.import_module(f"sentence_transformers.{place}"), name)
+        assert CLASSES[f"{kind.__module__}.{name}"] == CLASSES[f"sentence_transformers.models.{name}"] == name
+    ours = {}
+    for file in pkgutil.iter_modules(isonb.integrations.__path__):
+        if file.name not in ("accelerate", "mteb"):
+            place = importlib.import_module(f"isonb.integrations.{file.name}")
+            ours |= {
+                name: place.__name__
+                for name, kind in vars(place).items()
+                if isinstance(kind, type) and issubclass(kind, Module) and kind.__module__ == place.__name__
+            }
+    assert ours == OURS
+
+
+@pytest.mark.parametrize("how", ["query and document", "half", "prompts", "narrow", "earlier names"])
+def test_what_the_folder_says_is_what_the_library_gives(how, bert, folder, tmp_path):
+    torch.manual_seed(0)
+    model = SentenceTransformer(str(folder), device="cpu")
+    if how == "query and document":
+        both = Router({"query": mean_pooled(bert), "document": [*mean_pooled(bert), Dense(16, 16)]}, "query")
+        model = SentenceTransformer(modules=[both, modules.Normalize()], device="cpu")
+    if how == "half":
+        model = model.half()
+    if how == "prompts":
+        model.prompts, model.default_prompt_name = {"query": "find: ", "document": "read: "}, "query"
+    if how == "narrow":
+        model.truncate_dim = 5
+    saved(model, tmp_path / "again")
+    if how == "earlier names":
+        file = tmp_path / "again" / "modules.json"
+        listed = json.loads(file.read_text())
+        for entry in listed:
+            entry["type"] = f"sentence_transformers.models.{entry['type'].rpartition('.')[2]}"
+        file.write_text(json.dumps(listed))
+    library = SentenceTransformer(str(tmp_path / "again"), device="cpu")
+    ours, digest = load_sentences(tmp_path / "again")
+    assert digest == fingerprint(tmp_path / "again")
+    assert (ours.prompts, ours.default_prompt_name) == (library.prompts, library.default_prompt_name)
+    for encode in ("encode", "encode_query", "encode_document"):
+        np.testing.assert_array_equal(getattr(ours, encode)(TEXTS), getattr(library, encode)(TEXTS))
+
+
+def test_a_router_is_read_whole(bert, tmp_path):
+    """The files of its modules make the vectors, so they are in the fingerprint."""
+    both = Router({"query": mean_pooled(bert), "document": mean_pooled(bert)}, "query")
+    saved(SentenceTransformer(modules=[both], device="cpu"), tmp_path / "model")
+    before = load_sentences(tmp_path / "model")[1]
+    config = next((tmp_path / "model").rglob("*_Pooling/config.json"))
+    config.write_text(config.read_text().replace('"mean"', '"cls"'))
+    assert load_sentences(tmp_path / "model")[1] != before
+
+
+def test_models_of_other_kinds_are_refused_by_name(bert, tmp_path):
+    saved(SparseEncoder(modules=[Transformer(bert), SpladePooling()], device="cpu"), tmp_path / "sparse")
+    with pytest.raises(
+        ModelError, match=r"its module sentence_transformers\.sparse_encoder\..*SpladePooling is neither"
+    ):
+        load_sentences(tmp_path / "sparse")
+    folder = saved(SentenceTransformer(modules=mean_pooled(bert), device="cpu"), tmp_path / "cross")
+    config = folder / "config_sentence_transformers.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"model_type": "CrossEncoder"}))
+    with pytest.raises(ModelError, match="it is saved as a CrossEncoder, which gives no sentence vectors"):
+        load_sentences(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "says"),
+    [
+        ("config_sentence_transformers.json", {"prompts": ["a"]}, "must give prompts as texts by name"),
+        ("config_sentence_transformers.json", {"default_prompt_name": "q"}, "names as the default, 'q'"),
+        ("config_sentence_transformers.json", {"truncate_dim": "8"}, "must give truncate_dim as a number from 1"),
+        ("config_sentence_transformers.json", {"requirements": {"torch": ">=99"}}, "can't load .*torch"),
+        ("sentence_bert_config.json", {"tokenizer_name_or_path": "org/x"}, "sets tokenizer_name_or_path, which isn't"),
+        ("sentence_bert_config.json", {"model_args": {"gguf_file": "x"}}, "sets model_args.gguf_file, which isn't"),
+        ("config.json", {"transformers_weights": "other.safetensors"}, "names other weights"),
+        ("modules.json", {}, "must list modules with their types"),
+    ],
+)
+def test_a_wrong_value_is_one_typed_error(file, values, says, folder):
+    place = folder / file
+    held = json.loads(place.read_text())
+    place.write_text(json.dumps(held | values if isinstance(held, dict) else values))
+    with pytest.raises(ModelError, match=says):
+        load_sentences(folder)
+
+
+def test_a_module_has_one_name(folder):
+    listed = json.loads((folder / "modules.json").read_text())
+    for entry in listed:
+        entry["name"] = "same"
+    (folder / "modules.json").write_text(json.dumps(listed))
+    with pytest.raises(ValueError, match="must give each module a name of its own"):
+        read_modules(folder)
+
+
+ASK = """
+import json, sys
+from isonb.lab.encoders.catalogue import ModelError
+from isonb.lab.encoders.sentence_models import load_sentences
+for name in json.loads(sys.argv[1]):
+    try:
+        model, commit = load_sentences(name)
+        print(json.dumps([commit, model.encode(["Rain."], show_progress_bar=False).tolist()[0]]))
+    except ModelError as error:
+        print(json.dumps(["ModelError", str(error)]))
+"""
+
+
+@pytest.mark.slow
+def test_of_the_hub_only_files_of_data_are_downloaded(folder, tmp_path):
+    (folder / "modeling.py").write_text("raise SystemExit")
+    (folder / "2_Dense" / "pytorch_model.bin").write_bytes(b"a pickle")
+    (folder / "onnx").mkdir()
+    (folder / "onnx" / "model.safetensors").write_bytes(b"not needed")
+    below = tmp_path / "below"
+    model = SentenceTransformer(str(folder), device="cpu")
+    saved(SentenceTransformer(modules=[Router({"query": list(model[:2])}, "query"), model[2]], device="cpu"), below)
+    with HubServer(models={"org/whole": folder, "org/below": below}) as hub:
+        environment = hub.environment(tmp_path / "home")
+        online = hub_server.ask(ASK, environment, "org/whole", "org/below")
+    want = [COMMIT, pytest.approx(model.encode(["Rain."]).tolist()[0], abs=1e-6)]
+    assert online == [want, want]
+    taken = {request.rpartition("/")[2] for request in hub.requests if "/resolve/" in request}
+    assert not {name for name in taken if name.endswith((".py", ".bin", ".md"))}
+    assert not [request for request in hub.requests if "/onnx/" in request]
+    offline = hub_server.ask(ASK, environment | {"HF_HUB_OFFLINE": "1"}, "org/whole", "org/below")
+    assert offline == [want, want]
+    assert locate.find(str(folder)).commit is None
