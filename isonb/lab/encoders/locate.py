@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from isonb.errors import fail, in_one_line
 from isonb.lab.encoders import catalogue
 from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError, embedded_folder, fingerprint
-from isonb.lab.encoders.module_list import LIST, read_modules
+from isonb.lab.encoders.module_list import LIST, module_paths, read_modules
 from isonb.lab.encoders.text_models import input_limit, quiet, read_config, read_tokenizer
 
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
@@ -179,11 +179,10 @@ def _cached(hub_id: str) -> tuple[Path, str] | None:
 def _whole(folder: Path) -> bool:
     """Whether what a copy of the hub's lists is there: its own weights, or the folders of its modules."""
     try:
-        listed = read_modules(folder) if (folder / LIST).is_file() else []
+        paths = module_paths(folder) if (folder / LIST).is_file() else [""]
     except ValueError:
-        listed = []
-    below = all((folder / module.path).is_dir() for module in listed)
-    return below and (not lacks(folder) or (bool(listed) and all(module.path for module in listed)))
+        paths = [""]
+    return all((folder / path).is_dir() for path in paths) and ("" not in paths or not lacks(folder))
 
 
 def lacks(folder: Path, files: Collection[str] | None = None) -> str:
@@ -242,15 +241,17 @@ def _list_on_hub(hub_id: str) -> bool:
     files = {file.rfilename for file in _asked(hub_id).siblings or ()}
     if LIST not in files:
         return False
-    folder = _download(hub_id, None, (LIST,))
+    folder, beside = _download(hub_id, None, (LIST,)), {name for name in files if "/" not in name}
     try:
         roots = {module.path.partition("/")[0] for module in read_modules(folder) if module.class_name}
+        _download(hub_id, folder.name, {name for name in beside if name.endswith(catalogue.MAKING)})
+        roots |= {path.partition("/")[0] for path in module_paths(folder)}
+        below = {name for name in files - beside if name.partition("/")[0] in roots}
+        _download(hub_id, folder.name, {name for name in below if name.endswith((*catalogue.MAKING, ".safetensors"))})
+        paths = module_paths(folder)
     except ValueError as error:
         reject(hub_id, str(error), error)
-    beside, kinds = {name for name in files if "/" not in name}, (*catalogue.MAKING, ".safetensors")
-    below = {name for name in files - beside if name.partition("/")[0] in roots and name.endswith(kinds)}
-    _download(hub_id, folder.name, below | {name for name in beside if name.endswith(catalogue.MAKING)})
-    if "" in roots:
+    if "" in paths:
         if why := lacks(folder, beside):
             reject(hub_id, f"its repository {why}")
         _download(hub_id, folder.name, catalogue.weight_names(folder, beside))
@@ -265,6 +266,7 @@ def _download(hub_id: str, commit: str | None, files: Iterable[str]) -> Path:
 
     try:
         with quiet():
-            return {Path(hf_hub_download(hub_id, name, revision=commit)).parent for name in files}.pop()
+            places = [Path(hf_hub_download(hub_id, name, revision=commit)).parent for name in files]
     except Exception as error:  # the client raises errors of several libraries; each means that a file is missing
         reject(hub_id, in_one_line(error), error)
+    return places[0] if places else Path()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 LIST = "modules.json"
@@ -35,6 +35,7 @@ LIBRARY = {
     "WordEmbeddings": "sentence_transformer.modules.word_embeddings",
     "WordWeights": "sentence_transformer.modules.word_weights",
 }
+ROUTERS = ("Router", "Asym")
 OURS = {"TokenSoftDecay": "isonb.integrations.sentence_transformers"}
 
 
@@ -101,18 +102,27 @@ def routes_of(folder: Path) -> tuple[str, list[Module]]:
         raise ValueError(f"its {name} must name the types of its modules")
     modules = [_module({"name": key, "path": key, "type": kind}) for key, kind in types.items()]
     _check_inside(folder, name, modules)
-    if any(CLASSES.get(module.kind) in ("Router", "Asym") for module in modules):
+    if any(CLASSES.get(module.kind) in ROUTERS for module in modules):
         raise ValueError(f"its {name} has a Router in a Router, which isn't read")
     return name, modules
+
+
+def module_paths(folder: Path) -> list[str]:
+    """Where the modules of a folder lie, relative to it, those of a Router too; "": in the folder itself."""
+    paths = []
+    for module in read_modules(folder):
+        inside = (folder / module.path).is_dir() and CLASSES.get(module.kind) in ROUTERS
+        routed = routes_of(folder / module.path)[1] if inside else [Module("", "", "")]
+        paths += [(PurePosixPath(module.path) / one.path).as_posix() for one in routed]
+    return ["" if path == "." else path for path in paths]
 
 
 def module_folders(folder: Path) -> list[Path]:
     """The folders below ``folder`` that modules lie in, whatever their types; none where the list can't be read."""
     try:
-        modules = read_modules(folder)
+        return [folder / path for path in module_paths(folder) if path and (folder / path).is_dir()]
     except (OSError, ValueError):
         return []
-    return [folder / module.path for module in modules if module.path and (folder / module.path).is_dir()]
 
 
 def _check_inside(folder: Path, file: str, modules: list[Module]) -> None:

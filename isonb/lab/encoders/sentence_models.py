@@ -16,7 +16,7 @@ from typing import Any
 from isonb.errors import in_one_line, needs
 from isonb.lab.encoders.catalogue import EMBEDDED, WHOLE, embedded_folder, fingerprint
 from isonb.lab.encoders.locate import lacks, place_of_modules, reject
-from isonb.lab.encoders.module_list import LIBRARY, OURS, Module, read_json, read_modules, routes_of
+from isonb.lab.encoders.module_list import LIBRARY, OURS, ROUTERS, Module, read_json, read_modules, routes_of
 from isonb.lab.encoders.text_models import check_attention, check_tokenizer, quiet, read_any_config, reads_text
 
 USAGE = "config_sentence_transformers.json"
@@ -108,7 +108,7 @@ def _usage(saved: dict[str, Any]) -> dict[str, Any]:
 def _built(folder: Path, module: Module) -> Any:
     """The module with its weights. Those of a Router are looked up in the same table."""
     more = {}
-    if LIBRARY.get(module.class_name) == LIBRARY["Router"]:
+    if module.class_name in ROUTERS:
         _, routed = routes_of(folder / module.path)
         more["module_classes"] = {one.kind: _class(one.class_name) for one in routed}
     return _class(module.class_name).load(

@@ -158,7 +158,9 @@ def test_of_the_hub_only_files_of_data_are_downloaded(folder, tmp_path):
     (folder / "onnx" / "model.safetensors").write_bytes(b"not needed")
     below = tmp_path / "below"
     model = SentenceTransformer(str(folder), device="cpu")
-    saved(SentenceTransformer(modules=[Router({"query": list(model[:2])}, "query"), model[2]], device="cpu"), below)
+    saved(
+        SentenceTransformer(modules=[Router({"query": list(model)[:2]}, "query"), list(model)[2]], device="cpu"), below
+    )
     with HubServer(models={"org/whole": folder, "org/below": below}) as hub:
         environment = hub.environment(tmp_path / "home")
         online = hub_server.ask(ASK, environment, "org/whole", "org/below")
