@@ -119,12 +119,12 @@ def _add_run(name: str, commands: Any) -> None:
     parser = _command(name, commands, text, examples)
     add = parser.add_argument
     add("--task", help="task (english_sentiment), or a file of your own; isonb list tasks")
-    add("--model", help="embedded name, hub id or folder (tiny, by the protocol embedded); isonb list models")
+    add("--model", help="embedded name, hub id or folder (tiny); isonb list models")
     add("--method", metavar="NAME", help="method (none), or FILE.py:CLASS; isonb list methods")
     add("-o", "--option", metavar="NAME=VALUE", help="an option of the method; repeatable", **MANY)
     add("--seed", type=int, default=0, help="seed (%(default)s)")
     add("--experiment", metavar="NAME", help="doses or synthetic; finetune and similarity are told by the task")
-    add("--protocol", help="settings to start from (small, where a model is named); isonb list protocols")
+    add("--protocol", help="settings to start from (those of the model); isonb list protocols")
     add("--set", metavar="NAME=VALUE", help="a setting of the run; repeatable", **MANY)
     _add_kept(add)
     limits = parser.add_argument_group(

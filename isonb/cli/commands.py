@@ -40,16 +40,14 @@ class CommandError(InputError):
 
 def asked(options: argparse.Namespace) -> Planned:
     """The run that the options of ``isonb run`` ask for."""
-    # Two minutes on two cores is what a first run may take: tiny, with the settings it was tuned with.
-    model, protocol = ("tiny", "embedded") if options.model is None else (options.model, "small")
     asked_for = {name: getattr(options, name) for name in ("task", "model", "method", "experiment", "protocol")}
     given = {name: value for name, value in asked_for.items() if value is not None}
-    given = {"protocol": protocol, "seed": options.seed} | given | _pairs(options.set, "--set")
+    given = {"seed": options.seed} | given | _pairs(options.set, "--set")
     if given.get("experiment") == "synthetic":  # without task, encoder and method: what is named is refused
         return plan(given | ({"method": "none"} if options.option else {}))
     options.task = given.get("task", "english_sentiment")
     method = {"name": given.get("method", "none")} | _pairs(options.option, "-o")
-    return plan({"model": model} | given | {"task": named(options), "method": method})
+    return plan(given | {"task": named(options), "method": method})
 
 
 def _run(options: argparse.Namespace) -> int:

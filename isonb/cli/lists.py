@@ -41,13 +41,13 @@ def tasks() -> str:
 
 def models() -> str:
     """The embedded models, whether each is there, and how to name others."""
-    rows = [("model", "comes with", "")]
+    rows = [("model", "comes with", "protocol", "")]
     for name, entry in EMBEDDED.items():
         try:
             there = "" if embedded_place(entry).is_dir() else "not there"
         except DependencyError as error:
             there = f"not there; {str(error).rpartition('. ')[2]}"
-        rows.append((name, entry.source, there))
+        rows.append((name, entry.source, entry.protocol, there))
     return columns(rows) + (
         "\n\nOr a folder with safetensors weights, or a hub id such as google-bert/bert-base-uncased. A folder\n"
         "ISONB_MODELS/google-bert/bert-base-uncased stands for that id. Fetched models lie in ISONB_CACHE."

@@ -126,9 +126,12 @@ def test_the_version_is_that_of_the_project(capsys):
 def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_path, capsys):
     assert cli.main(["run", "--out", str(tmp_path)]) == 0
     config, _, options = executed[0]
-    assert config == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "embedded"})
-    assert options == {"data": None, "retry_failed": False}
     text = capsys.readouterr().out
+    assert config == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "embedded"})
+    for words in (["--model", "tiny"], ["--set", "model=tiny"], ["--protocol", "embedded"]):
+        assert cli.main(["run", *words, "--out", str(tmp_path)]) == 0
+        assert executed[-1][0] == config, "what is the default anyway changes nothing"
+    assert options == {"data": None, "retry_failed": False}
     assert "accuracy  0.7500   (the majority baseline: 0.5000)" in text
     assert re.search(r"^time      [0-9.]+ s$", text, re.M)  # the record of this test measured nothing
     for place in (f"records/{run_id(config)}.json", f"notebooks/{run_id(config)}.ipynb"):
@@ -136,8 +139,6 @@ def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_
 
 
 def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
-    assert cli.main(["run", "--model", "tiny", "--out", str(tmp_path)]) == 0
-    assert executed.pop()[0] == resolve({"task": "english_sentiment", "model": "tiny", "protocol": "small"})
     words = "run --task english_sentiment --model minilm --method istar -o weight=-3 -o zeta=auto -o include_pads=true"
     words += " --seed 4 --protocol smoke --set learning_rate=1e-5 --set patience=null --retry-failed --data hub"
     assert cli.main([*words.split(), "--out", str(tmp_path)]) == 0

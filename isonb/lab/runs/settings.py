@@ -23,9 +23,10 @@ from isonb.lab.data.tasks import task_named, task_spelled
 from isonb.lab.encoders.locate import spelled
 from isonb.lab.methods import Method, method_class
 from isonb.lab.options import OptionError, Options, build, describe, known_name, option, shown
-from isonb.lab.runs.protocols import PROTOCOLS, start
+from isonb.lab.runs.protocols import PROTOCOLS, protocol_of, start
 from isonb.lab.runs.run_ids import counted, run_id
 
+USUAL_MODEL = "tiny"
 PRECISION = "autocast of forward passes; a processor without bfloat16 computes in float32 instead"
 POOLINGS = ("cls", "mean", "mean_after_first")
 # Hidden states that are averaged; "cls" takes the first token of the last one (a decoder: the last token) instead.
@@ -37,7 +38,7 @@ class FinetuneSettings(Options):
     """Fine-tuning on a classification, regression or span task. ``batch_size`` counts all processes."""
 
     task: str = option("english_acceptability", "task, by name, or a file of one's own")
-    model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
+    model: str = option(USUAL_MODEL, "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of the head, the order of the rows and dropout", low=0, high=10**6)
     train_examples: int | None = option(2000, "training examples, drawn by sample_seed", low=2, high=10**8)
     eval_examples: int | None = option(
@@ -85,7 +86,7 @@ class SimilaritySettings(Options):
     """
 
     task: str = option("english_sts", "similarity task, by name, or a file of one's own")
-    model: str = option("tiny", "encoder: an embedded name, a hub id or a folder")
+    model: str = option(USUAL_MODEL, "encoder: an embedded name, a hub id or a folder")
     seed: int = option(0, "of everything a method draws", low=0, high=10**6)
     eval_examples: int | None = option(None, "pairs, drawn by sample_seed; nothing: all", low=10, high=10**8)
     sample_seed: int = option(0, "of the draw of pairs", low=0, high=10**6)
@@ -208,7 +209,8 @@ def _identity(config: Mapping[str, Any]) -> dict[str, Any]:
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration written out: experiment, method with its options, every setting; checked, defaults filled in.
 
-    ``protocol`` names values to start from (:func:`~isonb.lab.runs.protocols.start`); what is given beside it wins.
+    ``protocol`` names values to start from (:func:`~isonb.lab.runs.protocols.start`), without it those of the model
+    (:func:`~isonb.lab.runs.protocols.protocol_of`); what is given beside it wins.
     ``experiment`` may be left out where the task tells it. ``inputs`` stands in the configuration of a run whose rows
     or weights are others than those of an earlier run with the same settings (:mod:`isonb.lab.runs.inputs`). Raises
     :class:`~isonb.lab.options.OptionError`, :class:`~isonb.lab.methods.MethodError` or
@@ -216,7 +218,9 @@ def resolve(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = dict(config)
     method, inputs, task = given.pop("method", None), given.pop("inputs", None), given.get("task")
-    protocol = _one_of(PROTOCOLS, "protocol", given.pop("protocol", "small"))
+    protocol = given.pop("protocol", None)
+    usual = protocol_of(given.get("model", USUAL_MODEL))
+    protocol = usual if protocol is None else _one_of(PROTOCOLS, "protocol", protocol)
     experiment = given.pop("experiment", None)
     if experiment is None:
         experiment = "similarity" if task is not None and task_named(task).kind == "similarity" else "finetune"
@@ -260,7 +264,7 @@ def _one_of(known: Mapping[str, Any], what: str, given: object) -> str:
 def command(config: Mapping[str, Any]) -> str:
     """``isonb run ...`` for a configuration that :func:`~isonb.lab.runs.settings.resolve` has written out.
 
-    Only what the protocol ``small`` and the method's defaults don't say is named.
+    Only what the model's protocol and the method's defaults don't say is named.
 
     >>> config = resolve({"task": "sst2", "model": "minilm", "method": {"name": "istar", "weight": -0.3}, "seed": 2})
     >>> command(config)

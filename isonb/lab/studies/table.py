@@ -21,7 +21,7 @@ from scipy import stats as scipy_stats
 
 from isonb.errors import fail, in_one_line
 from isonb.lab.data.tasks import TASKS
-from isonb.lab.runs.protocols import PROTOCOLS, start
+from isonb.lab.runs.protocols import protocol_of, start
 from isonb.lab.runs.record import Record
 from isonb.lab.runs.recordings import Recorded, RecordedError, recorded, scored
 from isonb.lab.runs.table import FIRST, series_table, table
@@ -59,8 +59,7 @@ def plan_of(grid: str | Path, size: str) -> list[PlannedCell]:
     if not isinstance(text, dict) or size not in text:
         fail(RecordedError, f"the grid must have the size {size}", f"none in {grid}", "Name another size or grid.")
     blocks = text[size] if isinstance(text[size], list) else [text[size]]
-    usual = size if size in PROTOCOLS else "small"
-    cells = [_spelled_out({"protocol": usual} | given) for block in blocks for given in _product(block)]
+    cells = [_spelled_out(given, size) for block in blocks for given in _product(block)]
     return [PlannedCell(given, in_words(given)) for given in cells]
 
 
@@ -88,9 +87,9 @@ def _product(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(zip(choices, values, strict=True))
 
 
-def _spelled_out(given: dict[str, Any]) -> dict[str, Any]:
+def _spelled_out(given: dict[str, Any], size: str) -> dict[str, Any]:
     """A cell with the values of its protocol, by column."""
-    protocol, task = given.pop("protocol"), str(given.get("task"))
+    protocol, task = given.pop("protocol", protocol_of(given.get("model", "tiny"), size)), str(given.get("task"))
     kind = TASKS[task].kind if task in TASKS else ""
     given = {"experiment": "similarity" if kind == "similarity" else "finetune"} | given
     method = {f"method.{name}": value for name, value in given.pop("method", {}).items()}

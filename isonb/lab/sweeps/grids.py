@@ -9,10 +9,10 @@ the product of its lists::
         method: [none, {name: istar, weight: [0.1, 1]}]
         seed: [0, 1]
 
-Beside the settings of an experiment a block may say ``experiment`` (else the task tells it), ``protocol`` (else that of
-the size's name, or "small") and ``method``. Runs that come up twice, in one block or in two, are one run. Beside the
-sizes ``plan`` names the file, in the same folder, that was written before the runs and says what they are to show;
-their manifests hold its sha256.
+Beside the settings of an experiment a block may say ``experiment`` (else the task tells it), ``protocol`` (else "smoke"
+or "full" in a size of that name, or that of the model) and ``method``. Runs that come up twice, in one block or in two,
+are one run. Beside the sizes ``plan`` names the file, in the same folder, that was written before the runs and says
+what they are to show; their manifests hold its sha256.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from isonb.errors import InputError, fail, in_one_line
-from isonb.lab.runs.protocols import PROTOCOLS
-from isonb.lab.runs.settings import Planned, check_names, plan
+from isonb.lab.runs.protocols import protocol_of
+from isonb.lab.runs.settings import USUAL_MODEL, Planned, check_names, plan
 from isonb.runtime.places import grid_file, shipped_grids
 
 SIZES = ("smoke", "small", "full", "paper")
@@ -64,7 +64,7 @@ def load_grid(path: str | Path, size: str) -> list[Planned]:
     cited = plan_digest(path)
     for where, given in named:
         with _told(where):
-            run = plan({"protocol": size if size in PROTOCOLS else "small"} | given)
+            run = plan({"protocol": protocol_of(given.get("model", USUAL_MODEL), size)} | given)
         runs.setdefault(run.run_id, replace(run, plan=cited))
     return list(runs.values())
 

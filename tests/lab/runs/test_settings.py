@@ -7,7 +7,7 @@ import pytest
 from isonb import cli
 from isonb.cli.commands import asked
 from isonb.lab.options import OptionError
-from isonb.lab.runs.settings import command, resolve
+from isonb.lab.runs.settings import command, plan, resolve
 from isonb.lab.sweeps.grids import load_grid
 
 GRIDS = ("head_to_head_tuning", "head_to_head", "calibration", "softdecay", "baselines", "layer_doses", "istar")
@@ -29,3 +29,15 @@ def test_doses_are_of_a_second_phase_that_trains(method):
     with pytest.raises(OptionError, match=f"a method with a second phase that trains; got {method}. Use isolayer"):
         resolve(doses | {"method": method})
     assert resolve(doses | {"method": "isolayer"})["method"]["name"] == "isolayer"
+
+
+@pytest.mark.parametrize("protocol", [None, "embedded", "small"])
+@pytest.mark.parametrize("model", [None, "tiny", "minilm"])
+def test_the_protocol_is_that_of_the_model_however_it_is_named(model, protocol):
+    given = {key: value for key, value in (("model", model), ("protocol", protocol)) if value is not None}
+    usual = {"tiny": "embedded", "minilm": "small"}[model or "tiny"]
+    found = plan({"task": "english_sentiment"} | given)
+    same = plan({"task": "english_sentiment", "model": model or "tiny", "protocol": protocol or usual})
+    assert found.run_id == same.run_id
+    assert (found.settings.learning_rate == 1e-3) == ((protocol or usual) == "embedded")
+    assert plan(found.config).run_id == found.run_id, "written out, a run names no protocol"

@@ -47,7 +47,7 @@ paper: {task: english_sentiment}
 """)
     assert [run.config["train_examples"] for run in load_grid(path, "smoke")] == [64, 2000]
     assert load_grid(path, "full")[0].config["train_examples"] is None
-    assert load_grid(path, "paper")[0].config["train_examples"] == 2000
+    assert load_grid(path, "paper")[0].config["learning_rate"] == 1e-3, "that of the model"
 
 
 def test_runs_that_come_up_twice_are_one(grid):
