@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import json
+import shlex
 from collections.abc import Iterator
-from typing import NoReturn
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
 
 CODE = "\n    "  # what stands before each line of code at the end of an error
 SCREEN = 1000  # characters of a message in a terminal
@@ -72,7 +78,7 @@ class DependencyError(ImportError):
     """An optional library is needed and not installed. The message names the extra that brings it.
 
     >>> print(missing("rips_barcode", "gudhi", "topology"))
-    rips_barcode needs gudhi: pip install 'isonb[topology]'
+    rips_barcode needs gudhi: pip install ...[topology]...
     """
 
 
@@ -152,7 +158,64 @@ def with_name(error: InputError, name: str) -> InputError:
 
 def missing(by: str, library: str, extra: str) -> DependencyError:
     """The error that says which library ``by`` needs, and the extra of isonb that brings it."""
-    return DependencyError(f"{by} needs {library}: pip install 'isonb[{extra}]'")
+    return DependencyError(f"{by} needs {library}: {install_line(extra)}")
+
+
+def install_line(extra: str) -> str:
+    """How to install this copy of isonb again, with an extra, for a shell: from where it came, and from nowhere else.
+
+    The name alone would ask the index of packages, where anybody can register it.
+
+    >>> install_line("lab")
+    "pip install ...[lab]..."
+    """
+    kind, place = origin()
+    if not kind:
+        return f"install isonb again from where it came, with its extra {extra}"
+    return f"pip install {'-e ' if kind == 'checkout' else ''}{shlex.quote(requirement(kind, place, extra))}"
+
+
+def requirement(kind: str, place: str, extra: str) -> str:
+    """What pip is to install: see :func:`origin`.
+
+    >>> requirement("path", "/home/me/isonb", "lab"), requirement("index", "0.1.0", "lab")
+    ('/home/me/isonb[lab]', 'isonb[lab]==0.1.0')
+    >>> requirement("url", "git+https://example.org/isonb", "lab")
+    'isonb[lab] @ git+https://example.org/isonb'
+    """
+    if kind == "index":
+        return f"isonb[{extra}]=={place}"
+    return f"isonb[{extra}] @ {place}" if kind == "url" else f"{place}[{extra}]"
+
+
+@functools.cache
+def origin() -> tuple[str, str]:
+    """Where this copy of isonb came from, as pip says it, or the checkout that it is in.
+
+    ("checkout", folder), ("path", folder), ("url", URL of a repository or an archive), ("index", version), or
+    ("", "") where that isn't known.
+    """
+    package = Path(__file__).resolve().parent
+    project = package.parent / "pyproject.toml"
+    if project.is_file() and 'name = "isonb"' in project.read_text(encoding="utf-8"):
+        return "checkout", str(package.parent)
+    try:
+        found = metadata.distribution("isonb")
+        direct = json.loads(found.read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, OSError, ValueError):
+        return "", ""
+    if Path(str(found.locate_file("isonb"))).resolve() != package:  # the metadata are those of another copy
+        return "", ""
+    return _source(direct) if direct else ("index", found.version)
+
+
+def _source(direct: dict[str, Any]) -> tuple[str, str]:
+    """What ``direct_url.json`` says (PEP 610): a folder, a commit of a repository, an archive."""
+    url, repository = str(direct.get("url", "")), direct.get("vcs_info") or {}
+    if "dir_info" in direct:
+        return "path", unquote(urlsplit(url).path)
+    part = f"#subdirectory={direct['subdirectory']}" if direct.get("subdirectory") else ""
+    return "url", f"{repository['vcs']}+{url}@{repository['commit_id']}{part}" if repository else url + part
 
 
 @contextlib.contextmanager
@@ -165,7 +228,7 @@ def needs(by: str, extra: str, *modules: str) -> Iterator[None]:
     ...     import no_such_library
     Traceback (most recent call last):
     ...
-    isonb.errors.DependencyError: this example needs no_such_library: pip install 'isonb[lab]'
+    isonb.errors.DependencyError: this example needs no_such_library: pip install ...
     """
     for name in modules:
         if importlib.util.find_spec(name) is None:

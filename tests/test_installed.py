@@ -159,7 +159,7 @@ for name, library, extra in {EXTRAS!r}:
     told = call(sys.executable, "-W", "ignore", "-c", code).splitlines()
     assert len(told) == len(EXTRAS)
     for line, (_, library, extra) in zip(told, EXTRAS, strict=True):
-        assert re.fullmatch(rf"DependencyError isonb\.\S+ needs {library}: pip install 'isonb\[{extra}\]'", line)
+        assert re.fullmatch(rf"DependencyError isonb\.\S+ needs {library}: pip install .*\[{extra}\].*", line)
 
 
 def test_the_lab_looks_for_what_its_files_import_and_its_extra_brings_it():

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from isonb import __version__
-from isonb.errors import CODE, DependencyError, InputError, fail, on_a_screen
+from isonb.errors import CODE, DependencyError, InputError, fail, install_line, on_a_screen
 from isonb.runtime.terminal import printable
 
 MANY: dict[str, Any] = {"action": "append", "default": []}  # of an option that may come several times
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except (InputError, ImportError) as error:
         told = isinstance(error, InputError | DependencyError)
-        more = "" if told else ". The lab's libraries: pip install 'isonb[lab]'"
+        more = "" if told else f". The lab's libraries: {install_line('lab')}"
         said, *fixes = str(error).split(CODE)
         lines = [
             f"error: {on_a_screen(' '.join(said.split()) + more)}",
@@ -289,7 +289,7 @@ def _add_audit(name: str, commands: Any) -> None:
 
 
 def _add_list(name: str, commands: Any) -> None:
-    text = "list tasks, models, methods with their options, measures, protocols with the settings, or grids"
+    text = "list tasks, models, methods with options, measures, protocols with settings, grids, or how to install"
     parser = _command(name, commands, text, "isonb list methods\nisonb list tasks")
     parser.add_argument("what", choices=LISTS)
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from isonb.errors import DependencyError
+from isonb.errors import DependencyError, install_line
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.encoders.catalogue import EMBEDDED, embedded_place
 from isonb.lab.methods import catalogue
@@ -87,6 +87,11 @@ def protocols() -> str:
     return "\n\n".join(parts)
 
 
+def install() -> str:
+    """Where this copy of isonb came from, as the line that installs it again."""
+    return install_line("lab")
+
+
 def measures() -> str:
     """The measures that records, audits, monitors and rules name: title, range, and what each sees."""
     from isonb.auditing.measured import AUDITED
@@ -119,5 +124,6 @@ LISTS = {
     "methods": methods,
     "measures": measures,
     "protocols": protocols,
+    "install": install,
     "grids": grids,
 }

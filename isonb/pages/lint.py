@@ -20,6 +20,7 @@ import jupytext
 import nbformat
 from markdown_it import MarkdownIt
 
+from isonb.errors import install_line
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import LintError, ParameterError
 from isonb.pages.notebooks.plain import FOLDED, cell_texts
@@ -190,7 +191,7 @@ def check(chapters: Sequence[Chapter]) -> None:
 def _ruff(chapters: Sequence[Chapter], *commands: Sequence[str]) -> tuple[str, list[list[str]]]:
     """What ruff says of the chapters as notebooks, and the sources of their code cells after these commands."""
     if importlib.util.find_spec("ruff") is None:
-        raise LintError("chapters are read by ruff; got no such package. Install it: pip install 'isonb[dev]'.")
+        raise LintError(f"chapters are read by ruff; got no such package. Install it: {install_line('dev')}")
     with tempfile.TemporaryDirectory(prefix="isonb-style-") as folder:
         files = {Path(folder, f"{chapter.slug}.ipynb"): chapter for chapter in chapters}
         for file, chapter in files.items():

@@ -14,6 +14,7 @@ import isonb
 from isonb import cli
 from isonb.cli import commands
 from isonb.cli.summary import summary
+from isonb.errors import install_line
 from isonb.lab.data.tasks import TASKS
 from isonb.lab.methods import methods
 from isonb.lab.runs.protocols import PROTOCOLS
@@ -152,7 +153,7 @@ def test_run_takes_options_of_the_method_and_settings(executed, tmp_path):
 def test_a_missing_library_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "isonb.cli.commands", None)
     assert cli.main(["list", "tasks"]) == 2
-    assert "pip install 'isonb[lab]'" in capsys.readouterr().err
+    assert install_line("lab") in capsys.readouterr().err
 
 
 def test_ctrl_c_is_no_traceback(monkeypatch, capsys, tmp_path):

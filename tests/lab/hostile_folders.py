@@ -259,13 +259,13 @@ HOSTILE: dict[str, Deed] = {
     "a kernel": kernel("config.json"),
     "a kernel of a module": kernel("sentence_bert_config.json", "model_args"),
     "another method": method,
+    "a processor": processor,
+    "generation": generation,
 }
 SOUND: dict[str, Deed] = {
     "files beside": beside,
     "pickles beside": pickles_beside,
     "a known architecture": known_architecture,
-    "a processor": processor,
-    "generation": generation,
 }
 # What the library runs where it is told to trust a folder: the code is alive.
 ALIVE = (

@@ -6,14 +6,19 @@ sources. No notebook that a person changed is overwritten in silence.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import nbformat
 
+from isonb.errors import origin, requirement
 from isonb.pages.chapters import Book, Chapter
 from isonb.pages.errors import ChapterError, PairingError
 from isonb.pages.notebooks.markdown import Reader
@@ -28,11 +33,39 @@ FAILED = "papermill-error-cell-tag"  # of what papermill writes above a cell tha
 FOLDED = {"hide-input", "hide-cell", "remove-cell", "remove-input"}  # tags of cells whose code the book hides
 
 INSTALLS = """\
-# Opened alone, as on Colab, Binder or Kaggle: install what this notebook needs. Elsewhere nothing happens.
+# Opened alone: install what this notebook needs, {where}. Elsewhere nothing happens.
 import importlib.util
 
 if importlib.util.find_spec("isonb") is None:
-    %pip install --quiet "isonb[lab]" """.rstrip()
+    %pip install --quiet "{requirement}\""""
+
+
+def installs(chapter: Chapter) -> str:
+    """The cell that installs this copy of isonb where it is missing.
+
+    Of a checkout that is its repository, where that can be read by all, or else the checkout itself.
+    """
+    kind, place = origin()
+    if not kind:
+        kind, place = "checkout", str(chapter.root)
+    if kind == "checkout" and (remote := _repository(place)):
+        kind, place = "url", remote
+    if kind == "checkout":
+        place, where = os.path.relpath(place, chapter.source.parent), "from the checkout that it lies in"
+    else:
+        where = "from where the book was built with it"
+    return INSTALLS.format(where=where, requirement=requirement(kind, place, "lab"))
+
+
+@functools.cache
+def _repository(checkout: str) -> str:
+    """The repository that a checkout is a clone of, for pip: one that can be read without a key, or none."""
+    try:
+        asked = ["git", "-C", checkout, "config", "--get", "remote.origin.url"]
+        url = urlsplit(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"git+https://{url.hostname}{url.path}" if url.scheme == "https" and url.hostname else ""
 
 
 def cell_texts(notebook: Any, words: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -70,7 +103,7 @@ def plain(chapter: Chapter, notebook: Any, index: Index, values: Mapping[str, st
             caption = f"*{number}* {said}".strip()
             made.cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption", metadata=fixed))
     first = next((at for at, cell in enumerate(made.cells) if cell.cell_type == "code"), len(made.cells))
-    made.cells.insert(first, nbformat.v4.new_code_cell(INSTALLS, id="install", metadata={"tags": [INSTALL]}))
+    made.cells.insert(first, nbformat.v4.new_code_cell(installs(chapter), id="install", metadata={"tags": [INSTALL]}))
     return made
 
 

@@ -1,6 +1,7 @@
 """Every chapter as a plain notebook: nothing raw is left."""
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,14 +83,18 @@ def test_a_directive_that_no_notebook_shows_is_refused():
         Reader({}).shown("```{mermaid}\ngraph\n```\n")
 
 
+@pytest.mark.parametrize("repository", ["", "git+https://example.org/isonb"])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_notebook_that_is_opened_alone_installs_the_package_first(there, monkeypatch):
+def test_a_notebook_that_is_opened_alone_installs_the_package_first(there, repository, monkeypatch):
     chapter = BOOK.chapters[0]
+    monkeypatch.setattr("isonb.pages.notebooks.plain._repository", lambda checkout: repository)
     made = plain(chapter, chapter.fresh(), INDEX, {})
     first = next(cell for cell in made.cells if cell.cell_type == "code")
     ran = []
     shell = SimpleNamespace(run_line_magic=lambda name, line: ran.append(f"{name} {line}"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: there or None)
     exec(TransformerManager().transform_cell(first.source), {"get_ipython": lambda: shell})
-    assert ran == ([] if there else ['pip install --quiet "isonb[lab]"'])
+    up = os.path.relpath(BOOK.root, chapter.source.parent)
+    wanted = f"isonb[lab] @ {repository}" if repository else f"{up}[lab]"
+    assert ran == ([] if there else [f'pip install --quiet "{wanted}"'])
     assert [cell.source for cell in code_cells(made)] == [cell.source for cell in chapter.code]

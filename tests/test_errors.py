@@ -1,0 +1,99 @@
+"""Where this copy of isonb came from, and how the errors say to install it again."""
+
+import json
+import re
+import shlex
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import isonb
+from isonb import errors
+from isonb.errors import DependencyError, install_line, missing, needs, origin
+
+BARE = re.compile(r"""pip install\b.*[\s'"]isonb(\[\w+\])?(['"\s]|$)(?! *@)""")
+PACKAGE = Path(isonb.__file__).resolve().parent
+
+
+class Installed:
+    """The metadata that pip leaves beside a package in ``site``."""
+
+    version = "0.7.0"
+
+    def __init__(self, site, direct):
+        self.site, self.direct = site, direct
+
+    def read_text(self, name):
+        return None if self.direct is None else json.dumps(self.direct)
+
+    def locate_file(self, name):
+        return self.site / name
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A copy of the package without its checkout, and what pip says of it."""
+    origin.cache_clear()
+    (tmp_path / "isonb").mkdir()
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "isonb" / "errors.py"))
+
+    def say(direct, site=tmp_path):
+        origin.cache_clear()
+        monkeypatch.setattr(metadata, "distribution", lambda name: Installed(site, direct))
+
+    yield say
+    origin.cache_clear()
+
+
+URL = "https://example.org/isonb"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+REPOSITORY = {"url": URL, "vcs_info": {"vcs": "git", "commit_id": COMMIT}}
+
+
+@pytest.mark.parametrize(
+    ("direct", "line"),
+    [
+        (None, "pip install 'isonb[lab]==0.7.0'"),
+        ({"url": "file:///home/a%20b/isonb", "dir_info": {}}, "pip install '/home/a b/isonb[lab]'"),
+        (REPOSITORY, f"pip install 'isonb[lab] @ git+{URL}@{COMMIT}'"),
+        (REPOSITORY | {"subdirectory": "py"}, f"pip install 'isonb[lab] @ git+{URL}@{COMMIT}#subdirectory=py'"),
+        ({"url": f"{URL}.whl", "archive_info": {}}, f"pip install 'isonb[lab] @ {URL}.whl'"),
+    ],
+)
+def test_the_line_installs_from_where_the_copy_came(installed, direct, line):
+    installed(direct)
+    assert install_line("lab") == line
+    assert str(missing("rips_barcode", "gudhi", "lab")) == f"rips_barcode needs gudhi: {line}"
+    with pytest.raises(DependencyError) as caught, needs("it", "lab", "no_such_library"):
+        pass
+    assert str(caught.value) == f"it needs no_such_library: {line}"
+
+
+def test_what_is_not_known_is_not_guessed(installed, tmp_path, monkeypatch):
+    said = "install isonb again from where it came, with its extra lab"
+    installed(None, site=tmp_path / "another")  # the metadata are those of another copy
+    assert install_line("lab") == said
+    origin.cache_clear()
+    monkeypatch.setattr(metadata, "distribution", lambda name: (_ for _ in ()).throw(metadata.PackageNotFoundError))
+    assert install_line("lab") == said
+
+
+def test_a_checkout_is_installed_from_its_folder():
+    assert origin() == ("checkout", str(PACKAGE.parent))
+    assert install_line("book") == f"pip install -e {shlex.quote(f'{PACKAGE.parent}[book]')}"
+
+
+def test_no_file_installs_isonb_by_its_name_alone():
+    """Whoever registers a name on the index of packages runs code on all who install it."""
+    root, found = PACKAGE.parent, []
+    for folder, kinds in (
+        ("isonb", ("*.py",)),
+        ("book", ("*.md", "*.yml", "*.yaml", "*.py")),
+        (".", ("*.md", "*.toml")),
+    ):
+        for kind in kinds:
+            for file in (root / folder).rglob(kind) if folder != "." else root.glob(kind):
+                text = file.read_text(encoding="utf-8")
+                found += [file.name for line in text.splitlines() if "pip install" in line and BARE.search(line)]
+    assert found == []
