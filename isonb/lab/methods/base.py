@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import isonb
@@ -82,7 +83,11 @@ class Method(Options):
 
     name: ClassVar[str] = "none"
     source: ClassVar[str] = ""  # where it comes from, for tables
-    sha256: ClassVar[str] = ""  # of the file of a user's own method
+    # Of a user's own method: files beside it that it reads; what else it is made of; the digest of it all.
+    files: ClassVar[tuple[str, ...]] = ()
+    folder: ClassVar[Path | None] = None
+    parts: ClassVar[tuple[tuple[str, Path], ...]] = ()
+    sha256: ClassVar[str] = ""
     # Where it acts, by the name of that cloud in a run's record: the [CLS] vectors, the tokens, the features that the
     # classifier reads, or the output of the second stage. Its isotropy is measured there.
     acts_on: ClassVar[Place] = "cls"
@@ -105,6 +110,13 @@ class Method(Options):
             if isinstance(given := getattr(self, name), str) and given not in words:
                 want = f"{name} of method {self.name} must be a number or {' or '.join(map(repr, words))}"
                 fail(OptionError, want, repr(given), "Give one.")
+
+    def file(self, name: str) -> Path:
+        """One of the ``files`` of a user's own method, to be opened; a run's fingerprint holds their content."""
+        if name not in self.files or self.folder is None:
+            fix = f"Write in its class: files: ClassVar = ({name!r},)"
+            fail(MethodError, f"{self.name} must list each file that it reads", repr(name), fix)
+        return self.folder / name
 
     def contrast(self) -> Contrast | None:
         """How to tune the encoder on sentences before the task; None: not at all."""

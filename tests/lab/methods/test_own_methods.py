@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from isonb.lab.engines.preflight import preflight
 from isonb.lab.methods import Method, MethodError, method_from, methods, resolved
 from isonb.lab.methods.own import is_own
 from isonb.lab.options import OptionError
-from isonb.lab.runs.record import read_record
+from isonb.lab.runs.record import read_record, write_record
 from isonb.lab.runs.settings import command, resolve
 from isonb.lab.sweeps import execution
 from isonb.lab.sweeps.cost import estimate
@@ -167,3 +169,85 @@ def test_a_mistake_is_one_line_and_leaves_nothing(case, here, capsys, monkeypatc
     assert_one_line(capsys, here, ["run", "--method", name], told)
     with pytest.raises(MethodError):
         method_from(name)
+
+
+HELPED = SHIFT.replace("from torch import Tensor", "from torch import Tensor\n\nimport amount").replace(
+    "first + self.by, second + self.by", "first + amount.of(self), second + amount.of(self)"
+)
+AMOUNT = "def of(method):\n    from more.words import COUNT\n\n    return method.by * COUNT\n"
+READS = (
+    SHIFT.replace("    by: float", '    files: ClassVar = ("words.txt",)\n    by: float')
+    .replace("from dataclasses import dataclass\n", "from dataclasses import dataclass\nfrom typing import ClassVar\n")
+    .replace("first + self.by", 'first + float(self.file("words.txt").read_text())')
+)
+
+
+def moved(name):
+    return method_from({"name": name, "by": 2}).transform(torch.zeros(1, 1), torch.zeros(1, 1), 0)[0].item()
+
+
+@pytest.fixture
+def helped(here):
+    """A method with a module beside it, which imports a package of its own in a function."""
+    (here / "mine/more").mkdir()
+    for name, text in {
+        "shift.py": HELPED,
+        "amount.py": AMOUNT,
+        "more/__init__.py": "",
+        "more/words.py": "COUNT = 1\n",
+    }.items():
+        (here / "mine" / name).write_text(text)
+    return here / "mine"
+
+
+@pytest.mark.parametrize(
+    ("part", "text"), [("amount.py", AMOUNT + "\n"), ("more/words.py", "COUNT = 3\n"), ("more/__init__.py", "#")]
+)
+def test_a_changed_helper_is_another_method(part, text, helped):
+    before = method_from("mine/shift.py:Shift")
+    assert moved("mine/shift.py:Shift") == 2
+    assert type(method_from("mine/shift.py:Shift")) is type(before)
+    (helped / part).write_text(text)
+    assert method_from("mine/shift.py:Shift").sha256 != before.sha256
+    assert moved("mine/shift.py:Shift") == (6 if "words" in part else 2), (
+        "the code that runs is that of the fingerprint"
+    )
+    assert not list(helped.rglob("__pycache__"))
+    assert str(helped) not in sys.path
+
+
+def test_a_record_of_another_helper_is_not_taken_for_this_run(helped, here, monkeypatch):
+    config = {"task": "pairs.csv", "model": "tiny", "method": "mine/shift.py:Shift"}
+    first = prepare(resolve(config), "out")
+    write_record(Path("out/records"), run(first.planned, progress=False))
+    assert prepare(resolve(config), "out").run_id == first.run_id
+    (helped / "more/words.py").write_text("COUNT = 3\n")
+    again = prepare(resolve(config), "out")
+    assert again.differs.startswith("other method (")
+    assert again.run_id != first.run_id
+
+
+def test_helpers_of_one_name_in_two_folders_are_two(helped, here):
+    shutil.copytree(helped, here / "yours")
+    (here / "yours/more/words.py").write_text("COUNT = 5\n")
+    assert (moved("mine/shift.py:Shift"), moved("yours/shift.py:Shift")) == (2, 10)
+    assert method_from("mine/shift.py:Shift").sha256 != method_from("yours/shift.py:Shift").sha256
+
+
+def test_a_file_that_a_method_reads_is_part_of_it(here):
+    (here / "mine/shift.py").write_text(READS)
+    with pytest.raises(MethodError, match=r"the files of Shift must lie beside mine/shift.py; got no words.txt"):
+        method_from("mine/shift.py:Shift")
+    (here / "mine/words.txt").write_text("3")
+    before = method_from("mine/shift.py:Shift")
+    assert moved("mine/shift.py:Shift") == 3
+    (here / "mine/words.txt").write_text("4")
+    assert method_from("mine/shift.py:Shift").sha256 != before.sha256
+    with pytest.raises(MethodError, match=r"must list each file that it reads; got 'other.txt'"):
+        before.file("other.txt")
+
+
+def test_a_method_alone_has_the_digest_of_its_file(here):
+    assert (
+        method_from("mine/shift.py:Shift").sha256 == hashlib.sha256((here / "mine/shift.py").read_bytes()).hexdigest()
+    )
