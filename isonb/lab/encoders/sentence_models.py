@@ -78,9 +78,10 @@ def load_sentences(name: str | Path, *, device: str = "cpu") -> tuple[Any, str] 
             check_version_requirements(usage.get("requirements"), source=str(folder))
             modules = OrderedDict((module.name, _built(folder, module)) for module in listed)
             model = SentenceTransformer(modules=modules, device=str(device), local_files_only=True, **how)
+            model.module_kwargs = OrderedDict((module.name, list(module.kwargs)) for module in listed)
+            model.encode(["a word"], show_progress_bar=False)  # some values are wrong only where they are used
     except Exception as error:  # a wrong value in any file of the folder comes as an error of another kind
         reject(name, f"sentence-transformers can't load {folder}: {in_one_line(error)}", error)
-    model.module_kwargs = OrderedDict((module.name, list(module.kwargs)) for module in listed)
     return model, commit or fingerprint(folder)
 
 
