@@ -133,24 +133,25 @@ def _homes() -> dict[str, str]:
     import ast  # here, so that the command line starts without it
     from pathlib import Path
 
-    (block,) = [node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If)]
+    block = next(node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If))
     lines = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     return {name.name: str(line.module) for line in lines for name in line.names}
 
 
-def __getattr__(name: str) -> Any:
-    """A submodule, a public name, or the list of these."""
-    if name == "__all__":
-        return sorted(_homes())
-    if not name.startswith("_"):
-        if importlib.util.find_spec(f"{__name__}.{name}"):
-            return importlib.import_module(f"{__name__}.{name}")
-        if home := _homes().get(name):
-            globals()[name] = getattr(importlib.import_module(home), name)
-            return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # which would take every misspelt name for one of these
 
+    def __getattr__(name: str) -> Any:
+        """A submodule, a public name, or the list of these."""
+        if name == "__all__":
+            return sorted(_homes())
+        if not name.startswith("_"):
+            if importlib.util.find_spec(f"{__name__}.{name}"):
+                return importlib.import_module(f"{__name__}.{name}")
+            if home := _homes().get(name):
+                globals()[name] = getattr(importlib.import_module(home), name)
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-def __dir__() -> list[str]:
-    """For tab completion."""
-    return sorted({*globals(), *_homes()})
+    def __dir__() -> list[str]:
+        """For tab completion: the public names."""
+        return sorted({*(name for name in globals() if name.startswith("__")), *_homes()})

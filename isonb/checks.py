@@ -58,11 +58,15 @@ def check_values(x: Tensor) -> bool:
 def tensor_of(x: Any) -> Any:
     """A numpy array as a tensor, on the same memory where torch can; anything else as it is.
 
+    A tensor that torch has yet to negate (``z.conj().imag``) is negated here, since loops read its memory.
+
     >>> import numpy
     >>> tensor_of(numpy.ones(2)), tensor_of("all")
     (tensor([1., 1.], dtype=torch.float64), 'all')
     """
-    if isinstance(x, Tensor) or not hasattr(x, "__array_interface__") or not getattr(x, "ndim", 0):
+    if isinstance(x, Tensor):
+        return x if torch.compiler.is_compiling() else x.resolve_neg()
+    if not hasattr(x, "__array_interface__") or not getattr(x, "ndim", 0):
         return x
     shared = x.flags.writeable and x.flags.aligned and x.dtype.isnative and min(x.strides) >= 0
     try:
@@ -76,15 +80,30 @@ def _has_autocast(kind: str) -> bool:
     return torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
 
 
+def _default_elsewhere() -> bool:
+    """Whether what is made without a device lies elsewhere than on the CPU; a compiler traces the usual case."""
+    return not torch.compiler.is_compiling() and torch.get_default_device().type != "cpu"
+
+
+def usual_device() -> contextlib.AbstractContextManager[Any]:
+    """Inside, what is made without a device is on the CPU, wherever :func:`torch.set_default_device` puts it."""
+    return torch.device("cpu") if _default_elsewhere() else contextlib.nullcontext()
+
+
 def border(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public function: numpy arrays become tensors, autocast is off inside (float32 maths), and the function's
-    name is put in front of every input error; of ``forward`` and ``__init__`` the name of the class.
+    """Wrap a public function: numpy arrays become tensors, and the function's name is put in front of every input
+    error; of ``forward`` and ``__init__`` the name of the class. Inside, autocast is off (float32 maths), and what is
+    made without a device is on the CPU, wherever :func:`torch.set_default_device` puts it outside; a new module lies
+    where that says.
     """
     *_, owner, name = ("", *function.__qualname__.split("."))
     told = owner if name in ("forward", "__init__") else name
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        if name != "__init__" and _default_elsewhere():
+            with torch.device("cpu"):
+                return wrapped(*args, **kwargs)
         try:
             given: Any = [tensor_of(a) for a in args]
             options: Any = {key: tensor_of(a) for key, a in kwargs.items()}

@@ -85,6 +85,49 @@ print(float(isonb.isoscore(torch.eye(4))), len(isonb.__all__))
     assert int(out[1]) > 40
 
 
+def test_completion_shows_the_public_names_alone():
+    assert [name for name in dir(isonb) if not name.startswith("__")] == isonb.__all__
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_a_misspelt_name(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import torch, isonb\nisonb.isoscore(torch.eye(3))\nisonb.isocore(torch.eye(3))\n")
+    words = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), str(file)]
+    told = subprocess.run(words, capture_output=True, text=True, cwd=ROOT.parent).stdout
+    assert [line.split(":")[1] for line in told.splitlines() if "error:" in line and "mine.py" in line] == ["3"]
+
+
+def test_with_torch_alone_what_is_missing_is_told_by_name():
+    script = """
+import sys
+class Block:
+    allowed = {"isonb", "torch", "torchgen", "functorch", "typing_extensions", "sympy", "mpmath", "filelock", "fsspec",
+               "jinja2", "networkx", "markupsafe", *sys.stdlib_module_names}
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] not in self.allowed and not name.startswith("_"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Block())
+import torch, isonb
+for call in (lambda: isonb.audit(torch.eye(30)), lambda: isonb.compare(torch.eye(30), torch.eye(30)),
+             lambda: isonb.h0_barcode(torch.eye(5), metric="canberra"), lambda: isonb.rips_barcode(torch.eye(5))):
+    try:
+        call()
+    except isonb.DependencyError as error:
+        print(str(error).split(":")[0])
+try:
+    isonb.h0_barcode(torch.eye(5), metric="cosin")
+except isonb.InputError as error:
+    print(error)
+"""
+    words = [sys.executable, "-W", "ignore", "-c", script]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told[:2] == ["isonb.audit needs numpy"] * 2
+    assert "needs scipy" in told[2]
+    assert "rips_barcode" in told[3]
+    assert "Did you mean 'cosine'" in told[4]
+
+
 def test_everything_public_is_there_and_documented():
     assert isonb.__all__ == sorted(isonb.__all__)
     for name in isonb.__all__:

@@ -1,7 +1,10 @@
 """What a cloud of vectors or a model is like, for those who have no question yet: defects, thresholds, remedies."""
 
-from isonb.auditing.asking import audit
-from isonb.auditing.comparing import compare
+from isonb.errors import needs
+
+with needs("isonb.audit", "lab"):  # numpy, which torch may come without
+    from isonb.auditing.asking import audit
+    from isonb.auditing.comparing import compare
 from isonb.auditing.comparison import Comparison
 from isonb.auditing.defects import Finding
 from isonb.auditing.measured import Layer, Match, Reading

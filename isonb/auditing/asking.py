@@ -18,6 +18,7 @@ from isonb.auditing.reading.rows import rows_of, usable
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import check_texts
 from isonb.auditing.vectors import SAMPLE, Asked, audit_vectors
+from isonb.checks import usual_device
 from isonb.errors import DtypeError, InputError, ShapeError, fail, with_name
 from isonb.runtime.told import clipped
 
@@ -123,9 +124,10 @@ def audit(
 
 @contextlib.contextmanager
 def named(name: str) -> Iterator[None]:
-    """Put a function's name in front of the input errors inside the block."""
+    """Put a function's name in front of the input errors inside the block, whose tensors are on the CPU by default."""
     try:
-        yield
+        with usual_device():
+            yield
     except InputError as error:
         if error.named:
             raise

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from isonb.numerics.compiled import IN_ORDER, np, run
 
-ALL = torch.empty(0, 0, dtype=torch.bool)  # no mask
+ALL = torch.empty(0, 0, dtype=torch.bool, device="cpu")  # no mask
 
 
 def prim(x: Tensor, real: Tensor | None, given: bool = False) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable
 from numbers import Real
@@ -24,6 +25,10 @@ Tree = tuple[Tensor, Tensor | None, Tensor | None]
 ALIASES = {"manhattan": "cityblock", "l1": "cityblock", "l2": "euclidean"}
 SQUARES = {"sqeuclidean": 1.0, "cosine": 0.5, "correlation": 0.5}  # so many times a squared Euclidean distance
 EXPONENTS = {"cityblock": 1.0, "chebyshev": math.inf}
+SCIPY = (
+    "braycurtis", "canberra", "dice", "hamming", "jaccard", "jensenshannon", "mahalanobis", "minkowski",
+    "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "yule",
+)  # fmt: skip
 
 
 class Space(NamedTuple):
@@ -53,7 +58,7 @@ class Space(NamedTuple):
         if self.given:
             return lengths_in(self.x, edges)
         lengths = edge_lengths(self.x, edges, known)
-        return fits((self.squares * lengths.square()).to(self.dtype)) if self.squares else lengths
+        return fits((self.squares * lengths.square()).to(self.dtype) if self.squares else lengths, "distances")
 
     def weights(self) -> Tensor:
         """Numbers (n, n) in the order of the distances of one cloud, in float64 where they are those of points."""
@@ -83,7 +88,9 @@ def space(
             most = min(most, _longest(x))
         cut = some and most < math.inf
         given, mask = check_cloud(x.clamp(max=most) if cut else x, mask, name, single=single)
-        given = x.to(given.dtype) if cut else given
+        if cut:
+            far = x.detach() > most
+            given = torch.where(far | far.mT, x.to(given.dtype), given)
         return Space(given, mask, given.dtype, True, most=most)
     x, mask = check_cloud(x, mask, "euclidean", single=single)
     if name == "euclidean":
@@ -134,12 +141,21 @@ def _directions(x: Tensor, mask: Tensor | None, name: str) -> Tensor:
     return unit_rows(x)
 
 
+def _nearest(metric: str) -> str:
+    """What a misspelt metric may mean."""
+    names = ("euclidean", "precomputed", *ALIASES, *SQUARES, *EXPONENTS, *SCIPY)
+    near = difflib.get_close_matches(metric.lower(), names, 3)
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known are {', '.join(names)}."
+
+
 def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
     """Distances (..., n, n) of another metric, as scipy gives them: constants. Rows off the mask are at 0."""
     try:
         from scipy.spatial.distance import pdist, squareform
     except ImportError:
-        raise missing(f"metric={metric!r}", "scipy", "lab") from None
+        if metric in SCIPY or not isinstance(metric, str):
+            raise missing(f"metric={metric!r}", "scipy", "lab") from None
+        fail(InputError, "metric must be a name that is known", repr(metric), _nearest(metric))
     if x.requires_grad and torch.is_grad_enabled():
         names = ", ".join(("euclidean", *SQUARES, *EXPONENTS))
         fix = 'Pass x.detach(), or distances of your own with metric="precomputed".'
@@ -153,6 +169,8 @@ def _by_scipy(x: Tensor, mask: Tensor | None, metric: Metric) -> Tensor:
             found = squareform(pdist(one[rows].numpy(), metric))
         except (ValueError, TypeError) as error:
             fix = "See scipy.spatial.distance.pdist for the names."
+            if isinstance(metric, str) and metric not in SCIPY:
+                fix = _nearest(metric)
             fail(InputError, "metric must be one that scipy takes for these points", f"{metric!r} ({error})", fix)
         its.index_put_((rows.unsqueeze(1), rows), torch.as_tensor(found, dtype=x.dtype))
     return given.view(*x.shape[:-1], x.shape[-2]).to(x.device)

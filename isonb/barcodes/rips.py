@@ -275,7 +275,7 @@ def _edge_ranks(cloud: Space) -> tuple[Tensor, float]:
     above = torch.triu_indices(n, n, 1, device=cloud.x.device)
     weights = cloud.weights()[above[0], above[1]].cpu()
     order = torch.unique(weights, return_inverse=True)[1].float() + 1
-    ranks, low, high = torch.zeros(n, n), *above.cpu()
+    ranks, low, high = order.new_zeros(n, n), *above.cpu()
     ranks[low, high] = order
     ranks[high, low] = order
     if cloud.most == math.inf:

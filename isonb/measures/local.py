@@ -79,4 +79,6 @@ def local_dimension(x: Tensor, k: int = 20, *, mask: Tensor | None = None) -> Te
         got = f"{int(flat.sum())} points with equal distances only"
         fail(DegenerateError, "every point must have neighbours at unequal distances", got, fix)
     usable = real & ~flat
-    return torch.where(usable, count.to(x.dtype) / torch.where(usable, gaps, 1.0), torch.where(flat, torch.inf, 0.0))
+    return torch.where(
+        usable, count.to(x.dtype) / torch.where(usable, gaps, 1.0), torch.where(flat, torch.inf, x.new_zeros(()))
+    )

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isonb.numerics.compiled import ANY_ORDER, IN_ORDER, LOOKED_AT, np, run
 
-EVERY = torch.empty(0, 0, 0, dtype=torch.long)
+EVERY = torch.empty(0, 0, 0, dtype=torch.long, device="cpu")
 WIDEST = 64  # most neighbours a row; of more the plain form isn't slower
 
 

@@ -12,7 +12,9 @@ from isonb.errors import CloudWarning, DegenerateError, InputError, ShapeError, 
 
 METRICS = ("euclidean", "precomputed")
 FEW = 100  # dimensions a point from which the points are probably the columns
-ROUNDED = 1e-5  # of the longest distance: how far a matrix may be from symmetric
+# By how much of the longest distance squared the square of another may be off: torch.cdist and 1 - cosine subtract
+# products, in float32, whatever the dtype that the result is kept in.
+ROUNDED = 100 * torch.finfo(torch.float32).eps
 
 
 def check_cloud(
@@ -21,7 +23,8 @@ def check_cloud(
     """Points (..., n, d) or, where ``metric`` is "precomputed", distances (..., n, n), checked; a mask (..., n).
 
     Points that look like distances or like the transpose of a cloud are told by a
-    :class:`~isonb.errors.CloudWarning`, where values may be looked at.
+    :class:`~isonb.errors.CloudWarning`, where values may be looked at. Distances that are off by rounding alone are
+    made symmetric, at least 0, and 0 on the diagonal.
     """
     if metric not in METRICS:
         fix = 'Pass points, or a matrix of any distances with metric="precomputed".'
@@ -35,13 +38,26 @@ def check_cloud(
         fail(ShapeError, "a distance matrix must be square", f"shape {tuple(x.shape)}", fix)
     if mask is not None:
         x = torch.where(mask.unsqueeze(-2), x, x.new_zeros(()))
-    if check_values(x) and x.numel():
-        unlike = (x - x.mT).abs().amax() + x.diagonal(dim1=-2, dim2=-1).abs().amax()
-        if bool(x.amin() < 0) or not bool(unlike <= ROUNDED * x.amax()):
-            got = f"a least entry of {float(x.amin()):.3g}, and {float(unlike):.3g} off symmetry or on the diagonal"
-            fix = "Pass distances, not similarities: 1 - cosine for cosines."
-            fail(DegenerateError, "distances must be symmetric, at least 0, and 0 on the diagonal", got, fix)
-    return x, mask
+    return (_without_rounding(x) if check_values(x) and x.numel() else x), mask
+
+
+def _without_rounding(x: Tensor) -> Tensor:
+    """Distances that are symmetric, at least 0, and 0 on the diagonal; those that are so already as they are."""
+    seen = x.detach()
+    diagonal, least = seen.diagonal(dim1=-2, dim2=-1), seen.amin()
+    if not bool(diagonal.any()) and bool(least >= 0) and torch.equal(seen, seen.mT):
+        return x
+    longest = seen.abs().amax()
+    unit = seen / torch.where(longest > 0, longest, 1.0)  # its squares can't overflow
+    off = (unit.square() - unit.mT.square()).abs().amax()
+    off = off + unit.diagonal(dim1=-2, dim2=-1).square().amax() + unit.amin().clamp(max=0).square()
+    if not bool(off <= ROUNDED):
+        unlike = (seen - seen.mT).abs().amax() + diagonal.abs().amax()
+        got = f"a least entry of {float(least):.3g}, and {float(unlike):.3g} off symmetry or on the diagonal"
+        fix = "Pass distances, not similarities: 1 - cosine for cosines."
+        fail(DegenerateError, "distances must be symmetric, at least 0, and 0 on the diagonal", got, fix)
+    own = torch.eye(x.shape[-1], dtype=torch.bool, device=x.device)
+    return ((x + x.mT) / 2).clamp(min=0).masked_fill(own, 0)
 
 
 def _doubt(x: Tensor, mask: Tensor | None) -> None:

@@ -196,7 +196,7 @@ def test_errors():
     )
     flat = torch.where(torch.arange(9).unsqueeze(1) == 4, 3.7, x)
     check_rejects(h0_barcode, DegenerateError, r"constant for correlation; got row \[4\]", flat, metric="correlation")
-    check_rejects(h0_barcode, DegenerateError, "squared scale", x.float() * 1e30, metric="sqeuclidean")
+    check_rejects(h0_barcode, DegenerateError, "distances of the points", x.float() * 1e30, metric="sqeuclidean")
     check_rejects(h0_barcode, ShapeError, r"n \(n - 1\) / 2 entries; got 5", torch.ones(5), metric="precomputed")
     check_rejects(h0_barcode, DegenerateError, "finite", torch.full((3,), torch.inf), metric="precomputed")
     check_rejects(
@@ -218,6 +218,63 @@ def test_without_scipy_its_metrics_say_what_to_install(monkeypatch):
     with pytest.raises(DependencyError, match="scipy"):
         h0_barcode(normal(5, 2), metric="canberra")
     h0_barcode(normal(5, 2), metric="cosine")
+
+
+def test_a_misspelt_metric_is_told_with_or_without_scipy(monkeypatch):
+    for missing in (False, True):
+        if missing:
+            monkeypatch.setitem(sys.modules, "scipy.spatial.distance", None)
+        with pytest.raises(InputError, match=r"'cosin'.* Did you mean 'cosine'"):
+            h0_barcode(normal(6, 3), metric="cosin")
+    with pytest.raises(InputError, match="Known are euclidean, precomputed"):
+        h0_barcode(normal(6, 3), metric="zzzz")
+
+
+def rounded(kind):
+    """Distances as they come: by products in float32, of float32 kept in float64, 1 minus cosines, halves of both."""
+    x = normal(60, 32, dtype=torch.float64)
+    unit = torch.nn.functional.normalize(x.float(), dim=-1)
+    given = 1 - unit @ unit.T if kind == "cosine" else torch.cdist(x.float(), x.float())
+    exact = 1 - torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(x, dim=-1).T
+    exact = exact.clamp(min=0) if kind == "cosine" else torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+    return {"float64": given.double(), "half": given.half()}.get(kind, given), exact.fill_diagonal_(0)
+
+
+@pytest.mark.parametrize("kind", ["cdist", "cosine", "float64", "half"])
+def test_distances_that_are_off_by_rounding_are_taken(kind):
+    given, exact = rounded(kind)
+    assert bool(given.diagonal().any()) or bool((given < 0).any())
+    got, want = (h0_barcode(x, metric="precomputed").double() for x in (given, exact))
+    assert torch.allclose(got, want, atol=2e-3 if kind == "half" else 1e-5)
+    assert bool((got >= 0).all())
+    far = exact.max().item() * 2
+    assert torch.allclose(rips_barcode(given, metric="precomputed", threshold=far)[0][1].double(), want, atol=5e-3)
+    apart = given.clone()
+    apart[0, 1:] = apart[1:, 0] = torch.inf
+    (_, death), *_ = rips_barcode(apart, metric="precomputed", threshold=far, keep_infinite=True)
+    assert death.isinf().sum() == 2  # the one apart, and the others
+
+
+def test_gradients_pass_through_distances_that_are_off_by_rounding():
+    x = normal(40, 16, dtype=torch.float32).requires_grad_()
+    (through,) = torch.autograd.grad(h0_barcode(torch.cdist(x, x), metric="precomputed").sum(), x)
+    (exact,) = torch.autograd.grad(h0_barcode(x.double()).sum(), x)
+    assert torch.allclose(through, exact, atol=1e-3)
+
+
+@pytest.mark.parametrize("off", [0.02, -0.02])
+def test_distances_that_are_off_by_more_are_refused(off):
+    given = torch.cdist(normal(20, 4), normal(20, 4, seed=0))
+    given = (given + given.T) / 2
+    given[3, 5] += off * given.max()
+    for wrong in (given, given + off * torch.eye(20), 1 - given):
+        with pytest.raises(DegenerateError, match="distances must be symmetric"):
+            h0_barcode(wrong, metric="precomputed")
+
+
+def test_lengths_beyond_the_dtype_are_refused():
+    with pytest.raises(DegenerateError, match=r"the distances of the points must fit torch\.float32; got inf"):
+        h0_barcode(torch.tensor([[3e38, 0.0], [-3e38, 0.0]]))
 
 
 def test_a_wide_cloud_of_few_points_is_told():
