@@ -6,16 +6,17 @@ Libraries are imported by the command that needs them, so help and errors of spe
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from isonb import __version__
 from isonb.errors import CODE, DependencyError, InputError, fail, install_line, on_a_screen
-from isonb.runtime.terminal import printable
+from isonb.runtime.terminal import Terminal, printable
 
 MANY: dict[str, Any] = {"action": "append", "default": []}  # of an option that may come several times
 LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
@@ -26,7 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0, 1 (failed runs, a condition held), 2 (bad input), 3 (an error that nobody foresaw) or 130 (stopped).
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    with contextlib.redirect_stdout(cast(TextIO, Terminal(sys.stdout))):
+        return _answered(list(sys.argv[1:] if argv is None else argv))
+
+
+def _answered(words: list[str]) -> int:
     try:
         if not words:
             _parser().print_help()

@@ -16,7 +16,7 @@ from isonb.cli.audits import run_audit
 from isonb.cli.comparisons import control_lines, run_compare, run_plan
 from isonb.cli.limits import broken, check_names, limit, under
 from isonb.cli.lists import LISTS
-from isonb.cli.summary import progress, scores, summary, time_words, title
+from isonb.cli.summary import in_columns, progress, scores, summary, time_words, title
 from isonb.cli.tasks import check, named
 from isonb.errors import InputError, fail
 from isonb.lab.engines.preflight import preflight
@@ -30,6 +30,7 @@ from isonb.lab.sweeps.gpus import visible
 from isonb.lab.sweeps.grids import about_grid, load_grid
 from isonb.lab.sweeps.outcomes import Report
 from isonb.lab.sweeps.sweep import status, sweep
+from isonb.runtime.terminal import screen
 
 ASK_ABOVE = 24  # estimated hours above which a person at a terminal is asked
 
@@ -65,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     log = out / "logs" / f"{outcome.run_id}.log"
     if outcome.status not in ("finished", "skipped"):
         again = "\nagain     the same with --retry-failed" if outcome.status == "failed before" else ""
-        print(f"{outcome}{_own_place(log, planned.config)}\nlog       {log}{again}", file=sys.stderr)
+        print(screen(f"{outcome}{_own_place(log, planned.config)}\nlog       {log}{again}"), file=sys.stderr)
         return 130 if outcome.status == "stopped" else 1
     path = out / "records" / f"{outcome.run_id}.json"
     record = read_record(path)
@@ -180,7 +181,7 @@ def _collect(options: argparse.Namespace) -> int:
         return 0
     if len(means):
         shown = means if means["undefined"].any() else means.drop(columns="undefined")
-        print(shown.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4f}"))
+        print(in_columns(shown.set_index("model"), float_format=lambda value: f"{value:.4f}"))
     failed = len(there.records) - len(there.complete())
     print(f"{len(there.complete())} runs, {failed} failed, {len(there.damaged)} damaged records")
     if told := mixed_processors(table(there.records[name] for name in there.complete())):
@@ -196,7 +197,7 @@ def _collect_glued(options: argparse.Namespace) -> int:
     if frame.empty:
         got = f"{options.folder!r}, which holds neither records nor notebooks with glued values"
         fail(CommandError, "OUT must be the folder of a sweep or of executed chapters", got, "Name one of these.")
-    print(frame.to_json(orient="records") if options.json else frame.to_string(index=False, na_rep=""))
+    print(frame.to_json(orient="records") if options.json else in_columns(frame.set_index("notebook")))
     if options.out:
         write_table(frame, options.out)
     return 1 if "failed" in set(frame["status"]) else 0

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isonb.errors import InputError, fail
+from isonb.runtime.terminal import printable
 
 LIMIT = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>[<>])\s*(?P<value>[-+]?(\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 NEAR = 5  # names that an error offers
@@ -76,5 +77,8 @@ def broken(limits: Sequence[Limit], values: Mapping[str, float | None]) -> bool:
     passed = [one for one in limits if one.broken_by(values[one.name])]
     for one in passed:
         value = values[one.name]
-        print(f"broken    {one.text} (it is {'undefined' if value is None else f'{value:.6g}'})", file=sys.stderr)
+        print(
+            printable(f"broken    {one.text} (it is {'undefined' if value is None else f'{value:.6g}'})"),
+            file=sys.stderr,
+        )
     return bool(passed)

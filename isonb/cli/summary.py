@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import shutil
 import statistics
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,6 +102,12 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
     columns = ["model", "task", "method", "settings", "metric", "mean", "std", "seeds", "undefined", "baseline"]
     table = pd.DataFrame(rows, columns=columns)
     return table.sort_values(["task", "model", "method", "settings"], kind="stable", ignore_index=True)
+
+
+def in_columns(frame: pd.DataFrame, **options: Any) -> str:
+    """A table as text no wider than the terminal: columns for which there is no room follow below, by the same rows."""
+    width = shutil.get_terminal_size().columns
+    return str(frame.to_string(na_rep="", line_width=width, max_colwidth=width // 2, index_names=False, **options))
 
 
 def _row(records: list[Record]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import math
 import multiprocessing
@@ -37,7 +38,7 @@ from isonb.lab.data.tasks import task_named
 from isonb.lab.encoders.catalogue import EMBEDDED, MODELS_VARIABLE, ModelError
 from isonb.lab.runs.inputs import recorded
 from isonb.lab.runs.manifest import Clock
-from isonb.lab.runs.record import read_record, write_record
+from isonb.lab.runs.record import write_record
 from isonb.lab.runs.settings import Planned
 from isonb.lab.runs.table import scan
 from isonb.lab.sweeps.grids import load_grid
@@ -69,7 +70,8 @@ def batch(
         processes: runs side by side, on one GPU or on as many cores.
         data: as in :func:`~isonb.lab.data.rows.load_task`.
 
-    Runs that failed before are done again. Raises :class:`BatchError` before anything starts.
+    Runs that failed before are done again, and those whose record is damaged, which is told and put into the folder
+    ``<pack>.damaged``. Raises :class:`BatchError` before anything starts.
     """
     deadline, pack = time.monotonic() + 60 * minutes, Path(pack).resolve()
     if not minutes > 0 or processes < 1:
@@ -86,8 +88,7 @@ def batch(
                 for name in made.namelist():
                     if Path(name).parent.name == "records" and not (records / Path(name).name).exists():
                         made.extract(name, work)
-            for path in records.glob("*.json"):
-                read_record(path)  # a damaged one is told of before anything starts
+        damaged = _set_aside(records, pack.with_name(f"{pack.name}.damaged"))
         there = scan(records).complete()
         ended = {name: Outcome(name, "skipped") for name in asked if name in there}
         todo = [run for name, run in asked.items() if name not in ended]
@@ -95,12 +96,23 @@ def batch(
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         for outcome in _done(todo, min(processes, len(todo)), deadline, (str(records), data, str(scratch))):
-            ended[outcome.run_id] = outcome
+            ended[outcome.run_id] = outcome = dataclasses.replace(outcome, damaged=damaged.get(outcome.run_id, ""))
             replace(pack, _packed(records))
             print(f"{len(ended)} of {len(asked)}  {outcome}", flush=True)
         replace(pack, _packed(records))
         shutil.rmtree(work)
     return Report([ended.get(name) or Outcome(name, "stopped") for name in asked])
+
+
+def _set_aside(records: Path, aside: Path) -> dict[str, str]:
+    """Move damaged records where no run writes; why each is damaged, by its run. Their runs are done again."""
+    told = {}
+    for one in scan(records).damaged:
+        aside.mkdir(exist_ok=True)
+        one.path.replace(aside / one.path.name)
+        told[one.path.stem] = f"{one.reason} It lies in {aside} now, and its run is done again."
+        print(f"damaged   {told[one.path.stem]}", flush=True)
+    return told
 
 
 class _Helper:

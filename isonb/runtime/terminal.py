@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 HARMFUL = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # control, format (that of direction too), surrogates, line ends
 JOINERS = "\u200c\u200d"  # which Persian and emoji need
@@ -16,8 +17,21 @@ def printable(text: str) -> str:
     >>> printable("ok \x1b[2K"), printable("  ::error::no"), printable("##vso[task]")
     ('ok \\x1b[2K', '  : :error::no', '# #vso[task]')
     """
-    plain = text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
-    return COMMAND.sub(lambda match: f"{match[0]} ", plain)
+    return COMMAND.sub(lambda match: f"{match[0]} ", visible(text))
+
+
+def visible(text: str) -> str:
+    r"""A text whose control characters are spelled out, the ends of its lines too.
+
+    >>> print(visible("red" + chr(27) + "[31m"))
+    red\x1b[31m
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def spelled(text: str) -> str:
+    """Lines, each :func:`visible`."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _shown(character: str) -> str:
@@ -29,3 +43,28 @@ def _shown(character: str) -> str:
 def screen(text: str) -> str:
     """Lines, each :func:`printable`."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+class Terminal:
+    r"""A stream whose text is :func:`screen`, in the characters that its encoding has; the rest is the stream's.
+
+    >>> import io
+    >>> page = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    >>> _ = Terminal(page).write("0 " + chr(0x2192) + " 1"), page.seek(0)
+    >>> print(page.read())
+    0 \u2192 1
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text; an escape sequence, or a character that the encoding lacks, is spelled out."""
+        shown, encoding = screen(text), getattr(self.stream, "encoding", None)
+        if encoding:
+            shown = shown.encode(encoding, "backslashreplace").decode(encoding)
+        self.stream.write(shown)
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from isonb.runtime.terminal import screen
+from isonb.runtime.terminal import screen, spelled
 
 WIDE = 88  # columns of the screen, and of a page of the book
 LONG = 64  # characters of a text that are quoted: its count stands on the same line
@@ -202,7 +202,8 @@ def as_page(name: str, title: str, sections: Iterable[Section]) -> str:
     for section in sections:
         parts += [f"<h2>{html.escape(section.heading)}</h2>"] * bool(section.heading) + [*map(_element, section.blocks)]
     style = f'<meta charset="utf-8"><style>{STYLE}</style>'
-    return f'<!doctype html><html lang="en">{style}{head}' + "\n".join(parts) + "</html>\n"
+    page = f'<!doctype html><html lang="en">{style}{head}' + "\n".join(parts) + "</html>\n"
+    return spelled(page)
 
 
 def _element(block: Block) -> str:
@@ -221,12 +222,21 @@ def _element(block: Block) -> str:
     if isinstance(block, Picture):
         import vl_convert
 
-        return f"<div>{vl_convert.vegalite_to_svg(block.chart.to_json())}</div>"
+        return f"<div>{vl_convert.vegalite_to_svg(json.dumps(_drawable(block.chart.to_dict())))}</div>"
     if isinstance(block, Strong):
         return f"<p><strong>{html.escape(block.text)}</strong></p>"
     if isinstance(block, Code):
         return f"<pre>{html.escape(chr(10).join(block.lines))}</pre>"
     return f"<p>{html.escape(block)}</p>"
+
+
+def _drawable(value: Any) -> Any:
+    """A part of a chart without control characters, which a picture can't hold (its library ends the process)."""
+    if isinstance(value, dict):
+        return {key: _drawable(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_drawable(one) for one in value]
+    return spelled(value) if isinstance(value, str) else value
 
 
 def _cell(tag: str, text: str, left: bool) -> str:

@@ -20,7 +20,7 @@ assert n < 5
 """
 
 
-def test_a_papermill_batch_ends_in_one_table(tmp_path, capsys):
+def test_a_papermill_batch_ends_in_one_table(tmp_path, capsys, monkeypatch):
     source, out = tmp_path / "chapter.ipynb", tmp_path / "out"
     out.mkdir()
     cells = [v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]}), v4.new_code_cell(CHAPTER)]
@@ -38,6 +38,18 @@ def test_a_papermill_batch_ends_in_one_table(tmp_path, capsys):
     assert told["status"].to_dict() == {"n2": "complete", "n7": "failed"}
     assert told["word"].to_dict() == {"n2": "even", "n7": "odd"}
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv"), pd.DataFrame(rows), check_dtype=False)
+    with pytest.raises(papermill.PapermillExecutionError):  # before it glued anything
+        papermill.execute_notebook(source, out / "wrong.ipynb", {"n": "x"}, kernel_name="python3", progress_bar=False)
+    papermill.execute_notebook(source, out / "usual.ipynb", kernel_name="python3", progress_bar=False)
+    assert main(["collect", str(out), "--json"]) == 1
+    told = pd.DataFrame(json.loads(capsys.readouterr().out)).set_index("notebook")
+    assert told.loc[["usual", "wrong"], "status"].tolist() == ["complete", "failed"]
+    assert told.loc["usual", "parameter.n"] == 2  # the notebook's own value
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["collect", str(out)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert sum(line.startswith("usual") for line in lines) > 1  # a row is named in each part of the table
     (out / "torn.ipynb").write_text("{")
     assert main(["collect", str(out)]) == 2
     assert "an executed notebook must be readable" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from isonb.lab.data.sources import SourceError, fingerprint
 from isonb.lab.encoders import catalogue
 from isonb.lab.encoders.locate import find, fingerprint_now
 from isonb.lab.sweeps.grids import load_grid, plan_digest
+from isonb.lab.sweeps.outcomes import Outcome
 from isonb.runtime.locks import held
 
 MISSING = (
@@ -89,6 +90,22 @@ def test_a_run_that_fails_is_recorded_and_done_again_by_the_next_call(tmp_path):
         assert (outcome.status, outcome.error) == ("failed", "ArithmeticError: it was meant to")
     (record,) = packed(pack).values()
     assert record["error"] == "ArithmeticError: it was meant to"
+
+
+def test_a_damaged_record_is_put_aside_and_its_run_done_again(tmp_path, monkeypatch, capsys):
+    runs, pack = load_grid("evidence_dose", "smoke"), tmp_path / "runs.zip"
+    name = f"{runs[0].run_id}.json"
+    with zipfile.ZipFile(pack, "w") as file:
+        file.writestr(f"records/{name}", '{"schema": 1, "conf')
+    todo = []
+    monkeypatch.setattr(
+        batch, "_done", lambda runs, *_: todo.extend(runs) or (Outcome(r.run_id, "finished") for r in runs)
+    )
+    report = batch.batch(runs, pack, minutes=1)
+    assert todo == list(runs)
+    assert [bool(outcome.damaged) for outcome in report.outcomes] == [True, *[False] * (len(runs) - 1)]
+    assert "a record must be a readable JSON file" in capsys.readouterr().out
+    assert (tmp_path / "runs.zip.damaged" / name).read_text().startswith('{"schema"')
 
 
 @pytest.fixture

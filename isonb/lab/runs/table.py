@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import html
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +17,7 @@ import pandas as pd
 from isonb.errors import InputError
 from isonb.lab.runs.record import Record, RecordError, read_record
 from isonb.runtime.files import replace
+from isonb.runtime.terminal import visible
 
 FIRST = ("run_id", "status", "error")  # columns of a table that aren't settings of the run
 GLUED = "application/papermill.record/text/plain"  # type of a value that a notebook has glued
@@ -116,8 +119,9 @@ def glued(folder: str | Path) -> pd.DataFrame:
     """The values that executed notebooks below a folder have glued, one row a notebook.
 
     Columns: ``notebook`` (its path in the folder, without suffix), ``status`` (failed: papermill met an error in it),
-    ``parameter.<name>`` as papermill filled them in, and each value by its name, numbers as numbers. Raises
-    :class:`RecordError` for a file that is no notebook; notebooks without values are left out.
+    ``parameter.<name>`` as papermill filled them in or as the notebook has them, and each value by its name, numbers as
+    numbers. Raises :class:`RecordError` for a file that is no notebook; notebooks that neither failed nor glued a value
+    are left out.
     """
     rows = []
     for path in sorted(Path(folder).rglob("*.ipynb")):
@@ -133,14 +137,29 @@ def glued(folder: str | Path) -> pd.DataFrame:
             for out in outputs
             if GLUED in out.get("data", {}) and "scrapbook" in out.get("metadata", {})
         }
-        if values:
+        if values or made.get("exception"):
             about = {"notebook": path.relative_to(folder).with_suffix("").as_posix()}
             about["status"] = "failed" if made.get("exception") else "complete"
             for name, text in values.items():
                 with contextlib.suppress(ValueError):
                     values[name] = float(text)
-            rows.append(about | flat(made.get("parameters", {}), "parameter.") | values)
+            parameters = _defaults(book["cells"]) | made.get("parameters", {})
+            rows.append(about | flat(parameters, "parameter.") | values)
     return pd.DataFrame(rows)
+
+
+def _defaults(cells: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The plain values that the cell of parameters gives to names."""
+    values: dict[str, Any] = {}
+    for cell in cells:
+        if "parameters" in cell.get("metadata", {}).get("tags", ()):
+            with contextlib.suppress(SyntaxError):
+                for node in ast.parse("".join(cell["source"])).body:
+                    name = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+                    if isinstance(name, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+                        with contextlib.suppress(ValueError):
+                            values[name.id] = ast.literal_eval(node.value)
+    return values
 
 
 def check_table(out: str | Path) -> None:
@@ -182,16 +201,21 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _markdown(frame: pd.DataFrame) -> bytes:
-    """A pipe table; bars inside values are escaped."""
+    """A pipe table; bars, markup and control characters inside values are escaped."""
     rows = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(object).where(frame.notna(), "").values]
-    cells = ([" ".join(str(cell).split()).replace("|", "\\|") for cell in row] for row in rows)
+    words = ([visible(" ".join(str(cell).split())) for cell in row] for row in rows)
+    cells = ([html.escape(cell, quote=False).replace("|", "\\|") for cell in row] for row in words)
     return "".join(f"| {' | '.join(row)} |\n" for row in cells).encode()
+
+
+def _spelled(value: object) -> object:
+    return visible(value) if isinstance(value, str) else value
 
 
 WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".csv": lambda frame: frame.to_csv(index=False).encode(),
     ".md": _markdown,
-    ".html": lambda frame: frame.to_html(index=False, na_rep="").encode(),
+    ".html": lambda frame: frame.map(_spelled).to_html(index=False, na_rep="").encode(),
     ".parquet": _parquet,
 }
 
