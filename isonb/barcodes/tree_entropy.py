@@ -42,8 +42,15 @@ def entropy_term(bars: Tensor, choice: Choice) -> Tensor:
 
 def tree_entropy(clouds: Tensor, mask: Tensor | None, choice: Choice) -> Tensor:
     """The same (C,) of the H0 bars of checked clouds (C, m, d), m >= 2, under a mask (C, m)."""
-    value: Tensor = _TreeEntropy.apply(clouds, *tree_edges(clouds, mask), choice)  # type: ignore[no-untyped-call]
-    return value
+    return tree_entropy_and_share(clouds, mask, choice)[0]
+
+
+def tree_entropy_and_share(clouds: Tensor, mask: Tensor | None, choice: Choice) -> tuple[Tensor, Tensor]:
+    """:func:`tree_entropy`, and as constants the entropy's shares (C,) of the greatest that so many bars can have."""
+    both: tuple[Tensor, Tensor] = _TreeEntropy.apply(  # type: ignore[no-untyped-call]
+        clouds, *tree_edges(clouds, mask), choice
+    )
+    return both
 
 
 def _chosen(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
@@ -57,8 +64,8 @@ def _largest_entropy(kept: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(count > 1, count, 3.0).log()
 
 
-def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
-    r"""The term (C,) and its derivatives by the bars (C, bars).
+def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The term (C,), its derivatives by the bars (C, bars), and the entropy's share (C,) of its maximum.
 
     With :math:`p_k = l_k / L` of the kept bars, :math:`\partial H / \partial l_k = -(\ln p_k + H) / L`; of nearly
     equal bars the two terms nearly cancel, so all of it is computed in the widest type of the device.
@@ -74,14 +81,15 @@ def value_and_slopes(bars: Tensor, choice: Choice) -> tuple[Tensor, Tensor]:
     value = torch.special.entr(shares).sum(-1, keepdim=True)
     logs = shares.clamp_min(torch.finfo(bars.dtype).tiny).log()
     slopes = torch.where(shares > 0, -(logs + value) / total / unit, 0.0)
+    most = _largest_entropy(kept, bars.dtype).unsqueeze(-1)
+    of_most = value / most
     if choice.normalize:
-        most = _largest_entropy(kept, bars.dtype).unsqueeze(-1)
-        value, slopes = value / most, slopes / most
+        value, slopes = of_most, slopes / most
     if choice.in_cluster:
         noise = real & ~kept
         share = torch.where(noise, choice.in_cluster / noise.sum(-1, keepdim=True).clamp_min(1).to(bars.dtype), 0.0)
         value, slopes = value + (share * bars).sum(-1, keepdim=True), slopes + share
-    return value.squeeze(-1).to(dtype), slopes.to(dtype)
+    return value.squeeze(-1).to(dtype), slopes.to(dtype), of_most.squeeze(-1).to(dtype)
 
 
 class _TreeEntropy(torch.autograd.Function):
@@ -90,16 +98,17 @@ class _TreeEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, clouds: Tensor, edges: Tensor, real: Tensor | None, known: Tensor | None, choice: Choice
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         ends = numbered(edges, clouds.shape[1])
         lengths = lengths_between(clouds.flatten(0, 1), ends) if known is None else known.flatten()
-        value, slopes = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), choice)
+        value, slopes, share = value_and_slopes(_bars(lengths.view(edges.shape[:-1]), real), choice)
         ctx.save_for_backward(clouds, edges, real, ends, lengths, slopes)
         ctx.choice = choice
-        return value
+        ctx.mark_non_differentiable(share)
+        return value, share
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, None, None, None, None]:
         clouds, edges, real, ends, lengths, slopes = ctx.saved_tensors
         if torch.is_grad_enabled():
             value = entropy_term(_bars(edge_lengths(clouds, edges), real), ctx.choice)

@@ -74,8 +74,8 @@ def update(
     ``shrinkage_cov`` goes to a penalty that takes one, as ``IStarLoss`` does: the covariance of a
     :class:`~isonb.losses.istar.ShrinkageCovariance`, measured at each epoch's start.
 
-    Returns the task loss, ``weight * penalty`` (what was added) and, where it is clipped, the length of the gradient
-    before. With one batch there is one forward pass; with several each passes twice (see
+    Returns the task loss, ``weight * penalty`` (what was added), what the penalty logs and, where it is clipped, the
+    length of the gradient before. With one batch there is one forward pass; with several each passes twice (see
     :mod:`isonb.integrations.union`), so memory is that of one.
     """
     offered = {} if shrinkage_cov is None else {"shrinkage_cov": shrinkage_cov}
@@ -107,7 +107,9 @@ def update(
     if scheduler is not None:
         scheduler.step()
     optimizer.zero_grad()
-    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": value if gradients else extra.detach(), **norm}
+    told = {f"isonb_{name}": number for name, number in getattr(penalty, "logged", {}).items()}
+    added = value if gradients else extra.detach()
+    return {"task": accelerator.reduce(task, "mean"), "isonb_penalty": added, **told, **norm}
 
 
 def _forward(

@@ -57,7 +57,8 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
     :mod:`isonb.integrations.union`); memory stays that of one micro-batch, plus the points.
 
     ``"isonb_penalty"`` in the log is the mean of what was added since the last entry, as this process sees it; ``loss``
-    includes it, ``eval_loss`` doesn't.
+    includes it, ``eval_loss`` doesn't. What the penalty itself logs of its last call stands beside it, such as
+    ``"isonb_entropy_share"`` of :class:`~isonb.losses.persistent_entropy.PersistentEntropyLoss`.
 
     Where a model takes a mean over its own batch and ignores ``num_items_in_batch``, as the sequence classifiers of
     transformers 5 do, the Trainer counts its loss as scaled and sums it over micro-batches and processes. This class
@@ -159,6 +160,7 @@ class IsotropyTrainerMixin(_Base):  # type: ignore[misc]
         """The Trainer's log, with the penalty beside the training loss."""
         if "loss" in logs and self.penalty is not None:
             logs["isonb_penalty"] = float(self._penalty_sum) / max(self._penalty_updates, 1)
+            logs |= {f"isonb_{name}": float(value) for name, value in getattr(self.penalty, "logged", {}).items()}
             self._penalty_sum, self._penalty_updates = 0.0, 0
         super().log(logs, *args, **kwargs)
 

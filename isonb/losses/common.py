@@ -16,11 +16,13 @@ from isonb.numerics.rows import row_count
 class Loss(nn.Module):
     """A loss whose options are the fields of a dataclass: declared once, with their meaning under Args.
 
-    The methods of the lab and the command line take names, defaults, types, words and ranges from there.
+    The methods of the lab and the command line take names, defaults, types, words and ranges from there. ``logged``
+    holds what a log shows of the last call, by name: numbers that say more of the geometry than the loss itself.
     """
 
     def __post_init__(self) -> None:
         super().__init__()
+        self.logged: dict[str, Tensor] = {}
 
 
 def attached_zero(points: Tensor) -> Tensor:

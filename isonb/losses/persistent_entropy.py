@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isonb.barcodes.rips import barcode_of
-from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy
+from isonb.barcodes.tree_entropy import Choice, entropy_term, tree_entropy_and_share
 from isonb.checks import border, cloud, labels_of, uncompiled
 from isonb.errors import InputError, fail
 from isonb.losses.common import Loss
@@ -64,6 +64,9 @@ class PersistentEntropyLoss(Loss):
     the logarithm of the number of its bars, its maximum, so that labels of different size compare. Labels whose points
     are all equal count 0; if no label remains the loss is 0, still attached to the points.
 
+    The loss moves with the numbers of points, which bound :math:`H_c`. ``logged["entropy_share"]`` has, of the last
+    call, the mean share of H0's :math:`H_c` in that maximum, in [0, 1]: it says whether the bars become more even.
+
     Shapes: points (n, d), labels (n,) integer or None for one group; returns a scalar, of weight 1 at least minus the
     sum of the logarithms of the numbers of bars (without a bound where ``in_cluster`` lengthens bars). Selection and
     pairing are constants. The rows of all processes are gathered. Which labels and which tree there are depends on
@@ -86,6 +89,8 @@ class PersistentEntropyLoss(Loss):
     >>> points = torch.tensor([[0.0], [1.0], [3.0], [7.0], [15.0]], requires_grad=True)
     >>> round(loss(points).item(), 6)  # bars 1, 2, 4, 8
     -1.136917
+    >>> round(loss.logged["entropy_share"].item(), 3)  # of the logarithm of 4
+    0.82
     >>> loss(points[:3]).item()  # fewer than five points: nothing to add
     0.0
     """
@@ -113,13 +118,15 @@ class PersistentEntropyLoss(Loss):
     def forward(self, points: Tensor, labels: Tensor | None = None) -> Tensor:
         """Points (n, d), integer labels (n,) or None for one group; returns a scalar."""
         points, _ = cloud(points, name="points", points=0, single=True)
+        self.logged = {}
         if labels is not None:
             labels = all_rows(labels_of(labels, len(points)).to(points.device), self.group)
         clouds, mask = padded_groups(all_rows(points, self.group), labels, max(2, self.min_points))
         if clouds.shape[0] == 0:
             return clouds.sum()
         choice = Choice(self.select, self.keep_breaking, self.in_cluster_sign * self.in_cluster, self.normalize)
-        total = tree_entropy(clouds, mask, choice)
+        total, share = tree_entropy_and_share(clouds, mask, choice)
+        self.logged = {"entropy_share": share.mean()}
         for bars in _loops(clouds, mask, self.max_dim) if self.max_dim > 0 else ():
             total = total + entropy_term(bars, choice)
         return -self.weight * (total.sum() if self.reduction == "sum" else total.mean())

@@ -1,5 +1,7 @@
 """The entropy of the bars of a tree in one step of autograd, against the plain form in float64."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -59,3 +61,19 @@ def test_float32_equals_float64(n, d, rule, seed):
 def test_it_can_be_derived_twice(select):
     x = normal(9, 4)
     check_gradient(PersistentEntropyLoss(select, in_cluster=0.2), x, twice=True)
+
+
+@pytest.mark.parametrize("select", [True, False])
+def test_the_share_of_the_maximum_says_how_even_the_bars_are_whatever_their_number(select):
+    even, uneven = torch.arange(30.0).unsqueeze(1), torch.arange(30.0).square().unsqueeze(1)
+    for points, least, most in ((even, 1.0, 1.0), (uneven, 0.8, 0.999)):
+        for rows in (8, 17, 30):
+            loss = PersistentEntropyLoss(select, weight=0.1)
+            value = loss(torch.cat([points[:rows], points[:rows] + 1000]), torch.arange(2 * rows) // rows)
+            share = loss.logged["entropy_share"]
+            assert least - 1e-5 <= share <= most + 1e-5
+            assert not share.requires_grad
+            if not select:
+                assert -value / (2 * 0.1 * math.log(rows - 1)) == pytest.approx(share.item(), rel=1e-5)
+    loss(torch.zeros(2, 1))
+    assert loss.logged == {}

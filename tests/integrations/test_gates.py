@@ -13,6 +13,7 @@ from isonb.errors import CloudWarning, InputError
 from isonb.integrations.gates import COLLAPSE, Gate, GateCounts
 from isonb.integrations.hidden_states import Pooling, reads_forwards
 from isonb.integrations.monitor import IsotropyMonitor
+from isonb.losses import PersistentEntropyLoss
 from isonb.measures.cosine import mean_cosine
 
 GATES = (Gate("a", low=0.5, patience=2), Gate("b", high=0.5, patience=3))
@@ -81,12 +82,12 @@ def test_vectors_that_point_the_same_way_are_a_collapse(cosine, stops):
     assert kinds == ["measured", "stopped" if stops else "measured"]
 
 
-def trainer_of(folder, steps=3, **options):
+def trainer_of(folder, steps=3, kind=Trainer, **options):
     made = tiny.model()
     rows = [{"input_ids": torch.randint(5, 30, (5,)), "labels": torch.tensor(i % 2)} for i in range(16)]
     quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "logging_steps": 1}
     arguments = TrainingArguments(str(folder), max_steps=steps, per_device_train_batch_size=4, **quiet)
-    return Trainer(model=made, args=arguments, train_dataset=rows, **options)
+    return kind(model=made, args=arguments, train_dataset=rows, **options)
 
 
 def hooks(model):
@@ -132,6 +133,14 @@ def test_an_interrupted_training_leaves_no_hook(tmp_path):
     assert seen[0] > before + 1
     assert hooks(trainer.model) == before
     assert monitor._points.take() is None
+
+
+def test_the_trainers_log_has_the_share_of_the_entropy(tmp_path):
+    options = {"penalty": PersistentEntropyLoss(), "points": "tokens"}
+    trainer = trainer_of(tmp_path, 2, kind=tiny.IsotropyTrainer, **options)
+    trainer.train()
+    logs = [entry for entry in trainer.state.log_history if "loss" in entry]
+    assert [0 < entry["isonb_entropy_share"] <= 1 for entry in logs] == [True, True]
 
 
 def test_what_is_no_trainer_is_refused():
