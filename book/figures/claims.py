@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 
 from isonb.lab.studies.design import Design
-from isonb.lab.studies.summary import ASIDE, cell_row
+from isonb.lab.studies.summary import ASIDE, cell_row, with_setting
 from isonb.lab.studies.verdicts import JudgedCell, Judgement, Reason
 from isonb.pages.charts import GREY
 
@@ -20,11 +20,15 @@ OUTCOME_COLORS = {
     "supported": "#009E73",
     "contradicted": "#D55E00",
     "depends": "#E69F00",
+    "seen here": "#8fd0ba",
+    "not seen here": "#f0b48a",
     "inconclusive": "#7f7f7f",
-    "not testable": "#c9c9c9",
+    "not tested at its setting": "#b0b0b0",
+    "not testable": "#d9d9d9",
 }
 OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "depends": "cross"}
-OUTCOME_SHAPES |= {"inconclusive": "diamond", "not testable": "square"}
+OUTCOME_SHAPES |= {"seen here": "circle", "not seen here": "triangle-down", "inconclusive": "diamond"}
+OUTCOME_SHAPES |= {"not tested at its setting": "square", "not testable": "square"}
 ACROSS = 12  # marks side by side: with the statements they fill a page's column, and a phone still shows them
 LETTERS = 36  # of a statement in one line
 STATEMENT = 262  # pixels that so many letters need in a wide font
@@ -137,13 +141,13 @@ def _lines(statement: str) -> list[str]:
 def _color() -> alt.Color:
     outcomes = list(OUTCOME_COLORS)
     scale = alt.Scale(domain=outcomes, range=list(OUTCOME_COLORS.values()))
-    return alt.Color("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top"))
+    return alt.Color("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top", columns=4))
 
 
 def _shape() -> alt.Shape:
     outcomes = list(OUTCOME_COLORS)
     scale = alt.Scale(domain=outcomes, range=[OUTCOME_SHAPES[one] for one in outcomes])
-    return alt.Shape("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top"))
+    return alt.Shape("outcome:N", title=None, scale=scale, sort=outcomes, legend=alt.Legend(orient="top", columns=4))
 
 
 def _laid_out(
@@ -174,8 +178,10 @@ def _laid_out(
 
 
 def _verdict(part: pd.DataFrame) -> dict[str, Any]:
-    telling = part[part["outcome"].isin(("supported", "contradicted", "inconclusive"))]
-    sides = [(telling["outcome"] == side).sum() for side in ("supported", "contradicted")]
+    sides = [
+        part["outcome"].isin(side).sum() for side in (("supported", "seen here"), ("contradicted", "not seen here"))
+    ]
+    telling = part[part["mean"].notna()]
     verdict, words, remark = part.iloc[0][["verdict", "words", "remark"]]
     told = f"{sides[0]} for, {sides[1]} against, of {len(telling)}" if len(telling) else "none can tell"
     return {"outcome": verdict, "verdict": words, "cells": told, "remark": remark or "–"}
@@ -209,11 +215,12 @@ def claim_cells(design: Design, judged: Sequence[Judgement]) -> pd.DataFrame:
     rows = []
     for one in judged:
         claim = one.claim
-        told = (claim.number, claim.statement, claim.kind, one.outcome, one.words, claim.remark)
+        told = (claim.number, claim.statement, claim.kind, one.outcome, with_setting(one), claim.remark)
         head = dict(zip(HEAD, (design.name, design.page, *told), strict=True))
         for tested in one.predictions:
             what = {"what": tested.prediction.what, "trained": tested.prediction.trained}
-            rows += [head | what | cell_row(cell) for cell in tested.cells]
+            for cell in tested.cells:
+                rows.append(head | what | cell_row(cell) | {"outcome": one.outcome_of(tested, cell.outcome)})
         if not one.cells:
             blank = cell_row(JudgedCell("", one.outcome, Reason.NO_RUNS)) | {"reason": claim.remark}
             rows.append(head | {"what": "", "trained": False} | blank)

@@ -14,10 +14,14 @@ from typing import Any
 
 import pandas as pd
 
+from isonb.lab.data.tasks import TASKS
+from isonb.lab.statistics.seeds import LEVEL, Interval
 from isonb.lab.studies.comparing import ALIKE, ALL_LAYERS
-from isonb.lab.studies.design import PLAIN, Design, Settings
+from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
+from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import settings_of_rows, task_and_encoder
+from isonb.lab.studies.treatments import Treated
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb.measures.registry import titles
 
@@ -31,16 +35,29 @@ from .arms import (
     HEAD_TO_HEAD,
     ISOBN,
     ISOLAYER,
+    ISOLAYER_GAIN,
+    ISOLAYER_LAYER,
+    ISTAR_GAIN,
+    ISTAR_LOWER,
     LAST,
     LEARNED,
     LOWER,
     METHODS,
-    POINT,
     RAISE,
     RUNS,
+    SHRINK_GAIN,
+    SHRINK_TASKS,
+    SHRINK_TRAINING,
     SOFTDECAY,
+    SOFTDECAY_GAIN,
+    SOFTDECAY_LAYER,
     SPECTRUM,
+    TRAINED,
+    entropy_of,
+    istar_at,
+    plain_on,
     scored,
+    treated,
 )
 from .heads import WIDTH
 from .pairs import SETS, kept, pair_interval
@@ -191,7 +208,7 @@ def _score(arm: str, direction: str, **more: Any) -> Prediction:
 def _fell(arm: str) -> Prediction:
     """The prediction that an arm lowers IsoScore* of the tokens of all layers in the runs that learned."""
     words = f"{RUNS[LEARNED]}: IsoScore* of the tokens of all layers, {arm} less none"
-    return Prediction(words, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED)
+    return Prediction(words, Change(istar.ISOTROPY, arm), trained=True, runs_of=LEARNED, arms=(arm,))
 
 
 def _last(study: Study, suites: Sequence[str], *, arm: str, measure: str) -> Evidence:
@@ -236,7 +253,53 @@ def _whitening(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
+def _own_tails(study: Study, runs: Sequence[str], *, measure: str) -> dict[str, float]:
+    """A measure of the watched rows' [CLS] vectors at the last validations, by run."""
+    return study.tails(f"step.validation.cls.{measure}", runs)
+
+
+def _share_of_round(study: Study, runs: Sequence[str]) -> dict[str, float]:
+    """IsoScore behind IsoLayer's layer as a share of that of isotropic vectors of the same n and d, less a half."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    return {
+        str(run): float(row["metric.end.second.isoscore"])
+        / isotropic(min(LAYER_ROWS, int(row["rows"])), WIDTH[str(row["model"])])
+        - 0.5
+        for run, row in table.iterrows()
+    }
+
+
+PRINTED_WIDTH = {"bert-base-cased": 768, "roberta-large": 1024}
+
+
+def _printed_layer(study: Study, suites: Sequence[str]) -> Evidence:
+    """The IsoScore that IsoLayer's paper prints behind its layer, as a share of an isotropic cloud's, less a half."""
+    numbers = printed("isolayer", "Table 2", method="Finetuned LM + Isotropy Layer", metric="IsoScore")
+    sizes = {name: TASKS[task].size.evaluation for task, name in TASK_NAMES.items()}
+    shares = {
+        f"{row.model}, {row.task}": row.value / isotropic(sizes[row.task], PRINTED_WIDTH[row.model]) - 0.5
+        for row in numbers.itertuples()
+    }
+    return {cell: Interval(share, share, share, LEVEL, 1, "printed") for cell, share in shares.items()}
+
+
+PRINTED_GAINS = {SELECTED: SHRINK_GAIN, SOFTDECAY: SOFTDECAY_GAIN, ISOLAYER: ISOLAYER_GAIN}
+SHRINK_PLAIN = plain_on(SHRINK_TASKS, **SHRINK_TRAINING)
+OWN_GAINS = (  # of the three papers whose claim is that more is better, at their own settings
+    treated(
+        "IsoScore of the [CLS] vectors, entropy less none",
+        entropy_of(select=True),
+        value="metric.end.cls.isoscore",
+        base=SHRINK_PLAIN,
+        margin=ALIKE,
+    ),
+    treated("score, entropy less none", entropy_of(select=True), base=SHRINK_PLAIN, room=SHRINK_GAIN),
+    treated("score, SoftDecay less none", SOFTDECAY_LAYER, room=SOFTDECAY_GAIN),
+    treated("score, IsoLayer less none", ISOLAYER_LAYER, room=ISOLAYER_GAIN),
+)
+ON_LAST = istar_at(ISTAR_LOWER, layers=(-1, 4))  # the last of the four layers of tiny
 LAST_ALONE = istar.SINGLES[-1]
+WHOLE = {"IsoScore within classes": "isoscore_class_centered", "IsoScore of all": "isoscore"}
 RAISED = (  # the three papers whose claim is that more is better: measure, what it is called, where the claim speaks
     (ENTROPY, "isoscore", "IsoScore of the [CLS] vectors", ENTROPY_ON),
     (SOFTDECAY, "isoscore", "IsoScore of what the classifier reads", None),
@@ -251,8 +314,18 @@ CLAIMS = (
             _score(LOWER, "greater"),
             _score(RAISE, "less"),
             _fell(istar.WEAK_DOWN),
-            scored(istar.WEAK_DOWN, room=POINT, runs_of=LEARNED),
-            scored(istar.WEAK_UP, direction="less", room=POINT, runs_of=LEARNED),
+            scored(istar.WEAK_DOWN, room=ISTAR_GAIN, runs_of=LEARNED),
+            scored(istar.WEAK_UP, direction="less", runs_of=LEARNED),
+            treated(
+                "IsoScore* of the tokens of all layers, λ of -5, -3, -1 less none",
+                istar.LOWERED,
+                "less",
+                value=istar.ISOTROPY,
+                margin=ALIKE,
+                arms=(LOWER,),
+            ),
+            istar.GAIN,
+            istar.HARM,
         ),
     ),
     Claim(
@@ -266,7 +339,8 @@ CLAIMS = (
                 )
                 for arm, measure, what, on in RAISED
             ),
-            *(scored(arm, room=POINT, runs_of=LEARNED) for arm in (SELECTED, SOFTDECAY, ISOLAYER)),
+            *(scored(arm, room=gain, runs_of=LEARNED) for arm, gain in PRINTED_GAINS.items()),
+            *OWN_GAINS,
         ),
         remark="Entropy on STS-B, where all points would be one class, is no part of it.",
     ),
@@ -295,6 +369,24 @@ CLAIMS = (
                 trained=True,
                 arms=(ISOLAYER,),
             ),
+            Prediction(
+                "as the paper prints it: IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+                _printed_layer,
+                "greater",
+                decided_by="most",
+                on=(),
+                treatment=ISOLAYER_LAYER,
+            ),
+            Prediction(
+                "at the paper's setting: IsoScore behind the layer as a share of an isotropic cloud's, less a half",
+                Treated({"": _share_of_round}, ISOLAYER_LAYER),
+                "greater",
+                trained=True,
+                on=(),
+                runs_of=TRAINED,
+                decided_by="agree",
+                treatment=ISOLAYER_LAYER,
+            ),
         ),
     ),
     Claim(
@@ -311,12 +403,20 @@ CLAIMS = (
             )
             for words, arm, more in (
                 ("", ENTROPY, {"arms": (ENTROPY,), "on": ENTROPY_ON, "needs": MOVED}),
-                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "room": ALIKE}),
+                (f"{RUNS[LEARNED]}: ", SELECTED, {"runs_of": LEARNED, "room": ALIKE, "arms": (SELECTED,)}),
             )
-            for what, measure in {
-                "IsoScore within classes": "isoscore_class_centered",
-                "IsoScore of all": "isoscore",
-            }.items()
+            for what, measure in WHOLE.items()
+        )
+        + tuple(
+            treated(
+                f"{what}, selected bars less none",
+                entropy_of(select=True),
+                value=partial(_own_tails, measure=measure),
+                base=SHRINK_PLAIN,
+                margin=ALIKE,
+                room=ALIKE,
+            )
+            for what, measure in WHOLE.items()
         ),
     ),
     Claim(
@@ -334,6 +434,21 @@ CLAIMS = (
             _shape("IsoScore* of the tokens of all layers", LAST, ALL_LAYERS, "less"),
             scored(LAST_ALONE, istar.WEAK_DOWN, "equal", margin=ALIKE, runs_of=LEARNED),
             _fell(LAST_ALONE),
+            treated(
+                f"score, last layer alone less all layers, alike within {ALIKE}",
+                ON_LAST,
+                "equal",
+                base=istar.LOWERED,
+                margin=ALIKE,
+                arms=(LAST,),
+            ),
+            treated(
+                "IsoScore* of the tokens of all layers, last layer alone less none",
+                ON_LAST,
+                "less",
+                value=istar.ISOTROPY,
+                arms=(LAST,),
+            ),
         ),
     ),
 )

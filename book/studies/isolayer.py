@@ -8,6 +8,7 @@ from functools import partial
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
+from isonb.lab.studies.treatments import Treated
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -21,6 +22,7 @@ READ = (PLAIN, "end.features")  # what the classifier of a plain run reads
 SCALED = (arms.ISOBN, "end.features")
 DETAILS = {", raw": "", ", centred": "_centered"}
 SAME_SCORE = 0.02
+APART = ("head",)  # IsoBN scales what the pooler gives, IsoLayer's head is linear
 
 
 def arm_of(settings: Settings) -> str | None:
@@ -88,6 +90,36 @@ def _never(study: Study, suites: Sequence[str]) -> Evidence:
     return {}
 
 
+def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
+    """A measure behind the layer less the same before it, by run."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    after, before = (table[f"metric.end.{at}.{name}"] for at in ("second", "cls"))
+    return (after - before).dropna().to_dict()
+
+
+def _own(words: str, name: str, direction: str) -> Prediction:
+    """A measure behind the layer less before it, at the paper's setting: linear head, its own tasks."""
+    return Prediction(
+        f"at the paper's setting: {words}",
+        Treated({"": partial(_end, name=name)}, arms.ISOLAYER_LAYER),
+        direction,
+        trained=True,
+        on=(),
+        runs_of=arms.TRAINED,
+        decided_by="agree",
+        treatment=arms.ISOLAYER_LAYER,
+    )
+
+
+def _read_behind(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
+    """A measure of what the classifier reads: behind IsoLayer's layer, or scaled by IsoBN; by run."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    read = table[f"metric.end.features.{name}"].where(
+        table["method.name"] != "isolayer", table[f"metric.end.second.{name}"]
+    )
+    return read.dropna().to_dict()
+
+
 LARGER = "a larger encoder"
 NEEDS = f"{LARGER}: 90 runs of roberta-large in isolayer.yaml, about 4 hours of one A100"
 CLAIMS = (
@@ -107,7 +139,9 @@ CLAIMS = (
                 for runs in (arms.HEAD_TO_HEAD, arms.LEARNED)
             ),
             arms.scored(arms.ISOLAYER),
-            arms.scored(arms.ISOLAYER, room=arms.POINT, runs_of=arms.LEARNED),
+            arms.scored(arms.ISOLAYER, room=arms.ISOLAYER_GAIN, runs_of=arms.LEARNED),
+            _own("IsoScore, after the layer less before", "isoscore", "greater"),
+            arms.treated("score, IsoLayer less none", arms.ISOLAYER_LAYER, room=arms.ISOLAYER_GAIN),
         ),
     ),
     Claim(
@@ -115,7 +149,17 @@ CLAIMS = (
         "The layer lowers EV1, less for RoBERTa-large",
         (
             *_variance(AFTER, BEFORE, 1, "head to head: EV1, after the layer less before"),
-            Prediction(f"EV1 falls less in the larger encoder (needs {LARGER})", _never, "less", needs=NEEDS),
+            *(
+                _own(f"EV1, after the layer less before{detail}", f"explained_variance_1{ending}", "less")
+                for detail, ending in DETAILS.items()
+            ),
+            Prediction(
+                f"EV1 falls less in the larger encoder (needs {LARGER})",
+                _never,
+                "less",
+                needs=NEEDS,
+                treatment=arms.ISOLAYER_LAYER,
+            ),
         ),
     ),
     Claim(
@@ -124,7 +168,32 @@ CLAIMS = (
         (
             arms.scored(arms.ISOLAYER, arms.ISOBN, "equal", margin=SAME_SCORE),
             *_variance(AFTER, SCALED, 3, "head to head: EV3, IsoLayer less IsoBN"),
-            Prediction(f"EV3 above IsoBN's in the larger encoder (needs {LARGER})", _never, "greater", needs=NEEDS),
+            arms.treated(
+                f"score, IsoLayer less IsoBN, alike within {SAME_SCORE}",
+                arms.ISOLAYER_LAYER,
+                "equal",
+                base=arms.ISOBN_LAYER,
+                apart=APART,
+                margin=SAME_SCORE,
+            ),
+            *(
+                arms.treated(
+                    f"EV3, IsoLayer less IsoBN{detail}",
+                    arms.ISOLAYER_LAYER,
+                    "less",
+                    value=partial(_read_behind, name=f"explained_variance_3{ending}"),
+                    base=arms.ISOBN_LAYER,
+                    apart=APART,
+                )
+                for detail, ending in DETAILS.items()
+            ),
+            Prediction(
+                f"EV3 above IsoBN's in the larger encoder (needs {LARGER})",
+                _never,
+                "greater",
+                needs=NEEDS,
+                treatment=arms.ISOLAYER_LAYER,
+            ),
         ),
     ),
 )

@@ -16,6 +16,7 @@ from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
+from isonb.lab.studies.treatments import Treated, Treatment, by_regime, treated_runs
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -27,7 +28,10 @@ __all__ = [
     "COSINE",
     "DESIGN",
     "ENDS",
+    "GAIN",
+    "HARM",
     "ISOTROPY",
+    "LOWERED",
     "SETTINGS",
     "SINGLES",
     "SWEEP",
@@ -43,6 +47,7 @@ ISOTROPY = "metric.end.tokens.isoscore_star_all_layers"
 COSINE = "metric.end.tokens.mean_cosine"
 BY_LAYER = "layer.end.tokens.isoscore_star"
 TWO_NN = "layer.end.cls.two_nn"
+CLS_TWO_NN = "metric.end.cls.two_nn"
 WEAK_DOWN, WEAK_UP = "λ = -0.1", "λ = +0.1"
 SWEEP = (WEAK_DOWN, PLAIN, WEAK_UP)
 ENDS = tuple(f"{WEAK_DOWN}, ζ = {zeta}" for zeta in (0, 1))
@@ -75,7 +80,10 @@ def correlation(study: Study, suite: str) -> Interval | None:
     runs = runs[(runs["suite"] == suite) & runs["arm"].isin(SWEEP)]
     if len(runs) < 4 or runs["arm"].nunique() < len(SWEEP) or runs["score"].nunique() < 2:
         return None
-    both = runs[[ISOTROPY, "score"]].to_numpy()
+    return _spearman(runs[[ISOTROPY, "score"]].to_numpy())
+
+
+def _spearman(both: Array) -> Interval:
     drawn = both[np.random.default_rng(0).integers(0, len(both), (DRAWS, len(both)))]
     low, high = np.nanquantile(_rank_correlation(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(_rank_correlation(both)), float(low), float(high), LEVEL, len(both), "percentile")
@@ -130,9 +138,11 @@ def _table_1() -> pd.DataFrame:
     return table.pivot_table(index=["model", "task", "metric"], columns="method", values=["value", "std"])
 
 
-def _correlations(study: Study, suites: Sequence[str]) -> Evidence:
-    found = ((suite, correlation(study, suite)) for suite in suites)
-    return {suite: interval for suite, interval in found if interval is not None}
+def _correlations_on_stsb(study: Study, suites: Sequence[str]) -> Evidence:
+    """Over the runs of both signs and plain ones; the interval is over runs."""
+    runs = study.runs[study.runs["suite"].isin(list(suites)) & study.runs["arm"].isin([arms.LOWER, PLAIN, arms.RAISE])]
+    groups = runs.reindex(columns=["suite", ISOTROPY, "score"]).dropna().groupby("suite")
+    return {str(suite): _spearman(some[[ISOTROPY, "score"]].to_numpy()) for suite, some in groups}
 
 
 def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
@@ -145,7 +155,7 @@ def _printed_gains(study: Study, suites: Sequence[str]) -> Evidence:
 def _dimension(arm: str, direction: str, runs_of: str = "") -> Prediction:
     """TwoNN of the last layer's [CLS] vectors, an arm less none."""
     words = f"TwoNN of the last layer's [CLS] vectors, {arm} less none"
-    change = Change("metric.end.cls.two_nn", arm)
+    change = Change(CLS_TWO_NN, arm)
     return Prediction(words, change, direction, trained=True, runs_of=runs_of, arms=(arm,))
 
 
@@ -157,11 +167,59 @@ def _early(study: Study, suites: Sequence[str], *, arm: str) -> Evidence:
     return difference(*({unit: abs(value) for unit, value in half.items()} for half in (early, late)))
 
 
-def _whole(study: Study, suites: Sequence[str]) -> Evidence:
-    """Score with all layers less the mean of single ones, of the seeds that all have."""
-    first, *others = (study.units("score", arm, suites) for arm in SINGLES)
-    means = {unit: fmean(one[unit] for one in (first, *others)) for unit in set(first).intersection(*others)}
-    return difference(study.units("score", WEAK_DOWN, suites), means)
+def _both_signs(study: Study, suites: Sequence[str]) -> Evidence:
+    """The mean score of the paper's negative weights less that of its positive ones, by task and seed."""
+    sides = []
+    for weights in (arms.ISTAR_LOWER, arms.ISTAR_RAISE):
+        gains = Treated({"": "score"}, arms.istar_at(weights), arms.plain_on(arms.GLUE))(study, suites)
+        cells: dict[tuple[str, int], list[float]] = {}
+        for (name, seed), value in gains.items():
+            task, _, rest = name.partition(", weight ")
+            cells.setdefault((", ".join([task, *rest.split(", ")[1:]]), seed), []).append(value)
+        sides.append({unit: fmean(values) for unit, values in cells.items() if len(values) == len(weights)})
+    return difference(*sides)
+
+
+def _own_correlations(study: Study, suites: Sequence[str]) -> Evidence:
+    """Spearman's correlation over the runs of the paper's weights and plain ones, by task and training."""
+    rows = treated_runs(study.runs, CORRELATED) + treated_runs(study.runs, arms.plain_on(CORRELATED.tasks))
+    runs = study.runs.set_index("run_id")
+    found = {}
+    for name, some in by_regime(rows).items():
+        part = runs.loc[some]
+        pairs = part.reindex(columns=[ISOTROPY, "score"]).dropna()
+        if part["method.weight"].nunique() > 1 and len(pairs) >= 4:
+            found[name] = _spearman(pairs.to_numpy())
+    return found
+
+
+def _by_layer(study: Study, runs: Sequence[str]) -> pd.DataFrame:
+    """IsoScore* of the tokens, a row a run and a column a layer; the embedding output left out."""
+    logged = study.series[(study.series["name"] == BY_LAYER) & study.series["run_id"].isin(list(runs))]
+    return logged[logged["step"] > 0].pivot(index="run_id", columns="step", values="value")
+
+
+def _whether_late(study: Study, runs: Sequence[str], *, late: bool) -> dict[str, float]:
+    """The mean over the later, or the earlier, half of the layers, by run; encoders may have different depths."""
+    found = {}
+    for run, layers in _by_layer(study, runs).iterrows():
+        values = layers.dropna()
+        half = values[(values.index > values.index.max() / 2) == late]
+        found[str(run)] = float(half.mean())
+    return found
+
+
+def _last_alone(study: Study, runs: Sequence[str]) -> dict[str, float]:
+    """The last layer less the mean of the others, by run."""
+    rows = ((str(run), layers.dropna()) for run, layers in _by_layer(study, runs).iterrows())
+    return {run: float(values.iloc[-1] - values.iloc[:-1].mean()) for run, values in rows}
+
+
+def _own_early(study: Study, suites: Sequence[str], *, treatment: Treatment) -> Evidence:
+    """By how much more the paper's weights change IsoScore* in the earlier half of the layers, whatever the sign."""
+    halves = (partial(_whether_late, late=late) for late in (False, True))
+    changes = (Treated({"": half}, treatment, arms.plain_on(treatment.tasks))(study, suites) for half in halves)
+    return difference(*({unit: abs(value) for unit, value in one.items()} for one in changes))
 
 
 def _three_ways(study: Study, suites: Sequence[str]) -> Evidence:
@@ -186,6 +244,15 @@ def _last_less_others(study: Study, suites: Sequence[str]) -> Units:
     return apart
 
 
+LOWERED, RAISED = arms.istar_at(arms.ISTAR_LOWER), arms.istar_at(arms.ISTAR_RAISE)
+CORRELATED = arms.istar_at((*arms.ISTAR_LOWER, 0.5, *arms.ISTAR_RAISE), ("rte", "stsb", "squad"))
+WEIGHT = "the task or the weight"
+# What claims 14 and 15 take for granted: without a gain there is none to lose.
+GAIN = arms.treated(
+    "score, λ of -5, -3, -1 less none", LOWERED, room=arms.ISTAR_GAIN, depends=WEIGHT, arms=(arms.LOWER,)
+)
+HARM = arms.treated("score, λ of 1, 3, 5 less none", RAISED, "less", depends=WEIGHT, arms=(arms.RAISE,))
+NO_GAIN = "It takes a gain of λ < 0 for granted. With ζ = 1 the loss has no gradient: that is plain training."
 CLAIMS = (
     Claim(
         6,
@@ -218,20 +285,45 @@ CLAIMS = (
             arms.scored(arms.LOWER),
             arms.scored(arms.RAISE, direction="less"),
             arms.scored(arms.LOWER, arms.RAISE),
-            arms.scored(WEAK_DOWN, room=arms.POINT, runs_of=""),
-            arms.scored(WEAK_UP, direction="less", room=arms.POINT, runs_of=""),
-            arms.scored(WEAK_DOWN, WEAK_UP, room=arms.POINT, runs_of=""),
+            arms.scored(WEAK_DOWN, room=arms.ISTAR_GAIN, runs_of=""),
+            arms.scored(WEAK_UP, direction="less", runs_of=""),
+            arms.scored(WEAK_DOWN, WEAK_UP, runs_of=""),
+            GAIN,
+            HARM,
+            Prediction(
+                "at the paper's setting: score, mean of λ of -5, -3, -1 less mean of λ of 1, 3, 5",
+                _both_signs,
+                "greater",
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                treatment=LOWERED,
+                arms=(arms.LOWER, arms.RAISE),
+            ),
         ),
-        remark="Each sign has the strength that its tuning chose; a task where none worked says nothing.",
+        remark="In the head to head each sign has the strength that its tuning chose.",
     ),
     Claim(
         9,
         "Isotropy and score are negatively correlated on RTE, STS-B and SQuAD",
         (
             Prediction(
-                "Spearman's correlation of IsoScore* and score over runs",
-                _correlations,
+                "STS-B: Spearman's correlation of IsoScore* and score over runs",
+                _correlations_on_stsb,
                 trained=True,
+                on=("STS-B",),
+                runs_of="evidence_methods",
+                arms=(arms.LOWER, arms.RAISE),
+            ),
+            Prediction(
+                "at the paper's setting: Spearman's correlation of IsoScore* and score over runs",
+                _own_correlations,
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                treatment=CORRELATED,
             ),
         ),
     ),
@@ -261,6 +353,14 @@ CLAIMS = (
                 runs_of=arms.HEAD_TO_HEAD,
                 arms=(arms.COSREG,),
             ),
+            arms.treated("mean cosine, CosReg less none", arms.COSREG_AT_1, "less", value=COSINE),
+            arms.treated(
+                f"IsoScore* of the tokens of all layers, alike within {ALIKE}",
+                arms.COSREG_AT_1,
+                "equal",
+                value=ISOTROPY,
+                margin=ALIKE,
+            ),
         ),
     ),
     Claim(
@@ -271,6 +371,15 @@ CLAIMS = (
             _dimension(arms.RAISE, "greater", arms.HEAD_TO_HEAD),
             _dimension(WEAK_DOWN, "less"),
             _dimension(WEAK_UP, "greater"),
+            arms.treated(
+                "TwoNN, λ of -5, -3, -1 less none",
+                LOWERED,
+                "less",
+                value=CLS_TWO_NN,
+                depends=WEIGHT,
+                arms=(arms.LOWER,),
+            ),
+            arms.treated("TwoNN, λ of 1, 3, 5 less none", RAISED, value=CLS_TWO_NN, depends=WEIGHT, arms=(arms.RAISE,)),
         ),
     ),
     Claim(
@@ -283,6 +392,7 @@ CLAIMS = (
                     partial(_early, arm=arm),
                     "greater",
                     trained=True,
+                    arms=(arm,),
                 )
                 for arm in (WEAK_DOWN, WEAK_UP)
             ),
@@ -290,21 +400,67 @@ CLAIMS = (
                 f"IsoScore*, {WEAK_UP}, last layer less the others",
                 _last_less_others,
                 trained=True,
+                arms=(WEAK_UP,),
+            ),
+            *(
+                Prediction(
+                    f"at the paper's setting: |change of IsoScore*|, {words}, early less late layers",
+                    partial(_own_early, treatment=treatment),
+                    "greater",
+                    trained=True,
+                    on=(),
+                    runs_of=arms.TRAINED,
+                    decided_by="agree",
+                    depends=WEIGHT,
+                    treatment=treatment,
+                )
+                for words, treatment in (("λ of -5, -3, -1", LOWERED), ("λ of 1, 3, 5", RAISED))
+            ),
+            Prediction(
+                "at the paper's setting: IsoScore*, λ of 1, 3, 5, last layer less the others",
+                Treated({"": _last_alone}, RAISED),
+                trained=True,
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                depends=WEIGHT,
+                treatment=RAISED,
             ),
         ),
     ),
     Claim(
         14,
         "ζ = 0 and ζ = 1 both cost score",
-        tuple(arms.scored(arm, WEAK_DOWN, "less", room=arms.POINT, runs_of="") for arm in ENDS),
+        (
+            arms.treated(
+                "score, ζ = 0 less ζ of 0.2",
+                arms.istar_at(arms.ISTAR_LOWER, zeta=(0,)),
+                "less",
+                base=LOWERED,
+                room=arms.ISTAR_GAIN,
+                depends=WEIGHT,
+                arms=(arms.LOWER,),
+            ),
+        ),
+        remark=NO_GAIN,
+        premise=(GAIN,),
     ),
     Claim(
         15,
         "A penalty on all layers scores higher than on single ones",
         (
-            arms.scored(arms.LOWER, arms.LAST),
-            Prediction("score, all layers less mean of single ones", _whole, "greater", room=arms.POINT, trained=True),
+            arms.treated(
+                "score, single layers less all layers",
+                arms.istar_at(arms.ISTAR_LOWER, layers=range(1, 25)),
+                "less",
+                base=LOWERED,
+                room=arms.ISTAR_GAIN,
+                depends="the task or the layer",
+                arms=(arms.LOWER,),
+            ),
         ),
+        remark=NO_GAIN,
+        premise=(GAIN,),
     ),
 )
 DESIGN = Design(

@@ -5,10 +5,21 @@ from __future__ import annotations
 import pandas as pd
 
 from isonb.lab.runs.recordings import FOLDER
-from isonb.lab.statistics.seeds import LEVEL, Interval
+from isonb.lab.statistics.seeds import LEVEL, Interval, student
+from isonb.lab.studies.design import SIMILARITY_NAMES
 from isonb.lab.studies.study import Study
 
-__all__ = ["PLAIN_VECTORS", "SETS", "TRANSFORMS", "kept", "pair_gain", "pair_interval"]
+__all__ = [
+    "PLAIN_VECTORS",
+    "SETS",
+    "TRANSFORMS",
+    "WITHOUT",
+    "kept",
+    "over_sets",
+    "pair_gain",
+    "pair_interval",
+    "shared_pairs",
+]
 
 PLAIN_VECTORS = {"last": "plain, last", "first_last": "plain, first-last", "one_last": "plain, 1-last"}
 TRANSFORMS = {
@@ -23,7 +34,34 @@ TRANSFORMS = {
     "simcse": "SimCSE",
     "tension": "tension",
 }
-SETS = {"stsb_test": "STS-B"} | {f"sts{year}": f"STS-{year}" for year in range(12, 17)} | {"sickr": "SICK-R"}
+SETS = SIMILARITY_NAMES
+
+
+WITHOUT = "STS-B"  # most of whose pairs stand in the sets of 2012 to 2016
+
+
+def shared_pairs(task: str = "stsb_test") -> float:
+    """The share of a set's pairs that stand in the sets of 2012 to 2016, too, by ``sts_overlap.csv``.
+
+    >>> round(shared_pairs(), 2)
+    0.73
+    """
+    table = pd.read_csv(FOLDER / "sts_overlap.csv").set_index(["set", "other"])
+    row = table.loc[(task, "sts12 to sts16")]
+    return float(row["shared"] / row["pairs"])
+
+
+def over_sets(gains: pd.DataFrame, arm: str, *, without: str = "") -> dict[str, Interval]:
+    """The mean gain of an arm over the similarity sets with Student's interval over them, by encoder.
+
+    Args:
+        gains: ``suite`` ("minilm, STS-B"), ``arm`` and ``mean``, a row a set.
+        arm: whose gains.
+        without: a set to leave out, :data:`WITHOUT` since it shares its pairs with others.
+    """
+    some = gains[(gains["arm"] == arm) & (gains["suite"].str.split(", ").str[1] != without)]
+    by_model = some.groupby(some["suite"].str.split(", ").str[0])["mean"]
+    return {str(model): student(values.tolist()) for model, values in by_model}
 
 
 def kept(name: str) -> pd.DataFrame | None:

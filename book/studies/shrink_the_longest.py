@@ -12,6 +12,7 @@ from typing import Any
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
+from isonb.lab.studies.treatments import Treated
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -68,20 +69,60 @@ def _rise(study: Study, suites: Sequence[str], *, ending: str) -> Evidence:
     return difference(end, start)
 
 
-share: dict[str, Any] = {"details": tuple(DETAILS), "trained": True, "depends": "the task or the form of the share"}
+PLAIN_RUNS = arms.plain_on(arms.SHRINK_TASKS, **arms.SHRINK_TRAINING)
+OWN = {SELECTED: arms.entropy_of(select=True), ALL: arms.entropy_of(select=False)}
+
+
+def _tails(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
+    """The mean of a series over the last 30% of the updates, by run."""
+    return study.tails(name, runs)
+
+
+def _risen(study: Study, runs: Sequence[str], *, ending: str) -> dict[str, float]:
+    """A1 of the validation rows' [CLS] vectors after training less that before, by run."""
+    table = study.runs.set_index("run_id").loc[list(runs)]
+    end, start = (table[f"metric.{at}.cls.anisotropy_1{ending}"] for at in ("end", "start"))
+    return (end - start).dropna().to_dict()
+
+
+def _own_share(k: int, arm: str, base: str = PLAIN, direction: str = "less", **more: Any) -> Prediction:
+    """A_k of the training batch over the last 30% of the updates, raw and centred, at the paper's setting."""
+    names = {cell: f"step.train.cls.anisotropy_{k}{ending}" for cell, ending in DETAILS.items()}
+    value = {cell: partial(_tails, name=name) for cell, name in names.items()}
+    words = f"A{k} of the last 30%, {arm} less {base}"
+    other = OWN.get(base, PLAIN_RUNS)
+    return arms.treated(words, OWN[arm], direction, value=value, base=other, depends=FORM, **more)
+
+
+FORM = "the task or the form of the share"
+share: dict[str, Any] = {"details": tuple(DETAILS), "trained": True, "depends": FORM}
 CLAIMS = (
     Claim(
         1,
         "Without a regulariser A1 rises",
-        tuple(
+        (
+            *(
+                Prediction(
+                    f"A1{detail}, end less start",
+                    partial(_rise, ending=ending),
+                    "greater",
+                    trained=True,
+                    runs_of=arms.HEAD_TO_HEAD,
+                    arms=(PLAIN,),
+                )
+                for detail, ending in DETAILS.items()
+            ),
             Prediction(
-                f"A1{detail}, end less start",
-                partial(_rise, ending=ending),
+                "at the paper's setting: A1, end less start",
+                Treated({cell: partial(_risen, ending=ending) for cell, ending in DETAILS.items()}, PLAIN_RUNS),
                 "greater",
                 trained=True,
-                runs_of=arms.HEAD_TO_HEAD,
-            )
-            for detail, ending in DETAILS.items()
+                on=(),
+                runs_of=arms.TRAINED,
+                decided_by="agree",
+                depends=FORM,
+                treatment=PLAIN_RUNS,
+            ),
         ),
     ),
     Claim(
@@ -91,10 +132,12 @@ CLAIMS = (
             Prediction(
                 f"A1 of the last 30%, {arm} less none",
                 partial(_share_change, k=1, arm=arm, base=PLAIN),
+                arms=(arm,),
                 **share,
             )
             for arm in (SELECTED, ALL)
-        ),
+        )
+        + tuple(_own_share(1, arm) for arm in (SELECTED, ALL)),
     ),
     Claim(
         3,
@@ -105,8 +148,10 @@ CLAIMS = (
                 partial(_share_change, k=1, arm=SELECTED, base=ALL),
                 "at most",
                 ALIKE,
+                arms=(SELECTED, ALL),
                 **share,
             ),
+            _own_share(1, SELECTED, ALL, "at most", margin=ALIKE),
         ),
     ),
     Claim(
@@ -115,8 +160,16 @@ CLAIMS = (
         (
             arms.scored(arms.ENTROPY, on=arms.ENTROPY_ON),
             arms.scored(arms.ALL_BARS, direction="equal", margin=SAME_SCORE, runs_of=arms.NEIGHBOURS),
-            arms.scored(SELECTED, room=arms.POINT, runs_of=""),
+            arms.scored(SELECTED, room=arms.SHRINK_GAIN, runs_of=""),
             arms.scored(ALL, direction="equal", margin=SAME_SCORE, runs_of=""),
+            arms.treated(f"score, {SELECTED} less none", OWN[SELECTED], base=PLAIN_RUNS, room=arms.SHRINK_GAIN),
+            arms.treated(
+                f"score, {ALL} less none, alike within {SAME_SCORE}",
+                OWN[ALL],
+                "equal",
+                base=PLAIN_RUNS,
+                margin=SAME_SCORE,
+            ),
         ),
     ),
     Claim(
@@ -127,8 +180,10 @@ CLAIMS = (
                 "A3 of the last 30%, selected bars less none",
                 partial(_share_change, k=3, arm=SELECTED, base=PLAIN),
                 "greater",
+                arms=(SELECTED,),
                 **share,
             ),
+            _own_share(3, SELECTED, direction="greater"),
         ),
     ),
 )

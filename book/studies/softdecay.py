@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from isonb.lab.statistics.seeds import LEVEL, Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.treatments import Treated, Treatment, Value
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms
@@ -183,6 +184,43 @@ def _relieved(study: Study, suites: Sequence[str], *, number: str) -> Evidence:
     return _by_layer(study, number, 3, 4, suites)
 
 
+def _numbers_by_layer(
+    study: Study, runs: Sequence[str], *, number: str, share: tuple[float, float]
+) -> dict[str, float]:
+    """A number of the token matrices at one share of the depth less that at another, by run."""
+    name = f"layer.end.tokens.{SERIES.get(number, number)}"
+    logged = study.series[(study.series["name"] == name) & study.series["run_id"].isin(list(runs))]
+    found = {}
+    for run, values in logged.pivot(index="run_id", columns="step", values="value").iterrows():
+        layers = values.dropna()
+        deep, shallow = (layers.get(round(part * layers.index.max())) for part in share)
+        if deep is not None and shallow is not None:
+            found[str(run)] = float(deep - shallow)
+    return found
+
+
+def _last_two(study: Study, runs: Sequence[str], *, number: str) -> dict[str, float]:
+    """A number of the token matrices: the last layer less the one before, by run."""
+    name = f"layer.end.tokens.{SERIES.get(number, number)}"
+    logged = study.series[(study.series["name"] == name) & study.series["run_id"].isin(list(runs))]
+    rows = logged.pivot(index="run_id", columns="step", values="value").iterrows()
+    return {str(run): float(values.dropna().iloc[-1] - values.dropna().iloc[-2]) for run, values in rows}
+
+
+def _own_depth(number: str, direction: str, treatment: Treatment, value: Mapping[str, Value], words: str) -> Prediction:
+    """A number of the token matrices of plain models on the paper's own task."""
+    return Prediction(
+        f"at the paper's setting: {LABELS[number]}, {words}",
+        Treated(value, treatment),
+        direction,
+        trained=True,
+        on=(),
+        runs_of=arms.TRAINED,
+        decided_by="agree",
+        treatment=treatment,
+    )
+
+
 def _above_plain(study: Study, suites: Sequence[str]) -> Evidence:
     """SoftDecay's gain over plain vectors, protocol mean."""
     table = vector_gains(study)
@@ -225,7 +263,9 @@ def _bound(study: Study, suites: Sequence[str]) -> Evidence:
     }
 
 
-learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED}
+learned: dict[str, Any] = {"trained": True, "runs_of": arms.LEARNED, "arms": (PLAIN,)}
+FIGURE_1, FIGURE_2 = arms.plain_on(("cola",)), arms.plain_on(("mrpc",))
+SHARES = {", first half": (0.5, 0.0), ", second half": (1.0, 0.5)}  # of the depth: deeper, shallower
 CLAIMS = (
     Claim(
         16,
@@ -239,6 +279,16 @@ CLAIMS = (
                 **learned,
             )
             for number, direction in WITH_DEPTH.items()
+        )
+        + tuple(
+            _own_depth(
+                number,
+                direction,
+                FIGURE_2,
+                {words: partial(_numbers_by_layer, number=number, share=share) for words, share in SHARES.items()},
+                "deeper less shallower layer",
+            )
+            for number, direction in WITH_DEPTH.items()
         ),
     ),
     Claim(
@@ -247,6 +297,12 @@ CLAIMS = (
         tuple(
             Prediction(
                 f"{LABELS[number]}, last layer less the one before", partial(_relieved, number=number), **learned
+            )
+            for number in ("skewness", "token_uniformity")
+        )
+        + tuple(
+            _own_depth(
+                number, "less", FIGURE_1, {"": partial(_last_two, number=number)}, "last layer less the one before"
             )
             for number in ("skewness", "token_uniformity")
         ),
@@ -306,7 +362,11 @@ CLAIMS = (
     Claim(
         21,
         "Trained SoftDecay improves fine-tuning",
-        (arms.scored(arms.SOFTDECAY), arms.scored(arms.SOFTDECAY, room=arms.POINT, runs_of=arms.LEARNED)),
+        (
+            arms.scored(arms.SOFTDECAY),
+            arms.scored(arms.SOFTDECAY, room=arms.SOFTDECAY_GAIN, runs_of=arms.LEARNED),
+            arms.treated("score, SoftDecay less none", arms.SOFTDECAY_LAYER, room=arms.SOFTDECAY_GAIN),
+        ),
     ),
     Claim(
         22,

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isonb.lab.statistics.paired import seeds_needed
 from isonb.lab.statistics.seeds import Interval, minimum_detectable, standard_error
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.verdicts import INCONCLUSIVE, NOT_TESTABLE, SILENT, Judgement, Prediction, PredictionJudgement
+from isonb.lab.studies.verdicts import (
+    INCONCLUSIVE,
+    NOT_SEEN,
+    NOT_TESTABLE,
+    SEEN,
+    SILENT,
+    UNTESTED,
+    Claim,
+    Judgement,
+    Prediction,
+    PredictionJudgement,
+)
+from isonb.lab.sweeps.cost import estimate
+from isonb.lab.sweeps.grids import load_grid
+from isonb.runtime.places import grid_file
 
-__all__ = ["distance", "needs"]
+from .arms import OWN_CELLS, TRAINED
+
+__all__ = ["at_its_setting", "distance", "needs"]
 
 OPEN = (INCONCLUSIVE, NOT_TESTABLE)
+ELSEWHERE = (SEEN, NOT_SEEN, UNTESTED)  # judged by no run at the paper's setting
 ARMS = 2  # whose difference is read
 MOST = 1000  # replicates; a mean that would need more is as good as on the border
 REPLICATES = {"student": "seeds", "random effects": "tasks"}  # what a mean is taken over
@@ -40,13 +57,41 @@ def needs(study: Study, judged: Sequence[Judgement]) -> list[dict[str, Any]]:
     """
     rows = []
     for one in judged:
+        if one.claim.kind == "runs" and one.outcome in ELSEWHERE:
+            rows.append({"claim": one.claim.number, **at_its_setting(study, one.claim)})
         if one.claim.kind == "runs" and one.outcome in OPEN:
-            parts = [_needed(study, part) for part in one.predictions if part.outcome in OPEN]
+            parts = [_needed(study, part) for part in one.deciding if part.outcome in OPEN]
             words = dict.fromkeys([one.claim.needs, *(what for what, _, _ in parts)])
             row = {"claim": one.claim.number, "what": "; ".join(filter(None, words))}
             runs, hours = sum(part[1] for part in parts), sum(part[2] for part in parts)
             rows.append({**row, "runs": runs or None, "hours": hours or None})
     return rows
+
+
+def at_its_setting(study: Study, claim: Claim) -> dict[str, Any]:
+    """What, runs and hours: the planned runs that have a claim's treatment and no record yet."""
+    pool = next((one for name, one in study.others.items() if name == TRAINED), None)
+    there = set() if pool is None else set(pool.runs["run_id"])
+    grids = [grid for grid in OWN_CELLS if grid_file(grid).is_file()]
+    wanted = {
+        run.run_id: run
+        for grid in grids
+        for run in load_grid(grid, "full")
+        if run.run_id not in there and any(one.has(settings_of(run.config)) for one in claim.treatments)
+    }
+    what = f"runs at its paper's setting: {' and '.join(grids)}" if wanted else claim.needs or "a grid at its setting"
+    hours = estimate(wanted.values()).cpu_hours if wanted else None
+    return {"what": what, "runs": len(wanted) or None, "hours": hours}
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a planned run by column, as a recording has them.
+
+    >>> settings_of({"task": "cola", "method": {"name": "istar", "weight": -1}})
+    {'task': 'cola', 'method.name': 'istar', 'method.weight': -1}
+    """
+    flat = {name: value for name, value in config.items() if name != "method"}
+    return flat | {f"method.{name}": value for name, value in dict(config.get("method", {})).items()}
 
 
 def _needed(study: Study, part: PredictionJudgement) -> tuple[str, int, float]:

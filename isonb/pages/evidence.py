@@ -164,7 +164,7 @@ def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
             "claim": one.claim.number,
             "prediction": part.prediction.what,
             "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high),
-            "verdict": part.outcome,
+            "verdict": one.outcome_of(part),
         }
         for one in judged
         for part in one.predictions

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from isonb.lab.statistics.paired import GAIN, LOSS, OPEN, paired_tests
-from isonb.lab.statistics.seeds import LEVEL, student
+from isonb.lab.statistics.seeds import LEVEL, Interval, student
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import FEWEST, NO_SETTING, by_cell, difference
 
-__all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "WORDS", "against_plain", "direction_of"]
+__all__ = ["ABOVE", "ALIKE", "ALL_LAYERS", "BELOW", "OPEN", "WORDS", "against_plain", "direction_of", "joint_intervals"]
 
 ALIKE = 0.02  # two scores, or two values of IsoScore, that count as alike
 ALL_LAYERS = "isoscore_star_all_layers"  # the one measure of the tokens of all layers
@@ -48,6 +48,19 @@ def against_plain(study: Study, arms: Sequence[str], *, family: int = 0, level: 
         told = (np.nan, np.nan, NO_SETTING) if test is None else (test.visible, test.p, WORDS[test.verdict])
         rows.append((*name, mean.n, mean.estimate, mean.low, mean.high, *told))
     return pd.DataFrame(rows, columns=["arm", "suite", "n", "mean", "low", "high", "visible", "p", "outcome"])
+
+
+def joint_intervals(samples: Mapping[str, Sequence[float]], *, level: float = LEVEL) -> dict[str, Interval]:
+    """Student's intervals of several means that hold together with probability ``level``, by Bonferroni's inequality.
+
+    A statement about all of them, that none leaves room for a gain, needs these: 95% intervals one by one miss some.
+
+    >>> several = joint_intervals({"a": [0.1, 0.2, 0.3], "b": [0.0, 0.1, 0.2]})
+    >>> round(several["a"].high, 2), round(student([0.1, 0.2, 0.3]).high, 2)
+    (0.56, 0.45)
+    """
+    shared = 1 - (1 - level) / max(len(samples), 1)
+    return {name: student(values, level=shared) for name, values in samples.items()}
 
 
 def direction_of(values: Sequence[float], margin: float = ALIKE) -> str:

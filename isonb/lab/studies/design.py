@@ -29,11 +29,13 @@ TASK_NAMES = {
     "rte": "RTE",
     "stsb": "STS-B",
     "sst2": "SST-2",
+    "sst2_joint": "SST-2, joint",
     "sst5": "SST-5",
     "qnli": "QNLI",
     "qqp": "QQP",
     "squad": "SQuAD",
 }
+SIMILARITY_NAMES = {"stsb_test": "STS-B"} | {f"sts{y}": f"STS-{y}" for y in range(12, 17)} | {"sickr": "SICK-R"}
 
 
 class StudyError(InputError):
@@ -54,6 +56,7 @@ class Design:
         suite: the place of a run in the tables by its settings, by default the name of its task in print.
         size: of the grid; it is the plan.
         grid: its name, or the path of a file.
+        more: further grids with their size, whose runs count, too; one that isn't there plans nothing.
         no_setting: gives the (arm, suite) where every setting that was tried failed.
         acts_on: by arm the vectors that its method changes, as a record names them: "tokens", "features" or "second";
             "cls" for all others.
@@ -67,6 +70,7 @@ class Design:
     suite: Callable[[Settings], str] | None = None
     size: str = "small"
     grid: str = ""
+    more: tuple[tuple[str, str], ...] = ()
     no_setting: Callable[[], Collection[tuple[str, str]]] = frozenset
     acts_on: Mapping[str, str] = field(default_factory=dict, hash=False)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +16,8 @@ from isonb.lab.runs.recordings import FOLDER
 from isonb.lab.statistics.seeds import LEVEL, Interval, share, student
 from isonb.lab.studies import verdicts
 from isonb.lab.studies.design import PLAIN, STUDIES, Design, StudyError, design_of
-from isonb.lab.studies.table import PlannedCell, lead, long_tables, plan_of
+from isonb.lab.studies.table import PlannedCell, lead, long_tables, plan_of, settings_of_rows
+from isonb.lab.studies.treatments import setting_in_words, treated_runs
 from isonb.lab.studies.verdicts import (
     JudgedCell,
     Judgement,
@@ -25,6 +27,7 @@ from isonb.lab.studies.verdicts import (
     Units,
     difference,
 )
+from isonb.runtime.places import grid_file
 
 __all__ = ["PLAIN", "STUDIES", "Design", "Study", "StudyError"]
 
@@ -75,9 +78,10 @@ class Study:
         recording raises.
         """
         design = name if isinstance(name, Design) else design_of(name)
-        named = {one.runs_of for claim in design.claims for one in claim.predictions} - {""}
+        named = {one.runs_of for claim in design.claims for one in (*claim.premise, *claim.predictions)} - {""}
         others = {other: cls.load(other, folder=folder) for other in sorted(named)}
         cells = plan_of(design.plan, design.size)
+        cells += [cell for grid, size in design.more if grid_file(grid).is_file() for cell in plan_of(grid, size)]
         return cls.of(design, cells, FOLDER if folder is None else Path(folder), live or {}, others)
 
     @classmethod
@@ -141,15 +145,22 @@ class Study:
     def tail(
         self, name: str, arm: str, suites: Sequence[str] | None = None, cell: str = ""
     ) -> dict[tuple[str, int], float]:
-        """The mean of a series over the last 30% of the updates, one a run.
+        """The mean of a series over the last 30% of the updates, one a run (:meth:`tails`)."""
+        means = self.tails(name, list(self.logged(name, arm, suites)["run_id"].unique()))
+        runs = self.runs[self.runs["run_id"].isin(means)]
+        return _keyed(runs.assign(value=runs["run_id"].map(means)), cell)
+
+    def tails(self, name: str, runs: Sequence[str]) -> dict[str, float]:
+        """The mean of a series over the last 30% of the updates, by run.
 
         A value counts if its update lies above 0.7 times the last one of its run, whichever series has that.
         """
-        logged = self.logged(name, arm, suites)
-        steps = self.series[self.series["run_id"].isin(set(logged["run_id"]))]
+        steps = self.series[self.series["run_id"].isin(list(runs))]
+        if steps.empty:
+            return {}
         last = steps[steps["name"].str.startswith("step.")].groupby("run_id")["step"].max()
-        late = logged[logged["step"] > (1 - TAIL) * logged["run_id"].map(last)]
-        return _keyed(late.groupby("run_id").agg({"value": "mean", "suite": "first", "seed": "first"}), cell)
+        late = steps[(steps["name"] == name) & (steps["step"] > (1 - TAIL) * steps["run_id"].map(last))]
+        return {str(run): float(mean) for run, mean in late.groupby("run_id")["value"].mean().items()}
 
     def ends(self, arm: str, measure: str, suites: Sequence[str] | None = None) -> tuple[Units, Units]:
         """A measure of the vectors that an arm acts on, and of the same vectors of plain training, a number a seed.
@@ -232,8 +243,31 @@ class Study:
 
     def verdicts(self) -> list[Judgement]:
         """Every claim of the design, judged on the runs of the planned suites."""
-        claims = self.design.claims
-        return [verdicts.judge(one, [self.home(part)._tested(part) for part in one.predictions]) for one in claims]
+        judged = []
+        for claim in self.design.claims:
+            premise, parts = (
+                [self.home(part)._tested(part) for part in some] for some in (claim.premise, claim.predictions)
+            )
+            verdict = verdicts.judge(claim, parts, premise)
+            judged.append(replace(verdict, setting=self._setting(verdict)))
+        return judged
+
+    def _setting(self, verdict: Judgement) -> str:
+        """The encoders, tasks and other settings of the runs behind a verdict, in words."""
+        rows: list[Mapping[str, Any]] = []
+        for one in verdict.deciding:
+            home, part = self.home(one.prediction), one.prediction
+            suites = {home.suite_of(cell.name) for cell in one.cells if cell.outcome not in verdicts.SILENT}
+            some = home.runs[home.runs["suite"].isin(suites)]
+            if part.treatment:
+                rows += [settings for _, settings in treated_runs(some, part.treatment)]
+            else:
+                chosen = some[some["arm"].isin([arm for arm in part.arms if arm != PLAIN] or [PLAIN])]
+                rows += settings_of_rows(chosen if part.arms else some)
+        if not rows:  # cells that are no suite of the study: their names say what they are of
+            cells = [cell.name for one in verdict.deciding for cell in one.cells if cell.interval is not None]
+            return ", ".join(dict.fromkeys(name.partition(",")[0] for name in cells if verdict.claim.kind == "runs"))
+        return setting_in_words(rows, verdict.claim.treatments)
 
     def home(self, prediction: Prediction) -> Study:
         """The study whose runs judge a prediction of this one."""

@@ -31,8 +31,13 @@ def claim_rows(judged: Iterable[Judgement]) -> list[dict[str, Any]]:
         telling = [cell.outcome for cell in one.cells if cell.interval is not None]
         sides = [telling.count(side) for side in (SUPPORTED, CONTRADICTED)]
         counted = f"{sides[0]} · {sides[1]} of {len(telling)}" if telling else "–"
-        rows.append({"claim": _named(one.claim), "verdict": one.words, "cells for · against": counted})
+        rows.append({"claim": _named(one.claim), "verdict": with_setting(one), "cells for · against": counted})
     return rows
+
+
+def with_setting(judgement: Judgement) -> str:
+    """A verdict with the encoders, tasks and settings of its runs: "not seen here (tiny; SST-2; weight 0.1)"."""
+    return f"{judgement.words} ({judgement.setting})" if judgement.setting else judgement.words
 
 
 def _named(claim: Claim) -> str:
@@ -48,7 +53,9 @@ def cell_rows(judged: Iterable[Judgement], *, tested: bool = True) -> list[dict[
     ``tested=False`` gives the cells that can't tell instead.
     """
     return [
-        {"claim": one.claim.number, "statement": one.claim.statement, "what": part.prediction.what} | row
+        {"claim": one.claim.number, "statement": one.claim.statement, "what": part.prediction.what}
+        | row
+        | {"outcome": one.outcome_of(part, row["outcome"])}
         for one in judged
         for part in one.predictions
         for row in (*map(cell_row, part.cells), *_mean(part))

@@ -179,14 +179,14 @@ def _usual(settings: Settings, defaults: Mapping[str, Settings]) -> dict[str, An
 def _set(settings: Settings, defaults: Mapping[str, Settings]) -> frozenset[tuple[str, str]]:
     """The settings that aren't at their default, as one value to compare."""
     usual = _usual(settings, defaults)
-    words = ((name, _word(value)) for name, value in settings.items())
-    return frozenset((name, word) for name, word in words if name not in usual or word != _word(usual[name]))
+    words = ((name, canonical(value)) for name, value in settings.items())
+    return frozenset((name, word) for name, word in words if name not in usual or word != canonical(usual[name]))
 
 
-def _word(value: Any) -> str:
+def canonical(value: Any) -> str:
     """One text for all ways of writing a value: 1, 1.0 and "1".
 
-    >>> _word(1), _word("1.0"), _word(True), _word(None), _word("all")
+    >>> canonical(1), canonical("1.0"), canonical(True), canonical(None), canonical("all")
     ('1.0', '1.0', 'True', 'None', 'all')
     """
     try:

@@ -7,6 +7,10 @@ carry it: the mean must lie there whichever cell is left out. Cells that all lie
 Where some cells lie on one side and some on the other, no mean speaks for them: the answer *depends on* what the cells
 differ in. A claim can't be tested where there are fewer than three seeds, or where nothing learned its task.
 
+A claim speaks of a treatment: weights, layers, a head, tasks. Runs that have it support or contradict the claim. Where
+there are none, runs at another setting say whether the effect was *seen here* or *not seen here*; they contradict
+nothing, and what they leave open is *not tested at its setting*.
+
 Cells that share seeds have the mean of their seeds' means, with Student's interval: it speaks of new seeds in these
 cells. Others have the mean of random effects, which speaks of cells like these.
 """
@@ -17,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import stats as scipy_stats
@@ -39,18 +43,26 @@ from isonb.lab.statistics.seeds import (
     student,
 )
 
-OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, INCONCLUSIVE, NOT_TESTABLE = (
+if TYPE_CHECKING:
+    from isonb.lab.studies.treatments import Treatment
+
+OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, SEEN, NOT_SEEN, INCONCLUSIVE, UNTESTED, NOT_TESTABLE = (
     "supported",
     "contradicted",
     "depends",
+    "seen here",
+    "not seen here",
     "inconclusive",
+    "not tested at its setting",
     "not testable",
 )
+# What runs at another setting than the claim's say of it.
+ELSEWHERE = {SUPPORTED: SEEN, CONTRADICTED: NOT_SEEN, INCONCLUSIVE: UNTESTED, NOT_TESTABLE: UNTESTED, DEPENDS: DEPENDS}
 NO_SETTING = "no working setting"  # of a cell: every setting that was tried failed there
 SILENT = (NOT_TESTABLE, NO_SETTING)  # cells that say nothing about a claim
 DIRECTIONS = ("greater", "less", "at least", "at most", "equal")
 KINDS = ("runs", "identity", "printed")
-DECIDERS = ("mean", "all", "most")
+DECIDERS = ("mean", "all", "most", "agree")
 FEWEST = 3  # seeds
 MANY = 20  # seeds from which the expanded bootstrap decides; below, Student's interval
 
@@ -128,13 +140,16 @@ class Prediction:
             supported nor contradicted: it is negligible.
         details: a cell is a suite with one of them behind it ("CoLA, raw").
         trained: it speaks of trained models, so a suite counts only where something learned its task.
-        decided_by: the "mean" over cells; "all" cells must hold (identities), or "most" (counted cells).
+        decided_by: the "mean" over cells; "all" cells must hold (identities), "most" (counted cells), or they must
+            "agree": each lies on the same side by itself.
         on: the suites that the claim speaks of; all by default. With none, ``()``, the keys of the evidence are cells.
         runs_of: the study whose recorded runs judge it, where it isn't the claim's own.
         depends: what the cells differ in, for a claim that holds in some and fails in others.
         arms: the arms whose runs are compared; a cell where one of them has no working setting says nothing.
         needs: what it would take to decide it, where more runs of the same settings wouldn't.
         room: of "greater" and "less", the effect that the claim is about: an interval without room for it contradicts.
+        treatment: of the claim, which all runs of ``evidence`` have. None in a claim whose other predictions have one:
+            the runs have another setting.
     """
 
     what: str
@@ -150,6 +165,7 @@ class Prediction:
     arms: tuple[str, ...] = ()
     needs: str = ""
     room: float = 0.0
+    treatment: Treatment | None = None
 
     def __post_init__(self) -> None:
         _one_of("direction", self.direction, DIRECTIONS)
@@ -180,7 +196,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Claim:
-    """A numbered claim of a paper. ``kind``: judged on "runs", an "identity" of mathematics, or "printed" numbers."""
+    """A numbered claim of a paper. ``kind``: judged on "runs", an "identity" of mathematics, or "printed" numbers.
+
+    ``premise``: what the claim takes for granted. Where runs with its treatment don't show that, it says nothing.
+    """
 
     number: int | str  # the papers' are numbered; the contradictions have names
     statement: str
@@ -188,6 +207,14 @@ class Claim:
     kind: str = "runs"
     remark: str = ""  # why it can't be tested here, or how it is judged
     needs: str = ""  # what it would take to test it
+    premise: tuple[Prediction, ...] = ()
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """Those of its predictions, and of what these compare them with."""
+        parts = [one for one in (*self.premise, *self.predictions) if one.treatment]
+        every = [one.treatment for one in parts] + [getattr(one.evidence, "base", None) for one in parts]
+        return tuple(one for one in every if one)
 
     def __post_init__(self) -> None:
         _one_of("kind", self.kind, KINDS)
@@ -217,23 +244,41 @@ class PredictionJudgement:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The outcome of a claim, and those of its predictions."""
+    """The outcome of a claim, and those of its predictions.
+
+    ``deciding``: those that gave it: of runs with the claim's treatment, or where there are none, of all others.
+    ``setting``: of the runs behind these, in words.
+    """
 
     claim: Claim
     outcome: str
     predictions: tuple[PredictionJudgement, ...] = ()
+    deciding: tuple[PredictionJudgement, ...] = ()
+    setting: str = ""
 
     @property
     def cells(self) -> tuple[JudgedCell, ...]:
         """The cells of all predictions."""
         return tuple(cell for one in self.predictions for cell in one.cells)
 
+    def outcome_of(self, part: PredictionJudgement, outcome: str = "") -> str:
+        """An outcome of a prediction, or of one of its cells: of runs at another setting it was seen here, or not."""
+        outcome = outcome or part.outcome
+        elsewhere = self.claim.treatments and not part.prediction.treatment
+        return ELSEWHERE[outcome] if elsewhere and outcome in (SUPPORTED, CONTRADICTED) else outcome
+
+    @property
+    def decided(self) -> bool:
+        """Whether runs with the claim's treatment settle it."""
+        own = not self.claim.treatments or any(one.prediction.treatment for one in self.deciding)
+        return own and self.outcome in (SUPPORTED, CONTRADICTED, DEPENDS)
+
     @property
     def words(self) -> str:
         """The outcome in words: "depends on the encoder" names what on."""
         if self.outcome != DEPENDS:
             return self.outcome
-        on = dict.fromkeys(one.prediction.depends for one in self.predictions if one.outcome == DEPENDS)
+        on = dict.fromkeys(one.prediction.depends for one in self.deciding if one.outcome == DEPENDS)
         return f"{DEPENDS} on {' and '.join(on)}"
 
 
@@ -316,6 +361,10 @@ def judge_prediction(
         # as the outcome: by the mean, or by every cell by itself
         surest = min(whole.against, max(cell.against for cell in telling))
         against = surest if outcome == CONTRADICTED else 1.0
+    elif prediction.decided_by == "agree":
+        sides = {SUPPORTED, CONTRADICTED} & set(outcomes)
+        outcome = DEPENDS if len(sides) == 2 else outcomes[0] if len(set(outcomes)) == 1 else INCONCLUSIVE
+        against = max(cell.against for cell in telling) if outcome == CONTRADICTED else 1.0
     elif prediction.decided_by == "all":
         every = set(outcomes) == {SUPPORTED}
         outcome = CONTRADICTED if against <= (1 - LEVEL) / 2 else SUPPORTED if every else INCONCLUSIVE
@@ -339,8 +388,28 @@ def _decided(
     return whole.outcome if stands else INCONCLUSIVE
 
 
-def judge(claim: Claim, predictions: Sequence[PredictionJudgement]) -> Judgement:
-    """The outcome of a claim: contradicted if a prediction is, supported if each is, not testable without a test.
+def judge(
+    claim: Claim, predictions: Sequence[PredictionJudgement], premise: Sequence[PredictionJudgement] = ()
+) -> Judgement:
+    """The outcome of a claim, by the runs that have its treatment; else what was seen at other settings.
+
+    These runs decide where each prediction has some, or where one contradicts the claim. A claim whose ``premise`` they
+    don't show isn't testable: there is no gain that could be lost.
+    """
+    every = (*premise, *predictions)
+    bound = [one for one in predictions if one.prediction.treatment] if claim.treatments else list(predictions)
+    outcome = together(bound)
+    if not claim.treatments or outcome == CONTRADICTED or all(one.outcome != NOT_TESTABLE for one in bound):
+        shown = all(one.outcome == SUPPORTED for one in premise)
+        return Judgement(claim, outcome if shown else NOT_TESTABLE, every, tuple(bound))
+    rest = [one for one in predictions if not one.prediction.treatment]
+    outcome = together(rest)
+    deciding = [one for one in rest if one.outcome == outcome] if outcome in (CONTRADICTED, DEPENDS) else rest
+    return Judgement(claim, ELSEWHERE[outcome], every, tuple(deciding))
+
+
+def together(predictions: Sequence[PredictionJudgement]) -> str:
+    """What predictions say together: contradicted if one is, supported if each is, not testable without a test.
 
     A claim holds only if all its predictions hold, so each may contradict it; their p-values are adjusted by Holm's
     method first. What depends on something in a prediction does so in the claim. Predictions that differ otherwise
@@ -350,14 +419,12 @@ def judge(claim: Claim, predictions: Sequence[PredictionJudgement]) -> Judgement
     told = {f"{k}": one.against for k, one in enumerate(predictions) if one.outcome != NOT_TESTABLE}
     adjusted = holm(told) if told else {}
     if any(predictions[int(k)].outcome == CONTRADICTED and p <= (1 - LEVEL) / 2 for k, p in adjusted.items()):
-        outcome = CONTRADICTED
-    elif DEPENDS in outcomes:
-        outcome = DEPENDS
-    elif not told:
-        outcome = NOT_TESTABLE
-    else:
-        outcome = SUPPORTED if all(one == SUPPORTED for one in outcomes) else INCONCLUSIVE
-    return Judgement(claim, outcome, tuple(predictions))
+        return CONTRADICTED
+    if DEPENDS in outcomes:
+        return DEPENDS
+    if not told:
+        return NOT_TESTABLE
+    return SUPPORTED if all(one == SUPPORTED for one in outcomes) else INCONCLUSIVE
 
 
 def _over(telling: Sequence[JudgedCell], units: Units) -> Interval:

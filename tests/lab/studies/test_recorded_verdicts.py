@@ -4,50 +4,53 @@ from dataclasses import replace
 
 import pytest
 
+from isonb.lab.studies.design import study_file
+from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import STUDIES
-from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim
+from isonb.lab.studies.verdicts import CONTRADICTED, SUPPORTED, Claim, difference
 
 SAID = {
     "shrink_the_longest": {
         1: "depends on the task",
-        2: "supported",
+        2: "seen here",
         3: "depends on the task or the form of the share",
-        4: "contradicted",
-        5: "supported",
+        4: "not tested at its setting",
+        5: "seen here",
     },
     "istar": {
         6: "supported",
         7: "supported",
-        8: "contradicted",
-        9: "inconclusive",
+        8: "not seen here",
+        9: "not tested at its setting",
         10: "supported",
-        11: "contradicted",
-        12: "inconclusive",
-        13: "contradicted",
-        14: "contradicted",
-        15: "contradicted",
+        11: "not seen here",
+        12: "not tested at its setting",
+        13: "not seen here",
+        14: "not tested at its setting",
+        15: "not tested at its setting",
     },
     "softdecay": {
-        16: "supported",
-        17: "contradicted",
+        16: "seen here",
+        17: "not seen here",
         18: "depends on the encoder",
         19: "not testable",
         20: "contradicted",
-        21: "contradicted",
+        21: "inconclusive",
         22: "supported",
     },
-    "isolayer": {23: "contradicted", 24: "depends on the task", 25: "inconclusive"},
+    "isolayer": {23: "not seen here", 24: "depends on the task", 25: "not tested at its setting"},
     "figure_2": {},
+    "trained_runs": {},
     "evidence_claims": {},
     "evidence_methods": {},
     "head_to_head": {
-        "C1 down": "contradicted",
-        "C1 up": "contradicted",
+        "C1 down": "not seen here",
+        "C1 up": "not seen here",
         "C2": "supported",
         "C3": "depends on the encoder",
         "C4": "contradicted",
-        "C5": "inconclusive",
-        "C6": "inconclusive",
+        "C5": "not tested at its setting",
+        "C6": "not tested at its setting",
     },
     "plain_encoders": {26: "inconclusive", 27: "depends on the task", 28: "depends on the set"},
     "istar_doses": {
@@ -79,6 +82,47 @@ def test_a_task_without_a_working_setting_says_nothing_of_i_star(verdicts):
     assert lower.outcome == "inconclusive", "one task is not most"
 
 
+def test_only_runs_with_its_own_treatment_contradict_a_claim(verdicts):
+    """And its verdict names the encoders and tasks of the runs behind it."""
+    bound = [one for name in PAPERS for one in verdicts[name] if one.claim.treatments]
+    assert {one.claim.number for one in bound} >= {1, 2, 3, 4, 5, 8, 9, 11, 12, 13, 14, 15, 16, 17, 21, 23, 24, 25}
+    for one in bound:
+        own = [part for part in one.deciding if part.prediction.treatment]
+        assert own or one.outcome not in (CONTRADICTED, SUPPORTED), one.claim.number
+        assert bool(one.setting) == bool([c for p in one.deciding for c in p.cells if c.interval]), one.claim.number
+    settings = {one.claim.number: one.setting for one in bound}
+    assert settings[8] == "tiny; SST-2, SST-5; padding left out; weight -0.1"
+    assert settings[9].startswith("minilm; STS-B")
+    assert settings[14] == settings[15] == ""
+
+
+def test_claims_that_take_a_gain_for_granted_are_not_contradicted(verdicts, studies):
+    """With zeta = 1 a run is plain training: a claim that this costs score says that lowering gains."""
+    study = studies["istar"]
+    ends = study_file("istar").ENDS
+    full = difference(study.units("score", ends[1]), study.units("score", "none"))
+    assert len(full) == 20
+    assert not any(full.values())
+    late = [one for one in verdicts["istar"] if one.claim.number in (14, 15)]
+    assert all(one.claim.premise and not one.decided for one in late)
+
+
+def test_no_margin_is_larger_than_what_the_paper_prints():
+    arms = study_file("arms")
+    for paper, table, method, base, gain in (
+        ("istar", "Table 1", "I-STAR", "Base", arms.ISTAR_GAIN),
+        ("softdecay", "Table 2", "+SoftDecay", "base", arms.SOFTDECAY_GAIN),
+        ("isolayer", "Table 2", "Finetuned LM + Isotropy Layer", "Finetuned LM", arms.ISOLAYER_GAIN),
+        ("isolayer", "Table 3", "IsoLayer (isotropy method on)", ISOLAYER_BASE, arms.ISOLAYER_GAIN),
+    ):
+        numbers = printed(paper, table, percent=False, method=[method, base])
+        numbers = numbers[numbers["metric"].isin(["accuracy", "f1", "exact_match", "matthews_corrcoef", "pearson"])]
+        wide = numbers.pivot_table(index=["model", "task", "metric"], columns="method", values="value")
+        assert 0 < gain <= (wide[method] - wide[base]).median() + 1e-12
+
+
+PAPERS = ("shrink_the_longest", "istar", "softdecay", "isolayer")
+ISOLAYER_BASE = "IsoLayer column, baseline without the method"
 OTHERS = {"greater": ("at most", "less"), "less": ("at least", "greater"), "at most": ("greater",)}
 OTHERS |= {"at least": ("less",)}  # the negation, and the other sign
 
@@ -97,9 +141,11 @@ def test_no_recorded_statement_and_its_negation_get_the_same_answer(name, studie
     every = [p for one in verdicts[name] for p in one.predictions if p.prediction.decided_by != "all"]
     decided = [p for p in every if p.outcome in (SUPPORTED, CONTRADICTED) and p.prediction.direction in OTHERS]
     turned = [(p, other) for p in decided for other in turned_round(p.prediction)]
-    claims = tuple(Claim(k, "turned", (prediction,)) for k, (_, prediction) in enumerate(turned))
+    claims = tuple(
+        Claim(k, "turned", (replace(prediction, treatment=None),)) for k, (_, prediction) in enumerate(turned)
+    )
     after = replace(studies[name], design=replace(studies[name].design, claims=claims)).verdicts()
     for (before, prediction), now in zip(turned, after, strict=True):
         assert now.predictions[0].outcome != before.outcome, (prediction.what, prediction.direction)
         assert now.outcome == now.predictions[0].outcome, "a claim of one prediction says what that says"
-    assert decided or name in ("neighbours", "figure_2", "evidence_claims", "evidence_methods")
+    assert decided or name in ("neighbours", "figure_2", "evidence_claims", "evidence_methods", "trained_runs")

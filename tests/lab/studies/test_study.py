@@ -171,7 +171,10 @@ def test_tables(study):
         "supported": 2,
         "contradicted": 1,
         "depends": 0,
+        "seen here": 0,
+        "not seen here": 0,
         "inconclusive": 0,
+        "not tested at its setting": 0,
         "not testable": 1,
     }
 

@@ -1,0 +1,80 @@
+"""What is shown of each table and figure, counted by hand on made-up runs, and on the built pages."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+import isonb
+from isonb.lab.studies.design import study_file
+from isonb.lab.studies.study import Study
+
+coverage, ITEMS = study_file("coverage"), study_file("paper_items").ITEMS
+Axis, Item = coverage.Axis, coverage.Item
+HTML = Path(isonb.__file__).parents[1] / "_build" / "html" / "book"
+
+
+def study(**runs):
+    frame = pd.DataFrame({"run_id": ["a", "b", "c"], "arm": ["none", "I-STAR", "CosReg"], **runs})
+    steps = [("a", k) for k in range(4)] + [("b", k) for k in range(4)]
+    series = pd.DataFrame(steps, columns=["run_id", "step"]).assign(name="layer.end.x", value=0.0)
+    return SimpleNamespace(runs=frame, series=series)
+
+
+def count(axis, **item):
+    studies = {
+        "page": study(task=["sst2_joint", "sst2", "rte"], **{"method.weight": [None, -1.0, 1.0]}),
+        "all": study(task=["qnli", "sst2", "rte"], **{"method.weight": [None, -5.0, 1.0]}),
+    }
+    (found,) = coverage.counted(Item("001", "Table 1", "", "", "", (axis,), "page", "all", **item), studies)
+    return found.shown, found.recorded, found.printed, str(found)
+
+
+def test_values_of_the_paper_that_some_run_of_the_page_has_are_shown():
+    tasks = Axis("tasks", ("sst2", "rte", "qnli", "qqp"), "task")
+    assert count(tasks) == (2, 2, 4, "2 of 4")
+    weights = Axis("settings", (-5, -1, 3), "method.weight", "λ")
+    assert count(weights) == (1, 1, 3, "λ 1 of 3")
+    assert count(Axis("settings", (-5, 3), "method.weight")) == (0, 1, 2, "0 of 2 (1 recorded)")
+    assert count(tasks, arms=("CosReg",))[:3] == (1, 2, 4), "of the arms that the counterpart draws"
+    assert count(Axis("models", ("bert",), "nosuch"))[:3] == (0, 0, 1)
+
+
+def test_points_are_those_of_a_line():
+    assert count(Axis("points", (12,), "layer.end.x", "layers")) == (4, 4, 12, "layers 4 of 12")
+    assert count(Axis("points", (3,), "layer.end.x"))[:3] == (3, 3, 3)
+    assert count(Axis("points", (3,), "layer.end.y"))[:3] == (0, 0, 3)
+
+
+def test_every_table_and_figure_is_declared_once():
+    names = [(item.paper, item.item) for item in ITEMS]
+    assert len(set(names)) == len(names) == 28
+    for item in ITEMS:
+        assert item.kind != "runs" or {axis.name for axis in item.axes} >= {"tasks", "models"}, item
+
+
+def text_of(page):
+    path = HTML / f"{page}.html"
+    if not path.exists():
+        pytest.skip("run `make book` first")
+    return " ".join(re.sub(r"<[^>]+>", " ", path.read_text(encoding="utf-8")).replace("&gt;", ">").split())
+
+
+@pytest.mark.browser  # which runs after the book is built
+@pytest.mark.parametrize("item", [one for one in ITEMS if one.caption], ids=lambda item: f"{item.paper} {item.item}")
+def test_each_counterpart_stands_on_the_page_that_is_named(item):
+    assert item.caption in text_of(item.page)
+
+
+@pytest.mark.browser
+def test_the_page_prints_what_is_counted():
+    text = text_of("results/coverage")
+    names = {name for item in ITEMS for name in (item.study, item.beside) if name}
+    studies = {name: Study.load(name) for name in names}
+    for item in ITEMS:
+        start = text.index(f"{coverage.NAMES[item.paper]} {item.item} {item.shows}")
+        row = text[start : start + 600]
+        for found in coverage.counted(item, studies):
+            assert str(found) in row, (item.item, str(found))

@@ -1,0 +1,39 @@
+"""Every hypothesis of every plan has a row, and says why where it has no answer."""
+
+import re
+from pathlib import Path
+
+import isonb
+from isonb.lab.studies.design import study_file
+
+plans = study_file("plans")
+EXPERIMENTS = Path(isonb.__file__).parents[1] / "book" / "experiments"
+
+
+def test_every_plan_of_the_book_is_asked():
+    assert sorted(plans.PLANS) == sorted(path.stem for path in EXPERIMENTS.glob("*_plan.md"))
+
+
+def test_every_row_of_a_plans_tables_is_a_hypothesis():
+    """By another reading of the same tables: the first cell of a row of hypotheses or of claims."""
+    for plan in plans.PLANS:
+        cells = [line.split("|")[1].strip() for line in plans.text_of(plan).splitlines() if line.startswith("| ")]
+        names = [cell for cell in cells if re.fullmatch(r"[DHIRWF]\d", cell)]
+        found = plans.hypotheses(plan)
+        assert [name for name in found if not name.startswith("claim")] == names
+        numbers = {
+            int(k) for cell in cells for k in re.findall(r"^(\d+)(?= to|,|$)| to (\d+)", cell)[0:1] for k in k if k
+        }
+        claims = {int(name.split()[1]) for name in found if re.fullmatch(r"claim \d+", name)}
+        assert numbers <= claims, plan
+
+
+def test_each_has_an_answer_or_a_reason(verdicts):
+    rows = plans.answers(verdicts)
+    assert {(one.plan, one.hypothesis) for one in rows} == {(p, h) for p in plans.PLANS for h in plans.hypotheses(p)}
+    assert all(one.why and one.asks and one.status in ("answered", "open", "not run") for one in rows)
+    of = {(one.plan, one.hypothesis): one for one in rows}
+    assert {of["evidence_plan", name].status for name in ("I1", "I2", "I3", "I4", "H3")} == {"not run"}
+    assert of["evidence_plan", "H2"].status == "answered"
+    assert of["evidence_plan", "H1"].status == "open"
+    assert of["evidence_plan", "D5"].status == "open"

@@ -1,0 +1,52 @@
+"""The similarity sets share pairs: what is averaged over them is shown without the one that shares most."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+import isonb
+from isonb.lab.studies.design import study_file
+
+pairs, softdecay = study_file("pairs"), study_file("softdecay")
+HOME = Path(isonb.__file__).parents[1]
+
+
+def test_most_pairs_of_sts_b_stand_in_the_sets_of_2012_to_2016():
+    table = pd.read_csv(HOME / "book" / "recorded" / "sts_overlap.csv").set_index(["set", "other"])
+    assert table.loc[("stsb_test", "sts12 to sts16")].tolist() == [1377, 1006]
+    assert pairs.shared_pairs() == 1006 / 1377
+    assert pairs.shared_pairs("stsb") > 0.7
+    parts = table.loc["stsb_test"].drop("sts12 to sts16")["shared"]
+    assert parts.sum() >= 1006 >= parts.max()
+
+
+@pytest.mark.parametrize("model", ["minilm", "tiny"])
+def test_the_mean_without_a_set_is_that_of_the_others(model, studies):
+    gains = softdecay.vector_gains(studies["softdecay"]).query("protocol == 'mean'")
+    mine = gains[(gains["arm"] == softdecay.WHITENING) & gains["suite"].str.startswith(model)].set_index("suite")[
+        "mean"
+    ]
+    found = pairs.over_sets(gains, softdecay.WHITENING, without=pairs.WITHOUT)[model]
+    others = mine.drop(f"{model}, STS-B")
+    known = stats.ttest_1samp(others, 0).confidence_interval(0.95)
+    assert found.n == len(others) == 6
+    assert (found.estimate, found.low, found.high) == pytest.approx((others.mean(), known.low, known.high))
+    assert pairs.over_sets(gains, softdecay.WHITENING)[model].n == 7
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "results/claims",
+        "results/plain_encoders",
+        "papers/softdecay",
+        "papers/softdecay_more",
+        "papers/softdecay_tables",
+    ],
+)
+def test_a_page_that_averages_over_the_sets_says_so(page):
+    text = (HOME / "book" / f"{page}.md").read_text(encoding="utf-8")
+    assert "shared_pairs(" in text or "shares most of its pairs" in " ".join(text.split())
+    assert "without STS-B" in text or page.endswith("tables")

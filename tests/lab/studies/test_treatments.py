@@ -1,0 +1,161 @@
+"""Runs found by their settings, and what runs at another setting than a claim's say of it."""
+
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from isonb.lab.studies.treatments import Treated, Treatment, by_regime, setting_in_words, treated_runs
+from isonb.lab.studies.verdicts import (
+    CONTRADICTED,
+    DEPENDS,
+    INCONCLUSIVE,
+    NOT_SEEN,
+    NOT_TESTABLE,
+    SEEN,
+    SUPPORTED,
+    UNTESTED,
+    Claim,
+    Prediction,
+    judge,
+    judge_prediction,
+)
+
+ISTAR = Treatment("istar", ("sst2", "rte"), {"method.weight": (-5, -1), "method.layers": ("all",)})
+PLAIN = Treatment("none", ("sst2", "rte"))
+UP, OPEN = [0.10, 0.12, 0.11, 0.13, 0.09], [0.2, -0.15, 0.1, -0.2, 0.05]
+DOWN = [-value for value in UP]
+
+
+def run(seed, score, method="none", task="sst2", **settings):
+    one = {
+        "run_id": f"{task}-{method}-{seed}-{settings}",
+        "task": task,
+        "model": "tiny",
+        "seed": seed,
+        "head": "pooler",
+    }
+    return one | {"method.name": method, "score": score} | {key.replace("__", "."): v for key, v in settings.items()}
+
+
+def study(*runs):
+    return SimpleNamespace(runs=pd.DataFrame(runs))
+
+
+def istar(seed, score, weight=-1.0, layers="all", **settings):
+    return run(seed, score, "istar", method__weight=weight, method__layers=layers, **settings)
+
+
+def test_a_run_is_paired_with_the_plain_run_of_its_seed_and_training():
+    """Whatever recording they are in and however much of them was watched; another head is another training."""
+    runs = [run(1, 0.5, track_every=10), run(2, 0.5), run(1, 0.1, head="linear")]
+    found = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs, istar(1, 0.75, track_every=0), istar(2, 0.25)), ())
+    assert found == {("SST-2 (tiny)", 1): 0.25, ("SST-2 (tiny)", 2): -0.25}
+
+
+def test_only_runs_with_the_settings_of_the_claim_count():
+    runs = [run(1, 0.5), istar(1, 0.9, weight=-0.1), istar(1, 0.9, layers=4), istar(1, 0.9, task="cola")]
+    assert Treated({"": "score"}, ISTAR, PLAIN)(study(*runs), ()) == {}
+
+
+def test_weights_of_the_paper_and_what_it_leaves_open_are_cells_of_their_own():
+    runs = [run(1, 0.5), istar(1, 0.75), istar(1, 0.25, weight=-5.0)]
+    found = Treated({"": "score"}, ISTAR, PLAIN)(study(*runs), ())
+    assert found == {("SST-2 (tiny), weight -1", 1): 0.25, ("SST-2 (tiny), weight -5", 1): -0.25}
+    two = [istar(1, 0.75, method__include_pads=pads) for pads in (True, False)]
+    names = {name for name, _ in Treated({"": "score"}, ISTAR, PLAIN)(study(run(1, 0.5), *two), ())}
+    assert names == {"SST-2 (tiny), padding counted", "SST-2 (tiny), padding left out"}
+
+
+def test_a_variant_is_compared_with_the_same_method_where_all_else_is_equal():
+    one, every = (
+        Treatment("istar", ("sst2",), {"method.weight": (-5, -1), "method.layers": ly}) for ly in ((1,), ("all",))
+    )
+    runs = [istar(1, 0.5), istar(1, 0.9, weight=-5.0), istar(1, 0.75, layers=1)]
+    assert Treated({"": "score"}, one, every)(study(*runs), ()) == {("SST-2 (tiny)", 1): 0.25}
+
+
+def test_a_setting_may_differ_between_two_methods():
+    layer, bn = (
+        Treatment("isolayer", ("rte",), {"head": ("linear",)}),
+        Treatment("isobn", ("rte",), {"head": ("pooler",)}),
+    )
+    runs = [run(1, 0.75, "isolayer", "rte", head="linear"), run(1, 0.5, "isobn", "rte")]
+    assert Treated({"": "score"}, layer, bn)(study(*runs), ()) == {}
+    assert Treated({"": "score"}, layer, bn, apart=("head",))(study(*runs), ()) == {("RTE (tiny)", 1): 0.25}
+
+
+def test_numbers_by_run_and_by_detail():
+    values = {", raw": lambda _, ids: dict.fromkeys(ids, 2.0), ", centred": "score"}
+    found = Treated(values, PLAIN)(study(run(3, 0.5)), ())
+    assert found == {("SST-2 (tiny), raw", 3): 2.0, ("SST-2 (tiny), centred", 3): 0.5}
+
+
+def test_runs_of_one_training_stand_together():
+    frame = study(run(1, 0.5), istar(1, 0.5), run(2, 0.5, head="linear")).runs
+    groups = by_regime(treated_runs(frame, ISTAR) + treated_runs(frame, PLAIN))
+    assert sorted(map(len, groups.values())) == [1, 2]
+    assert set(groups) == {"SST-2 (tiny), head pooler", "SST-2 (tiny), head linear"}
+
+
+def test_the_words_name_encoder_task_and_what_differs():
+    rows = [istar(1, 0.5, weight=weight) for weight in (0.1, -0.1)]
+    assert setting_in_words(rows, [ISTAR, PLAIN]) == "tiny; SST-2; weight -0.1, 0.1"
+    assert setting_in_words([istar(1, 0.5)], [ISTAR]) == "tiny; SST-2; weight -1"
+    assert setting_in_words([], [ISTAR]) == ""
+
+
+# --- what is judged by which runs -------------------------------------------------------------------------------------
+
+
+def part(values, treatment=None, **options):
+    one = Prediction("gain", lambda study, suites: {}, "greater", treatment=treatment, **options)
+    return judge_prediction(one, values, list(values), {})
+
+
+def claim(*parts, premise=()):
+    stated = Claim(1, "It gains", tuple(one.prediction for one in parts), premise=tuple(p.prediction for p in premise))
+    return judge(stated, parts, premise)
+
+
+NONE = part({}, ISTAR)
+
+
+@pytest.mark.parametrize(("values", "outcome"), [(UP, SEEN), (DOWN, NOT_SEEN), (OPEN, UNTESTED), (None, UNTESTED)])
+def test_runs_at_another_setting_contradict_nothing(values, outcome):
+    there = part({"a": values} if values else {})
+    found = claim(there, NONE)
+    assert found.outcome == outcome
+    assert not found.decided
+    assert found.outcome_of(there) in (SEEN, NOT_SEEN, INCONCLUSIVE, NOT_TESTABLE)
+
+
+def test_runs_with_the_treatment_decide_whatever_others_say():
+    against, own = part({"a": DOWN}), part({"b": UP}, ISTAR)
+    found = claim(against, own)
+    assert (found.outcome, found.decided, found.deciding) == (SUPPORTED, True, (own,))
+    assert (found.outcome_of(against), found.outcome_of(own)) == (NOT_SEEN, SUPPORTED)
+    assert claim(part({"a": UP}), part({"b": DOWN}, ISTAR)).outcome == CONTRADICTED
+    assert claim(part({"a": DOWN}), part({"b": OPEN}, ISTAR)).outcome == INCONCLUSIVE
+
+
+def test_one_part_at_its_setting_is_not_the_claim():
+    """What is missing was not tested there; what contradicts a part contradicts the claim."""
+    assert claim(part({"a": DOWN}), part({"b": UP}, ISTAR), NONE).outcome == NOT_SEEN
+    assert claim(part({"a": UP}), part({"b": DOWN}, ISTAR), NONE).outcome == CONTRADICTED
+
+
+def test_a_claim_without_its_premise_is_not_testable():
+    own, gain = part({"b": DOWN}, ISTAR), part({"a": UP}, ISTAR)
+    assert claim(own, premise=[gain]).outcome == CONTRADICTED
+    for nothing in (part({"a": OPEN}, ISTAR), part({"a": DOWN}, ISTAR)):
+        assert claim(own, premise=[nothing]).outcome == NOT_TESTABLE
+    assert claim(NONE, premise=[NONE]).outcome == UNTESTED
+
+
+def test_cells_that_must_agree():
+    assert part({"a": UP, "b": UP}, decided_by="agree").outcome == SUPPORTED
+    assert part({"a": DOWN, "b": DOWN}, decided_by="agree").outcome == CONTRADICTED
+    assert part({"a": UP, "b": OPEN}, decided_by="agree").outcome == INCONCLUSIVE
+    assert part({"a": UP, "b": DOWN}, decided_by="agree").outcome == DEPENDS
+    assert claim(part({"a": DOWN, "b": DOWN}, decided_by="agree")).outcome == CONTRADICTED
