@@ -94,7 +94,7 @@ def _end(study: Study, runs: Sequence[str], *, name: str) -> dict[str, float]:
     """A measure behind the layer less the same before it, by run."""
     table = study.runs.set_index("run_id").loc[list(runs)]
     after, before = (table[f"metric.end.{at}.{name}"] for at in ("second", "cls"))
-    return (after - before).dropna().to_dict()
+    return {str(run): float(value) for run, value in (after - before).dropna().items()}
 
 
 def _own(words: str, name: str, direction: str) -> Prediction:
@@ -117,7 +117,7 @@ def _read_behind(study: Study, runs: Sequence[str], *, name: str) -> dict[str, f
     read = table[f"metric.end.features.{name}"].where(
         table["method.name"] != "isolayer", table[f"metric.end.second.{name}"]
     )
-    return read.dropna().to_dict()
+    return {str(run): float(value) for run, value in read.dropna().items()}
 
 
 LARGER = "a larger encoder"

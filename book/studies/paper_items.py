@@ -34,7 +34,7 @@ UNTRAINED = _models(
     "FacebookAI/roberta-base",
 )
 SHRINK, ISTAR, SOFT, ISO = "shrink_the_longest", "istar", "softdecay", "isolayer"
-SHRUNK = {"study": SHRINK, "treatment": arms.entropy_of(select=True)}
+SHRUNK = arms.entropy_of(select=True)
 ON_SHRINK = (_tasks("mrpc", "cola"), TWO)
 BARS = Axis("settings", (True, False), "method.select", "bars")
 MORE = "papers/shrink_the_longest_more"
@@ -48,8 +48,8 @@ FIVE, THREE = _tasks("cola", "sst2", "mrpc", "qnli", "rte"), _tasks("rte", "cola
 LEARNED = arms.LEARNED
 ITEMS = (
     Item("000", "Table 1", "settings", MORE, "Table 1, settings", kind="printed"),
-    Item("000", "Table 2", "scores", MORE, "Table 2: accuracy", (*ON_SHRINK, BARS), **SHRUNK),
-    Item("000", "Table 3", "anisotropy", MORE, "Table 3 as a picture", (*ON_SHRINK, BARS), **SHRUNK),
+    Item("000", "Table 2", "scores", MORE, "Table 2: accuracy", (*ON_SHRINK, BARS), SHRINK, treatment=SHRUNK),
+    Item("000", "Table 3", "anisotropy", MORE, "Table 3 as a picture", (*ON_SHRINK, BARS), SHRINK, treatment=SHRUNK),
     Item(
         "000",
         "Figure 1",
@@ -57,7 +57,8 @@ ITEMS = (
         MORE,
         "Counterpart of the paper’s Figure 1",
         (*ON_SHRINK, BARS, Axis("points", (570,), "step.train.cls.anisotropy_1", "updates")),
-        **SHRUNK,
+        SHRINK,
+        treatment=SHRUNK,
     ),
     Item(
         "000",
@@ -66,7 +67,8 @@ ITEMS = (
         MORE,
         "Counterpart of the paper’s Figure 2",
         (*ON_SHRINK, BARS, Axis("points", (30,), "step.validation.accuracy", "validations")),
-        **SHRUNK,
+        SHRINK,
+        treatment=SHRUNK,
     ),
     Item(
         "001",

@@ -82,7 +82,7 @@ def _risen(study: Study, runs: Sequence[str], *, ending: str) -> dict[str, float
     """A1 of the validation rows' [CLS] vectors after training less that before, by run."""
     table = study.runs.set_index("run_id").loc[list(runs)]
     end, start = (table[f"metric.{at}.cls.anisotropy_1{ending}"] for at in ("end", "start"))
-    return (end - start).dropna().to_dict()
+    return {str(run): float(value) for run, value in (end - start).dropna().items()}
 
 
 def _own_share(k: int, arm: str, base: str = PLAIN, direction: str = "less", **more: Any) -> Prediction:

@@ -163,7 +163,11 @@ def test_the_tail_is_the_mean_of_the_last_updates(study):
 def test_tables(study):
     judged = study.verdicts()
     rows = claim_rows(judged)
-    assert rows[0] == {"claim": "1. CosReg gains", "verdict": "supported", "cells for · against": "1 · 0 of 1"}
+    assert rows[0] == {
+        "claim": "1. CosReg gains",
+        "verdict": "supported (tiny; sentiment)",
+        "cells for · against": "1 · 0 of 1",
+    }
     assert rows[1]["cells for · against"] == "0 · 1 of 1"
     assert rows[3]["cells for · against"] == "–"
     assert rows[4]["claim"].endswith("(identity)")
