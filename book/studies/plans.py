@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isonb.lab.runs.recordings import FOLDER, recorded, scored
+from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.verdicts import NOT_SEEN, NOT_TESTABLE, SEEN, UNTESTED, Judgement
 from isonb.lab.sweeps.cost import estimate
 from isonb.lab.sweeps.grids import load_grid
 from isonb.runtime.places import RECORDINGS_FOLDER
 
-from . import arms, dial, dose, evidence_methods, failed_runs, read_where
+from . import arms, dial, dose, evidence_methods, failed_runs
 
 __all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
 
-PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan")
+PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan")
+STUDIED = {"read_where_plan": "read_where", "deployed_plan": "deployed"}  # whose study says what its recording answers
 EXPERIMENTS = RECORDINGS_FOLDER.parent / "experiments"
 ANSWERED, OPEN, NOT_RUN = "answered", "open", "not run"
 PLACES = {"english_sentiment": "sentiment (tiny)", "sst2": "SST-2 (tiny)"}
@@ -72,8 +74,8 @@ def answers(judged: Mapping[str, Sequence[Judgement]]) -> list[Answer]:
     rows = []
     for plan in PLANS:
         known = _of_dial() if plan == "dial_plan" else _of_doses() | _of_evidence() if plan == "evidence_plan" else {}
-        if plan == "read_where_plan":
-            known = _of_reading()
+        if plan in STUDIED:
+            known = _of_study(plan)
         for name, asks in hypotheses(plan).items():
             if name.startswith("claim"):
                 status, why = _of_claim(plan, of_claims.get(name))
@@ -154,11 +156,12 @@ def _of_dial() -> dict[str, tuple[str, str]]:
     return {one.name: (OPEN if one.word == "open" else ANSWERED, one.word) for one in dial.judge(tables)}
 
 
-def _of_reading() -> dict[str, tuple[str, str]]:
-    """Those of the plan on what the classifier reads."""
-    if not (FOLDER / "read_where").is_dir():
+def _of_study(plan: str) -> dict[str, tuple[str, str]]:
+    """What the study of a plan says of its hypotheses, by its ``answers()``: name, status and why."""
+    name = STUDIED[plan]
+    if not (FOLDER / name).is_dir():
         return {}
-    told = getattr(read_where, "answers", None)
+    told = getattr(study_file(name), "answers", None)
     if told is None:
-        return dict.fromkeys(hypotheses("read_where_plan"), (OPEN, "recorded and not judged here"))
-    return {name: (status, why) for name, status, why in told()}
+        return dict.fromkeys(hypotheses(plan), (OPEN, "recorded and not judged here"))
+    return {hypothesis: (status, why) for hypothesis, status, why in told()}
