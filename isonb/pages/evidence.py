@@ -163,7 +163,7 @@ def predictions_table(judged: Iterable[Any], *, caption: str) -> Table:
         {
             "claim": one.claim.number,
             "prediction": part.prediction.what,
-            "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high),
+            "mean over tasks": with_interval(part.mean.estimate, part.mean.low, part.mean.high) if part.mean else "–",
             "verdict": one.outcome_of(part),
         }
         for one in judged
