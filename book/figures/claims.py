@@ -29,6 +29,7 @@ OUTCOME_COLORS = {
 OUTCOME_SHAPES = {"supported": "circle", "contradicted": "triangle-down", "depends": "cross"}
 OUTCOME_SHAPES |= {"seen here": "circle", "not seen here": "triangle-down", "inconclusive": "diamond"}
 OUTCOME_SHAPES |= {"not tested at its setting": "square", "not testable": "square"}
+TELLING = ("supported", "contradicted", "seen here", "not seen here", "inconclusive")
 ACROSS = 12  # marks side by side: with the statements they fill a page's column, and a phone still shows them
 LETTERS = 36  # of a statement in one line
 STATEMENT = 262  # pixels that so many letters need in a wide font
@@ -181,7 +182,7 @@ def _verdict(part: pd.DataFrame) -> dict[str, Any]:
     sides = [
         part["outcome"].isin(side).sum() for side in (("supported", "seen here"), ("contradicted", "not seen here"))
     ]
-    telling = part[part["mean"].notna()]
+    telling = part[part["outcome"].isin(TELLING)]
     verdict, words, remark = part.iloc[0][["verdict", "words", "remark"]]
     told = f"{sides[0]} for, {sides[1]} against, of {len(telling)}" if len(telling) else "none can tell"
     return {"outcome": verdict, "verdict": words, "cells": told, "remark": remark or "–"}
