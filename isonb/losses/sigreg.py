@@ -18,7 +18,7 @@ from isonb.numerics.distributed import Group, all_sum, from_first
 from isonb.numerics.rows import row_count, unit_rows
 
 _NODES, _REACH = 17, 3.0  # of the trapezoid rule on [0, 3]; the other half line is its mirror image
-_WAVES = 2**16  # numbers whose waves are computed together on the CPU
+_WAVES = 2**15  # numbers whose waves are computed together on the CPU
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +139,7 @@ class _WaveSums(torch.autograd.Function):
         ctx.save_for_backward(s)
         sums = s.new_zeros(count, 2, s.shape[1])
         sums[0, 0] = len(s)
-        for rows in s.split(_rows(s)):
+        for rows in torch.split(s, _rows(s)):
             for total, (cos, sin) in zip(sums[1:], _waves(rows, step, count - 1), strict=True):
                 total[0].add_(cos.sum(0))
                 total[1].add_(sin.sum(0))
@@ -151,7 +151,7 @@ class _WaveSums(torch.autograd.Function):
         (s,) = ctx.saved_tensors
         total = torch.zeros_like(s)
         slopes = grad[1:] * (ctx.step * torch.arange(1, len(grad), device=s.device, dtype=s.dtype)[:, None, None])
-        for out, rows in zip(total.split(_rows(s)), s.split(_rows(s)), strict=True):
+        for out, rows in zip(torch.split(total, _rows(s)), torch.split(s, _rows(s)), strict=True):
             for (real, imaginary), (cos, sin) in zip(slopes, _waves(rows, ctx.step, len(slopes)), strict=True):
                 out.addcmul_(imaginary, cos).addcmul_(real, sin, value=-1)
         return total, None, None

@@ -38,9 +38,9 @@ def partition_score(x: Tensor, signs: str = "both", *, mask: Tensor | None = Non
         fail(InputError, f"signs must be one of {', '.join(_SIGNS)}", repr(signs), "The default is 'both'.")
     axes = _axes(x) if signs != "as_returned" else torch.linalg.svd(x, full_matrices=False).Vh.mT
     along = x @ (signed(axes) if signs == "canonical" else axes)
-    both = (along, -along) if signs == "both" else (along,)
+    both = [along, -along] if signs == "both" else [along]
     if mask is not None:
-        both = tuple(one.masked_fill(~mask.unsqueeze(-1), -torch.inf) for one in both)
+        both = [one.masked_fill(~mask.unsqueeze(-1), -torch.inf) for one in both]
     heights = torch.cat([one.logsumexp(-2) for one in both], -1)
     if x.shape[-2] < x.shape[-1]:
         heights = torch.cat([heights, row_count(x, mask).log().unsqueeze(-1)], -1)
@@ -55,8 +55,11 @@ def _axes(x: Tensor) -> Tensor:
     less.
     """
     if x.dtype == torch.float64 or x.device.type == "mps":
-        return torch.linalg.svd(x, full_matrices=False).Vh.mT
+        right: Tensor = torch.linalg.svd(x, full_matrices=False).Vh
+        return right.mT
     wide, few = precise(x), x.shape[-2] < x.shape[-1]
+    squares: Tensor
+    basis: Tensor
     squares, basis = torch.linalg.eigh(gram(wide if few else wide.mT))
     if few:
         least = max(x.shape) * torch.finfo(squares.dtype).eps * squares[..., -1:]
