@@ -157,7 +157,12 @@ def _as_float(x: Any, name: str) -> Tensor:
         fix = f"Convert it: torch.as_tensor({name}), of a frame torch.as_tensor({name}.to_numpy())."
         fail(DtypeError, f"{name} must be a torch.Tensor", type(x).__name__, fix)
     if not x.is_floating_point():
-        fail(DtypeError, f"{name} must be a floating-point tensor", x.dtype, f"Call {name}.float() or {name}.double().")
+        fix = (
+            f"Call torch.view_as_real({name}).flatten(-2)."
+            if x.is_complex()
+            else f"Call {name}.float() or {name}.double()."
+        )
+        fail(DtypeError, f"{name} must be a floating-point tensor", x.dtype, fix)
     if x.layout != torch.strided:
         fail(DtypeError, f"{name} must be a dense tensor", x.layout, f"Call {name}.to_dense().")
     if x.dtype.itemsize < 2:  # torch stores them and computes nothing in them

@@ -108,3 +108,14 @@ def test_a_tensor_that_is_negated_later_is_taken(name):
     lazy = torch.complex(x, -x).conj().imag
     assert lazy.is_neg()
     assert torch.equal(PLACES[name](lazy), PLACES[name](x))
+
+
+def test_the_advice_for_complex_points_keeps_both_parts():
+    x = torch.randn(50, 4, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(DtypeError, match=r"got torch\.complex64") as told:
+        isonb.isoscore(x)
+    line = str(told.value).partition("Call ")[2].rstrip(".")
+    points = eval(line, {"torch": torch, "x": x})
+    assert points.shape == (50, 8)
+    assert torch.equal(points.square().sum(-1), torch.view_as_real(x).square().sum((-1, -2)))
+    isonb.isoscore(points)

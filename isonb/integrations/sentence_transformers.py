@@ -169,10 +169,11 @@ class IsotropyLoss(nn.Module):
         super().__init__()
         late = next((part for part in loss.modules() if uses_gradient_cache(part)), None)
         if late is not None:
-            got = f"{type(late).__name__}, which builds it in the backward pass"
-            fix = (
-                f"Take {type(late).__name__.removeprefix('Cached')} without a cache; the penalty needs the whole batch."
-            )
+            name = type(late).__name__
+            plain = name.removeprefix("Cached")
+            got = f"{name}, which builds it in the backward pass"
+            fix = f"Take {plain}" if plain != name else f"Pass use_mini_batched_version=False to {name}"
+            fix += "; the penalty needs the whole batch."
             fail(InputError, "the loss must build the graph of the vectors", got, fix)
         self.model, self.loss, self.penalty, self.weight = model, loss, penalty, weight
         warn_of_half_weights(model)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from typing import Any
 
 HARMFUL = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # control, format (that of direction too), surrogates, line ends
 JOINERS = "\u200c\u200d"  # which Persian and emoji need
+SIGNS = {"\u2192": "->", "\u2026": "...", "\u2013": "-", "\u00b1": "+-", "\u00d7": "x"}  # for a terminal without UTF-8
 COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)")  # "::error::" of GitHub at the start of a line, "##[error]" anywhere
 
 
@@ -38,6 +40,30 @@ def _shown(character: str) -> str:
     if unicodedata.category(character) not in HARMFUL or character in JOINERS:
         return character
     return character.encode("unicode_escape").decode()
+
+
+def plainly(stream: Any) -> None:
+    r"""Let a stream that isn't UTF-8 print every letter: those that it hasn't as plain signs, or as their escapes.
+
+    >>> import io
+    >>> stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    >>> plainly(stream)
+    >>> _ = stream.write("before \u2192 after\u2026 \u4f60"), stream.flush()
+    >>> stream.buffer.getvalue()
+    b'before -> after... \\u4f60'
+    """
+    if hasattr(stream, "reconfigure") and codecs.lookup(stream.encoding or "utf-8").name != "utf-8":
+        stream.reconfigure(errors="isonb.plainly")
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    escaped = (SIGNS.get(letter, letter.encode("unicode_escape").decode()) for letter in letters)
+    return "".join(escaped), error.end
+
+
+codecs.register_error("isonb.plainly", _plain_signs)
 
 
 def screen(text: str) -> str:

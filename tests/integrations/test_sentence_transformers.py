@@ -1,6 +1,7 @@
 """sentence-transformers with a penalty, with SoftDecay, and whitened models that load without isonb."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -185,8 +186,12 @@ def cached_in_matryoshka(model):
 )
 def test_a_loss_that_builds_its_graph_later_is_refused_at_once(folder, kind):
     model = make(folder).train()
-    with pytest.raises(InputError, match=r"the loss must build the graph of the vectors; got .*, which builds it in"):
+    with pytest.raises(
+        InputError, match=r"the loss must build the graph of the vectors; got .*, which builds it in"
+    ) as told:
         IsotropyLoss(model, kind(model), CosRegLoss())
+    plain = "Pass use_mini_batched_version=False to Mega" if kind is MegaBatchMarginLoss else "Take (Multiple|GIST)"
+    assert re.search(plain, str(told.value))
     uncached = MegaBatchMarginLoss(model, use_mini_batched_version=False)
     assert "isonb_penalty" in IsotropyLoss(model, uncached, CosRegLoss())(features(model, TEXTS[:4], TEXTS[4:8]))
 

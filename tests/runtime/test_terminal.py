@@ -86,3 +86,12 @@ def test_the_standard_output_is_the_report_alone(vectors, tmp_path, place, to):
             subprocess.run(words, stdout=file, stderr=subprocess.DEVNULL, check=True)
         said = (tmp_path / "out").read_text()
     assert json.loads(said)["n"] == 60
+
+
+def test_a_terminal_without_utf_8_gets_plain_signs(tmp_path):
+    """As in a build whose output is ASCII, or in a console of Windows."""
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(100, 8)) + 1)
+    words = [sys.executable, "-m", "isonb", "audit", str(tmp_path / "x.npy")]
+    told = subprocess.run(words, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert told.returncode == 0, told.stderr
+    assert b" -> " in told.stdout
