@@ -15,13 +15,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from isonb import __version__
-<<<<<<< HEAD
 from isonb.errors import CODE, DependencyError, InputError, fail, install_line, on_a_screen
 from isonb.runtime.terminal import Terminal, printable
-=======
-from isonb.errors import CODE, DependencyError, InputError, fail, on_a_screen
-from isonb.runtime.terminal import plainly, printable
->>>>>>> de6b5a4b (Advice for complex points and for a margin loss works; without UTF-8 an arrow is printed as ->)
 
 MANY: dict[str, Any] = {"action": "append", "default": []}  # of an option that may come several times
 LISTS = ("tasks", "models", "methods", "measures", "protocols", "grids")
@@ -32,17 +27,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0, 1 (failed runs, a condition held), 2 (bad input), 3 (an error that nobody foresaw) or 130 (stopped).
     """
-<<<<<<< HEAD
     with contextlib.redirect_stdout(cast(TextIO, Terminal(sys.stdout))):
         return _answered(list(sys.argv[1:] if argv is None else argv))
 
 
 def _answered(words: list[str]) -> int:
-=======
-    words = list(sys.argv[1:] if argv is None else argv)
-    plainly(sys.stdout)
-    plainly(sys.stderr)
->>>>>>> de6b5a4b (Advice for complex points and for a margin loss works; without UTF-8 an arrow is printed as ->)
     try:
         if not words:
             _parser().print_help()

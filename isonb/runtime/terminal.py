@@ -9,7 +9,7 @@ from typing import Any
 
 HARMFUL = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # control, format (that of direction too), surrogates, line ends
 JOINERS = "\u200c\u200d"  # which Persian and emoji need
-SIGNS = {"\u2192": "->", "\u2026": "...", "\u2013": "-", "\u00b1": "+-", "\u00d7": "x"}  # for a terminal without UTF-8
+SIGNS = {"\u2192": "->", "\u2026": "...", "\u2013": "-", "\u00b1": "+-", "\u00d7": "x"}  # for an encoding without them
 COMMAND = re.compile(r"^(\s*):(?=:)|#(?=#\w*\[)")  # "::error::" of GitHub at the start of a line, "##[error]" anywhere
 
 
@@ -42,33 +42,18 @@ def _shown(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def plainly(stream: Any) -> None:
-    r"""Let a stream that isn't UTF-8 print every letter: those that it hasn't as plain signs, or as their escapes.
-
-    >>> import io
-    >>> stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    >>> plainly(stream)
-    >>> _ = stream.write("before \u2192 after\u2026 \u4f60"), stream.flush()
-    >>> stream.buffer.getvalue()
-    b'before -> after... \\u4f60'
-    """
-    if hasattr(stream, "reconfigure") and codecs.lookup(stream.encoding or "utf-8").name != "utf-8":
-        stream.reconfigure(errors="isonb.plainly")
-
-
-def _plain_signs(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    letters = error.object[error.start : error.end]
-    escaped = (SIGNS.get(letter, letter.encode("unicode_escape").decode()) for letter in letters)
-    return "".join(escaped), error.end
-
-
-codecs.register_error("isonb.plainly", _plain_signs)
-
-
 def screen(text: str) -> str:
     """Lines, each :func:`printable`."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def _signs(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    return "".join(SIGNS.get(one, one.encode("unicode_escape").decode()) for one in letters), error.end
+
+
+codecs.register_error("isonb.signs", _signs)
 
 
 class Terminal:
@@ -78,7 +63,7 @@ class Terminal:
     >>> page = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     >>> _ = Terminal(page).write("0 " + chr(0x2192) + " 1"), page.seek(0)
     >>> print(page.read())
-    0 \u2192 1
+    0 -> 1
     """
 
     def __init__(self, stream: Any) -> None:
@@ -88,7 +73,7 @@ class Terminal:
         """Write the text; an escape sequence, or a character that the encoding lacks, is spelled out."""
         shown, encoding = screen(text), getattr(self.stream, "encoding", None)
         if encoding:
-            shown = shown.encode(encoding, "backslashreplace").decode(encoding)
+            shown = shown.encode(encoding, "isonb.signs").decode(encoding)
         self.stream.write(shown)
         return len(text)
 
