@@ -7,22 +7,27 @@ with needs("isonb.audit", "lab"):  # numpy, which torch may come without
     from isonb.auditing.comparing import compare
 from isonb.auditing.comparison import Comparison
 from isonb.auditing.defects import Finding
+from isonb.auditing.fixing import Effect, Fix
 from isonb.auditing.measured import Layer, Match, Reading
 from isonb.auditing.reading import vectors_of
 from isonb.auditing.reading.described import VectorsError
 from isonb.auditing.remedies import Remedy
 from isonb.auditing.report import Audit
 from isonb.auditing.soundness import Check
+from isonb.auditing.unrelated import Unrelated
 
 __all__ = [
     "Audit",
     "Check",
     "Comparison",
+    "Effect",
     "Finding",
+    "Fix",
     "Layer",
     "Match",
     "Reading",
     "Remedy",
+    "Unrelated",
     "VectorsError",
     "audit",
     "compare",
