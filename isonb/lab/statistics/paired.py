@@ -11,6 +11,7 @@ import numpy as np
 
 from isonb.lab.statistics.seeds import POWER, Interval, StatsError, holm, minimum_detectable, paired_p, student
 
+MOST = 10**6  # seeds that nobody runs
 GAIN, LOSS, OPEN = "gain", "loss", "not significant"
 Name = TypeVar("Name", bound=Hashable)
 
@@ -81,4 +82,6 @@ def seeds_needed(spread: float, gain: float, *, alpha: float = 0.05, power: floa
     most = 2
     while not shows(most):
         most *= 2
+        if most > MOST:
+            raise StatsError(f"the gain must be one that {MOST:,} seeds show; got {gain}. Name a larger gain.")
     return bisect_left(range(most + 1), True, lo=2, key=shows)

@@ -313,6 +313,7 @@ def test_the_command_writes_every_form_and_fails_where_a_rule_holds(tmp_path, ca
     assert main(["compare", str(table), *words, "--fail-on", "losses>0"]) == 1
     assert main(["compare", str(table), "--fail-on", "losses>1"]) == 0
     assert main(["compare", str(table), "--fail-on", "glory>1"]) == 2
+    assert main(["compare", str(table), "--gain", "1e-9"]) == 2
     assert main(["compare", str(tmp_path / "nothing")]) == 2
     said = capsys.readouterr()
     assert "loss" in said.out
