@@ -53,13 +53,13 @@ def matrix(vectors: Any, what: str = "vectors", name: str | None = None) -> RowS
         return _described(vectors, what).matrix(name, hint)
     path = Path(vectors).expanduser()
     with readable(path):
-        return describe(path, name).matrix(name, hint)
+        return describe(path).matrix(name, hint)
 
 
 def _raw(vectors: Any, name: str | None) -> Any:
     if isinstance(vectors, str | Path):
         with readable(path := Path(vectors).expanduser()):
-            return describe(path, name).raw(name)
+            return describe(path).raw(name)
     return _described(vectors, "vectors").raw(name)
 
 

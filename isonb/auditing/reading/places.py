@@ -75,10 +75,10 @@ def readable(path: Path) -> Iterator[None]:
         refuse(VectorsError, f"{path.name} must be readable", reason[:200], fix, cause=error)
 
 
-def describe(path: Path, name: str | None = None) -> Described:
+def describe(path: Path) -> Described:
     """The members of a file, a folder or the files of a pattern. VectorsError for a place that is not there."""
     if path.is_dir():
-        return _folder(path, name)
+        return _folder(path)
     if path.is_file():
         return _reader(path)(path)
     files = sorted(path.parent.glob(path.name), key=_order) if set(path.name) & set("*?[") else []
@@ -133,7 +133,7 @@ def _order(path: Path) -> list[list[tuple[int, str]]]:
     return [arrays.counted(part) for part in path.parts]
 
 
-def _folder(folder: Path, name: str | None) -> Described:
+def _folder(folder: Path) -> Described:
     names = {path.name for path in folder.iterdir()}
     if names & {"dataset_dict.json", "state.json"}:
         return tables.saved(folder)

@@ -69,8 +69,8 @@ def separated(path: Path) -> Described:
         must, got = f"{path.name} must have one mark between numbers and another in them", "numbers that begin with 0"
         refuse(VectorsError, must, f"commas alone, and {got}, as behind a decimal comma", "Save it with ';'.")
 
-    def batches(types: Mapping[str, Any], paths: Sequence[Column] | None) -> Iterator[Mapping[Column, Any]]:
-        with pc.open_csv(
+    def reader(types: Mapping[str, Any] | None = None, columns: Sequence[str] = ()) -> Any:
+        return pc.open_csv(
             opened(path),
             pc.ReadOptions(block_size=BLOCK, autogenerate_column_names=not header),
             pc.ParseOptions(delimiter=mark, newlines_in_values=True),
@@ -79,18 +79,16 @@ def separated(path: Path) -> Described:
                 strings_can_be_null=True,
                 decimal_point="," if comma else ".",
                 column_types=types,
-                include_columns=[one[0] for one in paths or ()],
+                include_columns=columns,
             ),
-        ) as reader:
-            yield from map(columns_of, reader)
+        )
 
-    with pc.open_csv(
-        opened(path),
-        pc.ReadOptions(block_size=BLOCK, autogenerate_column_names=not header),
-        pc.ParseOptions(delimiter=mark, newlines_in_values=True),
-        pc.ConvertOptions(null_values=MISSING, strings_can_be_null=True, decimal_point="," if comma else "."),
-    ) as reader:
-        schema = reader.schema
+    def batches(types: Mapping[str, Any], paths: Sequence[Column] | None) -> Iterator[Mapping[Column, Any]]:
+        with reader(types, [one[0] for one in paths or ()]) as table:
+            yield from map(columns_of, table)
+
+    with reader() as table:
+        schema = table.schema
     # what is whole or missing in the first block may be a fraction in the next
     loose = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_null(field.type)]
     types: dict[Column, str] = {(field.name,): str(field.type) for field in schema}
