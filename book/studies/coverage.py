@@ -98,15 +98,19 @@ def counted(item: Item, studies: Mapping[str, Study]) -> list[Counted]:
         return []
     mine, every = studies[item.study], studies[item.beside]
     chosen = mine.runs[mine.runs["arm"].isin(item.arms)] if item.arms else mine.runs
-    return [
-        Counted(
-            axis,
-            _count(axis, mine, chosen),
-            max(_count(axis, every, every.runs), _count(axis, mine, chosen)),
-            _of(axis),
+    found = []
+    for axis in item.axes:
+        shown, recorded = (
+            _count(axis, study, _of_method(axis, item, runs)) for study, runs in ((mine, chosen), (every, every.runs))
         )
-        for axis in item.axes
-    ]
+        found.append(Counted(axis, shown, max(shown, recorded), _of(axis)))
+    return found
+
+
+def _of_method(axis: Axis, item: Item, runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of the item's method, where an axis is an option of it: another method's weight is another thing."""
+    option = axis.column.startswith("method.") and axis.column != "method.name"
+    return runs[runs["method.name"] == item.treatment.method] if option and item.treatment else runs
 
 
 def _of(axis: Axis) -> int:

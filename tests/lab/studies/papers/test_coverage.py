@@ -10,6 +10,7 @@ import pytest
 import isonb
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
+from isonb.lab.studies.treatments import Treatment
 
 coverage, ITEMS = study_file("coverage"), study_file("paper_items").ITEMS
 Axis, Item = coverage.Axis, coverage.Item
@@ -40,6 +41,13 @@ def test_values_of_the_paper_that_some_run_of_the_page_has_are_shown():
     assert count(Axis("settings", (-5, 3), "method.weight")) == (0, 1, 2, "0 of 2 (1 recorded)")
     assert count(tasks, arms=("CosReg",))[:3] == (1, 3, 4), "of the arms that the counterpart draws"
     assert count(Axis("models", ("bert",), "nosuch"))[:3] == (0, 0, 1)
+
+
+def test_a_weight_of_another_method_is_none_of_the_items():
+    weights, istar = Axis("settings", (-1, 1), "method.weight"), Treatment("istar", ("sst2",))
+    page = study(**{"method.name": ["none", "istar", "cosreg"], "method.weight": [None, -1.0, 1.0]})
+    item = Item("001", "Figure 3", "", "", "", (weights,), "page", "page", treatment=istar)
+    assert coverage.counted(item, {"page": page})[0].shown == 1
 
 
 def test_points_are_those_of_a_line():
