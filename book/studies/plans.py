@@ -18,8 +18,9 @@ from . import arms, dial, dose, evidence_methods, failed_runs
 
 __all__ = ["PLANS", "Answer", "answers", "hypotheses", "text_of"]
 
-PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan")
-STUDIED = {"read_where_plan": "read_where", "deployed_plan": "deployed"}  # whose study says what its recording answers
+PLANS = ("evidence_plan", "dial_plan", "read_where_plan", "own_cells_plan", "deployed_plan", "real_models_plan")
+# whose study says what its recording answers
+STUDIED = {"read_where_plan": "read_where", "deployed_plan": "deployed", "real_models_plan": "real_models"}
 EXPERIMENTS = RECORDINGS_FOLDER.parent / "experiments"
 ANSWERED, OPEN, NOT_RUN = "answered", "open", "not run"
 PLACES = {"english_sentiment": "sentiment (tiny)", "sst2": "SST-2 (tiny)"}
