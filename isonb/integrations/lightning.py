@@ -6,13 +6,11 @@ import contextlib
 import importlib
 import importlib.util
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeVar
 
 from isonb.errors import needs
 
-if TYPE_CHECKING:
-    from isonb.integrations.monitor import IsotropyMonitor
-
+Monitor = TypeVar("Monitor")  # it is made of these hooks, so it can't be imported here
 PACKAGES = ("lightning.pytorch", "pytorch_lightning")  # the same library under its two names
 
 
@@ -26,7 +24,7 @@ def is_imported() -> bool:
     return any(name in sys.modules for name in PACKAGES)
 
 
-def as_callback(monitor: IsotropyMonitor) -> IsotropyMonitor:
+def as_callback(monitor: Monitor) -> Monitor:
     """The monitor, made a callback of each Lightning that is imported, or of the one that is installed."""
     names = [name for name in PACKAGES if name in sys.modules]
     names = names or [name for name in PACKAGES if importlib.util.find_spec(name.partition(".")[0])]
@@ -75,5 +73,5 @@ class LightningHooks:
         """Take away the hooks, also where the training was interrupted."""
         self._monitor()._points.stop()
 
-    def _monitor(self) -> IsotropyMonitor:
-        return cast("IsotropyMonitor", self)
+    def _monitor(self) -> Any:
+        return self

@@ -6,7 +6,7 @@ neutral are SST-2's own test set, and their labels are public. MNLI has two vali
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ def part_rows(part: Part, table: Any, own: tuple[str, ...], columns: tuple[str, 
     import pyarrow  # type: ignore[import-untyped,unused-ignore]
 
     target = table[own[-1]].to_pylist()
-    rows = range(len(table))
+    rows: Sequence[int] = range(len(table))
     if part.labels is not None:
         rows = [row for row in rows if target[row] in part.labels]
         target = [part.labels.get(label) for label in target]

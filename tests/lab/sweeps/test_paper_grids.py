@@ -26,6 +26,16 @@ COUNTS = {
     ("evidence_claims", "smoke"): 4,
     ("evidence_claims", "full"): 2 * ((3 + 2 + 2 + 2 + 2) * 10 + 3),
     ("evidence_methods", "smoke"): 6,
+    ("own_cells", "smoke"): 3,
+    # as released, then without padding: weights, zetas, layers and CosReg of I-STAR on two tasks
+    ("own_cells", "full"): 2 * (10 * (8 + 4 + 4) + 3 * 2 + 10 * 8),
+    ("own_cells_minilm", "smoke"): 4 + 2,
+    # IsoLayer and IsoBN; SoftDecay; I-STAR; Shrink; Table 1 of I-STAR; head to head
+    ("own_cells_minilm", "full"): 2 * 3 * 2 * 5 + 5 * 2 * 5 + 2 * 7 * 5 + 2 * 3 * 5 + 3 * (3 * 5 + 3 * 3) + 2 * 9 * 6,
+    ("read_where", "smoke"): 2 * 2,
+    ("read_where", "small"): 2 * (1 + 9),
+    # failures; weight on two tasks; length; the levels of the linear head
+    ("read_where", "full"): 8 * 60 + 2 * 3 * 30 + 3 * 30 + 6 * 30,
     ("real_models", "smoke"): 2 * 2,
     ("real_models", "small"): 4 * 2 + 3 * 2,
     ("evidence_methods", "full"): 5 * 6 + 6 * 6,
