@@ -12,7 +12,8 @@ from typing import Any
 
 from isonb.lab.studies.design import PLAIN
 from isonb.lab.studies.printed import printed
-from isonb.lab.studies.treatments import Treated, Treatment, Value
+from isonb.lab.studies.treated_runs import Treated, Value
+from isonb.lab.studies.treatment import Treatment
 from isonb.lab.studies.verdicts import Change, Prediction
 
 __all__ = [

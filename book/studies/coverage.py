@@ -13,8 +13,7 @@ from typing import Any
 import pandas as pd
 
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.table import canonical
-from isonb.lab.studies.treatments import Treatment
+from isonb.lab.studies.treatment import Treatment, canonical
 from isonb.lab.sweeps.cost import Estimate, estimate
 from isonb.lab.sweeps.grids import load_grid
 from isonb.runtime.places import grid_file

@@ -21,7 +21,7 @@ from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import settings_of_rows, task_and_encoder
-from isonb.lab.studies.treatments import Treated
+from isonb.lab.studies.treated_runs import Treated
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, difference
 from isonb.measures.registry import titles
 

@@ -16,7 +16,8 @@ from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
-from isonb.lab.studies.treatments import Treated, Treatment, by_regime, treated_runs
+from isonb.lab.studies.treated_runs import Treated, by_regime, treated_runs
+from isonb.lab.studies.treatment import Treatment
 from isonb.lab.studies.verdicts import Change, Claim, Evidence, Prediction, Units, difference
 
 from . import arms

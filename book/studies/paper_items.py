@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isonb.lab.studies.treatments import Treatment
+from isonb.lab.studies.treatment import Treatment
 
 from . import arms
 from .coverage import Axis, Item

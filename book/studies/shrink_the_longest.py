@@ -12,7 +12,7 @@ from typing import Any
 from isonb.lab.studies.design import PLAIN, Design, Settings
 from isonb.lab.studies.study import Study
 from isonb.lab.studies.table import task_and_encoder
-from isonb.lab.studies.treatments import Treated
+from isonb.lab.studies.treated_runs import Treated
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms

@@ -14,7 +14,8 @@ from isonb.lab.statistics.seeds import LEVEL, Interval
 from isonb.lab.studies.design import PLAIN, TASK_NAMES, Design, Settings
 from isonb.lab.studies.printed import printed
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.treatments import Treated, Treatment, Value
+from isonb.lab.studies.treated_runs import Treated, Value
+from isonb.lab.studies.treatment import Treatment
 from isonb.lab.studies.verdicts import Claim, Evidence, Prediction, Units, difference
 
 from . import arms

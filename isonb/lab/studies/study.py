@@ -17,7 +17,7 @@ from isonb.lab.statistics.seeds import LEVEL, Interval, share, student
 from isonb.lab.studies import verdicts
 from isonb.lab.studies.design import PLAIN, STUDIES, Design, StudyError, design_of
 from isonb.lab.studies.table import PlannedCell, lead, long_tables, plan_of, settings_of_rows
-from isonb.lab.studies.treatments import setting_in_words, treated_runs
+from isonb.lab.studies.treated_runs import setting_in_words, treated_runs
 from isonb.lab.studies.verdicts import (
     JudgedCell,
     Judgement,

@@ -27,6 +27,7 @@ from isonb.lab.runs.recordings import Recorded, RecordedError, recorded, scored
 from isonb.lab.runs.table import FIRST, series_table, table
 from isonb.lab.statistics.seeds import LEVEL, Interval, finite
 from isonb.lab.studies.design import TASK_NAMES, Design, Settings
+from isonb.lab.studies.treatment import canonical
 from isonb.runtime.places import grid_file, shipped_grids
 
 PLAN = ["cell", "arm", "suite", "run_id"]
@@ -181,18 +182,6 @@ def _set(settings: Settings, defaults: Mapping[str, Settings]) -> frozenset[tupl
     usual = _usual(settings, defaults)
     words = ((name, canonical(value)) for name, value in settings.items())
     return frozenset((name, word) for name, word in words if name not in usual or word != canonical(usual[name]))
-
-
-def canonical(value: Any) -> str:
-    """One text for all ways of writing a value: 1, 1.0 and "1".
-
-    >>> canonical(1), canonical("1.0"), canonical(True), canonical(None), canonical("all")
-    ('1.0', '1.0', 'True', 'None', 'all')
-    """
-    try:
-        return str(value) if isinstance(value, bool) else repr(float(value))
-    except (TypeError, ValueError):
-        return str(value)
 
 
 def _without_nothing(settings: Settings) -> dict[str, Any]:

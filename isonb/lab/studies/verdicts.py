@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import stats as scipy_stats
@@ -42,9 +42,7 @@ from isonb.lab.statistics.seeds import (
     standard_error,
     student,
 )
-
-if TYPE_CHECKING:
-    from isonb.lab.studies.treatments import Treatment
+from isonb.lab.studies.treatment import Treatment
 
 OUTCOMES = SUPPORTED, CONTRADICTED, DEPENDS, SEEN, NOT_SEEN, INCONCLUSIVE, UNTESTED, NOT_TESTABLE = (
     "supported",

@@ -10,7 +10,7 @@ import pytest
 import isonb
 from isonb.lab.studies.design import study_file
 from isonb.lab.studies.study import Study
-from isonb.lab.studies.treatments import Treatment
+from isonb.lab.studies.treatment import Treatment
 
 coverage, ITEMS = study_file("coverage"), study_file("paper_items").ITEMS
 Axis, Item = coverage.Axis, coverage.Item

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from isonb.lab.studies.treatments import Treated, Treatment, by_regime, setting_in_words, treated_runs
+from isonb.lab.studies.treated_runs import Treated, Treatment, by_regime, setting_in_words, treated_runs
 from isonb.lab.studies.verdicts import (
     CONTRADICTED,
     DEPENDS,

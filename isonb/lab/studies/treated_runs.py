@@ -14,50 +14,13 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from isonb.lab.studies.design import SIMILARITY_NAMES, TASK_NAMES, Settings
-from isonb.lab.studies.table import canonical, settings_of_rows, task_and_encoder
+from isonb.lab.studies.table import settings_of_rows, task_and_encoder
+from isonb.lab.studies.treatment import Treatment, canonical
 
 # What a run is watched by, and what a study adds to it: no settings of training.
 WATCHED = ("seed", "cloud_examples", "track_every", "experiment")
 ADDED = ("arm", "suite", "source", "metric", "score", "majority", "rows", "failed")
 Value: TypeAlias = "str | Callable[[Any, Sequence[str]], Mapping[str, float]]"
-
-
-@dataclass(frozen=True)
-class Treatment:
-    """What was done to the runs that a claim speaks of, as its paper states it.
-
-    Args:
-        method: its name; "none" for plain training.
-        tasks: on which the paper has it.
-        settings: by column the values that the paper has: ``{"method.weight": (-5, -3, -1), "head": ("linear",)}``.
-            What the paper leaves open isn't among them.
-    """
-
-    method: str
-    tasks: tuple[str, ...]
-    settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
-
-    def differences(self, settings: Settings) -> dict[str, Any]:
-        """The settings of a run that aren't the paper's, by column; the task aside.
-
-        >>> istar = Treatment("istar", ("sst2",), {"method.weight": (-5, -3, -1)})
-        >>> istar.differences({"task": "sst5", "method.name": "istar", "method.weight": -0.1})
-        {'method.weight': -0.1}
-        """
-        allowed = {column: {canonical(value) for value in values} for column, values in self.settings.items()}
-        return {
-            column: settings.get(column) for column in allowed if canonical(settings.get(column)) not in allowed[column]
-        }
-
-    def has(self, settings: Settings) -> bool:
-        """Whether a run is of this treatment: method, task and all settings."""
-        named = settings.get("method.name", "none") == self.method and settings.get("task") in self.tasks
-        return named and not self.differences(settings)
-
-    @property
-    def varied(self) -> tuple[str, ...]:
-        """The settings of the method of which the paper has several values: they tell one cell from another."""
-        return tuple(c for c, values in self.settings.items() if c.startswith("method.") and len(values) > 1)
 
 
 @dataclass(frozen=True)
