@@ -167,9 +167,9 @@ class IsotropyLoss(nn.Module):
 
     def __init__(self, model: Any, loss: nn.Module, penalty: Callable[..., Tensor], weight: float = 1.0) -> None:
         super().__init__()
-        late = next((part for part in loss.modules() if uses_gradient_cache(part)), None)
-        if late is not None:
-            name = type(late).__name__
+        late = [part for part in loss.modules() if uses_gradient_cache(part)]
+        if late:
+            name = type(late[-1]).__name__  # the innermost: a loss around it says what it says
             plain = name.removeprefix("Cached")
             got = f"{name}, which builds it in the backward pass"
             fix = f"Take {plain}" if plain != name else f"Pass use_mini_batched_version=False to {name}"

@@ -84,7 +84,9 @@ def test_last_token_is_the_last_real_one_whichever_side_is_padded():
 
 def test_typed_errors():
     model = tiny.model()
-    with pytest.raises(InputError, match="must be one of 'cls', 'last', 'mean', 'tokens'; got 'middle'"):
+    with pytest.raises(
+        InputError, match="must be one of 'cls', 'last', 'mean', 'mean_after_first', 'tokens'; got 'middle'"
+    ):
         Pooling("middle")
     with pytest.raises(InputError, match="must hold a transformers encoder or decoder; got Linear"):
         HiddenStates(torch.nn.Linear(2, 2))
