@@ -166,7 +166,7 @@ def _gain_words(gain: tuple[float, float, float]) -> str:
 def score_words(pairs: Pairs | None) -> str:
     """What the verdicts stand on."""
     if pairs is None:
-        return "No labelled pairs were given, so whether any of this helps a task isn't known: isotropy is no score."
+        return "Only labelled pairs tell whether any of this helps a task: isotropy is no score."
     name = "AUC" if pairs.binary else "Spearman"
     score = pair_score(pairs.cosines(), pairs.labels, pairs.binary)
     told = f"The score is {name} over {len(pairs.labels):,} pairs: {score:.3f} as they are."

@@ -202,7 +202,9 @@ class Audit(FindingsReport):
         rows = [[cloud, *map(fine, quantiles.values())] for cloud, quantiles in self._clouds()]
         floor = Columns("Quantiles of the cosine", head, rows)
         alike = [Picture(cosine_chart(self.histogram, self.unrelated))] if pictures and self.histogram else []
-        told = [] if self.unrelated is None else [str(self.unrelated)]
+        known = self.unrelated
+        said = known is None or (known.why in self.headline and not full)  # a screen shows the headline just above
+        told = [] if said else [str(known)]
         yield Section("How alike are two random rows?", [floor, *told, *alike])
         head = ["measure", "value", "95% interval", "half the rows", "Gaussian"]
         shape = Columns("Each measure with its 95% interval", head, [*map(_reading, self.readings)])

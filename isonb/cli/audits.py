@@ -58,9 +58,9 @@ def _commands(options: argparse.Namespace, report: Any) -> tuple[str, ...]:
     if not report.sound:
         return ()
     words = ["isonb", "audit", options.vectors]
-    for name in ("name", "texts", "column", "pool", "prompt", "work"):
+    for name in ("name", "texts", "column", "pool", "prompt", "max_length", "work"):  # all that makes the vectors
         if (given := getattr(options, name)) not in (None, "auto"):
-            words += [f"--{name}", str(given)]
+            words += [f"--{name.replace('_', '-')}", str(given)]
     if report.next_steps:
         pairs = ["--pairs", options.pairs] if options.pairs else []
         return shlex.join([*words, *pairs, "--fix", "fixed.npy"]), "isonb audit fixed.npy"

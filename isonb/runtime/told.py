@@ -44,7 +44,7 @@ class Item(NamedTuple):
 class Columns:
     """Rows with a cell a column; ``words``: the columns of text, to the left.
 
-    ``remarks``: the last cell of each row is text, too, which has its own line on a screen.
+    ``remarks``: the last cell of each row is text, too, which on a screen has its own line where the row has no room.
     """
 
     caption: str
@@ -183,11 +183,17 @@ def _lines(block: Block) -> list[str]:
             "  ".join(f"{c:{'<' if i in block.words else '>'}{widths[i]}}" for i, c in enumerate(row)).rstrip()
             for row in rows
         ]
-        remarks = [[_folded(f"    {row[-1]}", 4)] if block.remarks else [] for row in block.rows]
-        return [first, *(part for line, told in zip(lines, remarks, strict=True) for part in (line, *told))]
+        remarks = [row[-1] if block.remarks else "" for row in block.rows]
+        return [first, *(part for line, told in zip(lines, remarks, strict=True) for part in _remarked(line, told))]
     if isinstance(block, Code):
         return [f"    {line}" for line in block.lines]
     return [_folded(block.text if isinstance(block, Strong) else block, 0)]
+
+
+def _remarked(line: str, remark: str) -> list[str]:
+    """A line with its remark behind it or, where the screen isn't so wide, below it."""
+    both = f"{line}  {remark}" if remark else line
+    return [both] if not remark or len(both) <= WIDE else [line, _folded(f"    {remark}", 4)]
 
 
 def _folded(line: str, indent: int) -> str:

@@ -1,7 +1,9 @@
 """The command on files: what can't be read is one clear error, what can gives what the object gives."""
 
 import csv
+import dataclasses
 import json
+import shlex
 import time
 
 import numpy as np
@@ -64,10 +66,12 @@ def test_a_column_is_named_or_the_only_one(at):
 
 def test_the_command_says_what_the_object_says(at, bert, capsys):
     write(at / "t.txt")
-    assert cli.main(["audit", bert, "--texts", "t.txt", "--json", "r.json", "--html", "r.html", "--work", "w"]) == 0
+    words = ["audit", bert, "--texts", "t.txt", "--max-length", "64", "--work", "w"]
+    assert cli.main([*words, "--json", "r.json", "--html", "r.html"]) == 0
     said = capsys.readouterr().out
-    found = isonb.audit(bert, TEXTS)
-    assert said.strip() == repr(found).strip()
+    steps = shlex.join(["isonb", *words, "--fix", "fixed.npy"]), "isonb audit fixed.npy"  # for a terminal
+    found = isonb.audit(bert, TEXTS, max_length=64)
+    assert said.strip() == repr(dataclasses.replace(found, commands=steps)).strip()
     assert json.loads((at / "r.json").read_text())["layers"]
     assert "Is the instrument sound?" in (at / "r.html").read_text()
     assert list((at / "w").glob("texts-*/*.npy"))

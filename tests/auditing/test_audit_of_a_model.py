@@ -89,7 +89,7 @@ def test_nan_is_a_fault(encoder):
     assert not any("eval()" in line for line in broken.next_steps)
     rows = next(one.rows for one in broken.findings if one.name == "not finite")
     lengths = [len(ids) for ids in encoder.tokenizer(TEXTS)["input_ids"]]
-    assert rows == tuple(i for i, length in enumerate(lengths) if length > 18)[:20]
+    assert rows == tuple(i for i, length in enumerate(lengths) if length > 18)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "roberta"])
@@ -172,7 +172,7 @@ def test_reports_of_a_model(found):
     assert len(repr(found).splitlines()) < 60
     spec = found.plot().to_dict()
     assert "facet" in spec
-    assert len(found.next_steps) == 3
+    assert found.next_steps == models.STEPS
     for line in found.next_steps:
         compile(line, "next", "exec")
 
