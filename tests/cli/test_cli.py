@@ -19,8 +19,7 @@ from isonb.lab.data.tasks import TASKS
 from isonb.lab.methods import methods
 from isonb.lab.runs.protocols import PROTOCOLS
 from isonb.lab.runs.record import Record, write_record
-from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import plan, resolve
 from isonb.lab.sweeps import cost
 from isonb.lab.sweeps.grids import grid_sizes, load_grid
 from isonb.lab.sweeps.outcomes import Outcome, Report
@@ -135,7 +134,8 @@ def test_run_by_default_is_the_embedded_model_on_an_embedded_task(executed, tmp_
     assert options == {"data": None, "retry_failed": False}
     assert "accuracy  0.7500   (the majority baseline: 0.5000)" in text
     assert re.search(r"^time      [0-9.]+ s$", text, re.M)  # the record of this test measured nothing
-    for place in (f"records/{run_id(config)}.json", f"notebooks/{run_id(config)}.ipynb"):
+    name = plan(config).run_id
+    for place in (f"records/{name}.json", f"notebooks/{name}.ipynb"):
         assert str(tmp_path / place) in text
 
 

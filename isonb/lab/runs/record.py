@@ -17,6 +17,7 @@ from typing import Any
 from isonb.errors import InputError
 from isonb.lab.options import shown
 from isonb.lab.runs.run_ids import run_id
+from isonb.lab.runs.settings import identity
 from isonb.runtime.files import replace
 
 SCHEMA = 1
@@ -50,7 +51,7 @@ class Record:
     @property
     def run_id(self) -> str:
         """The stable name of the run, also of its file."""
-        return self.named or run_id(self.config)
+        return self.named or run_id(identity(self.config))
 
     def __repr__(self) -> str:
         """Id, status, the first metrics, and how much more there is."""

@@ -171,7 +171,7 @@ class Planned:
     def of_inputs(self, word: str) -> Planned:
         """The same run of other rows or weights, with the word that tells them."""
         config = {**self.config, "inputs": word}
-        return Planned(config, run_id(_identity(config)), self.checked, self.plan)
+        return Planned(config, run_id(identity(config)), self.checked, self.plan)
 
     def frozen(self) -> dict[str, Any]:
         """The run as plain JSON values, for another process."""
@@ -193,17 +193,22 @@ def plan(given: Mapping[str, Any] | Planned) -> Planned:
     if "config" in given:  # the frozen form, from another process
         return Planned(**given)
     config = resolve(given)
-    return Planned(config, run_id(_identity(config)))
+    return Planned(config, run_id(identity(config)))
 
 
-def _identity(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a configuration its id is made of (:func:`~isonb.lab.runs.run_ids.counted`)."""
+def identity(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a configuration its id is made of (:func:`~isonb.lab.runs.run_ids.counted`).
+
+    One that names no experiment isn't written out, and counts as it is.
+    """
+    if config.get("experiment") not in EXPERIMENTS:
+        return dict(config)
     experiment, method = config["experiment"], config.get("method")
-    identity = counted(experiment, config, describe(EXPERIMENTS[experiment]()))
+    counting = counted(experiment, config, describe(EXPERIMENTS[experiment]()))
     if method is not None:
         usual = {setting.name: setting.default for setting in fields(method_class(method["name"]))}
-        identity["method"] = {"name": method["name"], **counted(method["name"], method, usual)}
-    return identity
+        counting["method"] = {"name": method["name"], **counted(method["name"], method, usual)}
+    return counting
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,7 @@ import pytest
 import isonb
 from isonb.lab.runs.publishing import write_recording
 from isonb.lab.runs.recordings import FOLDER, RecordedError, recorded
-from isonb.lab.runs.run_ids import run_id
-from isonb.lab.runs.settings import resolve
+from isonb.lab.runs.settings import plan, resolve
 from isonb.lab.studies.comparing import against_plain
 from isonb.lab.studies.design import design_of, every_design
 from isonb.lab.studies.study import Study
@@ -149,7 +148,7 @@ def rows():
     """Two I-STAR rows and a plain one, as a recording."""
     methods = ({"name": "istar", "weight": -1}, {"name": "istar", "weight": -1, "zeta": 0.6}, "none")
     configs = [resolve({"task": "cola", "model": "minilm", "seed": 1, "method": method}) for method in methods]
-    return configs, [run_id(config) for config in configs]
+    return configs, [plan(config).run_id for config in configs]
 
 
 @pytest.mark.parametrize(
