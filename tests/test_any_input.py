@@ -262,8 +262,7 @@ ODD = {
     "labels as an array": LABELS.numpy(),
 }
 BARS = ("h0_barcode", "rips_barcode")  # a bar may be longer than its type can say: inf, as infinite bars are
-ROUGH = {  # what has no digits left at such sizes: the cosine of 1e30 radians, and a training that starts there
-    ("SIGRegLoss", "points at 1e+30"),
+ROUGH = {  # what has no digits left at such sizes: a training that starts there
     ("fit_flow", "points at 1e-30"),
     *((name, "points at 1e+38") for name in BARS),
 }

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from isonb.checks import border, cloud, fits, uncompiled
-from isonb.errors import ShapeError, fail
+from isonb.checks import border, check_values, cloud, uncompiled
+from isonb.errors import DegenerateError, ShapeError, fail
 from isonb.losses.common import Loss, attached_zero, too_few
 from isonb.numerics.distributed import Group, all_sum, from_first
 from isonb.numerics.rows import row_count, unit_rows
@@ -79,7 +79,8 @@ def sigreg_penalty(
     Shapes: points (n, d), directions (K, d), not checked for their length, mask (n,) optional; returns a scalar >= 0,
     to be minimised. Differentiable once; the memory is that of n K numbers. 0 for fewer than 2 points (where values
     aren't looked at, not for a mask that leaves fewer). Directions of another dimension, or none:
-    :class:`~isonb.errors.ShapeError`.
+    :class:`~isonb.errors.ShapeError`. Points so far out that their angles have no digit left:
+    :class:`~isonb.errors.DegenerateError`. They are beyond 2.8e6 along a direction in float32, 1.5e15 in float64.
 
     >>> x = torch.tensor([[-1.0], [0.0], [1.0]])
     >>> round(sigreg_penalty(x, torch.ones(1, 1)).item(), 5)
@@ -94,7 +95,18 @@ def sigreg_penalty(
     if too_few(points, mask, 2, group):
         return attached_zero(points)
     rows = unit_rows(points) * d**0.5 if normalize else points
-    return fits(_epps_pulley(rows @ directions.to(rows).mT, row_count(points, mask), group), "slices")
+    return _epps_pulley(_near(rows @ directions.to(rows).mT), row_count(points, mask), group)
+
+
+def _near(slices: Tensor) -> Tensor:
+    """``slices`` as they are, where the largest angle is known to a radian: the cosine of one that isn't is noise."""
+    if check_values(slices):
+        limit = 1 / (_REACH * torch.finfo(slices.dtype).eps)
+        low, high = (end.item() for end in slices.detach().aminmax())
+        if not max(-low, high) <= limit:
+            want = f"points must reach at most {limit:.2g} along a direction, past which {slices.dtype} knows no angle"
+            fail(DegenerateError, want, f"{max(-low, high):.3g}", "Rescale them, or pass normalize=True.")
+    return slices
 
 
 def _epps_pulley(slices: Tensor, count: Tensor, group: Group) -> Tensor:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from support import P4, assert_same, check_invariant, normal, uneven
 
+from isonb.errors import DegenerateError
 from isonb.losses import GORLoss, SIGRegLoss
 from isonb.losses.sigreg import random_directions, sigreg_penalty
 from isonb.measures.cosine import mean_cosine
@@ -128,3 +129,16 @@ def test_the_loss_draws_anew_unless_it_has_a_seed():
     torch.manual_seed(1)
     assert found == [fresh(x).item(), fresh(x).item()]
     assert not math.isclose(*found)
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 2796202.67), (torch.float64, 1.5011998757e15)])
+def test_sigreg_refuses_points_whose_angles_are_noise(dtype, limit):
+    """An angle of 3 s is known to a radian up to s = 1 / (3 eps), which is 2^23 / 3 or 2^52 / 3."""
+    along = torch.ones(1, 1, dtype=dtype)
+    near = torch.tensor([[1.0], [-0.99 * limit]], dtype=dtype)
+    assert torch.isfinite(sigreg_penalty(near, along))
+    far = torch.tensor([[1.0], [-1.01 * limit]], dtype=dtype)
+    with pytest.raises(DegenerateError, match=r"^sigreg_penalty: points must reach at most .* along a direction"):
+        sigreg_penalty(far, along)
+    want = written_out(line(1, -1), ALONG)
+    assert sigreg_penalty(far, along, normalize=True).item() == pytest.approx(want, rel=10 * torch.finfo(dtype).eps)
