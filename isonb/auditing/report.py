@@ -101,7 +101,7 @@ class Audit(FindingsReport):
 
     @property
     def headline(self) -> str:
-        """The whole report in a sentence: what is broken, or a threshold and its reason."""
+        """The whole report in a sentence. It says what is broken, or gives a threshold and its reason."""
         faults = [one for one in self.findings if one.severity == "fault"]
         if faults:
             more = f" {counted(len(faults) - 1, 'more fault')} below." if len(faults) > 1 else ""
