@@ -157,3 +157,18 @@ def test_what_doses_of_isotropy_do_to_the_score():
         levels = dose.levels(runs["sst2"], place)
         assert levels["p"].min() > 0.05
         assert [one.outcome for one in dose.hypotheses(levels)] == ["holds", *["open"] * 4]
+
+
+def test_what_a_trained_classifier_loses_where_it_reads_round_vectors():
+    """By the records alone: the intervals hold for the six levels together."""
+    read = study_file("read_where")
+    cells = read.doses(read.runs(), read.DOSES["SST-2, linear head"])
+    page = words("book/intro.md")
+    for weight, text in ((0.3, "With {:.0f} of 128 directions in use it loses {:.1f} points ({:.1f} to {:.1f})"),
+                         (0.001, "with {:.1f} it gains {:.1f} ({:.1f} to {:.1f})")):  # fmt: skip
+        gains = 100 * (cells[weight]["score"] - cells[0.0]["score"])
+        low, high = stats.t.interval(1 - 0.05 / 6, len(gains) - 1, gains.mean(), gains.sem())
+        ends = (low, high) if weight < 0.01 else (-high, -low)
+        assert text.format(cells[weight][read.READ].mean(), abs(gains.mean()), *ends) in page
+    assert f"plain training has {cells[0.0][read.READ].mean():.1f}" in page
+    assert f"{len(cells[0.0])} of 30 planned seeds" in page
