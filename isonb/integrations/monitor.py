@@ -214,7 +214,7 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
 
     @property
     def state_key(self) -> str:
-        """What a checkpoint calls the counts of the gates: several monitors may take part in one training."""
+        """What a checkpoint calls the counts of the gates, since several monitors may take part in one training."""
         return f"isonb.IsotropyMonitor({self.pooling}, every={self.every})"
 
     @property
@@ -223,7 +223,7 @@ class IsotropyMonitor(LightningHooks, _Base):  # type: ignore[misc]
         return list(self._counts.own)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far each gate is on every process: ``accelerator.register_for_checkpointing(monitor)`` takes it."""
+        """How far each gate is on every process; ``accelerator.register_for_checkpointing(monitor)`` takes it."""
         return {"updates": self._updates, "gates": self._counts.state_dict()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
