@@ -43,14 +43,15 @@ if importlib.util.find_spec("isonb") is None:
 def installs(chapter: Chapter) -> str:
     """The cell that installs this copy of isonb where it is missing.
 
-    Of a checkout that is its repository, where that can be read by all, or else the checkout itself.
+    Of a checkout that is its repository, where that can be read by all, or else the checkout itself, from a notebook in
+    it by a path that moves with both.
     """
     kind, place = origin()
     if not kind:
         kind, place = "checkout", str(chapter.root)
     if kind == "checkout" and (remote := _repository(place)):
         kind, place = "url", remote
-    if kind == "checkout":
+    if kind == "checkout" and chapter.source.is_relative_to(place):
         place, where = os.path.relpath(place, chapter.source.parent), "from the checkout that it lies in"
     else:
         where = "from where the book was built with it"

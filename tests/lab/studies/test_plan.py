@@ -114,14 +114,15 @@ def test_a_recorded_row_that_goes_is_told_by_name(tmp_path):
 def test_a_recorded_row_that_no_design_takes_is_told_by_name(tmp_path):
     """One run on all rows of CoLA, and what is left of an earlier head to head with other rows and rates.
 
-    Its STS-B at rate 2e-4 is read where failed runs are counted.
+    Its STS-B at rate 2e-4 is read where failed runs are counted, and doses by studies of their own.
     """
     assert {name: len(runs) for name, runs in untaken().items()} == {
         "baselines_full": 1,
         "evidence_dose": 307,
         "evidence_head_to_head": 60,
         "head_to_head_xeon": 97,
-        "made_again": 6,  # of those two
+        "made_again": 9,  # of those two and the last
+        "read_where": len(recorded("read_where").runs),  # which a study without a design reads
     }
     changed = recorded("istar_doses").runs["run_id"].iloc[3]
 

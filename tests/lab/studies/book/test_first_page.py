@@ -170,5 +170,8 @@ def test_what_a_trained_classifier_loses_where_it_reads_round_vectors():
         low, high = stats.t.interval(1 - 0.05 / 6, len(gains) - 1, gains.mean(), gains.sem())
         ends = (low, high) if weight < 0.01 else (-high, -low)
         assert text.format(cells[weight][read.READ].mean(), abs(gains.mean()), *ends) in page
+        if weight == 0.3:
+            said = f"loses {-gains.mean():.1f} points ({-high:.1f} to {-low:.1f}; {len(gains)} of 30 planned seeds)"
+            assert said in words("README.md")
     assert f"plain training has {cells[0.0][read.READ].mean():.1f}" in page
     assert f"{len(cells[0.0])} of 30 planned seeds" in page
