@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import shutil
 import statistics
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -105,9 +107,14 @@ def summary(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def in_columns(frame: pd.DataFrame, **options: Any) -> str:
-    """A table as text no wider than the terminal: columns for which there is no room follow below, by the same rows."""
-    width = shutil.get_terminal_size().columns
-    return str(frame.to_string(na_rep="", line_width=width, max_colwidth=width // 2, index_names=False, **options))
+    """A table as text no wider than the terminal: columns for which there is no room follow below, by the same rows.
+
+    Where there is no terminal, and COLUMNS names no width, a row is one line, for what reads lines.
+    """
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = shutil.get_terminal_size().columns if narrow else None
+    widest = {"line_width": width, "max_colwidth": width // 2} if width else {}
+    return str(frame.to_string(na_rep="", index_names=False, **widest, **options))
 
 
 def _row(records: list[Record]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def sigreg_penalty(
 
 def _near(slices: Tensor) -> Tensor:
     """``slices`` as they are, where the largest angle is known to a radian: the cosine of one that isn't is noise."""
-    if check_values(slices):
+    if len(slices) and check_values(slices):  # a process may hold no points
         limit = 1 / (_REACH * torch.finfo(slices.dtype).eps)
         low, high = (end.item() for end in slices.detach().aminmax())
         if not max(-low, high) <= limit:

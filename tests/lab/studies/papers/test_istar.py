@@ -72,13 +72,13 @@ def test_a_live_run_with_the_settings_of_a_recorded_one_stays_apart(studies):
     assert both.coverage().equals(small.coverage())
 
 
-def made(scores, by_layer=(), **options):
+def made(scores, by_layer=(), task="english_sentiment", **options):
     """Records of one arm, a seed a score; IsoScore* of all layers falls as the score rises, that of layers is given."""
     method = {"name": "istar", "weight": -0.1} | options if options else "none"
     series = {"layer.end.tokens.isoscore_star": list(enumerate((0.9, *by_layer)))} if by_layer else {}
     return [
         Record(
-            config=resolve(SENTIMENT | {"method": method, "seed": seed}),
+            config=resolve(SENTIMENT | {"task": task, "method": method, "seed": seed}),
             metrics={"accuracy": score, "baseline.accuracy": 0.5, "end.tokens.isoscore_star_all_layers": 1 - score},
             series=series,
             manifest={},
@@ -116,8 +116,11 @@ def test_layers_are_compared_by_halves_and_the_last_with_the_others(tmp_path):
     assert last(study, ["sentiment"]) == {("sentiment", 0): pytest.approx(0.2 - 0.5)}
 
 
-def test_all_layers_are_compared_with_the_mean_of_the_single_ones(tmp_path):
-    arms = (made((0.8, 0.9), zeta=0.2), made((0.7, 0.7), layers=1), made((0.6,), layers=4))
-    (_, whole) = (one.evidence for one in istar.CLAIMS[9].predictions)
+def test_a_single_layer_is_compared_with_all_layers_at_the_same_weight_and_seed(tmp_path):
+    on = {"task": "sst2", "weight": -1.0, "include_pads": True}  # as released
+    arms = (made((0.8, 0.9), **on), made((0.7, 0.7), layers=1, **on), made((0.6,), layers=4, **on))
+    other = made((0.1, 0.1), **on | {"weight": -3.0})
+    (alone,) = (one.evidence for one in istar.CLAIMS[9].predictions)
     assert istar.CLAIMS[9].number == 15
-    assert whole(study_of(tmp_path, *arms), ["sentiment"]) == {("sentiment", 0): pytest.approx(0.8 - 0.65)}
+    found = alone(study_of(tmp_path, *arms, other), ["SST-2"])
+    assert sorted(found.values()) == pytest.approx([-0.2, -0.2, -0.1])
