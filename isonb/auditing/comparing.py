@@ -99,7 +99,7 @@ def compare(
         relation = relation_of(a, b, x, y, chosen)
         findings = worst_first([*assumed, *_findings(rows, odd, own, overlap, relation, len(x))])
         cosines, moved = _own(rows, own)
-        alike, by_chance = _cka(x, y, draw)
+        alike, debiased, by_chance = _cka(x, y, draw)
         return Comparison(
             n=len(rows),
             d=a.shape[1],
@@ -108,6 +108,7 @@ def compare(
             cosines=cosines,
             moved=moved,
             cka=alike,
+            cka_debiased=debiased,
             cka_floor=by_chance,
             overlap=overlap,
             differences=differences,
@@ -154,14 +155,14 @@ def _own(rows: Tensor, cosines: Tensor | None) -> tuple[dict[str, float], tuple[
     return {f"{share:g}": end for share, end in zip(SHARES, ends, strict=True)}, moved
 
 
-def _cka(x: Tensor, y: Tensor, draw: torch.Generator) -> tuple[float, tuple[float, float]]:
-    """Linear CKA, debiased, and the ends of what it is of rows that don't belong together: shuffled ones."""
+def _cka(x: Tensor, y: Tensor, draw: torch.Generator) -> tuple[float, float, tuple[float, float]]:
+    """Linear CKA, the same debiased, and the ends of that of rows that don't belong together: shuffled ones."""
     x, y = x.double(), y.double()
     try:
         shuffled = [float(cka(x, y[torch.randperm(len(y), generator=draw)], debiased=True)) for _ in range(SHUFFLES)]
-        return float(cka(x, y, debiased=True)), (min(shuffled), max(shuffled))
+        return float(cka(x, y)), float(cka(x, y, debiased=True)), (min(shuffled), max(shuffled))
     except DegenerateError:  # all rows of one are the same
-        return math.nan, (math.nan, math.nan)
+        return math.nan, math.nan, (math.nan, math.nan)
 
 
 def _overlap(x: Tensor, y: Tensor, group: Tensor) -> tuple[float, float, float]:

@@ -110,8 +110,10 @@ def reference(x, y):
     def hsic(a, b):
         return np.trace(a @ b) + a.sum() * b.sum() / (n - 1) / (n - 2) - 2 / (n - 2) * (a @ b).sum()
 
-    cka = hsic(*grams) / np.sqrt(hsic(grams[0], grams[0]) * hsic(grams[1], grams[1]))
-    return kept, cka
+    debiased = hsic(*grams) / np.sqrt(hsic(grams[0], grams[0]) * hsic(grams[1], grams[1]))
+    a, b = x - x.mean(0), y - y.mean(0)
+    cka = np.linalg.norm(a.T @ b) ** 2 / (np.linalg.norm(a.T @ a) * np.linalg.norm(b.T @ b))
+    return kept, cka, debiased
 
 
 def narrower(x):
@@ -131,8 +133,7 @@ def test_clouds_of_other_dimensions_are_compared(x, kind):
     one = x.double().numpy() * np.linspace(3, 0.2, D)
     other = narrower(one)[kind]
     found = isonb.compare(one, other)
-    kept, cka = reference(one, other)
-    assert (found.overlap[0], found.cka) == pytest.approx((kept, cka), abs=1e-6)
+    assert (found.overlap[0], found.cka, found.cka_debiased) == pytest.approx(reference(one, other), abs=1e-6)
     assert (found.d, found.d_second) == (D, other.shape[1])
     assert found.cosines == {}
     assert found.moved == ()
@@ -193,6 +194,7 @@ def test_cka_of_unrelated_rows_is_beside_it_and_about_zero():
     draw = torch.Generator().manual_seed(82)
     first, second = (torch.randn(100, 768, generator=draw) for _ in range(2))
     found = isonb.compare(first, second)
-    assert abs(found.cka) < 0.05
+    assert found.cka == pytest.approx(0.88, abs=0.02)
+    assert abs(found.cka_debiased) < 0.05
     assert -0.1 < found.cka_floor[0] < 0 < found.cka_floor[1] < 0.1
     assert f"unrelated rows have {found.cka_floor[0]:.4f} to {found.cka_floor[1]:.4f}" in " ".join(str(found).split())
