@@ -60,7 +60,7 @@ slow: $(TOOLS)  ## run the tests that take over ten seconds each: every chapter,
 	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not browser" tests
 
 browser: $(TOOLS)  ## test the built book in headless Chromium, network off (after make book)
-	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m browser tests/book
+	@$(ONE_THREAD) $(OFFLINE) $(BIN)/python -m pytest -n auto --dist worksteal -m browser tests
 
 screens: $(TOOLS)  ## pictures of every page, light, dark, wide and phone, in _build/screens
 	@$(OFFLINE) $(BIN)/python tests/book/screens.py

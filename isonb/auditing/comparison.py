@@ -48,9 +48,8 @@ class Comparison(FindingsReport):
     quantiles of the cosine of a row with itself in the other cloud, "0" the lowest; ``moved``: the rows that moved
     most, as (row, cosine); both are empty where the dimensions differ. Of ``measured`` rows: ``cka``, linear CKA: 1 for
     the same cloud up to rotation and scale; ``cka_debiased``: about 0 for unrelated ones, where few rows of many
-    dimensions lift ``cka`` far above it; ``cka_floor``: its least and most where the rows are shuffled; ``overlap``, the
-    share of the 10 nearest neighbours that a row keeps, with
-    its 95% interval; ``differences`` of every reading.
+    dimensions lift ``cka`` far above it; ``cka_floor``: its least and most where the rows are shuffled; ``overlap``,
+    the share of the 10 nearest neighbours that a row keeps, with its 95% interval; ``differences`` of every reading.
     """
 
     n: int
