@@ -232,7 +232,8 @@ def test_status_counts(tmp_path, capsys):
     assert "2 pending" in text
 
 
-def test_collect_prints_means_over_seeds_and_writes_all_runs(tmp_path, capsys):
+def test_collect_prints_means_over_seeds_and_writes_all_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     for seed, score in enumerate((0.4, 0.5, 0.9)):
         write_record(tmp_path / "records", record(score, seed=seed))
     write_record(tmp_path / "records", record(0.7, method={"name": "istar", "weight": -3}))
